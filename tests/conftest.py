@@ -1,0 +1,31 @@
+"""Settings of every run: hypothesis profiles, both event loops, and a last line that counts what absent data left untested."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.shared import CORPUS, MISSING, SHARED
+
+# No deadline: the machines that run this share their cores, and speed is measured in benchmarks/, not here.
+# Parametrised tests draw inside one function on purpose (a recording, then its cuts).
+settings.register_profile("default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(params=["asyncio", "trio"])
+def anyio_backend(request: pytest.FixtureRequest) -> str:
+    """Every async test runs on both loops."""
+    return str(request.param)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    """Say how much was not tested, so that a run without the recordings cannot pass for a whole one."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if MISSING in str(report.longrepr)]
+    if skipped:
+        terminalreporter.section("shared test data is absent", yellow=True)
+        terminalreporter.line(f"{len(skipped)} skipped for want of it; looked for vectors in {SHARED}, recordings in {CORPUS}")
