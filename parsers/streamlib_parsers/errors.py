@@ -35,7 +35,7 @@ RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limited", "overloaded", "serv
 """Kinds for which sending the same request again can succeed, provided nothing was given out yet."""
 
 
-class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
+class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """One failure.
 
     message: the provider's words, or ours; at most 2 KiB, never a key.

@@ -20,7 +20,7 @@ from streamlib_parsers.usage import Usage
 StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "other"]
 
 
-class Event(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
+class Event(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
     """Base of the events."""
 
     seq: int = 0
@@ -33,7 +33,7 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag
     __hash__ = None  # type: ignore[assignment]  # events carry JSON objects; equality that ignores seq must not be hashed by it
 
 
-class Window(Struct, frozen=True, gc=False, omit_defaults=True):
+class Window(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """One rate-limit window. `reset_at` is UTC and needs `received_at`; `reset_after` is in seconds. None: the provider did not say."""
 
     limit: float | None = None
@@ -42,7 +42,7 @@ class Window(Struct, frozen=True, gc=False, omit_defaults=True):
     reset_after: float | None = None
 
 
-class RateLimits(Event, frozen=True, gc=False, omit_defaults=True):
+class RateLimits(Event, frozen=True):
     """What is left, from response headers (first of all events) or from a frame of the stream.
 
     windows: further windows by the provider's name (`requests-day`, `unified-5h`, `codex-primary` …). `retry_after`: seconds.
@@ -59,21 +59,21 @@ class RateLimits(Event, frozen=True, gc=False, omit_defaults=True):
     raw: dict[str, str] = {}
 
 
-class Created(Event, frozen=True, gc=False, omit_defaults=True):
+class Created(Event, frozen=True):
     """The response has begun: sent with the first non-empty id, or with the first item on wires that have none."""
 
     response_id: str | None = None
     model: str | None = None
 
 
-class OutputItemAdded(Event, frozen=True, gc=False, omit_defaults=True):
+class OutputItemAdded(Event, frozen=True):
     """An item begins. `item` is what is known of it so far (status `incomplete`, text empty); a call's name is always known."""
 
     index: int
     item: ResponseItem
 
 
-class OutputTextDelta(Event, frozen=True, gc=False, omit_defaults=True):
+class OutputTextDelta(Event, frozen=True):
     """Text of a message. `logprobs`: the wire's own objects for the tokens of this delta."""
 
     index: int
@@ -82,7 +82,7 @@ class OutputTextDelta(Event, frozen=True, gc=False, omit_defaults=True):
     logprobs: Sequence[JsonObject] | None = None
 
 
-class ReasoningContentDelta(Event, frozen=True, gc=False, omit_defaults=True):
+class ReasoningContentDelta(Event, frozen=True):
     """A thought as the model wrote it (messages: thinking_delta · chat: reasoning_content · responses: reasoning_text)."""
 
     index: int
@@ -91,7 +91,7 @@ class ReasoningContentDelta(Event, frozen=True, gc=False, omit_defaults=True):
     logprobs: Sequence[JsonObject] | None = None
 
 
-class ReasoningSummaryDelta(Event, frozen=True, gc=False, omit_defaults=True):
+class ReasoningSummaryDelta(Event, frozen=True):
     """A summary of a thought (responses: reasoning_summary_text). `summary_index` counts its paragraphs."""
 
     index: int
@@ -99,14 +99,14 @@ class ReasoningSummaryDelta(Event, frozen=True, gc=False, omit_defaults=True):
     delta: str
 
 
-class FunctionCallArgumentsDelta(Event, frozen=True, gc=False, omit_defaults=True):
+class FunctionCallArgumentsDelta(Event, frozen=True):
     """Text of whatever has arguments, input or code: function, custom and server calls."""
 
     index: int
     delta: str
 
 
-class RefusalDelta(Event, frozen=True, gc=False, omit_defaults=True):
+class RefusalDelta(Event, frozen=True):
     """Words with which the model declines (responses: refusal part · chat: delta.refusal)."""
 
     index: int
@@ -114,7 +114,7 @@ class RefusalDelta(Event, frozen=True, gc=False, omit_defaults=True):
     delta: str
 
 
-class MediaDelta(Event, frozen=True, gc=False, omit_defaults=True):
+class MediaDelta(Event, frozen=True):
     """Bytes of an image or of audio, as base64 text, and what is said in them."""
 
     index: int
@@ -124,7 +124,7 @@ class MediaDelta(Event, frozen=True, gc=False, omit_defaults=True):
     transcript: str | None = None
 
 
-class AnnotationAdded(Event, frozen=True, gc=False, omit_defaults=True):
+class AnnotationAdded(Event, frozen=True):
     """A citation of a text part, as the wire's own object. It may come before the text it supports."""
 
     index: int
@@ -132,40 +132,40 @@ class AnnotationAdded(Event, frozen=True, gc=False, omit_defaults=True):
     annotation: JsonObject
 
 
-class ItemProgress(Event, frozen=True, gc=False, omit_defaults=True):
+class ItemProgress(Event, frozen=True):
     """A hosted tool says how far it is (`searching`, `interpreting`, `generating` …)."""
 
     index: int
     status: str
 
 
-class OutputItemDone(Event, frozen=True, gc=False, omit_defaults=True):
+class OutputItemDone(Event, frozen=True):
     """The whole item, as it belongs into the history. `status` is `incomplete` where it was cut."""
 
     index: int
     item: ResponseItem
 
 
-class TokenCount(Event, frozen=True, gc=False, omit_defaults=True):
+class TokenCount(Event, frozen=True):
     """Usage so far: a running snapshot, sent only when a number changed. It replaces the one before; it is never to be added."""
 
     usage: Usage
 
 
-class ResponseMetadata(Event, frozen=True, gc=False, omit_defaults=True):
+class ResponseMetadata(Event, frozen=True):
     """Envelope keys that are new or changed, under the wire's own names (service_tier, container, safetyRatings …)."""
 
     values: JsonObject
 
 
-class Passthrough(Event, frozen=True, gc=False, omit_defaults=True):
+class Passthrough(Event, frozen=True):
     """An event or delta kind this version does not know, in its place. `data` is its JSON value, or the text where it is none."""
 
     event: str
     data: Any
 
 
-class Notice(Event, frozen=True, gc=False, omit_defaults=True):
+class Notice(Event, frozen=True):
     """Something odd that was noticed or repaired; `code` is a stable word, `index` the item it is about."""
 
     code: str
@@ -181,7 +181,7 @@ class FinishedChoice(NamedTuple):
     native_stop_reason: str | None = None
 
 
-class Completed(Event, frozen=True, gc=False, omit_defaults=True):
+class Completed(Event, frozen=True):
     """The wire said that the answer is whole. `native_stop_reason` is the wire's own word for `stop_reason`."""
 
     response_id: str | None = None
@@ -193,7 +193,7 @@ class Completed(Event, frozen=True, gc=False, omit_defaults=True):
     choices: tuple[FinishedChoice, ...] = ()
 
 
-class Failed(Event, frozen=True, gc=False, omit_defaults=True):
+class Failed(Event, frozen=True):
     """The stream ended in any other way; what came before it is the partial response."""
 
     error: ErrorInfo

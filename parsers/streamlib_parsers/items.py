@@ -35,7 +35,7 @@ def snake_case(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
-class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
+class Origin(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Where an item was made. Signed and encrypted state is only sent back to the origin that made it.
 
     `model` is the name that was asked for, not the one the response reports (those carry dates and routes).
@@ -48,7 +48,7 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True):
     account: str | None = None
 
 
-class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True):
+class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """A tool offered to the model: `schema` is the JSON schema of its arguments.
 
     `native`: a hosted or versioned tool of one wire, given as that wire's own object (`{"type": "web_search_20250305", …}`)
@@ -63,11 +63,11 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True):
     native: JsonObject | None = None
 
 
-class Part(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="type", tag=snake_case):
+class Part(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, tag_field="type", tag=snake_case):
     """Base of the content parts."""
 
 
-class Text(Part, frozen=True, gc=False, omit_defaults=True):
+class Text(Part, frozen=True):
     """messages: text · responses: input_text, output_text · chat: text · gemini: text · converse: text, citationsContent.
 
     `annotations`: citations as the wire's own objects (messages: citations · responses, chat: annotations · converse: citations).
@@ -80,7 +80,7 @@ class Text(Part, frozen=True, gc=False, omit_defaults=True):
         _store_tuple(self, "annotations")
 
 
-class Media(Part, frozen=True, gc=False, omit_defaults=True):
+class Media(Part, frozen=True):
     """Base of the parts that carry bytes: exactly one of `data` (base64 text, as the wires send it), `url` and `file_id`."""
 
     data: str | None = None
@@ -90,24 +90,24 @@ class Media(Part, frozen=True, gc=False, omit_defaults=True):
     name: str | None = None
 
 
-class Image(Media, frozen=True, gc=False, omit_defaults=True):
+class Image(Media, frozen=True):
     """messages: image · responses: input_image · chat: image_url · gemini: inlineData, fileData · converse: image · ollama: images."""
 
 
-class Document(Media, frozen=True, gc=False, omit_defaults=True):
+class Document(Media, frozen=True):
     """messages: document · responses: input_file · chat: file · gemini: inlineData, fileData · converse: document.
 
     `text/plain` and `text/markdown` documents carry their text base64-encoded in `data` like any other.
     """
 
 
-class Audio(Media, frozen=True, gc=False, omit_defaults=True):
+class Audio(Media, frozen=True):
     """chat: input_audio, audio · gemini: inlineData audio/* · `name` holds the id under which Chat keeps an answer's audio."""
 
     transcript: str | None = None
 
 
-class Refusal(Part, frozen=True, gc=False, omit_defaults=True):
+class Refusal(Part, frozen=True):
     """responses: refusal part · chat: message.refusal. The model declined, in words."""
 
     refusal: str
@@ -116,7 +116,7 @@ class Refusal(Part, frozen=True, gc=False, omit_defaults=True):
 ContentPart: TypeAlias = Text | Image | Document | Audio | Refusal
 
 
-class Item(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
+class Item(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
     """What every item has.
 
     id: the wire's id of the item (responses: id), None where the wire has none.
@@ -135,7 +135,7 @@ class Item(Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True, tag_
     native: JsonObject | None = None
 
 
-class Message(Item, frozen=True, gc=False, omit_defaults=True):
+class Message(Item, frozen=True):
     """messages: text block · responses: message item · chat: delta.content, refusal, audio · gemini: text, inlineData parts.
 
     phase: responses: `commentary` (progress) or `final_answer`; sent back unchanged.
@@ -154,7 +154,7 @@ class Message(Item, frozen=True, gc=False, omit_defaults=True):
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
 
-class Reasoning(Item, frozen=True, gc=False, omit_defaults=True):
+class Reasoning(Item, frozen=True):
     """messages: thinking, redacted_thinking · responses: reasoning · chat: reasoning_content and its kin · gemini: thought parts.
 
     summary: responses: summary[].text. encrypted_content: responses: encrypted_content · messages: redacted_thinking.data.
@@ -175,7 +175,7 @@ class Reasoning(Item, frozen=True, gc=False, omit_defaults=True):
         return "".join(self.summary) + self.content
 
 
-class FunctionCall(Item, frozen=True, gc=False, omit_defaults=True):
+class FunctionCall(Item, frozen=True):
     """messages: tool_use · responses: function_call · chat: tool_calls[] · gemini: functionCall · converse: toolUse.
 
     `arguments` is the text exactly as received; where the wire sends a JSON value, its own bytes (`1.0` and key order survive).
@@ -194,7 +194,7 @@ class FunctionCall(Item, frozen=True, gc=False, omit_defaults=True):
         return FunctionCallOutput(self.call_id, output, is_error)
 
 
-class FunctionCallOutput(Item, frozen=True, gc=False, omit_defaults=True):
+class FunctionCallOutput(Item, frozen=True):
     """messages: tool_result · responses: function_call_output · chat: role tool · gemini: functionResponse · converse: toolResult."""
 
     call_id: str
@@ -205,7 +205,7 @@ class FunctionCallOutput(Item, frozen=True, gc=False, omit_defaults=True):
         _store_tuple(self, "output")
 
 
-class CustomToolCall(Item, frozen=True, gc=False, omit_defaults=True):
+class CustomToolCall(Item, frozen=True):
     """A call with free text instead of JSON. responses: custom_tool_call · chat: tool_calls[].custom."""
 
     call_id: str
@@ -217,7 +217,7 @@ class CustomToolCall(Item, frozen=True, gc=False, omit_defaults=True):
         return CustomToolCallOutput(self.call_id, output, is_error)
 
 
-class CustomToolCallOutput(Item, frozen=True, gc=False, omit_defaults=True):
+class CustomToolCallOutput(Item, frozen=True):
     """responses: custom_tool_call_output."""
 
     call_id: str
@@ -228,7 +228,7 @@ class CustomToolCallOutput(Item, frozen=True, gc=False, omit_defaults=True):
         _store_tuple(self, "output")
 
 
-class ServerToolCall(Item, frozen=True, gc=False, omit_defaults=True):
+class ServerToolCall(Item, frozen=True):
     """A tool the provider runs itself; never to be answered by the caller.
 
     messages: server_tool_use, mcp_tool_use · responses: web_search_call, mcp_call, … · gemini: executableCode, toolCall ·
@@ -244,7 +244,7 @@ class ServerToolCall(Item, frozen=True, gc=False, omit_defaults=True):
         return parse_arguments(self.arguments, self.name)
 
 
-class ServerToolResult(Item, frozen=True, gc=False, omit_defaults=True):
+class ServerToolResult(Item, frozen=True):
     """What a provider's own tool gave. messages: *_tool_result · gemini: codeExecutionResult, toolResponse · converse: toolResult.
 
     `output` is the wire's own JSON value; `native["type"]` its kind.
@@ -255,14 +255,14 @@ class ServerToolResult(Item, frozen=True, gc=False, omit_defaults=True):
     output: Any = None
 
 
-class Compaction(Item, frozen=True, gc=False, omit_defaults=True):
+class Compaction(Item, frozen=True):
     """The provider's summary of what came before. messages: compaction · responses: compaction."""
 
     content: str | None = None
     encrypted_content: str | None = None
 
 
-class Opaque(Item, frozen=True, gc=False, omit_defaults=True):
+class Opaque(Item, frozen=True):
     """A kind this version does not know: kept whole, in order, and replayed to the same origin. `payload` is the wire's object."""
 
     kind: str

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 
-class Usage(Struct, frozen=True, gc=False, omit_defaults=True):
+class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Tokens of one response so far.
 
     cache_write_5m / 1h / 24h: parts of `cache_write_input_tokens` by lifetime, where the provider tells them apart.

@@ -1,0 +1,129 @@
+"""JSON as providers really send it, for a decoder that is rightly strict.
+
+msgspec refuses two things that real streams contain: half an emoji (`"\\ud83d"`, made by gateways that cut text between UTF-16
+units) and invalid UTF-8. `repaired` rewrites such bytes so that the same typed decoder reads them:
+
+    {"text":"Hi \\ud83d"}   ->  {"text":"Hi <mark>"}      <mark> = U+10F800 + (0xD83D - 0xD800)
+
+The marks are the last 2,048 code points of the last private plane, one for each surrogate half. `Halves` joins a high mark
+with the low one that follows in the next delta of the same text, and shows U+FFFD for a half that stays alone. Nothing is
+rewritten on the fast path: a payload is only touched after the decoder refused it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Hashable
+from typing import Any, Final
+
+import msgspec
+
+from streamlib_parsers.errors import malformed
+
+FIRST_MARK: Final = 0x10F800
+_REPLACEMENT: Final = "\ufffd"
+_ESCAPE: Final = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL)
+_HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_MARK: Final = re.compile("[\U0010f800-\U0010ffff]")
+_PAIR: Final = re.compile("([\U0010f800-\U0010fbff])([\U0010fc00-\U0010ffff])")
+
+
+def repaired(data: bytes) -> bytes | None:
+    """`data` with lone surrogate halves marked and invalid UTF-8 replaced, or None where there was nothing to repair."""
+    text = data
+    try:
+        text.decode("utf-8")
+    except UnicodeDecodeError:
+        text = data.decode("utf-8", "replace").encode("utf-8")
+    if _HALF.search(text):
+        text = _ESCAPE.sub(_mark_half, text)
+    return text if text != data else None
+
+
+def _mark_half(match: re.Match[bytes]) -> bytes:
+    escape = match.group()
+    if len(escape) != 6 or not _HALF.match(escape):
+        return escape
+    return chr(FIRST_MARK + int(escape[2:], 16) - 0xD800).encode("utf-8")
+
+
+def is_whole(data: bytes) -> bool:
+    """Whether the last frame of a stream stands whole: one JSON value, or the `[DONE]` that some wires end with."""
+    return _is_json(data) or data.strip().lower() == b"[done]"
+
+
+def is_json(text: str) -> bool:
+    """Whether argument text is whole JSON: `""` counts as `{}`."""
+    return not text or _is_json(text.encode("utf-8", "surrogatepass"))
+
+
+def _is_json(data: bytes) -> bool:
+    for candidate in (data, repaired(data)):
+        try:
+            if candidate is not None:
+                msgspec.json.decode(candidate, type=msgspec.Raw)
+                return True
+        except (msgspec.DecodeError, RecursionError):
+            continue
+    return False
+
+
+def decode_any(data: bytes) -> Any:
+    """Any JSON value, halves marked. Raises `ParseFailure(malformed)` on what is not JSON."""
+    for candidate in (data, repaired(data)):
+        try:
+            if candidate is not None:
+                return msgspec.json.decode(candidate)
+        except (msgspec.DecodeError, UnicodeError):
+            continue
+        except RecursionError:
+            raise malformed("JSON nested too deep", data) from None
+    raise malformed("not JSON", data)
+
+
+def scrub(value: Any) -> Any:
+    """`value` with every mark that stayed alone shown as U+FFFD, and marked pairs joined; dicts, lists and strings, all the way down."""
+    if isinstance(value, str):
+        return _MARK.sub(_REPLACEMENT, _PAIR.sub(_join, value)) if _MARK.search(value) else value
+    if isinstance(value, dict):
+        return {scrub(key): scrub(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [scrub(item) for item in value]
+    return value
+
+
+class Halves:
+    """Joins emoji halves over the deltas of one text; one holder for a whole response, keyed by the text they belong to."""
+
+    def __init__(self) -> None:
+        self._held: dict[Hashable, str] = {}
+
+    def join(self, key: Hashable, delta: str) -> str:
+        """What may be shown of `delta` now: a trailing high half waits for the next delta of the same text."""
+        text = self._held.pop(key, "") + delta
+        if not _MARK.search(text):
+            return text
+        text = _PAIR.sub(_join, text)
+        if FIRST_MARK <= ord(text[-1]) < FIRST_MARK + 0x400:
+            self._held[key] = text[-1]
+            text = text[:-1]
+        return _MARK.sub(_REPLACEMENT, text)
+
+    def rest(self, key: Hashable) -> str:
+        """At the end of a text: U+FFFD for a half that stayed alone."""
+        return _REPLACEMENT if self._held.pop(key, "") else ""
+
+    def keys(self) -> list[Hashable]:
+        """The texts that hold back a half."""
+        return list(self._held)
+
+
+def _join(match: re.Match[str]) -> str:
+    high, low = (ord(mark) - FIRST_MARK for mark in match.groups())
+    return chr(0x10000 + (high << 10) + (low - 0x400))
+
+
+def dumps(value: Any) -> str:
+    """A JSON value as text, for values that a provider sent decoded where the wire has text; refuses NaN and infinity."""
+    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))

@@ -1,0 +1,131 @@
+"""An item that is still growing: fragments are kept in lists and joined once, when somebody asks for the item.
+
+Used twice, by the parsers (to make the item of `OutputItemDone`) and by the accumulator (to show a snapshot).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from streamlib_parsers.items import (
+    Audio,
+    Compaction,
+    ContentPart,
+    CustomToolCall,
+    FunctionCall,
+    Image,
+    ItemStatus,
+    JsonObject,
+    Message,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    ServerToolCall,
+    Text,
+)
+
+
+class OpenPart:
+    """One content part that is still growing."""
+
+    __slots__ = ("annotations", "data", "fragments", "media_type", "refusal")
+
+    def __init__(self) -> None:
+        self.fragments: list[str] = []
+        self.annotations: list[JsonObject] = []
+        self.data: list[str] = []
+        self.media_type: str | None = None
+        self.refusal = False
+
+    def part(self) -> ContentPart:
+        """The part as it stands."""
+        text = "".join(self.fragments)
+        if self.refusal:
+            return Refusal(text)
+        if self.data or self.media_type:
+            return self._media(text)
+        return Text(text, tuple(self.annotations))
+
+    def _media(self, text: str) -> ContentPart:
+        data = "".join(self.data) or None
+        if (self.media_type or "").startswith("image/"):
+            return Image(data=data, media_type=self.media_type)
+        return Audio(data=data, media_type=self.media_type, transcript=text or None)
+
+
+class OpenItem:
+    """What was said of one item so far.
+
+    item: the skeleton of `OutputItemAdded`. fields: typed fields that came later (signature, native, encrypted_content …);
+    they replace the skeleton's. size: characters of arguments so far. closed: `OutputItemDone` was given.
+    """
+
+    __slots__ = ("arguments", "closed", "fields", "index", "item", "parts", "size", "spoiled", "summary")
+
+    def __init__(self, index: int, item: ResponseItem) -> None:
+        self.index = index
+        self.item = item
+        self.fields: dict[str, Any] = {}
+        self.parts: dict[int, OpenPart] = {}
+        self.summary: dict[int, list[str]] = {}
+        self.arguments: list[str] = []
+        self.size = 0
+        self.closed = False
+        self.spoiled = False
+
+    def part(self, content_index: int) -> OpenPart:
+        """The growing part at `content_index`, begun at first use."""
+        part = self.parts.get(content_index)
+        if part is None:
+            part = self.parts[content_index] = OpenPart()
+        return part
+
+    def text(self) -> str:
+        """The text parts so far, joined."""
+        return "".join("".join(part.fragments) for _, part in sorted(self.parts.items()) if not part.refusal)
+
+    def snapshot(self, status: ItemStatus) -> ResponseItem:
+        """The item as it stands: skeleton, then what grew, then what came late."""
+        grown = BODIES.get(type(self.item), _nothing)(self)
+        return msgspec.structs.replace(self.item, **{**grown, **self.fields}, status=status)
+
+
+def _message(open_item: OpenItem) -> dict[str, Any]:
+    if not open_item.parts:
+        return {}
+    return {"content": tuple(part.part() for _, part in sorted(open_item.parts.items()))}
+
+
+def _reasoning(open_item: OpenItem) -> dict[str, Any]:
+    grown: dict[str, Any] = {}
+    if open_item.parts:
+        grown["content"] = open_item.text()
+    if open_item.summary:
+        grown["summary"] = tuple("".join(fragments) for _, fragments in sorted(open_item.summary.items()))
+    return grown
+
+
+def _arguments(open_item: OpenItem) -> dict[str, Any]:
+    return {"arguments": "".join(open_item.arguments)} if open_item.arguments else {}
+
+
+def _input(open_item: OpenItem) -> dict[str, Any]:
+    return {"input": "".join(open_item.arguments)} if open_item.arguments else {}
+
+
+def _nothing(open_item: OpenItem) -> dict[str, Any]:
+    return {}
+
+
+BODIES: Final[dict[type, Callable[[OpenItem], dict[str, Any]]]] = {
+    Message: _message,
+    Reasoning: _reasoning,
+    FunctionCall: _arguments,
+    ServerToolCall: _arguments,
+    CustomToolCall: _input,
+    Compaction: _nothing,
+}
+"""How each kind is made of its fragments; kinds that are not here arrive whole."""
