@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import msgspec
 from hypothesis import strategies as st
+
 from streamlib_parsers.events import (
     FunctionCallArgumentsDelta,
     OutputTextDelta,
