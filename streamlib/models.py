@@ -1,0 +1,109 @@
+"""What single models can and cannot take, as data: the longest prefix of a model's name wins, unknown models take everything.
+
+These facts age. A user overrides them per client with `Client(models={"claude-opus-9": Traits(…)})`; the default is permissive:
+send what was asked, and let the provider's 400 surface with its kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from msgspec import Struct
+
+
+class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
+    """One model family.
+
+    thinking: the forms it takes (`budget`, `adaptive`, `level`), none where it cannot think. thinking_off: how thinking is
+    switched off (`disabled`, `between_tools`, `budget_0`), "" where it cannot be. thinking_default: it thinks unless told not to.
+    efforts: the effort words it takes. off_efforts: the highest effort allowed with thinking off.
+    sampling: takes temperature and its kin. forced_tools: takes a tool_choice that forces a call. prefill: a request may end
+    with an assistant turn. binds_prefix: thinking is bound to the conversation before it. system_role: takes system messages
+    inside the conversation. max_output: its ceiling of output tokens.
+    """
+
+    thinking: tuple[str, ...] = ("budget", "adaptive", "level")
+    thinking_off: str = "disabled"
+    thinking_default: bool = False
+    efforts: tuple[str, ...] = ("minimal", "low", "medium", "high", "xhigh", "max")
+    off_efforts: tuple[str, ...] = ()
+    sampling: bool = True
+    forced_tools: bool = True
+    prefill: bool = True
+    binds_prefix: bool = False
+    system_role: bool = True
+    max_output: int | None = None
+
+
+_LOW_TO_HIGH = ("low", "medium", "high")
+_LOW_TO_MAX = ("low", "medium", "high", "max")
+_ALL = ("low", "medium", "high", "xhigh", "max")
+
+_OLD = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192)
+_BUDGET = Traits(thinking=("budget",), efforts=(), system_role=False, max_output=64_000)
+_BOTH = Traits(thinking=("budget", "adaptive"), efforts=_LOW_TO_MAX, prefill=False, system_role=False, max_output=128_000)
+_ADAPTIVE = Traits(thinking=("adaptive",), efforts=_ALL, sampling=False, prefill=False, system_role=False, max_output=128_000)
+
+
+def _adaptive(
+    off: str = "disabled", *, off_efforts: tuple[str, ...] = (), forced: bool = True, binds: bool = False, system: bool = False
+) -> Traits:
+    return Traits(
+        thinking=("adaptive",),
+        thinking_off=off,
+        thinking_default=True,
+        efforts=_ALL,
+        off_efforts=off_efforts,
+        sampling=False,
+        forced_tools=forced,
+        prefill=False,
+        binds_prefix=binds,
+        system_role=system,
+        max_output=128_000,
+    )
+
+
+CLAUDE: Final[dict[str, Traits]] = {
+    "claude-3": _OLD,
+    "claude-3-7": _BUDGET,
+    "claude-opus-4": Traits(thinking=("budget",), efforts=(), system_role=False, max_output=32_000),
+    "claude-sonnet-4": _BUDGET,
+    "claude-haiku-4-5": _BUDGET,
+    "claude-sonnet-4-5": _BUDGET,
+    "claude-opus-4-5": Traits(thinking=("budget",), efforts=_LOW_TO_HIGH, system_role=False, max_output=64_000),
+    "claude-opus-4-6": _BOTH,
+    "claude-sonnet-4-6": _BOTH,
+    "claude-opus-4-7": _ADAPTIVE,
+    "claude-opus-4-8": Traits(thinking=("adaptive",), efforts=_ALL, sampling=False, prefill=False, max_output=128_000),
+    "claude-opus-5": _adaptive(off_efforts=_LOW_TO_HIGH, system=True),
+    "claude-sonnet-5": _adaptive(),
+    "claude-haiku-5-5": _adaptive(off_efforts=_LOW_TO_HIGH, binds=True),
+    "claude-opus-5-5": _adaptive("", forced=False, binds=True, system=True),
+    "claude-sonnet-5-5": _adaptive("between_tools", off_efforts=_LOW_TO_HIGH, forced=False, binds=True),
+    "claude-fable-5": _adaptive("", system=True),
+    "claude-mythos-5": _adaptive("", system=True),
+    "claude-fable-5-1": _adaptive("", forced=False, binds=True, system=True),
+    "claude-fable-5-2": _adaptive("", forced=False, binds=True, system=True),
+    "claude-mythos-5-1": _adaptive("", forced=False, system=True),
+    "claude-mythos-5-2": _adaptive("", forced=False, binds=True, system=True),
+}
+"""Claude by name prefix (capability table of 2026-11; a Bedrock or Vertex name matches from `claude-` on)."""
+
+TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE,)
+ANYTHING: Final = Traits()
+
+
+def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:
+    """The traits of a model: your own entries first, then ours, each by longest prefix."""
+    for table in (overrides or {}, *TABLES):
+        names = [prefix for prefix in table if _matches(model, prefix)]
+        if names:
+            return table[max(names, key=len)]
+    return ANYTHING
+
+
+def _matches(model: str, prefix: str) -> bool:
+    """Whether the name begins with `prefix`, behind a vendor or region (`us.anthropic.claude-…`, `anthropic/claude-…`)."""
+    start = model.find(prefix)
+    return start == 0 or (start > 0 and model[start - 1] in "./")

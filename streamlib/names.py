@@ -1,0 +1,68 @@
+"""Ids and names that a wire accepts: sanitised without collisions, the same for a call and its output, reversible for tools."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from streamlib_parsers.items import WireApi
+
+
+class Charset(Struct, frozen=True):
+    """What a wire takes: characters (a regular expression class) and length. `lead`: what the first character must be."""
+
+    allowed: str = "a-zA-Z0-9_-"
+    longest: int = 64
+    lead: str | None = None
+
+
+CALL_IDS: Final[dict[WireApi, Charset]] = {
+    "messages": Charset(),
+    "responses": Charset(r"\x21-\x7e"),
+    "chat": Charset(r"\x21-\x7e", 256),
+    "gemini": Charset(r"\x21-\x7e", 256),
+    "converse": Charset(),
+    "invoke": Charset(),
+    "ollama": Charset(r"\x21-\x7e", 256),
+}
+TOOL_NAMES: Final[dict[WireApi, Charset]] = {
+    "messages": Charset(longest=128),
+    "responses": Charset(),
+    "chat": Charset(),
+    "gemini": Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
+    "converse": Charset(),
+    "invoke": Charset(),
+    "ollama": Charset(),
+}
+
+
+def fitted(names: Iterable[str], charset: Charset) -> dict[str, str]:
+    """name -> a name the wire takes, only for those that change; two names never meet in one."""
+    names = list(dict.fromkeys(names))
+    taken = {name for name in names if _fits(name, charset)}
+    changed: dict[str, str] = {}
+    for name in names:
+        if name not in taken:
+            changed[name] = _free(name, charset, taken)
+            taken.add(changed[name])
+    return changed
+
+
+def _fits(name: str, charset: Charset) -> bool:
+    lead = f"[{charset.lead}]" if charset.lead else ""
+    rest = charset.longest - bool(charset.lead)
+    return re.fullmatch(f"{lead}[{charset.allowed}]{{{0 if charset.lead else 1},{rest}}}", name) is not None
+
+
+def _free(name: str, charset: Charset, taken: set[str]) -> str:
+    clean = re.sub(f"[^{charset.allowed}]", "_", name) or "_"
+    if charset.lead and not re.match(f"[{charset.lead}]", clean):
+        clean = f"_{clean}"
+    if len(clean) <= charset.longest and clean not in taken:
+        return clean
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    return f"{clean[: charset.longest - 9]}_{digest}"

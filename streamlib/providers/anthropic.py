@@ -1,0 +1,17 @@
+"""Anthropic: https://platform.claude.com/docs/en/api/messages."""
+
+from __future__ import annotations
+
+from streamlib.providers import Provider
+
+PROVIDER = Provider(
+    name="anthropic",
+    aliases=("claude",),
+    wires=("messages", "chat"),
+    base_url="https://api.anthropic.com",
+    wire_urls={"chat": "https://api.anthropic.com/v1"},
+    key_env=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+    auth="x-api-key",
+    # 2023-06-01 is the permissive version; 2026-10-21 refuses sampling parameters. Override per client with `headers`.
+    headers={"anthropic-version": "2023-06-01"},
+)

@@ -1,0 +1,65 @@
+"""Where a request goes: provider, model, wire, and what the model can take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from streamlib.errors import invalid_request
+from streamlib.models import Traits, traits
+from streamlib.providers import PATHS, Provider
+from streamlib_parsers.items import Origin, WireApi
+
+
+class Target(Struct, frozen=True, gc=False):
+    """A provider, one of its models, and the wire to speak."""
+
+    provider: Provider
+    model: str
+    wire_api: WireApi
+    base_url: str
+    traits: Traits
+    account: str | None = None
+
+    @property
+    def url(self) -> str:
+        """Where to POST. The model's name is percent-encoded: it cannot leave its place in the path."""
+        base, path = self.base_url.rstrip("/"), PATHS[self.wire_api]
+        if path.startswith("/v1/") and base.endswith("/v1"):
+            base = base.removesuffix("/v1")
+        return base + path.replace("{model}", quote(self.model, safe=""))
+
+    @property
+    def origin(self) -> Origin:
+        """What items made here are stamped with."""
+        return Origin(self.wire_api, self.provider.name, self.base_url.rstrip("/"), self.model, self.account)
+
+
+class Built(Struct, frozen=True, gc=False):
+    """What a builder gives: the body, and headers beyond the provider's own."""
+
+    body: dict[str, Any]
+    headers: dict[str, str] = {}
+
+
+def target(
+    provider: Provider,
+    model: str,
+    wire_api: WireApi | None = None,
+    base_url: str | None = None,
+    models: Mapping[str, Traits] | None = None,
+    account: str | None = None,
+) -> Target:
+    """The target of a request; a wire the provider does not offer is `invalid_request`."""
+    chosen = wire_api or provider.wires[0]
+    if chosen not in provider.wires:
+        raise invalid_request(f"{provider.name} does not offer {chosen}: it offers {', '.join(provider.wires)}", "wire_api")
+    base = base_url or provider.wire_urls.get(chosen) or provider.base_url
+    if not base:
+        raise invalid_request(f"{provider.name} needs base_url=", "base_url")
+    if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
+        raise invalid_request("a model's name has no blanks or control characters", "model")
+    return Target(provider, model, chosen, base, traits(model, models), account)
