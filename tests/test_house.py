@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+import streamlib
 from tests.shared import ROOT
 
 SOURCES = sorted([*ROOT.glob("streamlib/**/*.py"), *ROOT.glob("parsers/**/*.py")])
@@ -52,3 +53,7 @@ def test_the_changelog_speaks_of_the_version_being_built() -> None:
     headings = re.findall(r"^## \[([^\]]+)\](.*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
     assert headings[0][0] in {"Unreleased", version}
     assert version in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_package_says_the_version_it_was_built_as() -> None:
+    assert streamlib.__version__ == PYPROJECT["project"]["version"]
