@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+import streamlib
 import streamlib_parsers
 from tests.shared import ROOT
 
