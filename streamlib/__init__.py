@@ -21,6 +21,8 @@ from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported w
 
 if TYPE_CHECKING:
     from streamlib.request import Request, build
+    from streamlib.decoders import parse_request
+    from streamlib.encoders import encode_body, encoder
     from streamlib.errors import StreamError
     from streamlib.history import dump_history, keep_last_images, load_history
     from streamlib.prompt import CacheOptions, Prompt, ReasoningOptions
@@ -32,6 +34,9 @@ __version__ = "0.1.0"
 _LAZY: dict[str, str] = {
     "Request": "streamlib.request",
     "build": "streamlib.request",
+    "parse_request": "streamlib.decoders",
+    "encode_body": "streamlib.encoders",
+    "encoder": "streamlib.encoders",
     "StreamError": "streamlib.errors",
     "dump_history": "streamlib.history",
     "keep_last_images": "streamlib.history",

@@ -202,10 +202,9 @@ class _Pairing:
 
     def flush(self, before: int | None = None) -> None:
         """The turn is over: the outputs of its calls, in the order they were given, then those that are missing."""
-        given: list[Placed] = []
-        for call in self._calls:
-            given += self._output_of(call, before)
-        self.out += sorted(given, key=lambda one: one.at)
+        outputs = [output for call in self._calls for output in self._output_of(call, before)]
+        minted = {call.at for call in self._calls}
+        self.out += sorted(outputs, key=lambda one: (one.at in minted, one.at))
         self._calls.clear()
         self._answered = False
 

@@ -63,8 +63,14 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     native: JsonObject | None = None
 
 
-class Part(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, tag_field="type", tag=snake_case):
-    """Base of the content parts."""
+class Part(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
+    """Base of the content parts.
+
+    native: what the wire says about the part and no typed field holds (`detail` of an image, `citations` of a document). A part
+    of a kind we do not know is a `Text` of its JSON, with the wire's own object, `type` and all, in `native`.
+    """
+
+    native: JsonObject | None = None
 
 
 class Text(Part, frozen=True):

@@ -232,8 +232,9 @@ def _compaction(one: Placed, where: Target, report: Report) -> Said:
 
 
 def _opaque(one: Placed, where: Target, report: Report) -> Said:
-    assert isinstance(one.item, Opaque)
-    yield "assistant", one.item.payload
+    item = one.item
+    assert isinstance(item, Opaque)
+    yield (item.native or {}).get("role", "assistant"), item.payload
 
 
 BLOCKS: Final[dict[type, Callable[[Placed, Target, Report], Said]]] = {
@@ -254,16 +255,19 @@ BLOCKS: Final[dict[type, Callable[[Placed, Target, Report], Said]]] = {
 
 
 def _part(part: ContentPart, one: Placed, report: Report) -> JsonObject | None:
+    native = part.native or {}
+    if "type" in native:
+        return native
     match part:
         case Text():
             citations = [{key: value for key, value in note.items() if key not in CITATION_RESPONSE_KEYS} for note in part.annotations]
-            return {"type": "text", "text": part.text, **({"citations": citations} if citations else {})}
+            return {"type": "text", "text": part.text, **({"citations": citations} if citations else {}), **native}
         case Refusal():
             return {"type": "text", "text": part.refusal}
         case Image():
-            return {"type": "image", "source": _source(part)}
+            return {"type": "image", "source": _source(part), **native}
         case Document():
-            return {"type": "document", "source": _source(part), **({"title": part.name} if part.name else {})}
+            return {"type": "document", "source": _source(part), **({"title": part.name} if part.name else {}), **native}
         case Audio():
             report.dropped(one.path, "Messages takes no audio")
             return {"type": "text", "text": part.transcript} if part.transcript else None
@@ -311,7 +315,7 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
         report.add("changed", f"/tools/{at}/format", "Messages has no free-form tools: it takes one string, input")
         body["input_schema"] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
         return body
-    body["input_schema"] = tool.schema or {"type": "object", "properties": {}}
+    body["input_schema"] = tool.schema if isinstance(tool.schema, dict) else {"type": "object", "properties": {}}
     if body["input_schema"].get("type") != "object":
         report.add("changed", f"/tools/{at}/schema", "an input schema is of type object (S5)")
         body["input_schema"] = {"type": "object", **{key: value for key, value in body["input_schema"].items() if key != "type"}}
@@ -404,6 +408,8 @@ def _output_config(prompt: Prompt, where: Target, report: Report, body: JsonObje
 def _effort(prompt: Prompt, where: Target, report: Report, body: JsonObject) -> str | None:
     asked = prompt.thinking
     if asked is None or body.get("thinking", {}).get("type") != "adaptive":
+        return None
+    if asked.effort is None and asked.budget is None:
         return None
     effort = asked.effort or next((name for name, budget in BUDGETS.items() if budget >= (asked.budget or 0)), "max")
     allowed = where.traits.efforts

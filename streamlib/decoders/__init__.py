@@ -1,0 +1,26 @@
+"""Somebody's request -> `Prompt`: one file a wire, the inverse of the builder of the same name."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from streamlib.errors import invalid_request
+from streamlib.prompt import Prompt
+from streamlib_parsers.items import WireApi
+
+
+def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] | None = None, path: str | None = None) -> Prompt:
+    """The prompt that a request of this wire asks for, with `.model` and `.stream`.
+
+    headers, path: for wires that keep facts there (Gemini and Bedrock name the model in the path). Raises
+    `StreamError(invalid_request)` on anything that is not such a request.
+    """
+    module: Any = importlib.import_module(f"streamlib.decoders.{wire_api}")
+    try:
+        return module.decode(body, headers or {}, path or "")  # type: ignore[no-any-return]
+    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError, AttributeError, ValueError) as error:
+        raise invalid_request(f"not a {wire_api} request: {error}") from None

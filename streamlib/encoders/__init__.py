@@ -1,0 +1,81 @@
+"""Events -> somebody's stream or whole body: a pure encoder a wire (and UI protocol), so that the same parts make a gateway.
+
+    e = encoder("messages", model="m")
+    for event in events: send(e.feed(event))
+    send(e.close())
+    e.report                        # what this wire could not say
+
+What a wire has no words for is left out and stands in `report`, once for each kind.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from streamlib.report import Change
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.events import ResponseEvent
+
+
+class Encoder(Protocol):
+    """What every encoder has. `media_type` is the content type of its stream."""
+
+    media_type: str
+    report: list[Change]
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """The bytes that this event becomes; possibly none yet."""
+        ...
+
+    def close(self) -> bytes:
+        """The end of the stream, where the wire has one."""
+        ...
+
+
+def encoder(wire_api: str, *, model: str | None = None, response_id: str | None = None, **options: Any) -> Encoder:
+    """An encoder for a wire (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`). `options` are that protocol's own.
+
+    model, response_id: used where the events bring none.
+    """
+    return _module(wire_api).Encoder(model=model, response_id=response_id, **options)  # type: ignore[no-any-return]
+
+
+def encode_body(wire_api: str, response: Response, *, model: str | None = None) -> bytes:
+    """A response as one whole, non-streaming body of the wire."""
+    return _module(wire_api).encode_body(response, model)  # type: ignore[no-any-return]
+
+
+def _module(wire_api: str) -> Any:
+    try:
+        return importlib.import_module(f"streamlib.encoders.{wire_api}")
+    except ModuleNotFoundError:
+        raise ValueError(f"no encoder for {wire_api!r}") from None
+
+
+def sse(data: Any, event: str | None = None) -> bytes:
+    """One server-sent event."""
+    payload = data if isinstance(data, bytes) else msgspec.json.encode(data)
+    return (b"event: %s\ndata: %s\n\n" % (event.encode(), payload)) if event else b"data: %s\n\n" % payload
+
+
+class Losses:
+    """The report of an encoder: what the wire could not say, once for each kind."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+
+    def note(self, path: str, reason: str) -> None:
+        """Something left out."""
+        change = Change("dropped", path, reason)
+        if change not in self.changes:
+            self.changes.append(change)
+
+
+def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:
+    """A whole stream at once."""
+    encode = encoder(wire_api, **options)
+    return b"".join([*(encode.feed(event) for event in events), encode.close()])
