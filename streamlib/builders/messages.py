@@ -127,15 +127,17 @@ def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[Json
 
 
 def _unpaired_server_calls(items: list[Placed]) -> set[int]:
-    """Server tool calls whose result never came, outside the last turn (which may be continued)."""
+    """Server tool calls whose result never came, outside the last assistant turn (which may still be running)."""
     results = {one.item.call_id for one in items if isinstance(one.item, ServerToolResult)}
-    last_user = max((n for n, one in enumerate(items) if isinstance(one.item, (Message, *OUTPUTS)) and _role(one.item) == "user"), default=-1)
+    said = [n for n, one in enumerate(items) if _is_assistant(one.item)]
+    heard = [n for n, one in enumerate(items) if not _is_assistant(one.item)]
+    last_turn = max((n for n in heard if said and n < said[-1]), default=-1)
     calls = ((n, one) for n, one in enumerate(items) if isinstance(one.item, ServerToolCall))
-    return {one.at for n, one in calls if one.item.call_id not in results and n < last_user}  # type: ignore[union-attr]
+    return {one.at for n, one in calls if one.item.call_id not in results and n < last_turn}  # type: ignore[union-attr]
 
 
-def _role(item: Any) -> str:
-    return "assistant" if isinstance(item, Message) and item.role == "assistant" else "user"
+def _is_assistant(item: Any) -> bool:
+    return not isinstance(item, OUTPUTS) and not (isinstance(item, Message) and item.role != "assistant")
 
 
 # --- one function an item kind: (role, block) ---

@@ -18,6 +18,7 @@ import msgspec
 
 from streamlib.report import Change
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
 
 
@@ -47,6 +48,11 @@ def encoder(wire_api: str, *, model: str | None = None, response_id: str | None 
 def encode_body(wire_api: str, response: Response, *, model: str | None = None) -> bytes:
     """A response as one whole, non-streaming body of the wire."""
     return _module(wire_api).encode_body(response, model)  # type: ignore[no-any-return]
+
+
+def error_body(wire_api: str, error: ErrorInfo) -> Any:
+    """The wire's own error object for a failure, as a JSON value: the body of an HTTP error."""
+    return _module(wire_api).error_body(error)
 
 
 def _module(wire_api: str) -> Any:

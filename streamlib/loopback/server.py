@@ -1,0 +1,212 @@
+"""The server under the loopback provider: anyio sockets and h11, so that every fault a network has can be made.
+
+One response a request, with a chosen size of HTTP chunk and a chosen pace. Faults happen after `at` chunks of the body:
+
+    truncate     the stream ends cleanly, in the middle
+    disconnect   the connection is reset, in the middle of a chunk
+    malformed    a chunk that is not this wire
+    stall        silence until the client goes
+"""
+
+from __future__ import annotations
+
+import socket
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Literal, TypeAlias
+
+import anyio
+import h11
+import msgspec
+from anyio.abc import SocketAttribute, SocketStream, TaskStatus
+from msgspec import Struct
+
+from streamlib.decoders import parse_request
+from streamlib.encoders import encode_body, encoder, error_body
+from streamlib.errors import StreamError
+from streamlib.loopback.answers import answer
+from streamlib.prompt import Prompt
+from streamlib.routes import Route, route
+from streamlib_parsers.accumulate import accumulate
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import ResponseEvent
+
+Fault: TypeAlias = Literal["truncate", "disconnect", "malformed", "stall"]
+Answer: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
+
+
+class Behaviour(Struct, frozen=True):
+    """How the server answers.
+
+    recordings: bodies to send as they are, one a request, in turn; without any, the answer is made of the request.
+    chunk: bytes in one HTTP chunk (None: one event). pace: seconds between chunks. fault, at: what goes wrong, after how many chunks.
+    status, headers: sent instead of 200, and beside the usual headers.
+    """
+
+    recordings: tuple[bytes, ...] = ()
+    chunk: int | None = None
+    pace: float = 0.0
+    fault: Fault | None = None
+    at: int = 3
+    status: int = 200
+    headers: dict[str, str] = {}
+
+
+LIMIT_HEADERS = {
+    "anthropic-ratelimit-requests-limit": "1000",
+    "anthropic-ratelimit-requests-remaining": "999",
+    "anthropic-ratelimit-tokens-limit": "100000",
+    "anthropic-ratelimit-tokens-remaining": "99000",
+}
+"""The loopback provider has limits too, so that a screen that shows them can be tried."""
+
+
+async def serve(
+    behaviour: Behaviour | None = None,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    answers: Answer = answer,
+    task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
+) -> None:
+    """Serves until cancelled; reports its base URL (`http://127.0.0.1:PORT`) when it listens: `url = await group.start(serve)`."""
+    provider = Loopback(behaviour or Behaviour(), answers)
+    listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
+    async with listener:
+        bound = listener.extra(SocketAttribute.local_port)
+        task_status.started(f"http://{host}:{bound}")
+        await listener.serve(provider.connection)
+
+
+class Loopback:
+    """What every connection shares: the behaviour, and which recording is next."""
+
+    def __init__(self, behaviour: Behaviour, answers: Answer) -> None:
+        self.behaviour = behaviour
+        self._answers = answers
+        self._sent = 0
+
+    async def connection(self, stream: SocketStream) -> None:
+        """One connection, request after request, until either side is done."""
+        async with stream:
+            try:
+                await _Connection(stream, self).run()
+            except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, h11.RemoteProtocolError):
+                return
+
+    def chunks(self, found: Route | None, body: bytes, headers: dict[str, str], path: str) -> tuple[int, str, Iterator[bytes]]:
+        """Status, media type and body chunks of the answer."""
+        if found is None:
+            return 404, "application/json", iter([b'{"error":{"message":"no such path","type":"not_found_error"}}'])
+        try:
+            prompt = parse_request(found.wire_api, body, headers=headers, path=path)
+        except StreamError as error:
+            return 400, "application/json", iter([msgspec.json.encode(error_body(found.wire_api, error.info))])
+        if self.behaviour.recordings:
+            return self.behaviour.status, _kind(found), self._split(self._recording())
+        return self._made(found, prompt)
+
+    def _made(self, found: Route, prompt: Prompt) -> tuple[int, str, Iterator[bytes]]:
+        wire_api = found.wire_api
+        if self.behaviour.status >= 400:
+            error = ErrorInfo("overloaded" if self.behaviour.status >= 500 else "rate_limited", "the loopback provider was told to fail")
+            return self.behaviour.status, "application/json", iter([msgspec.json.encode(error_body(wire_api, error))])
+        prompt = msgspec.structs.replace(prompt, model=prompt.model or found.model)
+        events = self._answers(prompt, wire_api)
+        stream = prompt.stream if found.stream is None else found.stream
+        if not stream:
+            return 200, "application/json", iter([encode_body(wire_api, accumulate(events), model=prompt.model)])
+        encode = encoder(wire_api, model=prompt.model)
+        pieces = (piece for piece in (*(encode.feed(event) for event in events), encode.close()) if piece)
+        size = self.behaviour.chunk
+        return 200, encode.media_type, self._split(b"".join(pieces)) if size else iter(pieces)
+
+    def _recording(self) -> bytes:
+        recording = self.behaviour.recordings[self._sent % len(self.behaviour.recordings)]
+        self._sent += 1
+        return recording
+
+    def _split(self, body: bytes) -> Iterator[bytes]:
+        size = self.behaviour.chunk or max(1, len(body))
+        return (body[at : at + size] for at in range(0, len(body), size))
+
+
+def _kind(found: Route) -> str:
+    return encoder(found.wire_api).media_type
+
+
+class _Connection:
+    """HTTP/1.1 by h11 over one socket."""
+
+    def __init__(self, stream: SocketStream, provider: Loopback) -> None:
+        self._stream = stream
+        self._provider = provider
+        self._http = h11.Connection(h11.SERVER)
+
+    async def run(self) -> None:
+        while True:
+            request = await self._event()
+            if not isinstance(request, h11.Request):
+                return
+            body = await self._body()
+            await self._respond(request, body)
+            if self._http.our_state is not h11.DONE:
+                return
+            self._http.start_next_cycle()
+
+    async def _event(self) -> Any:
+        while True:
+            event = self._http.next_event()
+            if event is not h11.NEED_DATA:
+                return event
+            try:
+                data = await self._stream.receive(65536)
+            except anyio.EndOfStream:
+                data = b""
+            self._http.receive_data(data)
+
+    async def _body(self) -> bytes:
+        parts: list[bytes] = []
+        while isinstance(event := await self._event(), h11.Data):
+            parts.append(bytes(event.data))
+        return b"".join(parts)
+
+    async def _respond(self, request: h11.Request, body: bytes) -> None:
+        path = request.target.decode("ascii", "replace")
+        headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
+        status, media_type, chunks = self._provider.chunks(route(path), body, headers, path)
+        given = {"content-type": media_type, "request-id": "req_loopback", **LIMIT_HEADERS, **self._provider.behaviour.headers}
+        await self._send(h11.Response(status_code=status, headers=list(given.items())))
+        behaviour = self._provider.behaviour
+        for n, chunk in enumerate(chunks):
+            if behaviour.fault and n == behaviour.at and await self._fail(behaviour.fault, chunk):
+                return
+            await self._send(h11.Data(data=chunk))
+            await anyio.sleep(behaviour.pace)
+        await self._send(h11.EndOfMessage())
+
+    async def _send(self, event: Any) -> None:
+        data = self._http.send(event)
+        if data:
+            await self._stream.send(data)
+
+    async def _fail(self, fault: Fault, chunk: bytes) -> bool:
+        """Makes the fault; whether the response is over with it."""
+        match fault:
+            case "truncate":
+                await self._send(h11.EndOfMessage())
+            case "malformed":
+                await self._send(h11.Data(data=b'data: {"broken\n\n'))
+                return False
+            case "disconnect":
+                await self._stream.send(b"400\r\n" + chunk[: len(chunk) // 2])
+                _reset(self._stream)
+            case "stall":
+                await self._stream.receive(1)
+        return True
+
+
+def _reset(stream: SocketStream) -> None:
+    """Closing this socket sends RST instead of FIN."""
+    raw = stream.extra(SocketAttribute.raw_socket)
+    raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
