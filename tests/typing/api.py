@@ -1,0 +1,57 @@
+"""The types a user's checker sees. Never executed: mypy and basedpyright read it as they read an application.
+
+A name that a checker does not count as exported, or a return type that became `Any`, is an error here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, assert_type
+
+import streamlib
+from streamlib import Failed, FunctionCall, Message, OutputTextDelta, Prompt, Request, ResponseEvent, StreamError, build, parser
+
+
+def parsing(body: bytes) -> None:
+    p = parser("messages", headers={"request-id": "r"})
+    assert_type(p, streamlib.Parser)
+    assert_type(p.feed(body), list[ResponseEvent])
+    assert_type(p.feed_event("{}", event="ping"), list[ResponseEvent])
+    assert_type(p.close(), list[ResponseEvent])
+    assert_type(streamlib.parse_body("chat", body), list[ResponseEvent])
+
+
+def folding(events: list[ResponseEvent]) -> None:
+    response = streamlib.accumulate(events)
+    assert_type(response, streamlib.Response)
+    assert_type(response.text, str)
+    assert_type(response.items, tuple[streamlib.ResponseItem, ...])
+    assert_type(streamlib.Accumulator().response, streamlib.Response)
+
+
+def matching(event: ResponseEvent) -> str | None:
+    match event:
+        case OutputTextDelta():
+            return assert_type(event.delta, str)
+        case Failed():
+            assert_type(event.error, streamlib.ErrorInfo)
+            assert_type(event.error.retry_after, float | None)
+            return None
+        case _:
+            return None
+
+
+def calling(call: FunctionCall) -> None:
+    assert_type(call.parsed(), dict[str, Any])
+    assert_type(call.output("done"), streamlib.FunctionCallOutput)
+
+
+def asking(history: Sequence[streamlib.ResponseItem]) -> None:
+    assert_type(streamlib.user("hi"), Message)
+    request = build(Prompt([*history, streamlib.user("and now?")]), "anthropic:claude-opus-5")
+    assert_type(request, Request)
+    assert_type(request.body, bytes)
+
+
+def failing(error: StreamError) -> None:
+    assert_type(error.info, streamlib.ErrorInfo)
