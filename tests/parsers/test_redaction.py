@@ -1,0 +1,136 @@
+"""What looks like a key is never shown, and what does not is left alone."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib_parsers.redaction import MASK, redact, redact_value
+
+# Made up, each in the shape its provider gives out.
+KEYS = [
+    "sk-proj-4fA9_xYz-0123456789abcdef",
+    "sk-ant-api03-AbCdEf012345-xyz",
+    "sk-or-v1-0123456789abcdef",
+    "AIzaSyA0123456789abcdefghijklmnopqrstu",
+    "AQ.Ab8RN6Kexample0123456789",
+    "ya29.a0AfH6SMBexample-0123",
+    "xai-0123456789abcdefghij",
+    "gsk_0123456789abcdefghij",
+    "hf_0123456789abcdefghij",
+    "r8_0123456789abcdefghij",
+    "nvapi-0123456789_abcdefghij",
+    "csk-0123456789abcdefghij",
+    "pplx-0123456789abcdefghij",
+    "tgp_v1_0123456789abcdefghij",
+    "fw_0123456789abcdefghij",
+    "ghp_0123456789abcdefghij",
+    "github_pat_0123456789abcdefghij",
+    "AKIAIOSFODNN7EXAMPLE",
+    "ASIAIOSFODNN7EXAMPLE",
+    "ABSKQmVkcm9ja0FQSUtleS1leGFtcGxl",
+    "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJl",
+]
+SENTENCES = [
+    "{}",
+    "Incorrect API key provided: {}.",
+    "bad '{}'",
+    '{{"headers":{{"x":"{}"}}}}',
+    "at https://x.example/v1?a=1&key={}&b=2",
+    "({})",
+    "key={},\n",
+]
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("sentence", SENTENCES)
+def test_a_key_is_masked_wherever_it_stands(key: str, sentence: str) -> None:
+    shown = redact(sentence.format(key))
+    assert MASK in shown
+    assert not any(key[n : n + 9] in shown for n in range(len(key) - 8)), shown
+
+
+LABELLED = [
+    "Authorization: Bearer canary-secret",
+    "authorization: Basic Y2FuYXJ5LXNlY3JldA==canary-secret",
+    "x-api-key: canary-secret",
+    "x-goog-api-key=canary-secret",
+    'api_key="canary-secret"',
+    "'apiKey': 'canary-secret'",
+    "Incorrect API key provided: canary-secret. See the docs",
+    "Your api key: canary-secret is invalid",
+    "access_token=canary-secret",
+    "secret_access_key = canary-secret",
+    "password: canary-secret",
+    "got Bearer canary-secret here",
+    "https://x.example/?key=canary-secret",
+]
+
+
+@pytest.mark.parametrize("text", LABELLED)
+def test_what_a_label_calls_a_key_is_masked_in_any_shape(text: str) -> None:
+    assert "canary" not in redact(text)
+    assert MASK in redact(text)
+
+
+HARMLESS = [
+    "API key not valid. Please pass a valid API key.",
+    "invalid x-api-key",
+    "max_tokens: 65536 > context_window: 200000",
+    "task-management and risk-assessment of the disk-usage",
+    "You can find your API key at https://platform.example/account/api-keys.",
+    "unexpected token: '}'",
+    "password must not be empty",
+    "Bearer",
+]
+
+
+@pytest.mark.parametrize("text", HARMLESS)
+def test_ordinary_words_are_left_alone(text: str) -> None:
+    assert redact(text) == text
+
+
+def test_a_value_is_masked_by_its_name_and_by_its_shape() -> None:
+    value = {
+        "api_key": "plain",
+        "Authorization": "plain",
+        "note": ["uses sk-12345678", {"set-cookie": "plain"}],
+        "sk-12345678": 1,
+        "tokens": 5,
+    }
+    assert redact_value(value) == {
+        "api_key": MASK,
+        "Authorization": MASK,
+        "note": [f"uses {MASK}", {"set-cookie": MASK}],
+        MASK: 1,
+        "tokens": 5,
+    }
+
+
+def test_a_value_is_bounded_in_depth_and_width() -> None:
+    deep: Any = "end"
+    for _ in range(5_000):
+        deep = [deep]
+    assert len(json.dumps(redact_value(deep))) < 200
+    assert len(redact_value(list(range(10_000)))) == 256
+    assert len(redact_value("x" * 1_000_000)) == 1 << 16
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(alphabet=st.characters(codec=None), max_size=30),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=10), inner, max_size=4),
+)
+
+
+@given(JSON)
+def test_any_value_can_be_shown_and_sent(value: Any) -> None:
+    json.dumps(redact_value(value), ensure_ascii=False).encode("utf-8")
+
+
+@given(st.text(max_size=300))
+def test_redacting_twice_changes_nothing_more(text: str) -> None:
+    assert redact(redact(text)) == redact(text)
