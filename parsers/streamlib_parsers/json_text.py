@@ -50,15 +50,16 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
 
 def is_whole(data: bytes) -> bool:
     """Whether the last frame of a stream stands whole: one JSON value, or the `[DONE]` that some wires end with."""
-    return _is_json(data) or data.strip().lower() == b"[done]"
+    return is_json_bytes(data) or data.strip().lower() == b"[done]"
 
 
 def is_json(text: str) -> bool:
     """Whether argument text is whole JSON: `""` counts as `{}`."""
-    return not text or _is_json(text.encode("utf-8", "surrogatepass"))
+    return not text or is_json_bytes(text.encode("utf-8", "surrogatepass"))
 
 
-def _is_json(data: bytes) -> bool:
+def is_json_bytes(data: bytes) -> bool:
+    """Whether `data` is exactly one JSON value."""
     for candidate in (data, repaired(data)):
         try:
             if candidate is not None:

@@ -1,0 +1,10 @@
+"""`python -m streamlib` is `streamlib`."""
+
+from __future__ import annotations
+
+import sys
+
+from streamlib.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())

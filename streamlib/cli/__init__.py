@@ -1,0 +1,36 @@
+"""The command line: `streamlib chat | inspect | serve …`. One file a command, each with `add(commands)` and `run(arguments)`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+COMMANDS: Final = ("chat", "inspect", "serve")
+"""In the order in which `--help` teaches them."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs a command; the exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted."""
+    try:
+        arguments = _parser().parse_args(argv)
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output is gone: nothing is wrong, and nothing more can be said
+        return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="streamlib",
+        description="Stream from any LLM API, or look at what one streamed. Without a key everything runs on a loopback provider.",
+        epilog="Try: streamlib chat Hello   ·   streamlib inspect capture.sse --wire-api messages",
+    )
+    commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    for name in COMMANDS:
+        importlib.import_module(f"streamlib.cli.{name}").add(commands)
+    return parser

@@ -1,0 +1,52 @@
+"""`streamlib serve [FILE…]`: the loopback provider, for trying clients and for tests."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import anyio
+
+from streamlib.loopback import Behaviour, Fault, serve
+
+
+def add(commands: Any) -> None:
+    """The command's words."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        "serve",
+        help="run the loopback provider: any SDK can point at it",
+        description="Answers every wire on 127.0.0.1, from recorded bodies or from the request itself, with faults on demand.",
+    )
+    command.add_argument("files", nargs="*", metavar="FILE", help="recorded bodies, sent one a request, in turn")
+    command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")
+    command.add_argument("--chunk", type=int, metavar="N", help="bytes in one HTTP chunk (default: one event)")
+    command.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="pause between chunks")
+    command.add_argument("--fault", metavar="KIND[@N]", type=_fault, help=f"after N chunks (default 3): {', '.join(get_args(Fault))}")
+    command.set_defaults(run=run)
+
+
+def _fault(text: str) -> tuple[str, int]:
+    kind, _, at = text.partition("@")
+    if kind not in get_args(Fault) or not (at or "3").isdigit():
+        raise argparse.ArgumentTypeError(f"{text!r}: KIND[@N] with KIND one of {', '.join(get_args(Fault))}")
+    return kind, int(at or 3)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until interrupted."""
+    try:
+        recordings = tuple(Path(name).read_bytes() for name in arguments.files)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    fault, at = arguments.fault or (None, 3)
+    anyio.run(_serve, Behaviour(recordings, arguments.chunk, arguments.pace, fault, at), arguments.port)
+    return 0
+
+
+async def _serve(behaviour: Behaviour, port: int) -> None:
+    async with anyio.create_task_group() as group:
+        url = await group.start(lambda *, task_status: serve(behaviour, port=port, task_status=task_status))
+        print(f"listening on {url}  (Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)", flush=True)
