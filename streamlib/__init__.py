@@ -20,7 +20,6 @@ import streamlib_parsers
 from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported whole, its list is streamlib_parsers.__all__
 
 if TYPE_CHECKING:
-    from streamlib.request import Request, build
     from streamlib.decoders import parse_request
     from streamlib.encoders import encode_body, encoder
     from streamlib.errors import StreamError
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from streamlib.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.providers import Provider, register
     from streamlib.report import Change
+    from streamlib.request import Request, build
 
 __version__ = "0.1.0"
 
@@ -49,7 +49,24 @@ _LAZY: dict[str, str] = {
     "Change": "streamlib.report",
 }
 
-__all__ = [*streamlib_parsers.__all__, *_LAZY]  # noqa: PLE0604  # both lists hold strings
+__all__ = [
+    "CacheOptions",
+    "Change",
+    "Prompt",
+    "Provider",
+    "ReasoningOptions",
+    "Request",
+    "StreamError",
+    "build",
+    "dump_history",
+    "encode_body",
+    "encoder",
+    "keep_last_images",
+    "load_history",
+    "parse_request",
+    "register",
+]
+__all__ += streamlib_parsers.__all__
 
 
 def __getattr__(name: str) -> Any:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 import msgspec
 
@@ -28,6 +28,7 @@ from streamlib_parsers.items import (
     Opaque,
     ResponseItem,
     Text,
+    tag,
     user,
 )
 
@@ -74,7 +75,7 @@ def _load(saved: JsonObject) -> ResponseItem:
     return Opaque(saved["type"], saved)
 
 
-KINDS: Final = frozenset(str(kind.__struct_config__.tag) for kind in ResponseItem.__args__)
+KINDS: Final = frozenset(tag(kind) for kind in get_args(ResponseItem))
 
 
 def keep_last_images(items: Sequence[ResponseItem], keep: int) -> list[ResponseItem]:
@@ -209,8 +210,7 @@ class _Pairing:
         self._answered = False
 
     def _output_of(self, call: Placed, before: int | None) -> list[Placed]:
-        item = call.item
-        assert isinstance(item, CALLS)
+        item: Any = call.item
         outputs = self._outputs.get(item.call_id, [])
         for extra in outputs[1:]:
             self._report.dropped(extra.path, "a second output of the same call")
@@ -222,7 +222,6 @@ class _Pairing:
         return outputs[:1]
 
 
-def _as_text(item: ResponseItem) -> Message:
-    assert isinstance(item, OUTPUTS)
+def _as_text(item: Any) -> Message:
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
     return user(f"[result of the call {item.call_id}, which is not in this conversation]", *parts)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import msgspec
 from msgspec import Struct
@@ -82,7 +82,7 @@ def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_ori
     items = _fit_ids(items, where.wire_api, report)
     names = _tool_names(prompt, items, where.wire_api)
     prompt, items = _rename(prompt, items, names, report)
-    builder: Builder = importlib.import_module(f"streamlib.builders.{where.wire_api}")  # type: ignore[assignment]
+    builder: Builder = cast("Builder", importlib.import_module(f"streamlib.builders.{where.wire_api}"))
     built = builder.build(prompt, items, where, report)
     body = {**_with_values(built.body, where.provider, report), **(prompt.extra or {})}
     if strict and report.changes:
@@ -104,10 +104,11 @@ def _fit_ids(items: list[Placed], wire_api: WireApi, report: Report) -> list[Pla
     changed = fitted(ids, CALL_IDS[wire_api])
     out: list[Placed] = []
     for one in items:
-        if isinstance(one.item, (*CALLS, *OUTPUTS)) and one.item.call_id in changed:
+        item = one.item
+        if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
             report.add("renamed", f"{one.path}/call_id", f"{wire_api} does not take this id")
-            one = Placed(one.at, msgspec.structs.replace(one.item, call_id=changed[one.item.call_id]))
-        out.append(one)
+            item = msgspec.structs.replace(item, call_id=changed[item.call_id])
+        out.append(Placed(one.at, item))
     return out
 
 

@@ -19,21 +19,19 @@ class Route(Struct, frozen=True):
     model: str | None = None
 
 
-ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi, bool | None], ...]] = tuple(
-    (re.compile(pattern), wire_api, stream)
-    for pattern, wire_api, stream in (
-        (r"(?:/v1)?/messages", "messages", None),
-        (r"(?:/v1)?/chat/completions", "chat", None),
-        (r"(?:/v1)?/responses", "responses", None),
-        (r"/v1(?:beta)?/models/([^/:]+):streamGenerateContent", "gemini", True),
-        (r"/v1(?:beta)?/models/([^/:]+):generateContent", "gemini", False),
-        (r"/model/([^/]+)/converse-stream", "converse", True),
-        (r"/model/([^/]+)/converse", "converse", False),
-        (r"/model/([^/]+)/invoke-with-response-stream", "invoke", True),
-        (r"/model/([^/]+)/invoke", "invoke", False),
-        (r"/api/chat", "ollama", None),
-    )
+_PATHS: Final[tuple[tuple[str, WireApi, bool | None], ...]] = (
+    (r"(?:/v1)?/messages", "messages", None),
+    (r"(?:/v1)?/chat/completions", "chat", None),
+    (r"(?:/v1)?/responses", "responses", None),
+    (r"/v1(?:beta)?/models/([^/:]+):streamGenerateContent", "gemini", True),
+    (r"/v1(?:beta)?/models/([^/:]+):generateContent", "gemini", False),
+    (r"/model/([^/]+)/converse-stream", "converse", True),
+    (r"/model/([^/]+)/converse", "converse", False),
+    (r"/model/([^/]+)/invoke-with-response-stream", "invoke", True),
+    (r"/model/([^/]+)/invoke", "invoke", False),
+    (r"/api/chat", "ollama", None),
 )
+ROUTES: Final = tuple((re.compile(pattern), wire_api, stream) for pattern, wire_api, stream in _PATHS)
 
 
 def route(path: str) -> Route | None:

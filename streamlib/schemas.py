@@ -22,7 +22,26 @@ class SchemaRules(Struct, frozen=True):
     all_required: bool = False
 
 
-_COMMON: Final = frozenset({"type", "enum", "const", "anyOf", "allOf", "$ref", "$defs", "definitions", "description", "title", "properties", "required", "items", "additionalProperties", "format", "minItems"})
+_COMMON: Final = frozenset(
+    {
+        "type",
+        "enum",
+        "const",
+        "anyOf",
+        "allOf",
+        "$ref",
+        "$defs",
+        "definitions",
+        "description",
+        "title",
+        "properties",
+        "required",
+        "items",
+        "additionalProperties",
+        "format",
+        "minItems",
+    }
+)
 RULES: Final[dict[WireApi, SchemaRules]] = {"messages": SchemaRules(_COMMON, closed=True)}
 """Wires that are not here take any JSON schema."""
 

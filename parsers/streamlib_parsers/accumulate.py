@@ -79,8 +79,8 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
 
     @property
     def text(self) -> str:
-        """The answer: every text part of choice 0, joined without separators."""
-        return "".join(item.text for item in self.items if isinstance(item, Message))
+        """The answer: every text part of choice 0, joined without separators. Turns that a compaction gives back are not of it."""
+        return "".join(item.text for item in self.items if isinstance(item, Message) and item.role == "assistant")
 
     @property
     def reasoning(self) -> str:

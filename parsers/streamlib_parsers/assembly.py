@@ -60,6 +60,10 @@ NAMED: Final = (FunctionCall, CustomToolCall)
 _MISSING: Final = object()
 
 
+def _nothing_held() -> None:
+    """What a machine that holds nothing back does at the end."""
+
+
 def default_call_id(n: int) -> str:
     """`call_0`, `call_1` …: names for the calls that a wire left nameless."""
     return f"call_{n}"
@@ -83,6 +87,8 @@ class Assembly:
         self.last_usage: Usage | None = None
         self.halves: Halves | None = None
         """Set by a machine once a payload held half an emoji; from then on deltas are joined and everything else scrubbed."""
+        self.at_end: Callable[[], None] = _nothing_held
+        """Set by a machine that holds something back: told before the open items are closed for good. May come twice, must not raise."""
         self._out: list[ResponseEvent] = []
         self._seq = -1
         self._created = False
@@ -181,7 +187,7 @@ class Assembly:
         if self.halves is not None:
             delta = self.halves.join((item.index, "text", part), delta)
         if delta or logprobs:
-            item.part(part).fragments.append(delta)
+            (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
             self._out.append(OutputTextDelta(item.index, part, delta, logprobs, seq=seq))
 
@@ -190,7 +196,7 @@ class Assembly:
         if self.halves is not None:
             delta = self.halves.join((item.index, "reasoning", part), delta)
         if delta or logprobs:
-            item.part(part).fragments.append(delta)
+            (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
             self._out.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
 
@@ -250,15 +256,17 @@ class Assembly:
         item.spoiled = True
         self.notice("unknown_delta", detail, item)
 
-    def close(self, item: OpenItem, status: ItemStatus = "completed") -> None:
-        """Ends an item with what its deltas brought. Arguments that are not whole JSON make a call `incomplete`, whatever was asked."""
+    def close(self, item: OpenItem, status: ItemStatus = "completed") -> ItemStatus:
+        """Ends an item with what its deltas brought, and says how. Arguments that are not whole JSON make a call `incomplete`, always."""
         self._flush_halves(item)
-        if status == "completed" and isinstance(item.item, (FunctionCall, ServerToolCall)):
+        if status == "completed" and not item.free_text and isinstance(item.item, (FunctionCall, ServerToolCall)):
             arguments = "".join(item.arguments) or item.item.arguments
             if not is_json(arguments):
                 status = "incomplete"
                 self.notice("invalid_arguments", "the arguments are not whole JSON", item)
-        self._done(item, item.snapshot("incomplete" if item.spoiled else status))
+        status = "incomplete" if item.spoiled else status
+        self._done(item, item.snapshot(status))
+        return status
 
     def settle(self, item: OpenItem, final: ResponseItem) -> None:
         """Ends an item with the wire's own final version: a tail that no delta brought is given as one, never twice.
@@ -283,13 +291,18 @@ class Assembly:
     def _own(self, item: ResponseItem) -> ResponseItem:
         changes: dict[str, Any] = {"origin": self.origin}
         if isinstance(item, NAMED) and item.name in self._names:
-            changes["name"] = self._names[item.name]
+            changes["name"] = self.own_name(item.name)
         return msgspec.structs.replace(item, **changes)
+
+    def own_name(self, name: str) -> str:
+        """The caller's own name of a tool, where it was sent under another."""
+        return self._names.get(name, name)
 
     def _done(self, item: OpenItem, whole: ResponseItem) -> None:
         item.closed = True
+        item.item = self._clean_item(whole)
         del self._open[item.index]
-        self._out.append(OutputItemDone(item.index, self._clean_item(whole), seq=self._next()))
+        self._out.append(OutputItemDone(item.index, item.item, seq=self._next()))
 
     # --- the end ---
 
@@ -305,9 +318,7 @@ class Assembly:
         self._create()
         ends = tuple(choices) or (FinishedChoice(0, stop_reason, native_stop_reason),)
         self._finish(
-            Completed(
-                self.response_id, self.model, stop_reason, native_stop_reason, stop_sequence, self.last_usage, ends, seq=self._next()
-            )
+            Completed(self.response_id, self.model, stop_reason, native_stop_reason, stop_sequence, self.last_usage, ends, seq=self._next())
         )
 
     def fail(self, error: ErrorInfo) -> None:
@@ -318,9 +329,11 @@ class Assembly:
 
     def _finish(self, terminal: Completed | Failed) -> None:
         self.ended = True
+        self.at_end = _nothing_held
         self._out.append(terminal)
 
     def _close_all(self) -> None:
+        self.at_end()
         for item in self.open_items:
             self._flush_halves(item)
             self._done(item, item.snapshot("incomplete"))
@@ -330,7 +343,7 @@ class Assembly:
     def _flush_halves(self, item: OpenItem) -> None:
         if self.halves is None:
             return
-        for key in self.halves.keys():
+        for key in self.halves.texts():
             index, kind, part = key
             if index == item.index and (rest := self.halves.rest(key)):
                 _DELTAS[kind](self, item, rest, part)

@@ -35,6 +35,11 @@ def snake_case(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
+def tag(kind: type[Any]) -> str:
+    """The `type` under which a Struct of a tagged union is written."""
+    return str(kind.__struct_config__.tag)
+
+
 class Origin(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Where an item was made. Signed and encrypted state is only sent back to the origin that made it.
 

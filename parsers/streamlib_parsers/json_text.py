@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Hashable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from streamlib_parsers.errors import malformed
 
 FIRST_MARK: Final = 0x10F800
+
+TextKey: TypeAlias = tuple[int, str, int]
+"""Which text a delta belongs to: (item index, kind of text, part)."""
+
 _REPLACEMENT: Final = "\ufffd"
 _ESCAPE: Final = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL)
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -45,7 +48,7 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
     escape = match.group()
     if len(escape) != 6 or not _HALF.match(escape):
         return escape
-    return chr(FIRST_MARK + int(escape[2:], 16) - 0xD800).encode("utf-8")
+    return chr(FIRST_MARK + int(escape[2:], base=16) - 0xD800).encode("utf-8")
 
 
 def is_whole(data: bytes) -> bool:
@@ -98,9 +101,9 @@ class Halves:
     """Joins emoji halves over the deltas of one text; one holder for a whole response, keyed by the text they belong to."""
 
     def __init__(self) -> None:
-        self._held: dict[Hashable, str] = {}
+        self._held: dict[TextKey, str] = {}
 
-    def join(self, key: Hashable, delta: str) -> str:
+    def join(self, key: TextKey, delta: str) -> str:
         """What may be shown of `delta` now: a trailing high half waits for the next delta of the same text."""
         text = self._held.pop(key, "") + delta
         if not _MARK.search(text):
@@ -111,11 +114,11 @@ class Halves:
             text = text[:-1]
         return _MARK.sub(_REPLACEMENT, text)
 
-    def rest(self, key: Hashable) -> str:
+    def rest(self, key: TextKey) -> str:
         """At the end of a text: U+FFFD for a half that stayed alone."""
         return _REPLACEMENT if self._held.pop(key, "") else ""
 
-    def keys(self) -> list[Hashable]:
+    def texts(self) -> list[TextKey]:
         """The texts that hold back a half."""
         return list(self._held)
 

@@ -60,10 +60,11 @@ class OpenItem:
     """What was said of one item so far.
 
     item: the skeleton of `OutputItemAdded`. fields: typed fields that came later (signature, native, encrypted_content …);
-    they replace the skeleton's. size: characters of arguments so far. closed: `OutputItemDone` was given.
+    they replace the skeleton's. size: characters of arguments so far. closed: `OutputItemDone` was given, `item` is the whole.
+    free_text: the arguments are a program or words, not JSON.
     """
 
-    __slots__ = ("arguments", "closed", "fields", "index", "item", "parts", "size", "spoiled", "summary")
+    __slots__ = ("arguments", "closed", "fields", "free_text", "index", "item", "parts", "size", "spoiled", "summary")
 
     def __init__(self, index: int, item: ResponseItem) -> None:
         self.index = index
@@ -74,6 +75,7 @@ class OpenItem:
         self.arguments: list[str] = []
         self.size = 0
         self.closed = False
+        self.free_text = False
         self.spoiled = False
 
     def part(self, content_index: int) -> OpenPart:

@@ -42,7 +42,7 @@ from streamlib_parsers.items import (
     ToolSpec,
 )
 
-BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 32_768}
+BUDGETS: Final[dict[str, int]] = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 32_768}
 """Tokens to think with, for models that take a budget instead of an effort."""
 DEFAULT_MAX_TOKENS: Final = 32_000
 VERSION_WITHOUT_SAMPLING: Final = "2026-10-21"
@@ -117,7 +117,9 @@ def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[Json
             turns.append({"role": block.role, "content": []})
         turns[-1]["content"].append(block)
     for turn in turns:
-        ordered = sorted(turn["content"], key=lambda block: block.body["type"] != "tool_result") if turn["role"] == "user" else turn["content"]
+        ordered = (
+            sorted(turn["content"], key=lambda block: block.body["type"] != "tool_result") if turn["role"] == "user" else turn["content"]
+        )
         if ordered != turn["content"]:
             report.add("repaired", f"/input/{turn['content'][0].at}", "tool results stand before other content (A6)", breaks_prefix=True)
         turn["content"] = ordered
@@ -146,8 +148,7 @@ Said = Iterator[tuple[str, JsonObject]]
 
 
 def _message(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, Message)
+    item: Any = one.item
     role = item.role
     if role in ("system", "developer"):
         if where.traits.system_role:
@@ -163,8 +164,7 @@ def _message(one: Placed, where: Target, report: Report) -> Said:
 
 
 def _reasoning(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, Reasoning)
+    item: Any = one.item
     if item.redacted or (item.encrypted_content and not item.content):
         yield "assistant", {"type": "redacted_thinking", "data": item.encrypted_content, **(item.native or {})}
     elif (item.signature and item.status == "completed") or where.provider.unsigned_thinking:
@@ -177,8 +177,7 @@ def _reasoning(one: Placed, where: Target, report: Report) -> Said:
 
 
 def _call(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, FunctionCall)
+    item: Any = one.item
     block = {"type": "tool_use", "id": item.call_id, "name": item.name, "input": _input(item, one, report)}
     yield "assistant", {**block, **(item.native or {})}
 
@@ -194,48 +193,49 @@ def _input(item: FunctionCall, one: Placed, report: Report) -> Raw:
 
 
 def _custom_call(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, CustomToolCall)
-    report.add("changed", one.path, "a free-form call, sent as {\"input\": …}")
+    item: Any = one.item
+    report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
     yield "assistant", {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input}}
 
 
 def _output(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, (FunctionCallOutput, CustomToolCallOutput))
+    item: Any = one.item
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
-    blocks = [block for part in parts if (block := _part(part, one, report)) and (block["type"] != "text" or block["text"].strip())]
+    said = [part for part in (_part(part, one, report) for part in parts) if part and (part["type"] != "text" or part["text"].strip())]
     block: JsonObject = {"type": "tool_result", "tool_use_id": item.call_id}
-    if blocks:
-        block["content"] = blocks
+    if said:
+        block["content"] = said
     if item.is_error:
         block["is_error"] = True
     yield "user", {**block, **(item.native or {})}
 
 
 def _server_call(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, ServerToolCall)
+    item: Any = one.item
     block = {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": Raw((item.arguments or "{}").encode("utf-8"))}
     yield "assistant", {**block, **(item.native or {})}
 
 
 def _server_result(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, ServerToolResult)
+    item: Any = one.item
     yield "assistant", {"type": f"{item.name}_tool_result", "tool_use_id": item.call_id, "content": item.output, **(item.native or {})}
 
 
 def _compaction(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, Compaction)
+    item: Any = one.item
     fields = {"content": item.content or None, "encrypted_content": item.encrypted_content, "signature": item.signature}
-    yield "assistant", {"type": "compaction", **{key: value for key, value in fields.items() if value is not None or key == "content"}, **(item.native or {})}
+    yield (
+        "assistant",
+        {
+            "type": "compaction",
+            **{key: value for key, value in fields.items() if value is not None or key == "content"},
+            **(item.native or {}),
+        },
+    )
 
 
 def _opaque(one: Placed, where: Target, report: Report) -> Said:
-    item = one.item
-    assert isinstance(item, Opaque)
+    item: Any = one.item
     yield (item.native or {}).get("role", "assistant"), item.payload
 
 
@@ -413,7 +413,7 @@ def _effort(prompt: Prompt, where: Target, report: Report, body: JsonObject) -> 
         return None
     if asked.effort is None and asked.budget is None:
         return None
-    effort = asked.effort or next((name for name, budget in BUDGETS.items() if budget >= (asked.budget or 0)), "max")
+    effort: str = asked.effort or next((name for name, budget in BUDGETS.items() if budget >= (asked.budget or 0)), "max")
     allowed = where.traits.efforts
     if asked.effort is None or effort not in allowed:
         nearest = _nearest(effort, allowed)
@@ -468,7 +468,9 @@ def _last_turn(body: JsonObject, where: Target, report: Report) -> None:
     if turns[-1]["role"] != "assistant":
         return
     blocks = turns[-1]["content"]
-    if body.get("thinking", {}).get("type") == "disabled" or ("thinking" not in body and not where.traits.thinking_default and where.traits.max_output):
+    if body.get("thinking", {}).get("type") == "disabled" or (
+        "thinking" not in body and not where.traits.thinking_default and where.traits.max_output
+    ):
         _without_thinking(turns, report)
     elif blocks[-1].body["type"] in ("thinking", "redacted_thinking"):
         report.dropped(f"/input/{blocks[-1].at}", "a request does not end with a thought (A14)")

@@ -36,7 +36,7 @@ def add(commands: Any) -> None:
     command: argparse.ArgumentParser = commands.add_parser(
         "chat",
         help="stream a conversation to the terminal",
-        description="Streams one answer (or, without TEXT, a conversation). Without --model it needs no key: the loopback provider answers.",
+        description="Streams one answer, or without TEXT a conversation. Without --model no key is needed: the loopback provider answers.",
     )
     command.add_argument("text", nargs="*", metavar="TEXT", help="what to say; without it, a conversation line by line")
     command.add_argument("--model", default="loopback:echo", metavar="PROVIDER:MODEL", help="for example anthropic:claude-opus-5")

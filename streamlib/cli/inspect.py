@@ -11,7 +11,18 @@ from typing import Any
 
 import msgspec
 
-from streamlib_parsers import WIRE_APIS, Completed, Failed, Passthrough, Response, ResponseEvent, ServerToolCall, accumulate, parse_body, parser
+from streamlib_parsers import (
+    WIRE_APIS,
+    Completed,
+    Failed,
+    Passthrough,
+    Response,
+    ResponseEvent,
+    ServerToolCall,
+    accumulate,
+    parse_body,
+    parser,
+)
 from streamlib_parsers.items import FunctionCall, WireApi
 from streamlib_parsers.json_text import is_json_bytes
 

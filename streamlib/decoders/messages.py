@@ -31,8 +31,10 @@ from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("messages")
 READ: Final = frozenset(
-    "model messages system max_tokens tools tool_choice thinking output_config stop_sequences stream temperature top_p top_k metadata "
-    "service_tier cache_control".split()
+    {
+        *("model", "messages", "system", "max_tokens", "tools", "tool_choice", "thinking", "output_config", "stop_sequences"),
+        *("stream", "temperature", "top_p", "top_k", "metadata", "service_tier", "cache_control"),
+    }
 )
 """Top-level keys with a place in `Prompt`; the others go into `extra`."""
 
@@ -124,7 +126,7 @@ class _Reader:
             yield Message(role, tuple(parts)), len(parts)
 
 
-MEDIA: Final = {"image": Image, "document": Document}
+MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
 
 
 def _part(block: JsonObject) -> ContentPart | None:

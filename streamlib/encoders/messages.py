@@ -24,7 +24,6 @@ from streamlib_parsers.events import (
     Failed,
     FunctionCallArgumentsDelta,
     ItemProgress,
-    MediaDelta,
     Notice,
     OutputItemAdded,
     OutputItemDone,
@@ -184,7 +183,7 @@ class Encoder:
 
     def _start_block(self, index: int, item: ResponseItem) -> bytes:
         self._begun.add(index)
-        block = block_of(item, self._losses, skeleton=True)
+        block = block_of(emptied(item), self._losses)
         return self._frame("content_block_start", index, content_block=block)
 
     def _frame(self, kind: str, index: int, **values: Any) -> bytes:
@@ -230,6 +229,8 @@ class Encoder:
             out += self._delta(event.index, "compaction_delta", **_compaction_values(event.item))
         if event.item.signature and not isinstance(event.item, (Compaction, Opaque)):
             out += self._delta(event.index, "signature_delta", signature=event.item.signature)
+        if isinstance(event.item, (FunctionCall, ServerToolCall)) and not event.item.arguments:
+            self._losses.note("/arguments", "arguments without text are written {}")
         if event.item.status == "completed" or _is_broken(event.item):
             out += self._frame("content_block_stop", event.index)
         return out
@@ -273,7 +274,6 @@ _HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
     ItemProgress: Encoder._nothing,
 }
 """`MediaDelta` is missing: Messages has no words for an image or audio in an answer."""
-assert MediaDelta not in _HANDLERS
 
 WHOLE: Final = (ServerToolResult, Opaque)
 """Kinds that Messages gives whole in the start of their block."""
@@ -326,10 +326,26 @@ def usage_object(usage: Usage | None) -> JsonObject | None:
 
 # --- blocks: an item as a content block ---
 
+EMPTY: Final[dict[type, JsonObject]] = {
+    Message: {"content": ()},
+    Reasoning: {"content": "", "summary": (), "signature": None},
+    FunctionCall: {"arguments": "", "signature": None},
+    CustomToolCall: {"input": ""},
+    ServerToolCall: {"arguments": ""},
+    Compaction: {"content": None, "encrypted_content": None, "signature": None},
+}
 
-def block_of(item: ResponseItem, losses: Losses, *, skeleton: bool) -> JsonObject:
-    """The block of an item; a skeleton leaves out what deltas bring."""
-    return {**BLOCKS[type(item)](item, losses, skeleton), **_native(item)}
+
+def emptied(item: ResponseItem) -> ResponseItem:
+    """The item without what its deltas bring: what stands in `content_block_start`. A sealed thought has no deltas."""
+    if isinstance(item, Reasoning) and item.redacted:
+        return item
+    return msgspec.structs.replace(item, **EMPTY.get(type(item), {}))
+
+
+def block_of(item: ResponseItem, losses: Losses) -> JsonObject:
+    """The block of an item, whole."""
+    return {**BLOCKS[type(item)](item, losses), **_native(item)}
 
 
 def _native(item: ResponseItem) -> JsonObject:
@@ -337,9 +353,7 @@ def _native(item: ResponseItem) -> JsonObject:
     return (item.native or {}) if made_here else {}
 
 
-def _message(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
-    if skeleton:
-        return {"type": "text", "text": ""}
+def _message(item: Any, losses: Losses) -> JsonObject:
     texts = [part.text if isinstance(part, Text) else part.refusal for part in item.content if isinstance(part, (Text, Refusal))]
     if len(texts) < len(item.content):
         losses.note("/media", "Messages has no images or audio in an answer")
@@ -347,48 +361,42 @@ def _message(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
     return {"type": "text", "text": "".join(texts), **({"citations": notes} if notes else {})}
 
 
-def _reasoning(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
+def _reasoning(item: Any, losses: Losses) -> JsonObject:
     if item.redacted:
         return {"type": "redacted_thinking", "data": item.encrypted_content or ""}
     if item.encrypted_content:
         losses.note("/encrypted_content", "Messages carries encrypted reasoning only as redacted thinking")
-    said = "" if skeleton else "\n\n".join([*item.summary, *([item.content] if item.content else [])])
-    return {"type": "thinking", "thinking": said, "signature": "" if skeleton else item.signature or ""}
+    said = "\n\n".join([*item.summary, *([item.content] if item.content else [])])
+    return {"type": "thinking", "thinking": said, "signature": item.signature or ""}
 
 
-def _call(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
-    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses, skeleton)}
+def _call(item: Any, losses: Losses) -> JsonObject:
+    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses)}
 
 
-def _custom(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
+def _custom(item: Any, losses: Losses) -> JsonObject:
     losses.note("/custom_tool_call", "a free-form call is a tool_use with its text as `input`")
-    given = {} if skeleton else {"input": item.input}
-    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": given}
+    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input} if item.input else {}}
 
 
-def _server_call(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
-    return {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses, skeleton)}
+def _server_call(item: Any, losses: Losses) -> JsonObject:
+    return {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses)}
 
 
-def _input(item: Any, losses: Losses, skeleton: bool) -> Any:
-    if not item.arguments:
-        losses.note("/arguments", "arguments without text are written {}")
-    if skeleton or not item.arguments or not is_json(item.arguments):
-        return {}
-    return Raw(item.arguments.encode("utf-8"))
+def _input(item: Any, losses: Losses) -> Any:
+    """In the call's own bytes; text that is no JSON is left out, and the call with it (see `_can_stand`)."""
+    return Raw(item.arguments.encode("utf-8")) if item.arguments and is_json(item.arguments) else {}
 
 
-def _server_result(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
+def _server_result(item: Any, losses: Losses) -> JsonObject:
     return {"type": f"{item.name or 'server'}_tool_result", "tool_use_id": item.call_id, "content": item.output}
 
 
-def _compaction(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
-    if skeleton:
-        return {"type": "compaction", "content": None}
+def _compaction(item: Any, losses: Losses) -> JsonObject:
     return {"type": "compaction", "content": None, **_compaction_values(item), **({"signature": item.signature} if item.signature else {})}
 
 
-def _opaque(item: Any, losses: Losses, skeleton: bool) -> JsonObject:
+def _opaque(item: Any, losses: Losses) -> JsonObject:
     return item.payload if "type" in item.payload else {"type": item.kind, **item.payload}
 
 
@@ -421,7 +429,7 @@ def encode_body(response: Response, model: str | None = None) -> bytes:
         "type": "message",
         "role": "assistant",
         "model": response.model or model or "",
-        "content": [block_of(item, losses, skeleton=False) for item in response.items if _can_stand(item)],
+        "content": [block_of(item, losses) for item in response.items if _can_stand(item)],
         "stop_reason": stop,
         "stop_sequence": response.stop_sequence,
         **response.metadata,

@@ -67,16 +67,14 @@ def _echo(item: ResponseItem | None) -> str:
     return f"You said: {said}\n\nThis is the loopback provider: it repeats what it hears, over real HTTP and without a key."
 
 
-def _say(assembly: Assembly, item: ResponseItem) -> int:
+def _say(assembly: Assembly, item: Any) -> int:
     """Streams one item in words; the number of them."""
-    grown = {Message: "content", Reasoning: "content", FunctionCall: "arguments"}[type(item)]
-    empty: Any = () if isinstance(item, Message) else ""
-    opened = assembly.open(msgspec.structs.replace(item, **{grown: empty}, signature=None))
-    text = item.arguments if isinstance(item, FunctionCall) else item.text  # type: ignore[union-attr]
-    words = _words(text)
-    verb = {Message: assembly.text, Reasoning: assembly.reasoning, FunctionCall: assembly.arguments}[type(item)]
+    grown: dict[str, Any] = {"arguments": ""} if isinstance(item, FunctionCall) else {"content": () if isinstance(item, Message) else ""}
+    opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None))
+    words = _words(item.arguments if isinstance(item, FunctionCall) else item.text)
+    verbs: dict[type, Any] = {Message: assembly.text, Reasoning: assembly.reasoning, FunctionCall: assembly.arguments}
     for word in words:
-        verb(opened, word)
+        verbs[type(item)](opened, word)
     opened.fields["signature"] = item.signature
     assembly.close(opened)
     return len(words)

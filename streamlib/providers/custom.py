@@ -5,4 +5,6 @@ from __future__ import annotations
 from streamlib.providers import Provider
 from streamlib_parsers.protocol import WIRE_APIS
 
-PROVIDER = Provider(name="custom", wires=("chat", *(wire for wire in WIRE_APIS if wire != "chat")), key_optional=True, unsigned_thinking=True)
+PROVIDER = Provider(
+    name="custom", wires=("chat", *(wire for wire in WIRE_APIS if wire != "chat")), key_optional=True, unsigned_thinking=True
+)

@@ -33,7 +33,18 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.items import Compaction, FunctionCall, JsonObject, Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
+from streamlib_parsers.items import (
+    Compaction,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+    tag,
+)
 from streamlib_parsers.json_text import Halves, decode_any, repaired
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
@@ -151,7 +162,9 @@ class ErrorEvent(_Event, tag="error"):
     pass
 
 
-WireEvent: TypeAlias = ContentBlockDelta | ContentBlockStart | ContentBlockStop | MessageStart | MessageDelta | MessageStop | Ping | ErrorEvent
+WireEvent: TypeAlias = (
+    ContentBlockDelta | ContentBlockStart | ContentBlockStop | MessageStart | MessageDelta | MessageStop | Ping | ErrorEvent
+)
 _decode: Final = msgspec.json.Decoder(WireEvent).decode
 
 
@@ -240,13 +253,21 @@ class Machine:
         return self._at is At.STOPPED
 
     def frame(self, event: str | None, data: bytes) -> None:
-        """One event."""
+        """One event. Deltas of open blocks are nearly all of a stream: they are applied here, everything else by the law."""
         try:
             message = _decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             self._odd(event, data)
-        else:
-            self._apply(message, data)
+            return
+        if type(message) is ContentBlockDelta:
+            block = self._blocks.get(message.index)
+            if block is not None:
+                delta = message.delta
+                apply = APPLY[type(block.item)].get(type(delta))
+                if apply is not None:
+                    apply(self._assembly, block, delta)
+                    return
+        self._apply(message, data)
 
     def end(self) -> None:
         """Complete only if `message_stop` was seen."""
@@ -257,10 +278,7 @@ class Machine:
 
     def _apply(self, message: WireEvent, data: bytes) -> None:
         kind = type(message)
-        if kind is ContentBlockDelta and self._at is At.WITHIN:
-            self._on_delta(message, data)  # type: ignore[arg-type]  # the hot path: one comparison instead of the table
-            return
-        name: str = kind.__struct_config__.tag  # type: ignore[assignment]
+        name = tag(kind)
         row = LAW[self._at]
         if name not in row:
             self._assembly.notice("out_of_order", f"{name} {self._at.value}")
@@ -370,15 +388,11 @@ class Machine:
             assembly.rename_model(block["to"].get("model"))
 
     def _on_delta(self, message: ContentBlockDelta, data: bytes) -> None:
+        """A delta that cannot be applied: its block is not open, or of another kind."""
         block = self._blocks.get(message.index)
         if block is None:
             raise malformed(f"a delta for block {message.index}, which is not open", data)
-        delta = message.delta
-        kinds, apply = self.DELTAS[type(delta)]
-        if type(block.item) in kinds:
-            apply(self, block, delta)
-        else:
-            self._spoil(block, decode_any(data))
+        self._spoil(block, decode_any(data))
 
     def _on_stop(self, message: ContentBlockStop, data: bytes) -> None:
         block = self._blocks.pop(message.index, None)
@@ -399,6 +413,7 @@ class Machine:
         self._envelope(value, "type", "delta", "usage")
 
     def _on_message_stop(self, message: WireEvent, data: bytes) -> None:
+        self._blocks.clear()
         self._envelope(decode_any(data), "type")
 
     def _on_ping(self, message: WireEvent, data: bytes) -> None:
@@ -423,27 +438,6 @@ class Machine:
             self._usage = overlay(self._usage, raw)
             self._assembly.usage(usage(self._usage))
 
-    # --- deltas ---
-
-    def _text(self, block: OpenItem, delta: TextDelta) -> None:
-        self._assembly.text(block, delta.text or "")
-
-    def _input_json(self, block: OpenItem, delta: InputJsonDelta) -> None:
-        self._assembly.arguments(block, delta.partial_json or "")
-
-    def _thinking(self, block: OpenItem, delta: ThinkingDelta) -> None:
-        self._assembly.reasoning(block, delta.thinking or "")
-
-    def _signature(self, block: OpenItem, delta: SignatureDelta) -> None:
-        block.fields["signature"] = delta.signature
-
-    def _citation(self, block: OpenItem, delta: CitationsDelta) -> None:
-        self._assembly.annotation(block, delta.citation)
-
-    def _compaction(self, block: OpenItem, delta: CompactionDelta) -> None:
-        given = {"content": delta.content, "encrypted_content": delta.encrypted_content}
-        block.fields.update({key: value for key, value in given.items() if value is not None})
-
     HANDLERS: ClassVar[dict[type, Callable[..., None]]] = {
         ContentBlockDelta: _on_delta,
         ContentBlockStart: _on_start,
@@ -454,19 +448,49 @@ class Machine:
         Ping: _on_ping,
         ErrorEvent: _on_error,
     }
-    DELTAS: ClassVar[dict[type, tuple[tuple[type, ...], Callable[..., None]]]] = {
-        TextDelta: ((Message,), _text),
-        InputJsonDelta: ((FunctionCall, ServerToolCall), _input_json),
-        ThinkingDelta: ((Reasoning,), _thinking),
-        SignatureDelta: ((Reasoning, Message, FunctionCall, Compaction), _signature),
-        CitationsDelta: ((Message,), _citation),
-        CompactionDelta: ((Compaction,), _compaction),
-    }
-    """Which items a delta can be applied to, and how."""
 
 
-KINDS: Final = frozenset(str(kind.__struct_config__.tag) for kind in Machine.HANDLERS)
-DELTA_KINDS: Final = frozenset(str(kind.__struct_config__.tag) for kind in Machine.DELTAS)
+# --- deltas: which items they can be applied to, and how ---
+
+
+def _text(assembly: Assembly, block: OpenItem, delta: TextDelta) -> None:
+    assembly.text(block, delta.text or "")
+
+
+def _input_json(assembly: Assembly, block: OpenItem, delta: InputJsonDelta) -> None:
+    assembly.arguments(block, delta.partial_json or "")
+
+
+def _thinking(assembly: Assembly, block: OpenItem, delta: ThinkingDelta) -> None:
+    assembly.reasoning(block, delta.thinking or "")
+
+
+def _signature(assembly: Assembly, block: OpenItem, delta: SignatureDelta) -> None:
+    block.fields["signature"] = delta.signature
+
+
+def _citation(assembly: Assembly, block: OpenItem, delta: CitationsDelta) -> None:
+    assembly.annotation(block, delta.citation)
+
+
+def _compaction(assembly: Assembly, block: OpenItem, delta: CompactionDelta) -> None:
+    given = {"content": delta.content, "encrypted_content": delta.encrypted_content}
+    block.fields.update({key: value for key, value in given.items() if value is not None})
+
+
+APPLY: Final[dict[type, dict[type, Callable[[Assembly, OpenItem, Any], None]]]] = {
+    Message: {TextDelta: _text, CitationsDelta: _citation, SignatureDelta: _signature},
+    Reasoning: {ThinkingDelta: _thinking, SignatureDelta: _signature},
+    FunctionCall: {InputJsonDelta: _input_json, SignatureDelta: _signature},
+    ServerToolCall: {InputJsonDelta: _input_json},
+    ServerToolResult: {},
+    Compaction: {CompactionDelta: _compaction, SignatureDelta: _signature},
+    Opaque: {},
+}
+DELTAS: Final = (TextDelta, InputJsonDelta, ThinkingDelta, SignatureDelta, CitationsDelta, CompactionDelta)
+
+KINDS: Final = frozenset(tag(kind) for kind in Machine.HANDLERS)
+DELTA_KINDS: Final = frozenset(tag(kind) for kind in DELTAS)
 CALLS: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
