@@ -315,7 +315,7 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
         {
             "x-ratelimit-remaining-requests-minute": "1998",
             "x-ratelimit-remaining-requests-day": "2879998",
-            "x-ratelimit-remaining-tokens-day": str(2**63),
+            "x-ratelimit-remaining-tokens-day": str(2**62),
         },
         {"requests": Window(None, 1998), "requests-minute": Window(None, 1998), "requests-day": Window(None, 2_879_998)},
     ),
@@ -509,6 +509,18 @@ def test_the_codex_event_is_the_same_as_its_headers() -> None:
         "codex-code-review-primary": Window(100, 0),
         "codex-spark-primary": Window(100, 100),
     }
+
+
+def test_codex_limits_by_name_are_read_from_an_object_too() -> None:
+    event = {
+        "type": "codex.rate_limits",
+        "limit_name": "plus",
+        "rate_limits": {"primary": {"used_percent": 2}},
+        "additional_rate_limits": {"spark": {"primary": {"used_percent": 1}}},
+    }
+    limits = read_in_band(event)
+    assert limits is not None
+    assert limits.windows == {"codex-plus-primary": Window(100, 98), "codex-spark-primary": Window(100, 99)}
 
 
 def test_without_a_clock_the_codex_event_tells_both_its_times() -> None:
