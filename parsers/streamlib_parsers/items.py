@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import force_setattr
+from msgspec.structs import force_setattr, replace
 
-from streamlib_parsers.errors import InvalidArguments
+from streamlib_parsers.errors import InvalidArguments, ParseFailure
+from streamlib_parsers.json_text import decode_any, scrub
 
 WireApi: TypeAlias = Literal["messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"]
 """The wire APIs: Anthropic Messages; OpenAI Responses; OpenAI Chat Completions and its dialects; Gemini generateContent;
@@ -300,9 +300,9 @@ Output: TypeAlias = str | Sequence[ContentPart]
 def parse_arguments(arguments: str, name: str = "") -> JsonObject:
     """Argument text -> dict. `""` is `{}`; raises `InvalidArguments` on broken JSON and on anything but an object."""
     try:
-        value = msgspec.json.decode(arguments or "{}")
-    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-        raise InvalidArguments(f"arguments of {name!r} are not JSON: {error}", arguments) from None
+        value = scrub(decode_any((arguments or "{}").encode("utf-8", "surrogatepass")))
+    except ParseFailure as failure:
+        raise InvalidArguments(f"arguments of {name!r} are {failure.info.message}", arguments) from None
     if not isinstance(value, dict):
         raise InvalidArguments(f"arguments of {name!r} are {type(value).__name__}, not an object", arguments)
     return value
@@ -316,7 +316,7 @@ def user(text: str = "", *parts: ContentPart) -> Message:
 
 def with_origin(item: ResponseItem, origin: Origin) -> ResponseItem:
     """A copy of `item` that says where it was made."""
-    return msgspec.structs.replace(item, origin=origin)
+    return replace(item, origin=origin)
 
 
 def _store_tuple(struct: Struct, field: str) -> None:

@@ -33,12 +33,12 @@ _PAIR: Final = re.compile("([\U0010f800-\U0010fbff])([\U0010fc00-\U0010ffff])")
 
 
 def repaired(data: bytes) -> bytes | None:
-    """`data` with lone surrogate halves marked and invalid UTF-8 replaced, or None where there was nothing to repair."""
-    text = data
+    """`data` with lone surrogate halves marked, invalid UTF-8 replaced and a BOM gone, or None where there was nothing to repair."""
+    text = data.removeprefix(b"\xef\xbb\xbf")
     try:
         text.decode("utf-8")
     except UnicodeDecodeError:
-        text = data.decode("utf-8", "replace").encode("utf-8")
+        text = text.decode("utf-8", "replace").encode("utf-8")
     if _HALF.search(text):
         text = _ESCAPE.sub(_mark_half, text)
     return text if text != data else None
@@ -48,7 +48,7 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
     escape = match.group()
     if len(escape) != 6 or not _HALF.match(escape):
         return escape
-    return chr(FIRST_MARK + int(escape[2:], base=16) - 0xD800).encode("utf-8")
+    return chr(FIRST_MARK + int(escape[2:6], 16) - 0xD800).encode("utf-8")
 
 
 def is_whole(data: bytes) -> bool:

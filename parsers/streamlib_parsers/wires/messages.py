@@ -259,15 +259,19 @@ class Machine:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             self._odd(event, data)
             return
-        if type(message) is ContentBlockDelta:
-            block = self._blocks.get(message.index)
-            if block is not None:
-                delta = message.delta
-                apply = APPLY[type(block.item)].get(type(delta))
-                if apply is not None:
-                    apply(self._assembly, block, delta)
-                    return
-        self._apply(message, data)
+        if type(message) is not ContentBlockDelta or not self._applied(message):
+            self._apply(message, data)
+
+    def _applied(self, message: ContentBlockDelta) -> bool:
+        """Applies a delta to its block, if that is open and takes it."""
+        block = self._blocks.get(message.index)
+        if block is None:
+            return False
+        apply = APPLY[type(block.item)].get(type(message.delta))
+        if apply is None:
+            return False
+        apply(self._assembly, block, message.delta)
+        return True
 
     def end(self) -> None:
         """Complete only if `message_stop` was seen."""
@@ -292,7 +296,7 @@ class Machine:
     # --- what the decoder refused ---
 
     def _odd(self, event: str | None, data: bytes) -> None:
-        if data.strip().lower() == b"[done]":
+        if data.strip().lower() in (b"", b"[done]"):
             return
         fixed = repaired(data)
         if fixed is not None:
@@ -388,11 +392,11 @@ class Machine:
             assembly.rename_model(block["to"].get("model"))
 
     def _on_delta(self, message: ContentBlockDelta, data: bytes) -> None:
-        """A delta that cannot be applied: its block is not open, or of another kind."""
         block = self._blocks.get(message.index)
         if block is None:
             raise malformed(f"a delta for block {message.index}, which is not open", data)
-        self._spoil(block, decode_any(data))
+        if not self._applied(message):
+            self._spoil(block, decode_any(data))
 
     def _on_stop(self, message: ContentBlockStop, data: bytes) -> None:
         block = self._blocks.pop(message.index, None)
