@@ -110,7 +110,7 @@ def classify(status: int | None, body: Any, headers: Mapping[str, str] | None = 
         retryable=_retryable(kind, sent),
         retry_after=_delay(fault, kind, received_at),
         status=fault.status,
-        code=next((redact(code.removeprefix("base_resp.")) for code in fault.codes), None),
+        code=next((_shown(code.removeprefix("base_resp.")) for code in fault.codes), None),
         detail=_detail(value, fault.layers),
     )
 
@@ -187,7 +187,7 @@ def _codes(layers: Iterable[Layer], sent: Mapping[str, str]) -> Iterator[str]:
 
 def _bare_type(code: str) -> str:
     """AWS writes `ValidationException:http://…` in headers and `com.amazon.x#ValidationException` in bodies."""
-    return code[:256].split(":http", 1)[0].rsplit("#", 1)[-1][:128]
+    return (code[:256].split(":http", 1)[0].rsplit("#", 1)[-1] or code)[:128]
 
 
 def _messages(layers: Iterable[Layer]) -> list[str]:
@@ -202,7 +202,7 @@ def _messages(layers: Iterable[Layer]) -> list[str]:
 def _sentences(value: Mapping[str, Any]) -> Iterator[str]:
     """The texts of one object. FastAPI and Mistral name the place of a mistake beside it: `loc`, `msg`."""
     place = value.get("loc")
-    prefix = ".".join(str(part)[:64] for part in place[:8]) + ": " if isinstance(place, list) else ""
+    prefix = ".".join((as_text(part) or "")[:64] for part in place[:8]) + ": " if isinstance(place, list) else ""
     for key in (*_SAID, *_SAID_LESS):
         text = value.get(key)
         if isinstance(text, str) and text.strip() and _json(text) is None:
@@ -300,13 +300,17 @@ _FINDERS: Final[tuple[Callable[[Fault], ErrorKind | None], ...]] = (
 
 def _message(fault: Fault, kind: ErrorKind) -> str:
     """The provider's words, keys masked, at most 2 KiB of UTF-8; whole advice after them."""
-    said = (
-        redact("; ".join(fault.messages[:_MOST_MESSAGES]))
-        or (f"HTTP {fault.status}" if fault.status else "an error") + " without a message"
-    )
+    said = _shown("; ".join(fault.messages[:_MOST_MESSAGES]))
+    if not said:
+        said = (f"HTTP {fault.status}" if fault.status else "an error") + " without a message"
     advice = _free_tier(fault) if kind in {"quota_exhausted", "rate_limited"} else ""
     room = _LONGEST_MESSAGE - len(advice.encode())
-    return said.encode("utf-8", "replace")[:room].decode("utf-8", "ignore") + advice
+    return said.encode()[:room].decode("utf-8", "ignore") + advice
+
+
+def _shown(text: str) -> str:
+    """Valid Unicode without keys."""
+    return redact(scrub(text)).encode("utf-8", "replace").decode("utf-8")
 
 
 def _free_tier(fault: Fault) -> str:
@@ -323,7 +327,10 @@ def _free_tier(fault: Fault) -> str:
 def _quotas(fault: Fault) -> dict[str, float | None]:
     """Google's violated quotas, `quotaId quotaMetric` in small letters, with their values."""
     violations = [layer.value for layer in fault.layers if layer.key == "violations"]
-    named = ((f"{one.get('quotaId')} {one.get('quotaMetric')}".lower(), as_text(one.get("quotaValue"))) for one in violations)
+    named = (
+        (" ".join(as_text(one.get(name)) or "" for name in ("quotaId", "quotaMetric")).lower(), as_text(one.get("quotaValue")))
+        for one in violations
+    )
     return {name: parse_number(value) for name, value in named}
 
 
@@ -398,5 +405,5 @@ def _refill(limits: RateLimits) -> float | None:
 def _detail(value: Any, layers: Iterable[Layer]) -> Any:
     """The provider's error object, else all there is; keys masked, bounded."""
     if isinstance(value, str):
-        return redact(scrub(value[:_LONGEST_MESSAGE])) or None
+        return _shown(value[:_LONGEST_MESSAGE]) or None
     return redact_value(next((layer.value for layer in layers if layer.key == "error"), value))

@@ -670,6 +670,14 @@ def test_a_quota_tells_when_it_comes_back() -> None:
     assert classify(429, {"error": {"type": "usage_limit_reached", "resets_at": 1, "resets_in_seconds": 90}}).retry_after == 90
 
 
+@pytest.mark.parametrize("code", ["#", "x#", ":http", "\ud83d", "sk-canary-0123", "x" * 10_000])
+def test_a_code_is_never_empty_invalid_or_a_key(code: str) -> None:
+    shown = classify(None, openai("m", None, code)).code
+    assert shown is not None
+    assert 0 < len(shown.encode("utf-8")) <= 128
+    assert "canary" not in shown
+
+
 def test_the_server_knows_best_whether_to_send_again() -> None:
     assert classify(429, "", {"X-Should-Retry": "false"}).retryable is False
     assert classify(400, "", {"X-Should-Retry": "true"}).retryable is True
@@ -846,7 +854,7 @@ def assert_sound(info: ErrorInfo, headers: Mapping[str, str] | None = None) -> N
     assert info.retryable is (info.kind in RETRYABLE) or "x-should-retry" in (headers or {})
     assert 0 < len(info.message.encode("utf-8")) <= 2048
     assert info.retry_after is None or info.retry_after >= 0
-    repr(info).encode("utf-8")
+    json.dumps(info.detail, ensure_ascii=False).encode("utf-8")
     assert info.code is None or info.code.encode("utf-8")
 
 
@@ -881,3 +889,12 @@ def test_any_text_is_classed_without_an_exception(status: int | None, body: str 
 )
 def test_a_body_made_to_hurt_is_classed_too(body: str | bytes) -> None:
     assert_sound(classify(400, body))
+
+
+def test_a_value_nested_beyond_the_stack_is_classed_too() -> None:
+    deep: Any = "end"
+    for _ in range(50_000):
+        deep = [deep]
+    quotas, places = [{"violations": [{"quotaId": deep}]}], [{"loc": [deep, "x"], "msg": "m"}]
+    for name in ("message", "code", "retry_after", "headers", "raw", "details", "detail"):
+        assert_sound(classify(429, {"error": {"details": quotas, "detail": places, name: deep}}))
