@@ -19,7 +19,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping
 from struct import Struct as Layout
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -36,7 +36,8 @@ HEADER_BLOCK_BYTES: Final = 128 << 10
 
 _LENGTHS: Final = Layout(">II")
 _PRELUDE: Final = Layout(">III")
-_CHECKSUM_BYTES: Final = 4
+_CHECKSUM: Final = Layout(">I")
+_CHECKSUM_BYTES: Final = _CHECKSUM.size
 _OVERHEAD: Final = _PRELUDE.size + _CHECKSUM_BYTES
 _STRING: Final = 7
 
@@ -66,27 +67,33 @@ class EventStreamFraming:
         self._need = _PRELUDE.size
         self._recognised = False
         self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
+        self._events: dict[bytes, str] = {}  # of known blocks that are events: their names
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that `chunk` completes."""
-        return [frame_of(message) for message in self.messages(chunk)]
+        frames: list[Frame] = []
+        self._take(chunk, self._frame, frames)
+        return frames
 
     def messages(self, chunk: bytes) -> list[Message]:
         """What `feed` gives, as messages with all their headers. Call the one or the other."""
+        found: list[Message] = []
+        self._take(chunk, self._message, found)
+        return found
+
+    def _take(self, chunk: bytes, make: Callable[[bytes, bytes], Any], found: list[Any]) -> None:
         if self.failure is not None or not chunk:
-            return []
+            return
         self.blank = False
         if len(self._held) + len(chunk) < self._need:
             self._held += chunk
-            return []
+            return
         data = b"".join((self._held, chunk)) if self._held else chunk
         self._held.clear()
-        found: list[Message] = []
         try:
-            self._held += data[self._read(data, found) :]
+            self._held += data[self._read(data, make, found) :]
         except ParseFailure as failure:
             self.failure = failure
-        return found
 
     def close(self) -> list[Frame]:
         """End of input. Bytes of an unfinished message are a failure: `truncated`, or `malformed` if they never were an event stream."""
@@ -95,22 +102,33 @@ class EventStreamFraming:
         self._held.clear()
         return []
 
-    def _read(self, data: bytes, found: list[Message]) -> int:
-        """Appends the whole messages of `data` to `found`; the index where the unfinished one begins."""
-        at = 0
-        while len(data) - at >= self._need:
-            total, header_length, checksum = _PRELUDE.unpack_from(data, at)
-            if zlib.crc32(data[at : at + _LENGTHS.size]) != checksum:
+    def _read(self, data: bytes, make: Callable[[bytes, bytes], Any], found: list[Any]) -> int:
+        """Appends what `make` makes of the header blocks and payloads in `data`; the index where the unfinished message begins."""
+        at, size, least, ceiling = 0, len(data), _OVERHEAD, self._limits.event_bytes
+        view, crc32, prelude, checksum_at = memoryview(data), zlib.crc32, _PRELUDE.unpack_from, _CHECKSUM.unpack_from
+        events = self._events  # empty where messages are asked for: only `_frame` adds to it
+        self._need = _PRELUDE.size
+        while size - at >= _PRELUDE.size:
+            total, header_length, checksum = prelude(data, at)
+            headers = at + _PRELUDE.size
+            so_far = crc32(data[at : at + 8])
+            if so_far != checksum:
                 self._refuse(data)
                 break
             self._recognised = True
-            _check_lengths(total, header_length, self._limits)
-            if len(data) - at < total:
+            if not least + header_length <= total <= ceiling or header_length > HEADER_BLOCK_BYTES:
+                raise _bad_lengths(total, header_length, self._limits)
+            end = at + total - 4
+            if end + 4 > size:
                 self._need = total
                 break
-            found.append(self._message(data, at, at + total - _CHECKSUM_BYTES, header_length))
-            at += total
-            self._need = _PRELUDE.size
+            if crc32(view[at + 8 : end], so_far) != checksum_at(data, end)[0]:
+                raise malformed("event stream: the checksum of a message does not hold")
+            payload = headers + header_length
+            block = data[headers:payload]
+            name = events.get(block)
+            found.append(make(block, data[payload:end]) if name is None else Frame(name, data[payload:end]))
+            at = end + 4
         return at
 
     def _refuse(self, data: bytes) -> None:
@@ -121,18 +139,21 @@ class EventStreamFraming:
             raise _not_a_stream(data)
         self._need = _EXCERPT_BYTES
 
-    def _message(self, data: bytes, at: int, end: int, header_length: int) -> Message:
-        """The message between `at` and its checksum at `end`."""
-        if zlib.crc32(memoryview(data)[at:end]) != int.from_bytes(data[end : end + _CHECKSUM_BYTES], "big"):
-            raise malformed("event stream: the checksum of a message does not hold")
-        payload = at + _PRELUDE.size + header_length
-        block = data[at + _PRELUDE.size : payload]
+    def _frame(self, block: bytes, payload: bytes) -> Frame:
+        """A frame whose header block is not among `_events` yet."""
+        message = self._message(block, payload)
+        frame = frame_of(message)
+        if block in self._known and message.headers.get(":message-type") == "event" and frame.event is not None:
+            self._events[block] = frame.event
+        return frame
+
+    def _message(self, block: bytes, payload: bytes) -> Message:
         headers = self._known.get(block)
         if headers is None:
             headers = _headers(block, self._limits)
             if len(self._known) < _KNOWN_BLOCKS and len(block) <= _KNOWN_BLOCK_BYTES:
                 self._known[block] = headers
-        return Message(headers, data[payload:end])
+        return Message(headers, payload)
 
     def _unfinished(self, data: bytes) -> ParseFailure:
         if len(data) >= _PRELUDE.size and not self._recognised:
@@ -182,14 +203,13 @@ def _error_payload(message: Message) -> bytes:
     return msgspec.json.encode({"message": words if isinstance(words, str) else ""})
 
 
-def _check_lengths(total: int, header_length: int, limits: Limits) -> None:
-    """Looks at what a prelude announces before a byte of it is waited for."""
+def _bad_lengths(total: int, header_length: int, limits: Limits) -> ParseFailure:
+    """What is wrong with the lengths that a prelude announces."""
     if total < _OVERHEAD + header_length:
-        raise malformed(f"event stream: {header_length} bytes of headers in a message of {total} bytes")
+        return malformed(f"event stream: {header_length} bytes of headers in a message of {total} bytes")
     if total > limits.event_bytes:
-        raise limit_exceeded("event_bytes", limits.event_bytes)
-    if header_length > HEADER_BLOCK_BYTES:
-        raise limit_exceeded("header_bytes", HEADER_BLOCK_BYTES)
+        return limit_exceeded("event_bytes", limits.event_bytes)
+    return limit_exceeded("header_bytes", HEADER_BLOCK_BYTES)
 
 
 def _headers(block: bytes, limits: Limits) -> dict[str, HeaderValue]:
