@@ -96,8 +96,8 @@ class Parser:
         if not assembly.ended:
             try:
                 self._take(chunk)
-            except ParseFailure as failure:
-                assembly.fail(failure.info)
+            except (ParseFailure, RecursionError) as failure:
+                assembly.fail(_told(failure))
         return assembly.take()
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
@@ -109,8 +109,8 @@ class Parser:
                 self._count(len(payload))
                 self._framed = True
                 self._machine.frame(event, payload)
-            except ParseFailure as failure:
-                assembly.fail(failure.info)
+            except (ParseFailure, RecursionError) as failure:
+                assembly.fail(_told(failure))
         return assembly.take()
 
     def close(self) -> list[ResponseEvent]:
@@ -120,8 +120,8 @@ class Parser:
             self._closed = True
             try:
                 self._finish()
-            except ParseFailure as failure:
-                assembly.fail(failure.info)
+            except (ParseFailure, RecursionError) as failure:
+                assembly.fail(_told(failure))
         return assembly.take()
 
     # --- bytes ---
@@ -207,8 +207,8 @@ class Parser:
                 if status is not None and status >= 400:
                     raise ParseFailure(classify(status, _decoded(body), headers))
                 self._body(body)
-            except ParseFailure as failure:
-                assembly.fail(failure.info)
+            except (ParseFailure, RecursionError) as failure:
+                assembly.fail(_told(failure))
         return assembly.take()
 
     def _body(self, body: bytes) -> None:
@@ -280,6 +280,11 @@ def parse_body(
     """
     whole = parser(wire_api, headers=headers, **options)
     return [*whole.feed_body(body, status, headers), *whole.close()]
+
+
+def _told(failure: ParseFailure | RecursionError) -> ErrorInfo:
+    """A decoder or a walk over a value ran out of stack: no answer of a model is nested that deep."""
+    return failure.info if isinstance(failure, ParseFailure) else malformed("JSON nested too deep").info
 
 
 def _decoded(body: bytes) -> Any:
