@@ -354,7 +354,10 @@ class Assembly:
     def _clean_item(self, item: ResponseItem) -> ResponseItem:
         if self.halves is None:
             return item
-        return msgspec.convert(scrub(msgspec.to_builtins(item)), type=ResponseItem)  # type: ignore[no-any-return, unused-ignore]
+        try:
+            return msgspec.convert(scrub(msgspec.to_builtins(item)), type=ResponseItem)  # type: ignore[no-any-return, unused-ignore]
+        except RecursionError:  # nested past the stack, and this runs while a stream is being failed
+            return item
 
 
 Emit: TypeAlias = Callable[[Assembly, OpenItem, str, int], None]

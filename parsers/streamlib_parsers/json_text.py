@@ -87,13 +87,23 @@ def decode_any(data: bytes) -> Any:
 
 
 def scrub(value: Any) -> Any:
-    """`value` with every mark that stayed alone shown as U+FFFD, and marked pairs joined; dicts, lists and strings, all the way down."""
+    """`value` with every mark that stayed alone shown as U+FFFD, and marked pairs joined; dicts, lists and strings, all the way down.
+
+    Never raises, since it runs while a stream is being failed: what is nested past the stack keeps its marks, which are valid text.
+    """
+    try:
+        return _scrubbed(value)
+    except RecursionError:
+        return value
+
+
+def _scrubbed(value: Any) -> Any:
     if isinstance(value, str):
         return _MARK.sub(_REPLACEMENT, _PAIR.sub(_join, value)) if _MARK.search(value) else value
     if isinstance(value, dict):
-        return {scrub(key): scrub(item) for key, item in value.items()}
+        return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [scrub(item) for item in value]
+        return [_scrubbed(item) for item in value]
     return value
 
 
