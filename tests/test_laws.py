@@ -96,10 +96,10 @@ def check_brackets(events: list[ResponseEvent], name: str) -> None:
             assert index == len(added), name
             added[index] = []
         elif isinstance(event, OutputItemDone):
-            assert index in added and index not in done, name
+            assert index in added.keys() - done.keys(), name
             done[event.index] = event.item
         elif index is not None and not isinstance(event, Notice):
-            assert index in added and index not in done, name
+            assert index in added.keys() - done.keys(), name
             if isinstance(event, OutputTextDelta):
                 added[index].append(event.delta)
     assert added.keys() == done.keys(), name

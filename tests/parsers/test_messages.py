@@ -129,7 +129,9 @@ def test_a_text_answer_gives_the_promised_order_of_events() -> None:
 
 def test_thinking_keeps_its_signature_and_comes_before_the_call_it_led_to() -> None:
     thought = block(0, THINKING, {"kind": "thinking_delta", "thinking": "hm"}, {"kind": "signature_delta", "signature": "EqQB"})
-    call = block(1, TOOL, {"kind": "input_json_delta", "partial_json": '{"city":'}, {"kind": "input_json_delta", "partial_json": ' "Paris"}'})
+    call = block(
+        1, TOOL, {"kind": "input_json_delta", "partial_json": '{"city":'}, {"kind": "input_json_delta", "partial_json": ' "Paris"}'}
+    )
     items = response_of(start() + thought + call + end("tool_use")).items
     assert [type(item) for item in items] == [Reasoning, FunctionCall]
     assert (items[0].signature, items[0].text) == ("EqQB", "hm")  # type: ignore[union-attr]
@@ -226,7 +228,9 @@ def test_citations_come_as_annotations_of_their_text() -> None:
 @pytest.mark.parametrize("encrypted", [None, "EpwB"])
 def test_compaction_arrives_whole_in_its_done(encrypted: str | None) -> None:
     given = {"content": "Summary.", **({"encrypted_content": encrypted} if encrypted else {})}
-    item = response_of(start() + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **given}) + end("compaction"))
+    item = response_of(
+        start() + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **given}) + end("compaction")
+    )
     assert isinstance(item.items[0], Compaction)
     assert (item.items[0].content, item.items[0].encrypted_content, item.stop_reason) == ("Summary.", encrypted, "pause")
 
@@ -380,7 +384,11 @@ def test_case_30_a_cut_inside_message_stop_is_truncated_with_the_whole_answer_at
     """The frame's JSON is not whole, so the law says truncated; what came before it is all there."""
     response = response_of((start() + block(0, TEXT, *said("Hello")) + end())[:-5])
     assert response.error is not None
-    assert (response.error.kind, response.text, response.usage) == ("truncated", "Hello", Usage(25, 9, raw={"input_tokens": 25, "output_tokens": 9}))
+    assert (response.error.kind, response.text, response.usage) == (
+        "truncated",
+        "Hello",
+        Usage(25, 9, raw={"input_tokens": 25, "output_tokens": 9}),
+    )
 
 
 @pytest.mark.parametrize("missing", [1, 2])
@@ -431,7 +439,19 @@ def test_case_42_usage_is_known_from_the_first_event_on() -> None:
         b"",
         b": ping\n\n: ping\n\n",
     ],
-    ids=["dup-start", "delta-no-start", "delta-after-stop", "stop-no-start", "bad-json", "number", "null", "list", "html", "empty", "comments"],
+    ids=[
+        "dup-start",
+        "delta-no-start",
+        "delta-after-stop",
+        "stop-no-start",
+        "bad-json",
+        "number",
+        "null",
+        "list",
+        "html",
+        "empty",
+        "comments",
+    ],
 )
 def test_what_is_not_this_wire_is_malformed(body: bytes) -> None:
     assert error_of(body) == "malformed"
@@ -489,7 +509,9 @@ def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json)
 
 def _raw_delta(literal: str) -> bytes:
     text = literal.encode("utf-8", "surrogatepass") if not literal.isascii() else literal.encode()
-    return b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":' + text + b"}}\n\n"
+    return (
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":' + text + b"}}\n\n"
+    )
 
 
 @given(st.text(min_size=1, max_size=30), st.data())
@@ -508,7 +530,18 @@ JSON_ERRORS = {
     *("deep-open-1M",),
 }
 INDEX_ERRORS = {
-    *("int-2e53", "int-2e63", "int-2e64", "int-400digits", "int-5000digits", "neg-index", "str-index", "float-index-1.5", "null-index", "bool-index"),
+    *(
+        "int-2e53",
+        "int-2e63",
+        "int-2e64",
+        "int-400digits",
+        "int-5000digits",
+        "neg-index",
+        "str-index",
+        "float-index-1.5",
+        "null-index",
+        "bool-index",
+    ),
 }
 TEXTS = {
     "lone-high-escape": ["a", "\ufffd"],
@@ -556,7 +589,19 @@ def test_hostile_json_has_the_one_meaning_that_was_chosen(vector: Json) -> None:
     elif name in ("empty", "ws"):
         assert response_of(start() + b"data: " + raw + b"\n\n" + end()).status == "completed"
     elif name == "float-index":
-        assert response_of(start() + frame("content_block_start", index=0, content_block=TEXT) + b'data: {"type":"content_block_stop",' + raw[1:] + b"\n\n" + end()).items[0].status == "completed"
+        assert (
+            response_of(
+                start()
+                + frame("content_block_start", index=0, content_block=TEXT)
+                + b'data: {"type":"content_block_stop",'
+                + raw[1:]
+                + b"\n\n"
+                + end()
+            )
+            .items[0]
+            .status
+            == "completed"
+        )
     else:
         assert decode_any(raw) is not None
 
@@ -575,7 +620,13 @@ def test_a_whole_body_gives_added_one_delta_and_done_for_each_item() -> None:
 
 def test_a_whole_body_says_the_same_as_its_stream() -> None:
     stream = events_of(start(content=[]) + block(0, TEXT, *said("Hel", "lo")) + end())
-    body = {"id": "msg_1", "type": "message", "model": "claude-x", "content": [{"type": "text", "text": "Hello"}], "stop_reason": "end_turn"}
+    body = {
+        "id": "msg_1",
+        "type": "message",
+        "model": "claude-x",
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
+    }
     whole = parse_body("messages", json.dumps({**body, "usage": {"input_tokens": 25, "output_tokens": 9}}).encode())
     pick = (OutputItemAdded, OutputTextDelta, OutputItemDone)
     assert [event for event in fold(stream) if isinstance(event, pick)] == [event for event in whole if isinstance(event, pick)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import msgspec
@@ -133,7 +134,9 @@ def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: 
 
 def _second_turn(request: Request) -> Any:
     """The content of the assistant's turn, in the very bytes that are sent."""
-    sent = msgspec.json.decode(msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"], type=list[dict[str, msgspec.Raw]])
+    sent = msgspec.json.decode(
+        msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"], type=list[dict[str, msgspec.Raw]]
+    )
     return sent[1]["content"] if len(sent) > 1 else []
 
 
@@ -152,7 +155,7 @@ def _replayed(item: Any) -> Any:
 def test_prefix_law_each_request_begins_with_the_one_before() -> None:
     history: list[ResponseItem] = [user("a"), THOUGHT, CALL, CALL.output("1"), Message("assistant", [Text("b")]), user("c")]
     elements = [_elements(built(*history[:n], tools=[TOOL], instructions="s")) for n in (1, 4, 6)]
-    for shorter, longer in zip(elements, elements[1:], strict=False):
+    for shorter, longer in pairwise(elements):
         assert longer[: len(shorter)] == shorter
 
 
@@ -477,7 +480,14 @@ def test_plain_settings_have_their_names() -> None:
 
 def test_settings_the_wire_lacks_are_reported() -> None:
     request = built(seed=1, n=2, logprobs=0, presence_penalty=0.1, frequency_penalty=0.1, verbosity="low")
-    assert {change.path for change in request.report} == {"/seed", "/n", "/logprobs", "/presence_penalty", "/frequency_penalty", "/verbosity"}
+    assert {change.path for change in request.report} == {
+        "/seed",
+        "/n",
+        "/logprobs",
+        "/presence_penalty",
+        "/frequency_penalty",
+        "/verbosity",
+    }
 
 
 # --- the request ---

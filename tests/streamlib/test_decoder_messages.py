@@ -99,7 +99,13 @@ REQUEST = {
         {
             "role": "user",
             "content": [
-                {"type": "tool_result", "tool_use_id": "t1", "content": "18C", "is_error": True, "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+                {
+                    "type": "tool_result",
+                    "tool_use_id": "t1",
+                    "content": "18C",
+                    "is_error": True,
+                    "cache_control": {"type": "ephemeral", "ttl": "1h"},
+                },
                 {"type": "text", "text": "so?"},
                 {"type": "image", "source": {"type": "url", "url": "https://x/y.png"}},
                 {"type": "container_upload", "file_id": "f"},
@@ -137,7 +143,9 @@ def test_the_whole_request_is_built_again() -> None:
         assert again[key] == REQUEST[key]
 
 
-@pytest.mark.parametrize("body", [b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}', b"[" * 100_000, b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}', b"[" * 100_000, b"\xff"]
+)
 def test_anything_else_is_an_invalid_request(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:
         parse_request("messages", body)

@@ -21,7 +21,6 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     Reasoning,
     Response,
     ResponseEvent,
-
     Usage,
     accumulate,
     encode_body,
@@ -33,12 +32,14 @@ from streamlib.encoders import encode_all, error_body  # noqa: E402
 from streamlib.loopback import answer  # noqa: E402
 from streamlib.prompt import Prompt  # noqa: E402
 from streamlib_parsers.assembly import Assembly  # noqa: E402
-from streamlib_parsers.limits import LIMITS  # noqa: E402
 from streamlib_parsers.items import ToolSpec  # noqa: E402
+from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.cuts import fold  # noqa: E402
 from tests.shared import STREAMS, Recording, each_recording  # noqa: E402
 
-PROMPT = Prompt(input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low")
+PROMPT = Prompt(
+    input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low"
+)
 
 
 def parsed(body: bytes) -> list[ResponseEvent]:
@@ -140,5 +141,3 @@ def test_a_thought_streams_its_signature_before_its_stop() -> None:
     body = encode_all("messages", assembly.take())
     assert body.index(b"signature_delta") < body.index(b"content_block_stop")
     assert accumulate(parsed(body)).items[0].signature == "EqQB"
-
-

@@ -66,9 +66,11 @@ def test_a_kind_of_a_later_version_survives_as_opaque() -> None:
     assert load_history(saved) == [Opaque("hologram", {"type": "hologram", "shape": "cube"})]
 
 
-@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b'{"items":[1]}', b'{"items":[{"type":"message"}]}', b'{"items":[{}]}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "data", [b"", b"[]", b"{}", b'{"items":[1]}', b'{"items":[{"type":"message"}]}', b'{"items":[{}]}', b"[" * 100_000]
+)
 def test_anything_else_is_a_value_error(data: bytes) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not a saved history"):
         load_history(data)
 
 
