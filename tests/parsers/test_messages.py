@@ -205,7 +205,10 @@ def test_case_06_a_call_without_arguments_reads_as_an_empty_object() -> None:
 
 def test_arguments_that_stand_in_the_start_keep_their_own_bytes() -> None:
     raw = b'{"z": 1.0, "a":[1e5 , "x"]}'
-    begun = b'event: content_block_start\ndata: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"t","name":"f","input":%s}}\n\n'
+    begun = (
+        b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+        b'"content_block":{"type":"tool_use","id":"t","name":"f","input":%s}}\n\n'
+    )
     call = response_of(start() + begun % raw + frame("content_block_stop", index=0) + end("tool_use")).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.arguments.encode() == raw
