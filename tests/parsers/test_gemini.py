@@ -103,9 +103,11 @@ def test_rule_5_empty_text_says_nothing_but_keeps_its_signature() -> None:
     )
 
 
-def test_rule_6_stop_with_a_call_is_tool_calls() -> None:
-    response = read(chunk(call("f", {})), chunk(finish="STOP"))
-    assert (response.stop_reason, response.native_stop_reason) == ("tool_calls", "STOP")
+@pytest.mark.parametrize("reason", ["STOP", "FUNCTION_CALL"])
+def test_rule_6_stop_with_a_call_is_tool_calls(reason: str) -> None:
+    response = read(chunk(call("f", {})), chunk(finish=reason))
+    assert (response.stop_reason, response.native_stop_reason) == ("tool_calls", reason)
+    assert read(*BOOK, chunk(finish=reason)).calls
 
 
 def test_rule_7_the_last_finish_reason_counts_and_counts_may_follow_it() -> None:

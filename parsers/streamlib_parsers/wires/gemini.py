@@ -58,6 +58,7 @@ __all__ = ["BLOCK_NUMBERS", "FINISH_NUMBERS", "FINISH_NUMBERS_VERTEX", "STOP_REA
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "STOP": "stop",  # "tool_calls" where the candidate has a whole call
+    "FUNCTION_CALL": "stop",  # likewise; not Google's word, but one that servers speaking this wire have been recorded with
     "MAX_TOKENS": "length",
     "SAFETY": "content_filter",
     "RECITATION": "content_filter",
@@ -399,7 +400,7 @@ class Machine:
 
     def _close_items(self) -> None:
         for candidate in self._candidates.values():
-            candidate.calls.stop(by_itself=self._name(candidate) == "STOP")
+            candidate.calls.stop(by_itself=self._end_of(candidate).stop_reason == "stop")
         for item in self._assembly.open_items:
             if not self._candidates[item.item.choice].calls.close(item):
                 self._assembly.close(item)
