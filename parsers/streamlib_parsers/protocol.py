@@ -81,6 +81,11 @@ class Parser:
         self._closed = False
 
     @property
+    def wire_api(self) -> WireApi:
+        """The wire it reads."""
+        return self._assembly.origin.wire_api
+
+    @property
     def complete(self) -> bool:
         """Whether the wire has said that the answer is whole (the terminal event may still wait for the end of input)."""
         return self._machine.complete
@@ -189,7 +194,7 @@ class Parser:
 
     def _nothing_framed(self) -> None:
         stray = b"\n".join(self._stray)
-        if stray:
+        if stray and not any(field.startswith(stray) for field in SSE_FIELDS):
             self._body(stray)
         elif self._framing.blank:
             raise malformed("the stream was empty", code="empty_stream")
@@ -229,6 +234,9 @@ class Parser:
         self._assembly.fail(error)
         return self._assembly.take()
 
+
+SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
+"""A stray that is the beginning of one is a stream that was cut in its first lines, not a body."""
 
 ERROR_KEYS: Final = frozenset({"error", "detail", "base_resp", "Message", "errors"})
 

@@ -6,7 +6,7 @@ is never 0 for unknown. Each wire's formula stands in that wire's own file and u
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import astuple
@@ -36,6 +36,22 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
     def same_numbers(self, other: Usage | None) -> bool:
         """Whether every count equals the other's; `raw` is not looked at."""
         return other is not None and astuple(self)[:-1] == astuple(other)[:-1]  # `raw` is the last field; asked once a chunk
+
+    def as_otel(self) -> dict[str, int]:
+        """The counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10, status Development); unknown ones are left out."""
+        named = {attribute: getattr(self, field) for field, attribute in OTEL_USAGE.items()}
+        for direction, parts in (("input", self.input_modalities), ("output", self.output_modalities)):
+            named.update({f"gen_ai.usage.{modality}.{direction}_tokens": number for modality, number in parts.items()})
+        return {attribute: number for attribute, number in named.items() if number is not None}
+
+
+OTEL_USAGE: Final = {
+    "input_tokens": "gen_ai.usage.input_tokens",
+    "output_tokens": "gen_ai.usage.output_tokens",
+    "cache_read_input_tokens": "gen_ai.usage.cache_read.input_tokens",
+    "cache_write_input_tokens": "gen_ai.usage.cache_write.input_tokens",
+    "reasoning_output_tokens": "gen_ai.usage.reasoning.output_tokens",
+}
 
 
 def count(raw: Any, *paths: str) -> int | None:

@@ -1,0 +1,42 @@
+"""GenAI attributes: one table, unknown stays unset."""
+
+from __future__ import annotations
+
+from streamlib import ErrorInfo, Prompt, Response, Timing, Usage, build
+from streamlib.otel import request_attributes, span_attributes
+from streamlib_parsers.accumulate import Choice
+
+
+def test_usage_is_inclusive_and_unknown_stays_unset() -> None:
+    usage = Usage(10, 5, 3, reasoning_output_tokens=2, input_modalities={"image": 4})
+    assert usage.as_otel() == {
+        "gen_ai.usage.input_tokens": 10,
+        "gen_ai.usage.output_tokens": 5,
+        "gen_ai.usage.cache_read.input_tokens": 3,
+        "gen_ai.usage.reasoning.output_tokens": 2,
+        "gen_ai.usage.image.input_tokens": 4,
+    }
+    assert Usage().as_otel() == {}
+
+
+def test_a_response_says_how_it_finished_and_how_fast_it_began() -> None:
+    response = Response("r", "m", "completed", choices=(Choice(0, (), "stop", "end_turn"),), timing=Timing(first_byte=0.25))
+    assert span_attributes(response) == {
+        "gen_ai.response.id": "r",
+        "gen_ai.response.model": "m",
+        "gen_ai.response.finish_reasons": ["end_turn"],
+        "gen_ai.response.time_to_first_chunk": 0.25,
+    }
+
+
+def test_a_cut_response_reports_an_error() -> None:
+    attributes = span_attributes(Response(status="failed", error=ErrorInfo("truncated", "cut")))
+    assert attributes == {"gen_ai.response.finish_reasons": ["error"], "error.type": "truncated"}
+
+
+def test_a_request_is_named_in_the_conventions_words() -> None:
+    prompt = Prompt(input="x", temperature=0.5, reasoning="high", stop=["END"])
+    attributes = request_attributes(prompt, build(prompt, "anthropic:claude-sonnet-4-5"))
+    assert attributes["gen_ai.provider.name"] == "anthropic"
+    assert (attributes["gen_ai.request.temperature"], attributes["gen_ai.request.reasoning.level"]) == (0.5, "high")
+    assert attributes["gen_ai.request.stop_sequences"] == ["END"]
