@@ -38,7 +38,7 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
         return other is not None and astuple(self)[:-1] == astuple(other)[:-1]  # `raw` is the last field; asked once a chunk
 
     def as_otel(self) -> dict[str, int]:
-        """The counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10, status Development); unknown ones are left out."""
+        """The counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10); unknown ones are left out."""
         named = {attribute: getattr(self, field) for field, attribute in OTEL_USAGE.items()}
         for direction, parts in (("input", self.input_modalities), ("output", self.output_modalities)):
             named.update({f"gen_ai.usage.{modality}.{direction}_tokens": number for modality, number in parts.items()})
