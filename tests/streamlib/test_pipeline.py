@@ -1,0 +1,185 @@
+"""Stages: they change how events come, never what they say; what is held goes out in its time, and nothing runs on."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import anyio
+import anyio.lowlevel
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib import Completed, OutputItemDone, OutputTextDelta, Prompt, ResponseEvent, accumulate
+from streamlib.loopback import answer
+from streamlib.pipeline import Measure, aggregate, coalesce, ended, only, pipe, tee, through, until
+from tests.cuts import fold
+
+EVENTS = answer(Prompt(input="hello there, how are you?", reasoning="low"))
+
+
+class Ticks:
+    """A clock that is moved by hand."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class source:  # noqa: N801  # reads as a function
+    """Events that come one by one; a class, because a generator that is left half run is what these tests look for."""
+
+    def __init__(self, events: list[ResponseEvent], pause: float = 0.0, then: Exception | None = None, stall: float = 0.0) -> None:
+        self._events = iter(events)
+        self._pause, self._then, self._stall = pause, then, stall
+
+    def __aiter__(self) -> source:
+        return self
+
+    async def __anext__(self) -> ResponseEvent:
+        await anyio.sleep(self._pause)
+        for event in self._events:
+            return event
+        await anyio.sleep(self._stall)
+        if self._then is not None:
+            raise self._then
+        raise StopAsyncIteration
+
+
+async def collect(stream: Any) -> list[ResponseEvent]:
+    return [event async for event in stream]
+
+
+def test_only_keeps_the_kinds_that_were_asked_for() -> None:
+    assert {type(event) for event in through(EVENTS, only(OutputTextDelta, Completed))} == {OutputTextDelta, Completed}
+
+
+def test_aggregate_gives_whole_items_and_the_same_response() -> None:
+    events = through(EVENTS, aggregate())
+    assert not any(isinstance(event, OutputTextDelta) for event in events)
+    assert accumulate(events) == accumulate(EVENTS)
+
+
+def test_until_ends_with_the_event_that_was_looked_for() -> None:
+    events = through(EVENTS, until(lambda event: isinstance(event, OutputItemDone)))
+    assert isinstance(events[-1], OutputItemDone)
+    assert sum(isinstance(event, OutputItemDone) for event in events) == 1
+
+
+def test_measure_changes_nothing() -> None:
+    ticks = Ticks()
+    measure = Measure(ticks)
+    ticks.now = 2.0
+    assert through(EVENTS, measure) == EVENTS
+    assert (measure.events, measure.timing.first_token, measure.timing.longest_gap) == (len(EVENTS), 2.0, 2.0)
+
+
+def test_coalesce_gives_the_first_token_at_once_and_then_one_delta_an_interval() -> None:
+    ticks = Ticks()
+    stage = coalesce(1.0, ticks)
+    deltas = [OutputTextDelta(0, 0, text, seq=n) for n, text in enumerate("abcdef")]
+    assert [event.delta for event in stage.feed(deltas[0])] == ["a"]  # type: ignore[union-attr]
+    assert stage.feed(deltas[1]) == []
+    assert stage.due() == 1.0
+    ticks.now = 0.5
+    assert (stage.feed(deltas[2]), stage.due()) == ([], 0.5)
+    ticks.now = 1.0
+    assert [event.delta for event in stage.feed(deltas[3])] == ["bcd"]  # type: ignore[union-attr]
+    assert stage.feed(deltas[4]) == []
+    assert [event.delta for event in stage.close()] == ["e"]  # type: ignore[union-attr]
+
+
+@given(st.lists(st.floats(0, 0.1), min_size=len(EVENTS), max_size=len(EVENTS)))
+def test_coalesce_never_reorders_and_keeps_every_character(pauses: list[float]) -> None:
+    ticks = Ticks()
+    stage = coalesce(0.05, ticks)
+    out: list[ResponseEvent] = []
+    for event, pause in zip(EVENTS, pauses, strict=True):
+        ticks.now += pause
+        out += stage.feed(event)
+    out += stage.close()
+    assert fold(out) == fold(EVENTS)
+    assert accumulate(out) == accumulate(EVENTS)
+
+
+def test_twenty_thousand_deltas_at_sixty_a_second_of_a_fast_model() -> None:
+    ticks = Ticks()
+    stage = coalesce(1 / 60, ticks)
+    out: list[ResponseEvent] = []
+    for n in range(20_000):
+        ticks.now += 1 / 2000
+        out += stage.feed(OutputTextDelta(0, 0, "x", seq=n))
+    out += stage.close()
+    assert sum(len(event.delta) for event in out if isinstance(event, OutputTextDelta)) == 20_000
+    assert len(out) <= 10 * 60 + 2
+
+
+async def test_a_pipeline_reads_left_to_right() -> None:
+    async with pipe(source(EVENTS), only(OutputTextDelta), until(lambda event: "\n" in event.delta)) as events:  # type: ignore[union-attr]
+        found = await collect(events)
+    assert "\n" in found[-1].delta  # type: ignore[union-attr]
+
+
+DELTAS: list[ResponseEvent] = [OutputTextDelta(0, 0, "a"), OutputTextDelta(0, 0, "b")]
+
+
+async def test_what_coalesce_holds_goes_out_although_nothing_more_comes() -> None:
+    async with pipe(source(DELTAS, stall=30), coalesce(0.02)) as events:
+        with anyio.fail_after(5):
+            assert [(await anext(events)).delta, (await anext(events)).delta] == ["a", "b"]  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("pause", [0.0, 0.001])
+async def test_the_same_text_comes_out_of_a_timed_pipeline(pause: float) -> None:
+    async with pipe(source(EVENTS, pause), coalesce(0.01)) as events:
+        assert accumulate(await collect(events)) == accumulate(EVENTS)
+
+
+@pytest.mark.parametrize("timed", [False, True])
+async def test_an_error_of_the_source_comes_after_what_came_before_it(timed: bool) -> None:
+    seen: list[ResponseEvent] = []
+    async with pipe(source(DELTAS, then=ValueError("gone")), *([coalesce(10)] if timed else [])) as events:
+        with pytest.raises(ValueError, match="gone"):
+            await _into(events, seen)
+    assert "".join(event.delta for event in seen) == "ab"  # type: ignore[union-attr]
+
+
+async def test_tee_gives_each_branch_every_event() -> None:
+    async with tee(source(EVENTS), 3) as branches:
+        found: list[list[ResponseEvent]] = [[], [], []]
+        async with anyio.create_task_group() as group:
+            for branch, seen in zip(branches, found, strict=True):
+                group.start_soon(_into, branch, seen)
+    assert found == [EVENTS] * 3
+
+
+async def _into(branch: Any, seen: list[ResponseEvent]) -> None:
+    async for event in branch:
+        seen.append(event)  # noqa: PERF401  # one by one: what came before an error must be seen
+
+
+async def test_a_stalled_branch_makes_the_source_wait() -> None:
+    """Memory stays bounded: the source is not read further than `ahead` events before the slowest branch."""
+    many: list[ResponseEvent] = [OutputTextDelta(0, 0, "x", seq=n) for n in range(10_000)]
+    async with tee(source(many), 2, ahead=50) as (fast, stalled):
+        early: list[ResponseEvent] = []
+        with anyio.move_on_after(0.2):
+            await _into(fast, early)
+        assert (len(early), len(stalled.held)) == (50, 50)
+        await stalled.aclose()
+        with anyio.fail_after(10):
+            await _into(fast, early)
+    assert len(early) == 10_000
+
+
+async def test_leaving_early_leaves_nothing_running() -> None:
+    async with pipe(source(EVENTS, stall=30), coalesce(0.01)) as events:
+        await anext(events)
+    async with tee(source(EVENTS, stall=30), 2) as (one, _):
+        await anext(one)
+
+
+def test_the_terminal_is_told_from_the_rest() -> None:
+    assert [ended(event) for event in EVENTS].count(True) == 1
