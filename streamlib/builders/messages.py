@@ -13,11 +13,12 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
+from streamlib.builders.claude import BINDING_BETA, effort, thinking, unpaired_server_calls
 from streamlib.errors import invalid_request
-from streamlib.history import OUTPUTS, Placed
+from streamlib.history import Placed
 from streamlib.media import media_type
 from streamlib.origins import thought_as_text
-from streamlib.prompt import CacheOptions, Prompt, ReasoningOptions
+from streamlib.prompt import CacheOptions, Prompt
 from streamlib.report import Report
 from streamlib.schemas import strict_schema
 from streamlib.target import Built, Target
@@ -42,11 +43,8 @@ from streamlib_parsers.items import (
     ToolSpec,
 )
 
-BUDGETS: Final[dict[str, int]] = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 32_768}
-"""Tokens to think with, for models that take a budget instead of an effort."""
 DEFAULT_MAX_TOKENS: Final = 32_000
 VERSION_WITHOUT_SAMPLING: Final = "2026-10-21"
-BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 CITATION_RESPONSE_KEYS: Final = frozenset({"file_id"})
 """Keys of a citation that only responses have."""
 
@@ -97,7 +95,7 @@ def _leading_system(prompt: Prompt, items: list[Placed]) -> tuple[list[str], lis
 
 
 def _blocks(items: list[Placed], where: Target, report: Report) -> Iterator[Block]:
-    unpaired = _unpaired_server_calls(items)
+    unpaired = unpaired_server_calls(items)
     for one in items:
         if one.at in unpaired:
             report.dropped(one.path, "a server tool call without its result (A15)")
@@ -126,20 +124,6 @@ def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[Json
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     return turns
-
-
-def _unpaired_server_calls(items: list[Placed]) -> set[int]:
-    """Server tool calls whose result never came, outside the last assistant turn (which may still be running)."""
-    results = {one.item.call_id for one in items if isinstance(one.item, ServerToolResult)}
-    said = [n for n, one in enumerate(items) if _is_assistant(one.item)]
-    heard = [n for n, one in enumerate(items) if not _is_assistant(one.item)]
-    last_turn = max((n for n in heard if said and n < said[-1]), default=-1)
-    calls = ((n, one) for n, one in enumerate(items) if isinstance(one.item, ServerToolCall))
-    return {one.at for n, one in calls if one.item.call_id not in results and n < last_turn}  # type: ignore[union-attr]
-
-
-def _is_assistant(item: Any) -> bool:
-    return not isinstance(item, OUTPUTS) and not (isinstance(item, Message) and item.role != "assistant")
 
 
 # --- one function an item kind: (role, block) ---
@@ -340,51 +324,8 @@ def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
 
 
 def _thinking(prompt: Prompt, body: JsonObject, where: Target, report: Report) -> JsonObject:
-    asked = prompt.thinking
-    if asked is None:
-        return {}
-    if not where.traits.thinking:
-        report.dropped("/reasoning", f"{where.model} cannot think")
-        return {}
-    if asked.effort == "off":
-        return _thinking_off(where, report)
-    shape = _adaptive(asked) if _is_adaptive(asked, where) else _budget(asked, body, where, report)
     forced = body.get("tool_choice", {}).get("type") in ("any", "tool")
-    if shape["thinking"]["type"] == "enabled" and (forced or _loop_without_thinking(body)):
-        report.dropped("/reasoning", "thinking cannot be on with a forced tool choice, or amid a tool turn begun without it (T6, T8)")
-        return {}
-    if prompt.thinking_mismatch and shape["thinking"]["type"] == "adaptive":
-        shape["thinking"]["block_binding"] = {"prefix_mismatch_behavior": prompt.thinking_mismatch}
-    return shape
-
-
-def _thinking_off(where: Target, report: Report) -> JsonObject:
-    if not where.traits.thinking_off:
-        report.dropped("/reasoning", f"{where.model} always thinks (T4)")
-        return {}
-    return {"thinking": {"type": where.traits.thinking_off}}
-
-
-def _is_adaptive(asked: ReasoningOptions, where: Target) -> bool:
-    forms = where.traits.thinking
-    return "adaptive" in forms and (asked.budget is None or "budget" not in forms)
-
-
-def _adaptive(asked: ReasoningOptions) -> JsonObject:
-    return {"thinking": {"type": "adaptive", **({"display": asked.display} if asked.display else {})}}
-
-
-def _budget(asked: ReasoningOptions, body: JsonObject, where: Target, report: Report) -> JsonObject:
-    budget = max(1024, asked.budget or BUDGETS[asked.effort or "medium"])
-    if asked.budget is not None and budget != asked.budget:
-        report.add("changed", "/reasoning", "a budget is at least 1024 tokens (T1)")
-    thinking: JsonObject = {"type": "enabled", "budget_tokens": budget, **({"display": asked.display} if asked.display else {})}
-    if body["max_tokens"] > budget:
-        return {"thinking": thinking}
-    report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
-    raised = budget + body["max_tokens"]
-    ceiling = where.traits.max_output or raised
-    return {"thinking": {**thinking, "budget_tokens": min(budget, ceiling - 1)}, "max_tokens": min(raised, ceiling)}
+    return thinking(prompt, where, report, max_tokens=body["max_tokens"], forced=forced, unthought=_loop_without_thinking(body))
 
 
 def _loop_without_thinking(body: JsonObject) -> bool:
@@ -396,36 +337,15 @@ def _loop_without_thinking(body: JsonObject) -> bool:
 
 def _output_config(prompt: Prompt, where: Target, report: Report, body: JsonObject) -> JsonObject:
     config: JsonObject = {}
-    effort = _effort(prompt, where, report, body)
-    if effort:
-        config["effort"] = effort
+    level = effort(prompt, where, report, body.get("thinking"))
+    if level:
+        config["effort"] = level
     if prompt.output_schema is not None:
         schema = strict_schema(prompt.output_schema, "messages", "/output_schema", report)
         config["format"] = {"type": "json_schema", "schema": schema}
     if prompt.verbosity:
         report.dropped("/verbosity", "Messages has no verbosity")
     return {"output_config": config} if config else {}
-
-
-def _effort(prompt: Prompt, where: Target, report: Report, body: JsonObject) -> str | None:
-    asked = prompt.thinking
-    if asked is None or body.get("thinking", {}).get("type") != "adaptive":
-        return None
-    if asked.effort is None and asked.budget is None:
-        return None
-    effort: str = asked.effort or next((name for name, budget in BUDGETS.items() if budget >= (asked.budget or 0)), "max")
-    allowed = where.traits.efforts
-    if asked.effort is None or effort not in allowed:
-        nearest = _nearest(effort, allowed)
-        report.add("changed", "/reasoning", f"{where.model}: effort {nearest or 'left out'}")
-        return nearest
-    return effort
-
-
-def _nearest(effort: str, allowed: tuple[str, ...]) -> str | None:
-    order = tuple(BUDGETS)
-    ranked = sorted(allowed, key=lambda name: (abs(order.index(name) - order.index(effort)), order.index(name)))
-    return ranked[0] if ranked else None
 
 
 SAMPLING: Final = ("temperature", "top_p", "top_k")
