@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
-from msgspec import Raw
 
+from streamlib.builders.arguments import as_object
 from streamlib.builders.claude import BINDING_BETA, effort, thinking, unpaired_server_calls
 from streamlib.errors import invalid_request
 from streamlib.history import Placed
@@ -162,18 +162,8 @@ def _reasoning(one: Placed, where: Target, report: Report) -> Said:
 
 def _call(one: Placed, where: Target, report: Report) -> Said:
     item: Any = one.item
-    block = {"type": "tool_use", "id": item.call_id, "name": item.name, "input": _input(item, one, report)}
+    block = {"type": "tool_use", "id": item.call_id, "name": item.name, "input": as_object(item, one.path, report)}
     yield "assistant", {**block, **(item.native or {})}
-
-
-def _input(item: FunctionCall, one: Placed, report: Report) -> Raw:
-    """The arguments in their own bytes; what is no object is wrapped (A11)."""
-    try:
-        item.parsed()
-    except ValueError:
-        report.add("changed", f"{one.path}/arguments", "not a JSON object: wrapped (A11)")
-        return Raw(msgspec.json.encode({"_raw": item.arguments}))
-    return Raw((item.arguments or "{}").encode("utf-8"))
 
 
 def _custom_call(one: Placed, where: Target, report: Report) -> Said:
@@ -196,7 +186,7 @@ def _output(one: Placed, where: Target, report: Report) -> Said:
 
 def _server_call(one: Placed, where: Target, report: Report) -> Said:
     item: Any = one.item
-    block = {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": Raw((item.arguments or "{}").encode("utf-8"))}
+    block = {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": as_object(item, one.path, report)}
     yield "assistant", {**block, **(item.native or {})}
 
 
