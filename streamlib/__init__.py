@@ -20,6 +20,9 @@ import streamlib_parsers
 from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported whole, its list is streamlib_parsers.__all__
 
 if TYPE_CHECKING:
+    from streamlib.auth import AwsCredentials, Secret
+    from streamlib.client import Client
+    from streamlib.deadlines import Deadlines
     from streamlib.decoders import parse_request
     from streamlib.encoders import encode_body, encoder
     from streamlib.errors import StreamError
@@ -28,10 +31,21 @@ if TYPE_CHECKING:
     from streamlib.providers import Provider, register
     from streamlib.report import Change
     from streamlib.request import Request, build
+    from streamlib.retry import RetryPolicy
+    from streamlib.stream import ResponseStream
+    from streamlib.transport import Answer, Transport
 
 __version__ = "0.1.0"
 
 _LAZY: dict[str, str] = {
+    "Client": "streamlib.client",
+    "ResponseStream": "streamlib.stream",
+    "Deadlines": "streamlib.deadlines",
+    "RetryPolicy": "streamlib.retry",
+    "Transport": "streamlib.transport",
+    "Answer": "streamlib.transport",
+    "Secret": "streamlib.auth",
+    "AwsCredentials": "streamlib.auth",
     "Request": "streamlib.request",
     "build": "streamlib.request",
     "parse_request": "streamlib.decoders",
@@ -50,13 +64,21 @@ _LAZY: dict[str, str] = {
 }
 
 __all__ = [
+    "Answer",
+    "AwsCredentials",
     "CacheOptions",
     "Change",
+    "Client",
+    "Deadlines",
     "Prompt",
     "Provider",
     "ReasoningOptions",
     "Request",
+    "ResponseStream",
+    "RetryPolicy",
+    "Secret",
     "StreamError",
+    "Transport",
     "build",
     "dump_history",
     "encode_body",

@@ -123,7 +123,7 @@ class Accumulator:
     @property
     def response(self) -> Response:
         """What was said so far."""
-        items = tuple(self._item(index) for index in sorted({*self._growing, *self._done}))
+        items = tuple(self.item(index) for index in sorted({*self._growing, *self._done}))
         ends = self._terminal.choices if isinstance(self._terminal, Completed) else ()
         return Response(
             status=self._status(),
@@ -133,7 +133,8 @@ class Accumulator:
             **self._facts,
         )
 
-    def _item(self, index: int) -> ResponseItem:
+    def item(self, index: int) -> ResponseItem:
+        """The item of that index, whole or as far as it has come; KeyError where none has begun."""
         item = self._done.get(index) or self._growing[index].snapshot("incomplete")
         return msgspec.structs.replace(item, response_id=self._facts.get("response_id"))
 

@@ -69,7 +69,9 @@ def wire(wire_api: str) -> Wire:
 class Parser:
     """One stream of one wire API. Made by `parser(…)`."""
 
-    def __init__(self, module: Wire, assembly: Assembly, limits: Limits) -> None:
+    def __init__(self, module: Wire, assembly: Assembly, limits: Limits, wire_api: WireApi) -> None:
+        self.wire_api: WireApi = wire_api
+        """The wire it reads."""
         self._assembly = assembly
         self._machine = module.Machine(assembly)
         self._framing = module.framing(limits)
@@ -79,11 +81,6 @@ class Parser:
         self._framed = False
         self._stray: list[bytes] = []
         self._closed = False
-
-    @property
-    def wire_api(self) -> WireApi:
-        """The wire it reads."""
-        return self._assembly.origin.wire_api
 
     @property
     def complete(self) -> bool:
@@ -276,7 +273,7 @@ def parser(
     assembly = Assembly(limits, origin or Origin(wire_api), call_id or default_call_id, names)
     if headers is not None:
         assembly.rate_limits(read_rate_limits(headers, received_at))
-    return Parser(module, assembly, limits)
+    return Parser(module, assembly, limits, wire_api)
 
 
 def parse_body(

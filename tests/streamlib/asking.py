@@ -1,0 +1,87 @@
+"""How the tests of the client ask: requests made by hand, a client with a key to keep, and both HTTP libraries."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+
+import pytest
+
+from streamlib.client import Client
+from streamlib.deadlines import Deadlines
+from streamlib.providers import Provider
+from streamlib.request import Request
+from streamlib_parsers.items import Origin
+from streamlib_parsers.protocol import WIRE_APIS
+
+KEY: Final = "sk-canary-0123456789abcdef"
+LIBRARIES: Final = ("httpx", "httpx2")
+"""The HTTP libraries that everything on a socket is tested with."""
+
+
+def library(name: str) -> Any:
+    """An HTTP library, or a skip that says which is missing."""
+    return pytest.importorskip(name, reason=f"{name} is not installed: half of the promises on sockets go untested")
+
+
+def asked(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') -> Request:
+    """A request for any wire, as a builder would make it."""
+    headers = {"content-type": "application/json"}
+    return Request("POST", f"{url}/{wire}", headers, body, [], wire, "m-1", Origin(wire, "faulty", url, "m-1"))
+
+
+def client(url: str, http: str | Any | None = None, **options: Any) -> Client:
+    """A client of a provider at that address. http: the name of a library, or whatever `Client` takes."""
+    place = Provider(name="faulty", wires=WIRE_APIS, base_url=url, auth="x-api-key")
+    made = importlib.import_module(http).AsyncClient() if isinstance(http, str) else http
+    return Client(**{"providers": (place,), "api_key": KEY, "http": made, "jitter": lambda: 0.0, **options})
+
+
+class Answer:
+    """An answer from memory."""
+
+    def __init__(self, chunks: AsyncIterator[bytes], status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+        self.status = status
+        self.headers = dict(headers or {})
+        self.chunks = chunks
+        self.closed = 0
+
+    async def aclose(self) -> None:
+        self.closed += 1
+
+
+class Memory:
+    """A transport that answers from memory: one list of chunks or exceptions a request; a float is a pause."""
+
+    def __init__(
+        self, *scripts: Sequence[bytes | float | BaseException], status: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        self.scripts = scripts
+        self.status = status
+        self.headers = headers
+        self.sent: list[tuple[str, str, Mapping[str, str], bytes, Deadlines]] = []
+        self.answers: list[Answer] = []
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+        script = self.scripts[min(len(self.sent), len(self.scripts) - 1)]
+        self.sent.append((method, url, headers, body, deadlines))
+        answer = Answer(played(script), self.status, self.headers)
+        self.answers.append(answer)
+        return answer
+
+    async def aclose(self) -> None:
+        pass
+
+
+async def played(script: Sequence[bytes | float | BaseException]) -> AsyncIterator[bytes]:
+    """The chunks of a script, with its pauses, or its exception."""
+    import anyio
+
+    for step in script:
+        if isinstance(step, BaseException):
+            raise step
+        if isinstance(step, bytes):
+            yield step
+        else:
+            await anyio.sleep(step)

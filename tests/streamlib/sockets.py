@@ -1,0 +1,148 @@
+"""A server on 127.0.0.1 that does what a script says, so that every fault of a network can be made on a real socket.
+
+    async with scripted([Send(head()), Send(b"data: …"), RST]) as server:
+        … server.url … server.requests … server.open
+
+A script is what one connection does after it has read one request; a list of scripts gives one to each request, the last again and
+again. Where a script ends without FIN or RST, the connection waits for the next request.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import struct
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import anyio
+from anyio.abc import SocketAttribute, SocketStream
+from anyio.streams.tls import TLSListener
+
+
+class Wait(NamedTuple):
+    """A pause."""
+
+    seconds: float
+
+
+class Again(NamedTuple):
+    """The same bytes every so many seconds, until the client goes."""
+
+    data: bytes
+    every: float = 0.0
+
+
+FIN: Final = "FIN"
+RST: Final = "RST"
+HANG: Final = "HANG"
+"""Silence until the client goes."""
+
+Step: TypeAlias = bytes | Wait | Again | str
+Script: TypeAlias = Sequence[Step]
+
+
+def head(status: str = "200 OK", content_type: str | None = "text/event-stream", **headers: str) -> bytes:
+    """The head of a chunked answer."""
+    lines = [f"HTTP/1.1 {status}", "transfer-encoding: chunked"]
+    lines += [f"content-type: {content_type}"] if content_type else []
+    lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([*lines, "", ""]).encode()
+
+
+def chunk(data: bytes) -> bytes:
+    """One HTTP chunk."""
+    return b"%x\r\n%s\r\n" % (len(data), data)
+
+
+END: Final = b"0\r\n\r\n"
+
+
+def whole(body: bytes, status: str = "200 OK", content_type: str | None = "text/event-stream", **headers: str) -> list[Step]:
+    """A complete answer."""
+    return [head(status, content_type, **headers), *([chunk(body)] if body else []), END]
+
+
+@dataclass
+class Server:
+    """What happened so far."""
+
+    url: str = ""
+    requests: list[bytes] = field(default_factory=list)
+    connections: int = 0
+    open: int = 0
+    """Connections that neither side has closed."""
+
+    async def quiet(self, seconds: float = 0.1) -> None:
+        """Waits until no connection is open, at most so long."""
+        with anyio.move_on_after(seconds):
+            while self.open:  # noqa: ASYNC110  # the sockets of a test tell nobody
+                await anyio.sleep(0.002)
+
+
+@asynccontextmanager
+async def scripted(
+    *scripts: Script, tls: ssl.SSLContext | None = None, choose: Callable[[bytes], Script] | None = None
+) -> AsyncIterator[Server]:
+    """Serves while the block runs. choose: picks the script by the request instead."""
+    server = Server()
+
+    async def connection(stream: Any) -> None:
+        server.connections += 1
+        server.open += 1
+        try:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ConnectionError):
+                while await _serve(stream, server, scripts, choose):
+                    pass
+        finally:
+            server.open -= 1
+            with anyio.CancelScope(shield=True), suppress(OSError, anyio.BrokenResourceError):
+                await stream.aclose()
+
+    listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    port = listener.extra(SocketAttribute.local_port)
+    server.url = f"{'https' if tls else 'http'}://127.0.0.1:{port}"
+    if tls is not None:
+        listener = TLSListener(listener, tls, standard_compatible=False)
+    async with listener, anyio.create_task_group() as group:
+        group.start_soon(listener.serve, connection)
+        yield server
+        group.cancel_scope.cancel()
+
+
+async def _serve(stream: SocketStream, server: Server, scripts: Sequence[Script], choose: Callable[[bytes], Script] | None) -> bool:
+    """One request; whether another may follow."""
+    request = await _request(stream)
+    script = choose(request) if choose else scripts[min(len(server.requests), len(scripts) - 1)]
+    server.requests.append(request)
+    for step in script:
+        if isinstance(step, bytes):
+            await stream.send(step)
+        elif isinstance(step, Wait):
+            await anyio.sleep(step.seconds)
+        elif isinstance(step, Again):
+            while True:
+                await stream.send(step.data)
+                await anyio.sleep(step.every)
+        elif step == HANG:
+            while await stream.receive():
+                pass
+        elif step == RST:
+            stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            return False
+        else:
+            return False
+    return True
+
+
+async def _request(stream: SocketStream) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await stream.receive()
+    start, _, body = data.partition(b"\r\n\r\n")
+    lengths = [int(line.split(b":")[1]) for line in start.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    while len(body) < sum(lengths):
+        body += await stream.receive()
+    return start + b"\r\n\r\n" + body
