@@ -35,7 +35,7 @@ from tests.cuts import byte_by_byte, every_single_cut, random_partitions
 from tests.shared import STREAMS, WIRES, Recording, recordings
 
 FOLDERS = sorted(WIRES)
-SAMPLE = 25
+SAMPLE = 60
 """Recordings of each wire in the default run."""
 ENCODE = msgspec.json.Encoder()
 

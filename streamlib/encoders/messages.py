@@ -400,7 +400,7 @@ def _opaque(item: Any, losses: Losses) -> JsonObject:
     return item.payload if "type" in item.payload else {"type": item.kind, **item.payload}
 
 
-BLOCKS: Final[dict[type, Callable[[Any, Losses, bool], JsonObject]]] = {
+BLOCKS: Final[dict[type, Callable[[Any, Losses], JsonObject]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,

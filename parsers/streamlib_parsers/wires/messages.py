@@ -308,6 +308,8 @@ class Machine:
         if not isinstance(value, dict):
             raise malformed("an event is not a JSON object", data)
         kind = value.get("type") or event
+        if not isinstance(kind, str | None):
+            raise malformed("the type of an event is not a word", data)
         if kind in KINDS:
             self._apply_loosely(kind, value, data)
         elif kind is None and value.get("error"):

@@ -1,0 +1,291 @@
+"""Recordings of answers, with their chunk boundaries and times: recorded from any client, replayed at any speed and split.
+
+    async with Recorder() as recorder, Client(http=recorder) as client: ...     # as ever, over the network
+    save(recorder.recordings[0], "answer.jsonl")
+
+    async with Client(http=Replay(load("answer.jsonl")), …) as client: ...      # the same answer again, without a network
+
+A recording is a file of JSON lines: a head (status, headers, where it came from), then one line a chunk, then how it ended. Of the
+headers only those on an allow-list are kept, and nothing of the request but its method and the address without its query: no key
+can be in it. The event log of a stream is JSON lines too (`dump_events`, `load_events`).
+"""
+
+from __future__ import annotations
+
+import random
+from base64 import b64decode, b64encode
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Literal, TypeAlias
+
+import anyio
+import msgspec
+from msgspec import Struct
+
+from streamlib.deadlines import Deadlines
+from streamlib.transport import Answer, Transport, transport_for
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.protocol import parser
+from streamlib_parsers.redaction import redact
+
+VERSION: Final = 1
+KEPT_HEADERS: Final = (
+    "content-type",
+    "date",
+    "retry-after",
+    "request-id",
+    "x-request-id",
+    "ratelimit",
+    "openai-processing-ms",
+    "x-should-retry",
+)
+"""Headers are kept whose name holds one of these: what a parser reads, and nothing that names an account or a session."""
+
+Split: TypeAlias = Literal["recorded", "whole"] | int
+"""How a replay cuts the body: as it was recorded, not at all, or every so many bytes."""
+
+
+class Chunk(Struct, frozen=True, array_like=True):
+    """Bytes that came together. `at`: seconds since the request was sent."""
+
+    at: float
+    data: bytes
+
+
+class Recording(Struct, frozen=True):
+    """One answer. `end`: None where the body ended, else the name of the exception that cut it."""
+
+    status: int
+    headers: dict[str, str]
+    chunks: tuple[Chunk, ...]
+    end: str | None = None
+    method: str = "POST"
+    url: str = ""
+
+    @property
+    def body(self) -> bytes:
+        """All the bytes."""
+        return b"".join(chunk.data for chunk in self.chunks)
+
+    def events(self, wire_api: WireApi, **options: Any) -> list[ResponseEvent]:
+        """What the recording says, chunk by chunk as it was recorded."""
+        parse = parser(wire_api, headers=self.headers, **options)
+        return [*(event for chunk in self.chunks for event in parse.feed(chunk.data)), *parse.close()]
+
+
+# --- files ---
+
+
+def save(recording: Recording, path: str | Path) -> None:
+    """Writes a recording as JSON lines."""
+    head = {
+        "streamlib_recording": VERSION,
+        "method": recording.method,
+        "url": recording.url,
+        "status": recording.status,
+        "headers": recording.headers,
+    }
+    lines: list[Any] = [head]
+    lines += [{"at": round(chunk.at, 6), "data": b64encode(chunk.data).decode("ascii")} for chunk in recording.chunks]
+    lines.append({"end": recording.end})
+    Path(path).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+
+
+def load(path: str | Path) -> Recording:
+    """Reads a recording; ValueError on any other file."""
+    try:
+        head, *chunks, end = [msgspec.json.decode(line, type=dict[str, Any]) for line in Path(path).read_bytes().splitlines()]
+        if head["streamlib_recording"] != VERSION:
+            raise ValueError(f"version {head['streamlib_recording']} of the format")
+        return Recording(
+            head["status"],
+            head["headers"],
+            tuple(Chunk(float(line["at"]), b64decode(line["data"], validate=True)) for line in chunks),
+            end["end"],
+            head["method"],
+            head["url"],
+        )
+    except (ValueError, KeyError, TypeError, msgspec.DecodeError) as error:
+        raise ValueError(f"{path} is not a recording: {error}") from None
+
+
+def from_body(body: bytes, *, headers: Mapping[str, str] | None = None, status: int = 200) -> Recording:
+    """A recording of a body that was captured without its times: one chunk."""
+    return Recording(status, dict(headers or {}), (Chunk(0.0, body),) if body else ())
+
+
+def dump_events(events: Iterable[ResponseEvent]) -> bytes:
+    """An event log: one JSON object a line, `type` and `seq` in each."""
+    return b"".join(msgspec.json.encode(event) + b"\n" for event in events)
+
+
+def load_events(data: bytes) -> list[ResponseEvent]:
+    """The events of a log; ValueError on any other text."""
+    decode: Any = msgspec.json.Decoder(ResponseEvent).decode
+    try:
+        return [decode(line) for line in data.splitlines() if line.strip()]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"not an event log: {error}") from None
+
+
+# --- recording ---
+
+
+class Recorder:
+    """A transport that records every answer that goes through it. `http` is what `Client(http=…)` takes; the block closes it."""
+
+    def __init__(self, http: Any = None, clock: Callable[[], float] = anyio.current_time) -> None:
+        self.recordings: list[Recording] = []
+        self._inner: Transport = transport_for(http)
+        self._clock = clock
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+        """Sends by the transport inside; the answer is recorded while it is read."""
+        sent = self._clock()
+        answer = await self._inner.send(method, url, headers, body, deadlines)
+        return _Recorded(answer, self, method, url, sent)
+
+    async def __aenter__(self) -> Recorder:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Closes the transport inside."""
+        await self._inner.aclose()
+
+    def clock(self) -> float:
+        """Now."""
+        return self._clock()
+
+
+class _Recorded:
+    """An answer that is written down while it is read."""
+
+    def __init__(self, answer: Answer, recorder: Recorder, method: str, url: str, sent: float) -> None:
+        self._answer = answer
+        self._recorder = recorder
+        self._chunks: list[Chunk] = []
+        self._made = (method, redact(url.partition("?")[0]))
+        self._sent = sent
+        self._end: str | None = "unread"
+        self._kept = False
+
+    @property
+    def status(self) -> int:
+        return self._answer.status
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        return self._answer.headers
+
+    @property
+    def chunks(self) -> AsyncIterator[bytes]:
+        self._iterator = self._answer.chunks
+        return self
+
+    def __aiter__(self) -> _Recorded:
+        return self
+
+    async def __anext__(self) -> bytes:
+        try:
+            data = await anext(self._iterator)
+        except StopAsyncIteration:
+            self._end = None
+            raise
+        except BaseException as error:
+            self._end = type(error).__name__
+            raise
+        self._chunks.append(Chunk(self._recorder.clock() - self._sent, data))
+        return data
+
+    async def aclose(self) -> None:
+        """Keeps the recording, once, and closes the answer."""
+        if not self._kept:
+            self._kept = True
+            method, url = self._made
+            headers = kept_headers(self._answer.headers)
+            self._recorder.recordings.append(Recording(self.status, headers, tuple(self._chunks), self._end, method, url))
+        await self._answer.aclose()
+
+
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers a recording may hold."""
+    return {name.lower(): redact(value) for name, value in headers.items() if any(part in name.lower() for part in KEPT_HEADERS)}
+
+
+# --- replaying ---
+
+
+class Replay:
+    """A transport that answers from recordings, one a request, in turn. `speed` 1 is the recorded pace, 0 is at once."""
+
+    def __init__(self, *recordings: Recording, speed: float = 0.0, split: Split = "recorded") -> None:
+        self._recordings = recordings
+        self._speed = speed
+        self._split: Split = split
+        self._sent = 0
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+        """The next recording."""
+        recording = self._recordings[self._sent % len(self._recordings)]
+        self._sent += 1
+        return _Replayed(recording, list(pieces(recording.chunks, self._split)), self._speed)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+class _Replayed:
+    def __init__(self, recording: Recording, chunks: list[Chunk], speed: float) -> None:
+        self.status = recording.status
+        self.headers: Mapping[str, str] = recording.headers
+        self._end = recording.end
+        self._left = iter(chunks)
+        self._speed = speed
+        self._began: float | None = None
+
+    @property
+    def chunks(self) -> AsyncIterator[bytes]:
+        return self
+
+    def __aiter__(self) -> _Replayed:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = next(self._left, None)
+        if chunk is None:
+            if self._end is not None:
+                raise ConnectionError(f"the recording was cut here: {self._end}")
+            raise StopAsyncIteration
+        await self._wait(chunk.at)
+        return chunk.data
+
+    async def _wait(self, at: float) -> None:
+        now = anyio.current_time()
+        self._began = now if self._began is None else self._began
+        await anyio.sleep(max(0.0, at / self._speed - (now - self._began)) if self._speed else 0)
+
+    async def aclose(self) -> None:
+        """Nothing is open."""
+
+
+def pieces(chunks: Sequence[Chunk], split: Split) -> Iterator[Chunk]:
+    """The chunks, cut another way; each piece keeps the time of the chunk it begins in."""
+    if split == "recorded":
+        yield from chunks
+    elif split == "whole":
+        yield Chunk(chunks[-1].at if chunks else 0.0, b"".join(chunk.data for chunk in chunks))
+    else:
+        for chunk in chunks:
+            yield from (Chunk(chunk.at, chunk.data[at : at + split]) for at in range(0, len(chunk.data), max(1, split)))
+
+
+def shuffled_pieces(body: bytes, seed: int, most: int = 40) -> list[bytes]:
+    """The body cut at random places, the same ones for the same seed."""
+    rng = random.Random(seed)  # noqa: S311  # to cut a body, not to keep a secret
+    places = sorted(rng.randint(0, len(body)) for _ in range(rng.randint(1, most)))
+    return [body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True)]

@@ -1,0 +1,53 @@
+"""For your own tests: a client that replays a recording, and a real provider on loopback with faults.
+
+    async with replay("answer.jsonl", wire_api="messages") as client: ...
+    async with loopback(fault="truncate") as client: ...
+
+Both clients are ordinary: `client.stream(prompt, model=MODEL)` is the code you ship, without a key and without a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+
+from streamlib.client import Client
+from streamlib.loopback import Behaviour, serve
+from streamlib.recording import Recording, Replay, Split, from_body, load
+from streamlib_parsers.items import WireApi
+
+MODEL: Final = "loopback:test"
+"""The model name that the clients of this module answer to."""
+
+
+@asynccontextmanager
+async def replay(
+    recording: Recording | bytes | str | Path,
+    wire_api: WireApi = "messages",
+    *,
+    speed: float = 0.0,
+    split: Split = "recorded",
+    **options: Any,
+) -> AsyncIterator[Client]:
+    """A client that answers every request with a recording: one of ours, its file, or the bytes of a captured body."""
+    if isinstance(recording, bytes):
+        recording = from_body(recording)
+    elif not isinstance(recording, Recording):
+        recording = load(recording)
+    async with Client(http=Replay(recording, speed=speed, split=split), wire_api=wire_api, **options) as client:
+        yield client
+
+
+@asynccontextmanager
+async def loopback(wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any) -> AsyncIterator[Client]:
+    """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, status … of `Behaviour`."""
+    async with anyio.create_task_group() as group:
+        url = await group.start(serve, Behaviour(**behaviour))
+        path = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta"}.get(wire_api, "")
+        async with Client(base_url=url + path, wire_api=wire_api, **(client or {})) as made:
+            yield made
+        group.cancel_scope.cancel()
