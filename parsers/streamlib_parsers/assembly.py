@@ -111,6 +111,11 @@ class Assembly:
         return self._seq
 
     @property
+    def said(self) -> int:
+        """How many events were given."""
+        return self._seq + 1
+
+    @property
     def begun(self) -> int:
         """How many items have begun."""
         return self._begun
