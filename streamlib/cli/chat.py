@@ -114,7 +114,7 @@ class Screen:
         self._err = status
         self._colour = out.isatty()
         self._safe = Printable()
-        self._dim = False
+        self._dim = self._shown = False
 
     def show(self, event: Any) -> None:
         """One event."""
@@ -132,7 +132,7 @@ class Screen:
     def _added(self, event: OutputItemAdded) -> None:
         if isinstance(event.item, (FunctionCall, ServerToolCall)):
             self._write(f"\n[{event.item.name} ", dim=True)
-        elif event.index:
+        elif self._shown:
             self._write("\n", dim=self._dim)
 
     def _done(self, event: OutputItemDone) -> None:
@@ -142,7 +142,7 @@ class Screen:
     def _write(self, text: str, *, dim: bool) -> None:
         if self._colour and dim != self._dim:
             self._out.write(self._safe.close() + (DIM if dim else PLAIN))
-        self._dim = dim
+        self._dim, self._shown = dim, True
         self._out.write(self._safe.feed(text))
         self._out.flush()
 
@@ -150,7 +150,7 @@ class Screen:
         """The answer is over."""
         self._out.write(self._safe.close() + (PLAIN if self._dim and self._colour else "") + "\n")
         self._out.flush()
-        self._dim = False
+        self._dim = self._shown = False
 
     def fail(self, error: StreamError) -> None:
         """What went wrong, in one line."""
