@@ -16,7 +16,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     """One model family.
 
     thinking: the forms it takes (`budget`, `adaptive`, `level`), none where it cannot think. thinking_off: how thinking is
-    switched off (`disabled`, `between_tools`, `budget_0`), "" where it cannot be. thinking_default: it thinks unless told not to.
+    switched off (`disabled`, `between_tools`, `budget_0`, `none`), "" where it cannot be. thinking_default: it thinks unless told not to.
     efforts: the effort words it takes. off_efforts: the highest effort allowed with thinking off.
     sampling: takes temperature and its kin. forced_tools: takes a tool_choice that forces a call. prefill: a request may end
     with an assistant turn. binds_prefix: thinking is bound to the conversation before it. system_role: takes system messages
@@ -90,7 +90,52 @@ CLAUDE: Final[dict[str, Traits]] = {
 }
 """Claude by name prefix (capability table of 2026-11; a Bedrock or Vertex name matches from `claude-` on)."""
 
-TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE,)
+
+def _gpt(*efforts: str, off: str = "", default: bool = True) -> Traits:
+    """An OpenAI model that thinks at a level. While it thinks it takes no sampling parameters."""
+    return Traits(thinking=("level",), thinking_off=off, thinking_default=default, efforts=efforts, sampling=False)
+
+
+_PLAIN = Traits(thinking=(), efforts=())
+_TO_XHIGH = ("low", "medium", "high", "xhigh")
+
+OPENAI: Final[dict[str, Traits]] = {
+    "gpt-3.5": _PLAIN,
+    "gpt-4": _PLAIN,
+    "chatgpt-4o": _PLAIN,
+    "o1": _gpt(*_LOW_TO_HIGH),
+    "o3": _gpt(*_LOW_TO_HIGH),
+    "o4": _gpt(*_LOW_TO_HIGH),
+    "codex-mini": _gpt(*_LOW_TO_HIGH),
+    "gpt-5": _gpt("minimal", *_LOW_TO_HIGH),
+    "gpt-5-chat": _PLAIN,
+    "gpt-5-codex": _gpt(*_LOW_TO_HIGH),
+    "gpt-5-pro": _gpt("high"),
+    "gpt-5.1": _gpt(*_LOW_TO_HIGH, off="none", default=False),
+    "gpt-5.1-chat": _gpt("medium"),
+    "gpt-5.1-codex": _gpt(*_LOW_TO_HIGH),
+    "gpt-5.1-codex-max": _gpt(*_TO_XHIGH),
+    "gpt-5.2": _gpt(*_TO_XHIGH, off="none", default=False),
+    "gpt-5.2-chat": _gpt("medium"),
+    "gpt-5.2-codex": _gpt(*_TO_XHIGH),
+    "gpt-5.2-pro": _gpt("medium", "high", "xhigh"),
+    "gpt-5.3": _gpt(*_TO_XHIGH, off="none", default=False),
+    "gpt-5.3-chat": _gpt("medium"),
+    "gpt-5.4": _gpt(*_TO_XHIGH, off="none", default=False),
+    "gpt-5.4-pro": _gpt("medium", "high", "xhigh"),
+    "gpt-5.5": _gpt(*_TO_XHIGH, off="none"),
+    "gpt-5.5-pro": _gpt("medium", "high", "xhigh"),
+    "gpt-5.6": _gpt(*_ALL, off="none"),
+    "gpt-6": _gpt(*_ALL, off="none"),
+    "gpt-6-astra": _gpt(*_ALL),
+    "gpt-6.2-astra": _gpt(*_ALL),
+}
+"""OpenAI by name prefix, as measured on the live API up to gpt-5.6 (community tables of 2026); gpt-6 from its published guides.
+
+Models before gpt-5.1 cannot stop thinking; gpt-5.1 to 5.4 do not think unless asked, and take sampling parameters then.
+"""
+
+TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI)
 ANYTHING: Final = Traits()
 
 

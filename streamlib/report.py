@@ -26,11 +26,13 @@ class Report:
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
+        self._noted: set[Change] = set()
 
     def add(self, action: Action, path: str, reason: str, *, breaks_prefix: bool = False) -> None:
         """Notes a change; the same one twice counts once."""
         change = Change(action, path, reason, breaks_prefix)
-        if change not in self.changes:
+        if change not in self._noted:
+            self._noted.add(change)
             self.changes.append(change)
 
     def dropped(self, path: str, reason: str) -> None:

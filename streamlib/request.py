@@ -87,7 +87,8 @@ def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_ori
     body = {**_with_values(built.body, where.provider, report), **(prompt.extra or {})}
     if strict and report.changes:
         raise _refused(report.changes)
-    headers = {"content-type": "application/json", **where.provider.headers, **built.headers}
+    account = {where.provider.account_header: where.account} if where.provider.account_header and where.account else {}
+    headers = {"content-type": "application/json", **where.provider.headers, **account, **built.headers}
     sent = {short: name for name, short in names.items()}
     return Request("POST", where.url, headers, _encode(body), report.changes, where.wire_api, where.model, where.origin, sent)
 

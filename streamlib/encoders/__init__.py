@@ -63,8 +63,10 @@ def _module(wire_api: str) -> Any:
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """One server-sent event."""
+    """One server-sent event. JSON kept in its own bytes may hold line breaks: each line of it is a `data` line."""
     payload = data if isinstance(data, bytes) else msgspec.json.encode(data)
+    if b"\n" in payload or b"\r" in payload:
+        payload = b"\ndata: ".join(payload.splitlines())
     return (b"event: %s\ndata: %s\n\n" % (event.encode(), payload)) if event else b"data: %s\n\n" % payload
 
 

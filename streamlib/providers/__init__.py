@@ -39,6 +39,7 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     drop: request fields (dotted) it refuses, with the reason. rename: field -> its name here. defaults: fields sent when the
     caller gave none. fixed: fields that always have this value.
     unsigned_thinking: takes thinking blocks without a signature back (local servers).
+    roles: roles it refuses -> the role sent instead (`{"system": "developer"}`). account_header: carries the target's account.
     """
 
     name: str
@@ -55,6 +56,8 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     defaults: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
     unsigned_thinking: bool = False
+    roles: dict[str, str] = {}
+    account_header: str = ""
 
 
 _registered: dict[str, Provider] = {}

@@ -1,0 +1,19 @@
+"""Azure OpenAI, its v1 API: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle.
+
+`base_url` is `https://RESOURCE.openai.azure.com/openai/v1` (or `…services.ai.azure.com/openai/v1`); a model is the name of a
+deployment, so nothing is known of what it can take.
+"""
+
+from __future__ import annotations
+
+from streamlib.providers import Provider
+
+PROVIDER = Provider(
+    name="azure",
+    aliases=("azure-openai",),
+    wires=("responses", "chat"),
+    key_env=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
+    auth="api-key",
+    # Unlike OpenAI it wants ids back beside sealed thoughts, and knows them only of stored responses. `extra={"store": False}` overrides.
+    defaults={"store": True},
+)

@@ -1,0 +1,23 @@
+"""The Responses API behind ChatGPT plans. The key is the plan's access token, `account` the ChatGPT account id.
+
+We send no other product's identity: `originator`, `User-Agent` and instructions are the caller's own (`headers`, `instructions`).
+"""
+
+from __future__ import annotations
+
+from streamlib.providers import Provider
+
+NOT_HERE = "the ChatGPT backend refuses it"
+
+PROVIDER = Provider(
+    name="openai-codex",
+    aliases=("codex", "chatgpt"),
+    wires=("responses",),
+    base_url="https://chatgpt.com/backend-api/codex",
+    key_env=("OPENAI_CODEX_ACCESS_TOKEN",),
+    account_header="ChatGPT-Account-ID",
+    drop=dict.fromkeys(("max_output_tokens", "temperature", "top_p", "top_logprobs", "metadata", "safety_identifier"), NOT_HERE),
+    roles={"system": "developer"},
+    defaults={"instructions": "You are a helpful assistant."},
+    fixed={"store": False, "stream": True},
+)
