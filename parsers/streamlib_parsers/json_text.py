@@ -12,7 +12,6 @@ rewritten on the fast path: a payload is only touched after the decoder refused 
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any, Final, TypeAlias
 
@@ -139,5 +138,5 @@ def _join(match: re.Match[str]) -> str:
 
 
 def dumps(value: Any) -> str:
-    """A JSON value as text, for values that a provider sent decoded where the wire has text; refuses NaN and infinity."""
-    return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    """A JSON value as text, for values that a provider sent decoded where the wire has text."""
+    return msgspec.json.encode(value).decode("utf-8")
