@@ -41,7 +41,11 @@ def used(**values: Any) -> Json:
 
 
 def sse(*chunks: Any, done: str | None = "[DONE]") -> bytes:
-    payloads = [one if isinstance(one, str) else json.dumps(one, ensure_ascii=False) for one in (*chunks, done) if one is not None]
+    payloads = [
+        one if isinstance(one, str) else json.dumps(one, ensure_ascii=False, separators=(",", ":"))
+        for one in (*chunks, done)
+        if one is not None
+    ]
     return "".join(f"data: {payload}\n\n" for payload in payloads).encode()
 
 

@@ -10,7 +10,7 @@ Most chunks differ from the one before in a single text:
 
 Where a chunk was read and found to be head, string, tail, another with the same head and tail and one whole JSON string between
 them says the same but for that string, since JSON knows no context: a `Template` lets only the string be decoded. That the gap is
-the right one is not believed but tried, with another text in it. Held back: nothing.
+the right one is not believed but tried, with another text in it. Padding at the end is taken off before. Held back: nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from streamlib_parsers.open_items import OpenItem
 
-__all__ = ["Choice", "Chunk", "Delta", "Patience", "Template", "ToolCall", "decode_chunk", "decode_text", "only_text", "template"]
+__all__ = ["Choice", "Chunk", "Patience", "Template", "ToolCall", "decode_chunk", "decode_text", "only_text", "template", "unpadded"]
 
 
 class Function(Struct, gc=False, forbid_unknown_fields=True):
@@ -94,6 +94,7 @@ PROBE: Final = "another text, \u2603"
 TEXTS: Final = ("content", "reasoning_content", "reasoning")
 LONGEST: Final = 4096
 """Bytes of a chunk worth a template: the gain lies in what surrounds a short text."""
+PADDINGS: Final = frozenset({b',"obfuscation"', b',"p"'})
 FEW: Final = 4
 MOST_STRIKES: Final = 6
 
@@ -102,7 +103,7 @@ _STRINGS: Final = {key: re.compile(rb'"%b"\s*:\s*("(?:[^"\\]|\\.)*")' % key.enco
 
 
 class Template(NamedTuple):
-    """A chunk with a gap, at data[start:stop], and what is to be done with a text in it."""
+    """A chunk with a gap, at data[start:stop], and what is to be done with a text in it. `padded`: its padding is to be taken off first."""
 
     head: bytes
     tail: bytes
@@ -110,6 +111,14 @@ class Template(NamedTuple):
     stop: int
     say: Callable[[OpenItem, str], None]
     item: OpenItem
+    padded: bool
+
+
+def unpadded(data: bytes) -> bytes:
+    """A chunk without the padding of random length that OpenAI and Mistral put last, so that sizes on the network tell nothing."""
+    at = data.rfind(b',"')
+    name, _, value = data[at:].partition(b':"')
+    return data[:at] + b"}" if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum() else data
 
 
 def only_text(chunk: Chunk) -> str:
@@ -125,13 +134,16 @@ def only_text(chunk: Chunk) -> str:
 
 def template(data: bytes, chunk: Chunk, key: str, say: Callable[[OpenItem, str], None], item: OpenItem) -> Template | None:
     """The template of `data`, whose only text stands under `key`; None where it cannot be cut. Spoils `chunk`, which is `data` decoded."""
-    found = _STRINGS[key].search(data) if len(data) <= LONGEST else None
+    bare = unpadded(data)
+    found = _STRINGS[key].search(bare) if len(bare) <= LONGEST else None
     if found is None:
         return None
-    head, tail = data[: found.start(1)], data[found.end(1) :]
-    delta = chunk.choices[0].delta
+    head, tail = bare[: found.start(1)], bare[found.end(1) :]
+    delta, padded = chunk.choices[0].delta, bare is not data
     setattr(delta.tool_calls[0].function if key == "arguments" and delta.tool_calls else delta, key, PROBE)
-    return Template(head, tail, len(head), -len(tail), say, item) if decode_chunk(head + _PROBE + tail) == chunk else None
+    if padded:
+        chunk.obfuscation = chunk.p = None
+    return Template(head, tail, len(head), -len(tail), say, item, padded) if decode_chunk(head + _PROBE + tail) == chunk else None
 
 
 class Patience:

@@ -23,7 +23,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.chat_answer import DETAILS, OPAQUE, THOUGHTS, Answer
 from streamlib_parsers.chat_delta import DELTA_KEYS, NOISE
-from streamlib_parsers.chat_usual import Chunk, Patience, decode_chunk, only_text, template
+from streamlib_parsers.chat_usual import Chunk, Patience, decode_chunk, only_text, template, unpadded
 from streamlib_parsers.usage import count
 from streamlib_parsers.wires.chat import CACHE_READS, CACHE_WRITES, CHUNK_KEYS, STOP_REASONS, THOUGHT_TOKENS, Machine
 from tests import wires
@@ -80,7 +80,12 @@ DELTA = st.fixed_dictionaries(
     },
 )
 ONE = st.builds(chunk, DELTA, st.sampled_from([None, None, None, "", "stop", "tool_calls"]))
-ALIKE = st.builds(lambda key, texts: [said(**{key: text}) for text in texts], st.sampled_from(["content", "reasoning"]), st.lists(TEXTS))
+PADDED = st.fixed_dictionaries({}, optional={"obfuscation": TEXTS, "p": st.just("x9")})
+ALIKE = st.builds(
+    lambda key, texts: [{**said(**{key: text}), **padding} for text, padding in texts],
+    st.sampled_from(["content", "reasoning"]),
+    st.lists(st.tuples(TEXTS, PADDED)),
+)
 CHUNKS = st.lists(st.one_of(st.lists(ONE, max_size=1), ALIKE), max_size=8).map(lambda runs: [one for run in runs for one in run])
 
 
@@ -208,8 +213,8 @@ def test_patience_grows_where_templates_do_not_serve() -> None:
     assert patience.ready()
 
 
-def reads(count: int) -> int:
-    """How many chunks of a long text are read in full."""
+def reads(chunks: list[Json]) -> int:
+    """How many of the chunks of a text are read in full."""
     seen: list[bytes] = []
     read = Machine._read
 
@@ -219,12 +224,29 @@ def reads(count: int) -> int:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Machine, "_read", counted)
-        events_of(*[said(content="word ")] * count, STOP)
+        assert accumulate(events_of(*chunks, STOP)).text == "word " * len(chunks)
     return len(seen)
 
 
-def test_a_long_text_is_not_read_chunk_by_chunk() -> None:
-    assert reads(10) == reads(1000)
+@pytest.mark.parametrize("padding", ["", "obfuscation", "p"])
+def test_a_long_text_is_not_read_chunk_by_chunk(padding: str) -> None:
+    word = said(content="word ")
+    chunks = [{**word, padding: "x7Q"[: n % 4] or "y"} if padding else word for n in range(1000)]
+    assert reads(chunks) == reads(chunks[:10]) < 5
+
+
+def test_padding_is_taken_off_where_it_is_padding() -> None:
+    for whole in (
+        b'{"a":1,"b":"c"}',
+        b'{"a":",\\"p\\":\\"x"}',
+        b'{"a":1,"p":"x y"}',
+        b'{"a":1,"p":1}',
+        b'{"a":1,"p":"x"}]',
+        b"",
+        b',"p":"x',
+    ):
+        assert unpadded(whole) is whole
+    assert unpadded(b'{"a":[1,"b"],"p":"x9"}') == b'{"a":[1,"b"]}'
 
 
 # --- recordings ---

@@ -39,7 +39,18 @@ from streamlib_parsers.chat_delta import (
     unknown_keys,
     unwrapped,
 )
-from streamlib_parsers.chat_usual import Choice, Chunk, Patience, Template, ToolCall, decode_chunk, decode_text, only_text, template
+from streamlib_parsers.chat_usual import (
+    Choice,
+    Chunk,
+    Patience,
+    Template,
+    ToolCall,
+    decode_chunk,
+    decode_text,
+    only_text,
+    template,
+    unpadded,
+)
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
@@ -110,10 +121,11 @@ class Machine:
     def frame(self, event: str | None, data: bytes) -> None:
         """One event."""
         if self._template is not None and event is None:
-            head, tail, start, stop, say, item = self._template
-            if data.startswith(head) and data.endswith(tail):
+            head, tail, start, stop, say, item, padded = self._template
+            bare = unpadded(data) if padded else data
+            if bare.startswith(head) and bare.endswith(tail):
                 try:
-                    text = decode_text(data[start:stop])
+                    text = decode_text(bare[start:stop])
                 except (msgspec.DecodeError, UnicodeError):
                     pass  # the gap holds more than one string
                 else:
