@@ -127,17 +127,18 @@ class Stamp(NamedTuple):
         """The failure without the key: servers echo what they refuse."""
         if not self.secrets:
             return info
-        texts = {name: self._masked(getattr(info, name)) for name in ("message", "code", "detail")}
+        texts = {name: self.masked(getattr(info, name)) for name in ("message", "code", "detail")}
         return msgspec.structs.replace(info, **texts)
 
-    def _masked(self, value: Any) -> Any:
+    def masked(self, value: Any) -> Any:
+        """Texts, lists and dicts without the key."""
         if isinstance(value, str):
             for secret in self.secrets:
                 value = value.replace(secret.reveal(), MASK)
             return value
         if isinstance(value, dict):
-            return {self._masked(key): self._masked(one) for key, one in value.items()}
-        return [self._masked(one) for one in value] if isinstance(value, list) else value
+            return {self.masked(key): self.masked(one) for key, one in value.items()}
+        return [self.masked(one) for one in value] if isinstance(value, list) else value
 
 
 class _Key(NamedTuple):
@@ -157,10 +158,7 @@ class Keys:
         self._origins = {origin_of(base_url)} if base_url else set[str]()
         self._single: ApiKey | None = None
         self._named: dict[str, ApiKey] = {}
-        problem = self._keep(api_key)
-        del api_key
-        if problem is not None:
-            raise StreamError(problem)
+        self._problem = self._keep(api_key)
 
     def __repr__(self) -> str:
         return f"Keys({MASK})"
@@ -169,17 +167,20 @@ class Keys:
         raise TypeError("keys are not written down")
 
     def _keep(self, api_key: ApiKey | Mapping[str, ApiKey] | None) -> ErrorInfo | None:
-        try:
-            if isinstance(api_key, Mapping):
-                self._named = {name: sealed(one) for name, one in api_key.items()}
-            elif api_key is not None:
-                self._single = sealed(api_key)
-        except StreamError as error:
-            return error.info
-        return None
+        named = api_key if isinstance(api_key, Mapping) else {"": api_key} if api_key is not None else {}
+        kept = {name: sealed(one) for name, one in named.items()}
+        self._named = {name: one for name, one in kept.items() if not isinstance(one, ErrorInfo)}
+        self._single = self._named.pop("", None)
+        return next((one for one in kept.values() if isinstance(one, ErrorInfo)), None)
+
+    def check(self) -> None:
+        """Raises where a key cannot be one. Not at once: the frame of whoever made this still holds it."""
+        if self._problem is not None:
+            raise StreamError(self._problem)
 
     async def stamp(self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None) -> Stamp:
         """The headers that prove who sends `request`. own: a key given for this very request, wherever it goes."""
+        self.check()
         origin = origin_of(request.url)
         key = _Key(own) if own is not None else self._given(provider, origin) or self._found(provider, origin)
         if key is None:
@@ -217,9 +218,12 @@ class Keys:
         raise StreamError(ErrorInfo("authentication", message, code="no_key", detail={"variables": list(variables), "origin": origin}))
 
 
-def sealed(key: ApiKey) -> ApiKey:
-    """The same key, not to be seen."""
-    return Secret(key) if isinstance(key, str) else key
+def sealed(key: ApiKey) -> ApiKey | ErrorInfo:
+    """The same key, not to be seen; or why it is none, to be raised where no frame holds it."""
+    try:
+        return Secret(key) if isinstance(key, str) else key
+    except StreamError as error:
+        return error.info
 
 
 def variables_of(provider: Provider) -> tuple[str, ...]:

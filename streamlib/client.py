@@ -20,6 +20,7 @@ import anyio
 
 from streamlib.auth import ApiKey, Keys, sealed
 from streamlib.deadlines import Deadlines
+from streamlib.errors import StreamError
 from streamlib.exchange import Clock, Http
 from streamlib.models import Traits
 from streamlib.prompt import Prompt
@@ -31,6 +32,7 @@ from streamlib.stream import Errors, Plan, ResponseStream, wall_clock
 from streamlib.target import target
 from streamlib.transport import Transport, transport_for
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser, parser
@@ -65,8 +67,11 @@ class Client:
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
     ) -> None:
+        self._made: Transport | None = None
+        self._closed = False
         self._keys = Keys(api_key, base_url)
-        del api_key
+        del api_key  # a traceback shows the locals of this frame
+        self._keys.check()
         self._http = http
         self._base_url = base_url
         self._wire_api: WireApi | None = wire_api
@@ -80,8 +85,6 @@ class Client:
         self._clock = clock
         self._now = now
         self._jitter = jitter
-        self._made: Transport | None = None
-        self._closed = False
 
     def __repr__(self) -> str:
         return f"<Client {'closed' if self._closed else 'open'}>"
@@ -121,7 +124,9 @@ class Client:
         if self._closed:
             raise RuntimeError("the client is closed")
         key = None if api_key is None else sealed(api_key)
-        del api_key
+        del api_key  # a traceback shows the locals of this frame
+        if isinstance(key, ErrorInfo):
+            raise StreamError(key)
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
             request, found = prompt, self._provider(provider or prompt.origin.provider or "custom")

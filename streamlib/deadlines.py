@@ -83,7 +83,7 @@ class Watch:
     def next(self) -> tuple[float, Phase]:
         """Seconds left, and what runs out then."""
         left, phase = self._limit - self._quiet, self._phase
-        if self._silence - self._quiet < left:
+        if self._silence - self._quiet <= left:
             left, phase = self._silence - self._quiet, "first_byte"
         if self._total - self.waited < left:
             left, phase = self._total - self.waited, "total"

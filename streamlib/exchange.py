@@ -68,6 +68,10 @@ class Source(Protocol):
         """The failure without any key."""
         ...
 
+    def masked(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """The answer's headers without any key."""
+        ...
+
 
 class Http:
     """A request, sent anew for every attempt, with the key as it is then."""
@@ -107,6 +111,11 @@ class Http:
         """See `Source`."""
         return self._stamp.hide(info)
 
+    def masked(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """See `Source`."""
+        shown: dict[str, str] = self._stamp.masked(dict(headers))
+        return shown
+
 
 class Given:
     """Bytes that are there already, or come from a library of the caller's."""
@@ -123,6 +132,10 @@ class Given:
     def hide(self, info: ErrorInfo) -> ErrorInfo:
         """Nothing is known that would have to be hidden."""
         return info
+
+    def masked(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """The same."""
+        return headers
 
 
 def checked(headers: Mapping[str, str]) -> Sealed:
@@ -157,7 +170,7 @@ class Attempt:
         self._slots: anyio.CapacityLimiter | None = None
         self._scope: anyio.CancelScope | None = None
         self._chunks: AsyncIterator[bytes]
-        self._patience = 0.0
+        self._patience = FOREVER
         self._parser = parse(None, None)
         self._feeder: Parser | Body = self._parser
 
@@ -206,8 +219,8 @@ class Attempt:
 
     async def _begin(self, answer: Answer, received_at: datetime) -> ErrorInfo | None:
         """The answer's status and headers: a parser for its body, or the failure they mean."""
-        self.status, self.headers = answer.status, answer.headers
-        self._patience = getattr(answer, "patience", 0.0)
+        self.status, self.headers = answer.status, self._source.masked(answer.headers)
+        self._patience = getattr(answer, "patience", FOREVER)
         self._parser = self._parse(self.headers, received_at)
         self.held += self._parser.feed(b"")
         if sum(len(name) + len(value) for name, value in self.headers.items()) > HEAD_BYTES:
@@ -255,7 +268,7 @@ class Attempt:
         left, phase = self._watch.next()
         began = self._clock()
         try:
-            if left >= self._patience:
+            if left >= self._patience:  # the transport ends a longer silence by itself
                 return await anext(self._chunks)
             if left > 0:
                 with anyio.CancelScope(deadline=_in(left)) as self._scope:

@@ -38,8 +38,8 @@ UNKNOWN_POOL: Final = 100
 class Answer(Protocol):
     """The answer to a request, its body still to come.
 
-    headers: names in lower case. A transport whose reads end by themselves after the seconds of silence it was told to allow
-    may say so in `patience`; the caller then needs no timeout of its own around each read.
+    A transport whose reads end by themselves after `deadlines.longest_silence` may say so in an attribute `patience`, in seconds: the
+    caller then needs no timeout of its own around each read. Without it, reads are taken to wait for ever.
     """
 
     @property
@@ -58,7 +58,7 @@ class Answer(Protocol):
         ...
 
     def aclose(self) -> Coroutine[Any, Any, None]:
-        """Lets go of the connection; allowed from another task while a chunk is waited for."""
+        """Lets go of the connection, and of `chunks` with it; allowed from another task while a chunk is waited for."""
         ...
 
 
@@ -148,7 +148,7 @@ class Pooled:
                 await Uninterrupted(self._bury(trace.made))
             raise
         timeouts["read"] = deadlines.longest_silence
-        return PooledAnswer(response, timeouts["read"] if "network_stream" in response.extensions else 0.0)
+        return PooledAnswer(response, timeouts["read"] if "network_stream" in response.extensions else None)
 
     async def _bury(self, made: Any) -> None:
         """Closes the connection that a request made before it failed: cancelled in a handshake, or before its first byte, it would be

@@ -30,12 +30,14 @@ def unpacked(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncI
 
 
 class Unpacked:
-    """gzip or zlib, told apart by their first bytes. A few bytes may unpack to gigabytes: each step gives at most `PIECE`."""
+    """gzip or zlib, told apart by their first bytes; or `deflate` without a header, as some servers mean it."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
         self._unpack = zlib.decompressobj(47)
         self._packed = b""
+        self._header: bytes | None = b""
+        """What came until it was clear what it is."""
         self._begun = False
         self._full = False
         """The last piece was cut at its ceiling: more comes without further input."""
@@ -53,21 +55,29 @@ class Unpacked:
     def _step(self) -> bytes:
         if self._unpack.eof:  # a further member
             self._unpack = zlib.decompressobj(47)
-        try:
-            piece = self._unpack.decompress(self._packed, PIECE)
-        except zlib.error:
-            if self._begun:
-                raise
-            self._unpack = zlib.decompressobj(-15)  # `deflate` without its header, as some servers mean it
-            piece = self._unpack.decompress(self._packed, PIECE)
-        self._begun, self._full = True, len(piece) == PIECE
+        piece = self._known() if self._header is None else self._guessed(self._header + self._packed)
+        self._full = len(piece) == PIECE
         self._packed = self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
+        return piece
+
+    def _known(self) -> bytes:
+        return self._unpack.decompress(self._packed, PIECE)
+
+    def _guessed(self, header: bytes) -> bytes:
+        try:
+            piece = self._known()
+        except zlib.error:
+            self._unpack, self._packed = zlib.decompressobj(-15), header
+            piece = self._known()
+        self._header = header if len(header) < 2 else None
         return piece
 
     async def _more(self) -> bytes:
         try:
-            return await anext(self._chunks)
+            packed = await anext(self._chunks)
         except StopAsyncIteration:
             if self._begun and not self._unpack.eof:
                 raise StreamError(ErrorInfo("truncated", "the compressed body is not whole", retryable=True)) from None
             raise
+        self._begun = True
+        return packed

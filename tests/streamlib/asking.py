@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
+import anyio
 import pytest
 
 from streamlib.client import Client
 from streamlib.deadlines import Deadlines
 from streamlib.providers import Provider
 from streamlib.request import Request
+from streamlib.transport import _tls
 from streamlib_parsers.items import Origin
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -25,17 +26,21 @@ def library(name: str) -> Any:
     return pytest.importorskip(name, reason=f"{name} is not installed: half of the promises on sockets go untested")
 
 
+def opened(name: str, **options: Any) -> Any:
+    """A client of that library. Trust is read from the disk once: it takes longer than most tests."""
+    return library(name).AsyncClient(**{"verify": _tls(name), **options})
+
+
 def asked(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') -> Request:
     """A request for any wire, as a builder would make it."""
     headers = {"content-type": "application/json"}
     return Request("POST", f"{url}/{wire}", headers, body, [], wire, "m-1", Origin(wire, "faulty", url, "m-1"))
 
 
-def client(url: str, http: str | Any | None = None, **options: Any) -> Client:
-    """A client of a provider at that address. http: the name of a library, or whatever `Client` takes."""
+def client(url: str, http: Any = None, **options: Any) -> Client:
+    """A client of a provider at that address."""
     place = Provider(name="faulty", wires=WIRE_APIS, base_url=url, auth="x-api-key")
-    made = importlib.import_module(http).AsyncClient() if isinstance(http, str) else http
-    return Client(**{"providers": (place,), "api_key": KEY, "http": made, "jitter": lambda: 0.0, **options})
+    return Client(**{"providers": (place,), "api_key": KEY, "http": http, "jitter": lambda: 0.0, **options})
 
 
 class Answer:
@@ -49,6 +54,9 @@ class Answer:
 
     async def aclose(self) -> None:
         self.closed += 1
+        close = getattr(self.chunks, "aclose", None)
+        if close is not None:
+            await close()
 
 
 class Memory:
@@ -76,8 +84,6 @@ class Memory:
 
 async def played(script: Sequence[bytes | float | BaseException]) -> AsyncIterator[bytes]:
     """The chunks of a script, with its pauses, or its exception."""
-    import anyio
-
     for step in script:
         if isinstance(step, BaseException):
             raise step

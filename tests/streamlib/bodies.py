@@ -131,3 +131,8 @@ def aws(payload: Any, **headers: str) -> bytes:
 def converse(kind: str, **payload: Any) -> bytes:
     """An event of ConverseStream."""
     return aws(payload, message_type="event", event_type=kind, content_type="application/json")
+
+
+def frames_of(words: int) -> list[bytes]:
+    """A message of so many words, an event each."""
+    return [START, block(0), *(text(f"word {n} ") for n in range(words)), stop(), finish(), LAST]

@@ -16,7 +16,7 @@ from streamlib.deadlines import Deadlines
 from streamlib.errors import StreamError
 from streamlib.stream import ResponseStream
 from streamlib_parsers import Completed, Failed, OutputTextDelta, RateLimits, accumulate, parser
-from tests.streamlib.asking import LIBRARIES, Memory, asked, client, library
+from tests.streamlib.asking import LIBRARIES, Memory, asked, client, opened
 from tests.streamlib.bodies import (
     CALL,
     CHAT,
@@ -272,7 +272,7 @@ async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> No
 async def test_leaving_after_any_event_closes_the_connection(http: str, way: str) -> None:
     """Also with usage so far: it came first, and must not be lost."""
     count = len(await everything(over(MESSAGE)))
-    async with scripted(PACED["messages"]) as server, library(http).AsyncClient() as made, client(server.url, made) as asking:
+    async with scripted(PACED["messages"]) as server, opened(http) as made, client(server.url, made) as asking:
         for place in range(1, count):
             async with asking.stream(asked(server.url)) as stream:
                 with pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope():
@@ -295,7 +295,7 @@ async def test_leaving_after_any_event_closes_the_connection(http: str, way: str
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> None:
     slow = [Wait(0.004), head(), *(step for frame in FRAMES for step in (chunk(frame), Wait(0.003))), HANG]
-    async with scripted(slow) as server, library(http).AsyncClient() as made, client(server.url, made) as asking:
+    async with scripted(slow) as server, opened(http) as made, client(server.url, made) as asking:
         kinds: list[str] = []
 
         async def reading(stream: ResponseStream) -> None:
@@ -401,7 +401,7 @@ async def _awaited(counted: CancelAt) -> None:
 async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1) -> int:
     """Stops a stream at every place where it waits; how many places. After each, what is open is what the pool keeps for later."""
     stops = 0
-    async with scripted(PACED[wire]) as server, library(http).AsyncClient() as made, client(server.url, made) as asking:
+    async with scripted(PACED[wire]) as server, opened(http) as made, client(server.url, made) as asking:
         pool, slots = made._transport._pool, asking._transport.slots
         for _ in range(rounds):
             n, more = 0, True
