@@ -95,6 +95,7 @@ class Assembly:
         self._open: dict[int, OpenItem] = {}
         self._begun = 0
         self._minted = 0
+        self._inferred = ""
         self._call_id = call_id
         self._names = names or {}
         self._metadata: dict[str, Any] = {}
@@ -168,6 +169,10 @@ class Assembly:
     def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
         """Something odd or repaired."""
         self._out.append(Notice(code, self._clean(detail), item.index if item else None, seq=self._next()))
+
+    def infer_end(self, detail: str) -> None:
+        """The end is inferred, not said: one `Notice("end_inferred")` before `Completed`, whoever noticed it first."""
+        self._inferred = self._inferred or detail
 
     # --- items ---
 
@@ -321,6 +326,8 @@ class Assembly:
         """The wire said that the answer is whole. What is still open was never closed by the wire: it ends `incomplete`."""
         self._close_all()
         self._create()
+        if self._inferred:
+            self.notice("end_inferred", self._inferred)
         ends = tuple(choices) or (FinishedChoice(0, stop_reason, native_stop_reason),)
         self._finish(
             Completed(self.response_id, self.model, stop_reason, native_stop_reason, stop_sequence, self.last_usage, ends, seq=self._next())

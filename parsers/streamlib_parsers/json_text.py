@@ -55,6 +55,19 @@ def is_whole(data: bytes) -> bool:
     return is_json_bytes(data) or data.strip().lower() == b"[done]"
 
 
+def is_cut(data: bytes) -> bool:
+    """Whether `data` is the beginning of a JSON object or list that its end is missing of."""
+    if data.lstrip()[:1] not in (b"{", b"["):
+        return False
+    try:
+        msgspec.json.decode(data, type=msgspec.Raw)
+    except msgspec.DecodeError as error:
+        return "truncated" in str(error)
+    except RecursionError:
+        pass
+    return False
+
+
 def is_json(text: str) -> bool:
     """Whether argument text is whole JSON: `""` counts as `{}`."""
     return not text or is_json_bytes(text.encode("utf-8", "surrogatepass"))

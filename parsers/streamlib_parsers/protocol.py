@@ -21,7 +21,7 @@ from streamlib_parsers.errors import ErrorInfo, ParseFailure, excerpt, limit_exc
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.items import Origin, ToolSpec, WireApi
-from streamlib_parsers.json_text import Halves, decode_any, is_whole, repaired
+from streamlib_parsers.json_text import Halves, decode_any, is_cut, is_whole, repaired
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.rate_limits import read_rate_limits
 
@@ -175,7 +175,7 @@ class Parser:
         self._framed = True
         self._machine.frame(frame.event, data)
         if not self._assembly.ended:
-            self._assembly.notice("end_inferred", "the stream ended without closing its last message")
+            self._assembly.infer_end("the stream ended without closing its last message")
 
     # --- lines that belong to no frame ---
 
@@ -224,7 +224,9 @@ class Parser:
             if failure.info.kind != "malformed":
                 raise
             error = _error_in(body)
-            raise ParseFailure(classify(None, error)) if error is not None else failure from None
+            if error is not None:
+                raise ParseFailure(classify(None, error)) from None
+            raise truncated("the body ends inside its JSON", excerpt(body)) if is_cut(body) else failure from None
 
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
         """Ends the stream from outside (connection lost, deadline, cancelled): what came so far, then `Failed`."""

@@ -341,7 +341,7 @@ class Machine:
             for detail in contradictions(self._assembly.last_usage):
                 self._assembly.notice("inconsistent_usage", detail)
         if inferred:
-            self._assembly.notice("end_inferred", "no [DONE] came: usage or a tail may be missing")
+            self._assembly.infer_end("no [DONE] came: usage or a tail may be missing")
         ends = tuple(self._ended(answer) for _, answer in sorted(self._answers.items()))
         self._assembly.complete(ends[0].stop_reason, ends[0].native_stop_reason, None, ends)
 

@@ -167,7 +167,7 @@ class Machine:
         if not self.complete:
             raise truncated("the stream ended before messageStop")
         if not self._metadata_came:
-            self._assembly.notice("end_inferred", "no metadata came: usage may be missing")
+            self._assembly.infer_end("no metadata came: usage may be missing")
         self._finish()
 
     def _finish(self) -> None:

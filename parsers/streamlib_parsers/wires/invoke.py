@@ -266,7 +266,7 @@ class Machine:
         elif not self._unknown:
             raise truncated("the stream ended before its first payload")
         else:
-            self._assembly.notice("end_inferred", "the family is unknown: whether the answer is whole cannot be said")
+            self._assembly.infer_end("the family is unknown: whether the answer is whole cannot be said")
             self._assembly.complete("other")
 
     def _payload(self, event: str | None, data: bytes) -> None:
