@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable
+from itertools import count
 from typing import Final
 
 from msgspec import Struct
@@ -18,6 +19,7 @@ class Charset(Struct, frozen=True):
     allowed: str = "a-zA-Z0-9_-"
     longest: int = 64
     lead: str | None = None
+    shortest: int = 1
 
 
 CALL_IDS: Final[dict[WireApi, Charset]] = {
@@ -25,7 +27,7 @@ CALL_IDS: Final[dict[WireApi, Charset]] = {
     "responses": Charset(r"\x21-\x7e"),
     "chat": Charset(r"\x21-\x7e", 256),
     "gemini": Charset(r"\x21-\x7e", 256),
-    "converse": Charset(),
+    "converse": Charset("a-zA-Z0-9_.:-"),
     "invoke": Charset(),
     "ollama": Charset(r"\x21-\x7e", 256),
 }
@@ -54,11 +56,13 @@ def fitted(names: Iterable[str], charset: Charset) -> dict[str, str]:
 
 def _fits(name: str, charset: Charset) -> bool:
     lead = f"[{charset.lead}]" if charset.lead else ""
-    rest = charset.longest - bool(charset.lead)
-    return re.fullmatch(f"{lead}[{charset.allowed}]{{{0 if charset.lead else 1},{rest}}}", name) is not None
+    least, most = (length - bool(charset.lead) for length in (charset.shortest, charset.longest))
+    return re.fullmatch(f"{lead}[{charset.allowed}]{{{least},{most}}}", name) is not None
 
 
 def _free(name: str, charset: Charset, taken: set[str]) -> str:
+    if charset.shortest > 1:
+        return _digest(name, charset, taken)
     clean = re.sub(f"[^{charset.allowed}]", "_", name) or "_"
     if charset.lead and not re.match(f"[{charset.lead}]", clean):
         clean = f"_{clean}"
@@ -66,3 +70,9 @@ def _free(name: str, charset: Charset, taken: set[str]) -> str:
         return clean
     digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{clean[: charset.longest - 9]}_{digest}"
+
+
+def _digest(name: str, charset: Charset, taken: set[str]) -> str:
+    """For ids of one length: hexadecimal digits, made of the name alone, so that an id is the same in every request."""
+    digests = (hashlib.sha256(f"{name}{'#' * n}".encode("utf-8", "surrogatepass")).hexdigest()[: charset.longest] for n in count())
+    return next(digest for digest in digests if digest not in taken)

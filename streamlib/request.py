@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from streamlib.errors import StreamError, invalid_request
 from streamlib.history import CALLS, OUTPUTS, Placed, repair
+from streamlib.json_objects import merged
 from streamlib.models import Traits
 from streamlib.names import CALL_IDS, TOOL_NAMES, fitted
 from streamlib.origins import demoted
@@ -79,12 +80,12 @@ def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_ori
     """The request for a target that is known already."""
     report = Report()
     items = demoted(repair(prompt.items, report), where.origin, report, strict=strict_origin)
-    items = _fit_ids(items, where.wire_api, report)
+    items = _fit_ids(items, where, report)
     names = _tool_names(prompt, items, where.wire_api)
     prompt, items = _rename(prompt, items, names, report)
     builder: Builder = cast("Builder", importlib.import_module(f"streamlib.builders.{where.wire_api}"))
     built = builder.build(prompt, items, where, report)
-    body = {**_with_values(built.body, where.provider, report), **(prompt.extra or {})}
+    body = merged(_with_values(built.body, where.provider, report), prompt.extra or {})
     if strict and report.changes:
         raise _refused(report.changes)
     account = {where.provider.account_header: where.account} if where.provider.account_header and where.account else {}
@@ -100,14 +101,14 @@ def _encode(body: dict[str, Any]) -> bytes:
         raise invalid_request(f"the request cannot be written as JSON: {error}") from None
 
 
-def _fit_ids(items: list[Placed], wire_api: WireApi, report: Report) -> list[Placed]:
+def _fit_ids(items: list[Placed], where: Target, report: Report) -> list[Placed]:
     ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
-    changed = fitted(ids, CALL_IDS[wire_api])
+    changed = fitted(ids, where.provider.call_ids or CALL_IDS[where.wire_api])
     out: list[Placed] = []
     for one in items:
         item = one.item
         if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
-            report.add("renamed", f"{one.path}/call_id", f"{wire_api} does not take this id")
+            report.add("renamed", f"{one.path}/call_id", f"{where.wire_api} does not take this id")
             item = msgspec.structs.replace(item, call_id=changed[item.call_id])
         out.append(Placed(one.at, item))
     return out
@@ -142,8 +143,8 @@ def _with_values(body: dict[str, Any], provider: Provider, report: Report) -> di
         if field in body:
             del body[field]
             report.dropped(f"/{field}", f"{provider.name}: {reason}")
-    renamed = {provider.rename.get(field, field): value for field, value in body.items()}
-    return {**provider.defaults, **renamed, **provider.fixed}
+    renamed = {provider.rename.get(field, field): value for field, value in body.items() if field not in provider.omit}
+    return merged(merged(provider.defaults, renamed), provider.fixed)
 
 
 def _refused(changes: list[Change]) -> StreamError:

@@ -45,7 +45,7 @@ _COMMON: Final = frozenset(
 )
 _MORE: Final = frozenset({"default", "pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "maxItems"})
 _OPENAI: Final = SchemaRules((_COMMON - {"allOf"}) | _MORE, closed=True, all_required=True, bare_refs=True)
-RULES: Final[dict[WireApi, SchemaRules]] = {"messages": SchemaRules(_COMMON, closed=True), "responses": _OPENAI}
+RULES: Final[dict[WireApi, SchemaRules]] = {"messages": SchemaRules(_COMMON, closed=True), "responses": _OPENAI, "chat": _OPENAI}
 """Wires that are not here take any JSON schema."""
 
 NESTED: Final = ("properties", "$defs", "definitions")

@@ -15,6 +15,8 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 
 from streamlib.errors import invalid_request
+from streamlib.names import Charset
+from streamlib.providers.shapes import ChatShape
 from streamlib_parsers.items import WireApi
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
@@ -40,6 +42,9 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     caller gave none. fixed: fields that always have this value.
     unsigned_thinking: takes thinking blocks without a signature back (local servers).
     roles: roles it refuses -> the role sent instead (`{"system": "developer"}`). account_header: carries the target's account.
+    places: `{name}` in its URLs -> environment variables that may hold it, in order. hosts: spellings of a URL that come out of that
+    and do not exist -> what is meant. paths: wire -> where it is served, where that is not `PATHS`. omit: body fields that the URL says.
+    call_ids: what ids of calls may look like, where the provider takes less than its wire. chat: how its Chat Completions differs.
     """
 
     name: str
@@ -58,6 +63,12 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     unsigned_thinking: bool = False
     roles: dict[str, str] = {}
     account_header: str = ""
+    places: dict[str, tuple[str, ...]] = {}
+    hosts: dict[str, str] = {}
+    paths: dict[WireApi, str] = {}
+    omit: tuple[str, ...] = ()
+    call_ids: Charset | None = None
+    chat: ChatShape = ChatShape()
 
 
 _registered: dict[str, Provider] = {}

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from streamlib.providers import Provider
+from streamlib.providers.shapes import ANYTHING
 from streamlib_parsers.protocol import WIRE_APIS
 
 PROVIDER = Provider(
-    name="custom", wires=("chat", *(wire for wire in WIRE_APIS if wire != "chat")), key_optional=True, unsigned_thinking=True
+    name="custom",
+    wires=("chat", *(wire for wire in WIRE_APIS if wire != "chat")),
+    key_optional=True,
+    unsigned_thinking=True,
+    chat=ANYTHING,
 )

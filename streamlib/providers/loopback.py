@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from streamlib.providers import Provider
+from streamlib.providers.shapes import ANYTHING
 
 PROVIDER = Provider(
     name="loopback",
@@ -12,4 +13,5 @@ PROVIDER = Provider(
     auth="none",
     key_optional=True,
     unsigned_thinking=True,
+    chat=ANYTHING,
 )
