@@ -233,7 +233,8 @@ def variables_of(provider: Provider) -> tuple[str, ...]:
 
 def own_origins(provider: Provider) -> set[str]:
     """The origins of a provider's own addresses; `{region}` and its like stand for one label of a host."""
-    return {origin_of(url) for url in (provider.base_url, *provider.wire_urls.values()) if url}
+    written = (provider.base_url, *provider.wire_urls.values(), *(f"https:{host}" for host in provider.hosts.values()))
+    return {origin_of(url) for url in written if url}
 
 
 def at_home(provider: Provider, origin: str) -> bool:

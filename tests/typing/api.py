@@ -5,7 +5,7 @@ A name that a checker does not count as exported, or a return type that became `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, assert_type
 
 import streamlib
@@ -55,3 +55,24 @@ def asking(history: Sequence[streamlib.ResponseItem]) -> None:
 
 def failing(error: StreamError) -> None:
     assert_type(error.info, streamlib.ErrorInfo)
+
+
+async def streaming(client: streamlib.Client, chunks: AsyncIterator[bytes]) -> None:
+    async with client.stream("hi", model="anthropic:claude-opus-5", errors="event") as stream:
+        assert_type(stream, streamlib.ResponseStream)
+        async for event in stream:
+            assert_type(event, ResponseEvent)
+        async for batch in stream.batches():
+            assert_type(batch, list[ResponseEvent])
+    assert_type(stream.response, streamlib.Response)
+    assert_type(stream.timing, streamlib.Timing)
+    assert_type(stream.rate_limits, streamlib.RateLimits | None)
+    assert_type(stream.request, Request)
+    assert_type(await client.respond(Prompt("hi"), model="openai:gpt-5"), streamlib.Response)
+    assert_type(streamlib.ResponseStream.over(chunks, parser("chat")), streamlib.ResponseStream)
+
+
+def settings(transport: streamlib.Transport) -> streamlib.Client:
+    deadlines = streamlib.Deadlines(idle=60, total=None)
+    keys: dict[str, str | streamlib.Secret] = {"openai": "sk-…", "anthropic": streamlib.Secret("sk-…")}
+    return streamlib.Client(http=transport, api_key=keys, deadlines=deadlines, retry=streamlib.RetryPolicy(retries=3))
