@@ -385,12 +385,12 @@ class Body:
 
 
 def _redirected(status: int, headers: Mapping[str, str]) -> ErrorInfo:
-    target = urlsplit(headers.get("location", ""))
+    location, where = headers.get("location", ""), "an address that is none"
     with contextlib.suppress(ValueError):
-        where = f"{target.scheme}://{target.hostname}" if target.hostname else "another path of the same host"
-        message = f"the server redirects to {where}: not followed, neither the prompt nor a key was sent there"
-        return ErrorInfo("invalid_request", message, status=status, code="redirect", detail={"host": target.hostname})
-    return ErrorInfo("invalid_request", "the server redirects: not followed", status=status, code="redirect")
+        target = urlsplit(location)
+        where = f"{target.scheme or 'https'}://{target.hostname}" if target.hostname else "another path of the same host"
+    message = f"the server redirects to {where}: not followed, neither the prompt nor a key was sent there"
+    return ErrorInfo("invalid_request", message, status=status, code="redirect")
 
 
 def _in(seconds: float) -> float:

@@ -374,7 +374,7 @@ SCRIPTS: Final[dict[str, Script]] = {
     "silence": [HANG],
     "stall": [head(), chunk(HELLO), HANG],
 }
-PATIENCE: Final = Deadlines(headers=0.1, first_byte=0.05, first_event=0.05, idle=0.05)
+PATIENCE: Final = Deadlines(headers=2, first_byte=0.15, first_event=0.15, idle=0.15)
 
 
 def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterator[str]:

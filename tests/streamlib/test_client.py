@@ -183,7 +183,7 @@ async def test_a_body_that_was_not_streamed_gives_the_same_response() -> None:
 
 async def test_a_stream_that_calls_itself_json_is_a_stream() -> None:
     headers = {"content-type": "application/json"}
-    asking = client("http://m.example", Memory([b"\n", b" \n", MESSAGE], headers=headers))
+    asking = client("http://m.example", Memory([b"\n", b" \n", MESSAGE[:500], MESSAGE[500:]], headers=headers))
     async with asking.stream(asked("http://m.example")) as stream:
         batches = [batch async for batch in stream.batches()]
     assert stream.response.text == SAID
@@ -198,6 +198,23 @@ async def test_a_body_of_json_is_bounded_too() -> None:
         with pytest.raises(StreamError) as raised:
             await asking.respond(asked("http://m.example"))
     assert raised.value.kind == "limit_exceeded"
+
+
+@pytest.mark.parametrize("location", ["http://[", "//x.example/a", "", "\x01", "https://user:pw@y.example/?key=1"], ids=repr)
+async def test_a_redirect_to_anywhere_is_an_error_of_ours(location: str) -> None:
+    async with client("http://m.example", Memory([], status=302, headers={"location": location}), errors="event") as asking:
+        response = await asking.respond(asked("http://m.example"))
+    assert response.error is not None
+    assert (response.error.kind, response.error.code) == ("invalid_request", "redirect")
+    assert "pw" not in response.error.message
+    assert "key=1" not in response.error.message
+
+
+async def test_a_head_that_is_too_long_is_no_head() -> None:
+    async with client("http://m.example", Memory([MESSAGE], headers={f"x-{n}": "y" * 1000 for n in range(70)}), errors="event") as asking:
+        response = await asking.respond(asked("http://m.example"))
+    assert response.error is not None
+    assert response.error.kind == "malformed"
 
 
 async def test_errors_as_events_end_in_failed_and_raise_nothing() -> None:

@@ -58,7 +58,7 @@ from tests.streamlib.bodies import (
 )
 from tests.streamlib.sockets import END, FIN, HANG, RST, Again, Script, Server, Step, Wait, chunk, head, scripted, whole
 
-SHORT: Final = Deadlines(connect=2, headers=0.3, first_byte=0.15, first_event=0.2, idle=0.15, total=5, tail=0.2, drain=0.1)
+SHORT: Final = Deadlines(connect=2, headers=0.8, first_byte=0.4, first_event=0.6, idle=0.3, total=5, tail=0.2, drain=0.1)
 LONG: Final = Deadlines(connect=2, headers=5, first_byte=5, first_event=5, idle=5, total=10, tail=0.2, drain=0.1)
 ONCE: Final = RetryPolicy(retries=0)
 QUICK: Final = RetryPolicy(retries=2, base=0.01, jitter=0.0)

@@ -15,7 +15,7 @@ import pytest
 from streamlib.deadlines import Deadlines
 from streamlib.errors import StreamError
 from streamlib.stream import ResponseStream
-from streamlib_parsers import Completed, Failed, OutputTextDelta, RateLimits, accumulate, parser
+from streamlib_parsers import Completed, Failed, FunctionCallArgumentsDelta, OutputTextDelta, RateLimits, accumulate, parser
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, opened
 from tests.streamlib.bodies import (
     CALL,
@@ -156,11 +156,16 @@ async def test_a_connection_that_breaks_before_is_truncated_and_says_so() -> Non
 
 async def test_arguments_can_be_read_once_they_are_whole() -> None:
     async with over(CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST) as stream:
-        async for _ in stream:
-            pass
+        async for event in stream:
+            if isinstance(event, FunctionCallArgumentsDelta) and event.delta == '{"city":':
+                assert stream.partial(0) == {}
         assert stream.partial(0) == {"city": "Paris"}
         with pytest.raises(LookupError):
             stream.partial(7)
+    stream = over(MESSAGE)
+    await everything(stream)
+    with pytest.raises(LookupError):
+        stream.partial(0)
 
 
 async def test_timing_counts_from_the_request_and_leaves_out_what_the_caller_does() -> None:
