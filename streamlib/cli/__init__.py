@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-COMMANDS: Final = ("chat", "inspect", "serve")
+COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve")
 """In the order in which `--help` teaches them."""
 
 
