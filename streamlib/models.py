@@ -20,7 +20,10 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     efforts: the effort words it takes. off_efforts: the highest effort allowed with thinking off.
     sampling: takes temperature and its kin. forced_tools: takes a tool_choice that forces a call. prefill: a request may end
     with an assistant turn. binds_prefix: thinking is bound to the conversation before it. system_role: takes system messages
-    inside the conversation. max_output: its ceiling of output tokens.
+    inside the conversation. max_output: its ceiling of output tokens. budgets: the fewest and the most tokens to think with, 0 and
+    -1 aside. signed_calls: a call must carry the thought it was made with. rich_results: results of functions may hold images and
+    documents. mixed_tools: takes hosted tools beside functions. typed_tools: takes an output schema beside tools. penalties: takes
+    presence and frequency penalties.
     """
 
     thinking: tuple[str, ...] = ("budget", "adaptive", "level")
@@ -34,6 +37,12 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     binds_prefix: bool = False
     system_role: bool = True
     max_output: int | None = None
+    budgets: tuple[int, int] | None = None
+    signed_calls: bool = False
+    rich_results: bool = True
+    mixed_tools: bool = True
+    typed_tools: bool = True
+    penalties: bool = True
 
 
 _LOW_TO_HIGH = ("low", "medium", "high")
@@ -135,7 +144,68 @@ OPENAI: Final[dict[str, Traits]] = {
 Models before gpt-5.1 cannot stop thinking; gpt-5.1 to 5.4 do not think unless asked, and take sampling parameters then.
 """
 
-TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI)
+
+def _gemini_2(thinking: tuple[str, ...] = (), *, off: str = "", budgets: tuple[int, int] | None = None) -> Traits:
+    """A Gemini up to 2.5. Levels are of other wires that lead to it: its own takes tokens."""
+    return Traits(thinking, off, thinking_default=bool(thinking), budgets=budgets, rich_results=False, mixed_tools=False, typed_tools=False)
+
+
+def _gemini_3(*efforts: str, sampling: bool = True) -> Traits:
+    """A Gemini from 3 on: it always thinks, at a level."""
+    return Traits(("level",), "", thinking_default=True, efforts=efforts, sampling=sampling, signed_calls=True, penalties=False)
+
+
+_FLASH_BUDGETS = _gemini_2(("budget",), off="budget_0", budgets=(0, 24_576))
+_PRO_BUDGETS = _gemini_2(("budget",), budgets=(128, 32_768))
+_MINIMAL_TO_HIGH = ("minimal", *_LOW_TO_HIGH)
+
+GEMINI: Final[dict[str, Traits]] = {
+    "gemma": _gemini_2(),
+    "gemini-1": _gemini_2(),
+    "gemini-2.0": _gemini_2(),
+    "gemini-2.5": _gemini_2(("budget",), off="budget_0"),
+    "gemini-2.5-flash": _FLASH_BUDGETS,
+    "gemini-2.5-flash-image": _gemini_2(),
+    "gemini-2.5-pro": _PRO_BUDGETS,
+    "gemini-": _gemini_3(*_MINIMAL_TO_HIGH),
+    "gemini-3-pro": _gemini_3("low", "high"),
+    "gemini-3.1-pro": _gemini_3(*_LOW_TO_HIGH),
+    "gemini-3.1-flash-lite-image": _gemini_3("minimal", "high"),
+    "gemini-3.5-flash-lite": _gemini_3(*_MINIMAL_TO_HIGH, sampling=False),
+    "gemini-3.6-flash": _gemini_3(*_MINIMAL_TO_HIGH, sampling=False),
+    "gemini-3.7-flash": _gemini_3(*_LOW_TO_HIGH, sampling=False),
+    "gemini-3.8-flash": _gemini_3(*_LOW_TO_HIGH, sampling=False),
+    "gemini-4": _gemini_3(*_MINIMAL_TO_HIGH, sampling=False),
+    "gemini-4-argon": _gemini_3(*_LOW_TO_HIGH, sampling=False),
+    "gemini-4-carbon": _gemini_3(*_LOW_TO_HIGH, sampling=False),
+}
+"""Gemini by name prefix (capability tables of 2026; budgets from the guide to thinking). A name that is not here is a newer one."""
+
+_THINKS = Traits(thinking_default=True)
+_AS_NAMED = Traits(thinking_off="", thinking_default=True, efforts=())
+
+OTHERS: Final[dict[str, Traits]] = {
+    "deepseek-": _THINKS,
+    "deepseek-chat": Traits(),
+    "deepseek-v3": Traits(),
+    "kimi-": _THINKS,
+    "kimi-k3": Traits(thinking_off="", thinking_default=True, efforts=("low", "high", "max")),
+    "grok-": _THINKS,
+    "grok-2": _PLAIN,
+    "grok-3": _PLAIN,
+    "grok-3-mini": Traits(thinking_off="", thinking_default=True, efforts=("low", "high")),
+    "grok-4": _AS_NAMED,
+    "grok-4.": Traits(thinking_default=True, efforts=_TO_XHIGH),
+    "grok-4.3": Traits(thinking_default=True, efforts=_LOW_TO_HIGH),
+    "grok-4.20-": _AS_NAMED,
+    "grok-4.20-non-reasoning": _PLAIN,
+    "grok-4-fast-non-reasoning": _PLAIN,
+    "grok-4-1-fast-non-reasoning": _PLAIN,
+    "grok-code": _AS_NAMED,
+}
+"""Other families by name prefix, from their providers' guides of 2026. Grok 4 thinks or not by its name, and takes no level."""
+
+TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI)
 ANYTHING: Final = Traits()
 
 

@@ -17,14 +17,26 @@ Nothing is dropped silently: each step down the ladder is a `Change` in the repo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import msgspec
 
-from streamlib.history import Placed
+from streamlib.history import OUTPUTS, Placed
 from streamlib.report import Action, Report
-from streamlib_parsers.items import Compaction, Message, Opaque, Origin, Reasoning, ResponseItem, ServerToolCall, ServerToolResult, Text
+from streamlib_parsers.items import (
+    Compaction,
+    ContentPart,
+    JsonObject,
+    Message,
+    Opaque,
+    Origin,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
 
 
 def same_origin(made: Origin | None, target: Origin, *, strict: bool = False) -> bool:
@@ -63,7 +75,9 @@ def _step_down(item: ResponseItem) -> Step:
     step = LADDER.get(type(item))
     if step is not None:
         return step(item)
-    bare = msgspec.structs.replace(item, id=None, signature=None, native=None)
+    bare: Any = msgspec.structs.replace(item, id=None, signature=None, native=None)
+    if isinstance(bare, OUTPUTS) and not isinstance(bare.output, str):
+        bare = msgspec.structs.replace(bare, output=_bare_parts(bare.output))
     return ("demoted", "its signature belongs to another origin", bare) if item.signature else (None, "", bare)
 
 
@@ -76,11 +90,16 @@ def _reasoning(item: Any) -> Step:
 
 def _message(item: Any) -> Step:
     cited = any(isinstance(part, Text) and part.annotations for part in item.content)
-    parts = tuple(msgspec.structs.replace(part, annotations=()) if isinstance(part, Text) else part for part in item.content)
-    bare = msgspec.structs.replace(item, content=parts, id=None, signature=None, native=None)
+    bare = msgspec.structs.replace(item, content=_bare_parts(item.content), id=None, signature=None, native=None)
     if cited or item.signature:
         return "demoted", "citations and signature belong to another origin", bare
     return None, "", bare
+
+
+def _bare_parts(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
+    """Parts without what only their own wire can read."""
+    cited: JsonObject = {"annotations": ()}
+    return tuple(msgspec.structs.replace(part, native=None, **(cited if isinstance(part, Text) else {})) for part in parts)
 
 
 def _server_call(item: Any) -> Step:

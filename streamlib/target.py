@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -27,7 +29,7 @@ class Target(Struct, frozen=True, gc=False):
     @property
     def url(self) -> str:
         """Where to POST. The model's name is percent-encoded: it cannot leave its place in the path."""
-        base, path = self.base_url.rstrip("/"), PATHS[self.wire_api]
+        base, path = self.base_url.rstrip("/"), self.provider.paths.get(self.wire_api) or PATHS[self.wire_api]
         if path.startswith("/v1/") and base.endswith("/v1"):
             base = base.removesuffix("/v1")
         return base + path.replace("{model}", quote(self.model, safe=""))
@@ -62,4 +64,28 @@ def target(
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
-    return Target(provider, model, chosen, base, traits(model, models), account)
+    return Target(provider, model, chosen, _placed(base, provider), traits(model, models), account)
+
+
+PLACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+"""What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
+
+
+def _placed(url: str, provider: Provider) -> str:
+    """The URL with the provider's `{names}` filled from the environment."""
+    for name, variables in provider.places.items():
+        slot = f"{{{name}}}"
+        if slot in url:
+            url = url.replace(slot, _place(name, variables, provider.name))
+    for wrong, right in provider.hosts.items():
+        url = url.replace(wrong, right)
+    return url
+
+
+def _place(name: str, variables: tuple[str, ...], provider: str) -> str:
+    value = next((value for variable in variables if (value := os.environ.get(variable, "").strip())), None)
+    if value is None:
+        raise invalid_request(f"{provider} needs a {name}: set {' or '.join(variables)}, or give base_url=", name)
+    if not PLACE.fullmatch(value):
+        raise invalid_request(f"{provider}: the {name} in the environment cannot stand in a URL", name)
+    return value

@@ -1,0 +1,21 @@
+"""Gemini's Developer API (AI Studio): https://ai.google.dev/api. Its Chat Completions stand on the same host."""
+
+from __future__ import annotations
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import GOOGLE, ChatShape
+
+VERTEX_ONLY = "only Vertex AI takes it"
+
+PROVIDER = Provider(
+    name="google",
+    aliases=("gemini",),
+    wires=("gemini", "chat"),
+    # v1 does not know the `-latest` names.
+    base_url="https://generativelanguage.googleapis.com/v1beta",
+    wire_urls={"chat": "https://generativelanguage.googleapis.com/v1beta/openai"},
+    key_env=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
+    auth="x-goog-api-key",
+    drop=dict.fromkeys(("labels", "displayName", "modelArmorConfig"), VERTEX_ONLY),
+    chat=ChatShape(thinking=GOOGLE),
+)

@@ -1,0 +1,25 @@
+"""Claude on Vertex AI: Messages, with the model in the URL: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai.
+
+A provider of its own, because a provider's values hold for all its wires. Project, location and token as for `vertex`.
+"""
+
+from __future__ import annotations
+
+from streamlib.providers import Provider
+from streamlib.providers.vertex import HOSTS, PLACES, TOKENS
+
+PROVIDER = Provider(
+    name="vertex-anthropic",
+    aliases=("vertex-claude",),
+    wires=("messages",),
+    base_url="https://aiplatform.googleapis.com",
+    wire_urls={
+        "messages": "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/publishers/anthropic/models"
+    },
+    key_env=TOKENS,
+    places=PLACES,
+    hosts=HOSTS,
+    paths={"messages": "/{model}:streamRawPredict"},
+    omit=("model",),
+    fixed={"anthropic_version": "vertex-2023-10-16"},
+)
