@@ -73,7 +73,7 @@ def _keys(read: list[Thought]) -> JsonObject:
     keys: JsonObject = {}
     for thought in read:
         for key, elements in thought.lists.items():
-            keys[key] = [*keys.get(key, ()), *elements]
+            keys.setdefault(key, []).extend(elements)
         if thought.seal:
             keys[OPAQUE] = thought.seal
     return keys

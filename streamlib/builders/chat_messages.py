@@ -115,11 +115,6 @@ class Turn:
         after_text = bool(self.parts) and isinstance(one.item, Reasoning)
         self.unordered |= after_text or (bool(self.calls) and isinstance(one.item, (Message, Reasoning)))
 
-    @property
-    def text(self) -> str:
-        """The text, where nothing but text was said."""
-        return "".join(part["text"] for part in self.parts)
-
 
 def _is_thought(parts: list[JsonObject]) -> bool:
     """Whether what was said is a thought that came as text from another origin: it belongs to what follows."""
@@ -410,7 +405,7 @@ def _shaped(sent: list[Sent], where: Target) -> None:
     for one in sent:
         content = one.body.get("content")
         if isinstance(content, list):
-            content = _joined(content, one.role == "assistant", shape.content)
+            content = _joined(content, shape.content, is_answer=one.role == "assistant")
         if isinstance(content, str) and shape.content == "parts" and content:
             content = [text_part(content)]
         one.body["content"] = content
@@ -420,11 +415,11 @@ def _shaped(sent: list[Sent], where: Target) -> None:
                 del one.body["content"]
 
 
-def _joined(parts: list[JsonObject], is_assistant: bool, form: str) -> str | list[JsonObject]:  # noqa: FBT001  # who says it
+def _joined(parts: list[JsonObject], form: str, *, is_answer: bool) -> str | list[JsonObject]:
     """Text as a string where it may be one: an answer's text is always one, a caller's parts stay apart."""
     plain = all(part.keys() == {"type", "text"} for part in parts)
-    if plain and (is_assistant or form == "string" or (len(parts) == 1 and form == "auto")):
-        return ("" if is_assistant else SEPARATOR).join(part["text"] for part in parts)
+    if plain and (is_answer or form == "string" or (len(parts) == 1 and form == "auto")):
+        return ("" if is_answer else SEPARATOR).join(part["text"] for part in parts)
     return parts
 
 

@@ -178,7 +178,8 @@ class Writer:
     def _end_turn(self) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
-            self.sent.append(turn)
+            texts: JsonObject = {key: "".join(turn[key]) for key in ("content", "thinking") if key in turn}
+            self.sent.append({**turn, **texts})
 
     def message(self, one: Placed) -> None:
         """Text and images (O1)."""
@@ -196,8 +197,7 @@ class Writer:
 
     def _say(self, one: Placed, text: str, images: list[str]) -> None:
         if text or images:
-            turn = self._gather(one, "content" if text else "")
-            turn["content"] += text
+            self._gather(one, "content" if text else "")["content"] += [text] if text else []
         if images:
             self._report.add("changed", one.path, "an answer's images stand in a user message after it")
             self._images += images
@@ -209,7 +209,7 @@ class Writer:
         goes_on = turn is not None and (same or "tool_calls" in turn or not (turn["content"] and field in ("content", "thinking")))
         if turn is None or not goes_on:
             self.flush()
-            turn = self._turn = {"role": "assistant", "content": ""}
+            turn = self._turn = {"role": "assistant", "content": []}
         elif (field != "tool_calls" and "tool_calls" in turn) or (field == "thinking" and turn["content"]):
             self._report.add("changed", one.path, "one text and one thought a message: the order within the answer is lost")
         self._response = one.item.response_id
@@ -222,8 +222,7 @@ class Writer:
         if not text:
             self._report.dropped(one.path, "a thought without text")
             return
-        turn = self._gather(one, "thinking")
-        turn["thinking"] = turn.get("thinking", "") + text
+        self._gather(one, "thinking").setdefault("thinking", []).append(text)
 
     def call(self, one: Placed) -> None:
         """O2."""

@@ -384,13 +384,14 @@ def encode_body(response: Response, model: str | None = None) -> bytes:
 
 
 def _body_choice(choice: Choice, losses: Losses) -> JsonObject:
-    message: JsonObject = {"role": "assistant", "content": None, "refusal": None}
+    said: JsonObject = {}
     for item in choice.items:
-        _BODY.get(type(item), _left_out)(item, message, losses)
-    if message["content"] is None and not message.keys() & {"tool_calls", "audio"} and message["refusal"] is None:
-        message["content"] = ""
+        _BODY.get(type(item), _left_out)(item, said, losses)
+    texts: JsonObject = {key: "".join(said.pop(key)) for key in TEXTS if key in said}
+    silent = None if "refusal" in texts or said.keys() & {"tool_calls", "audio"} else ""
+    message: JsonObject = {"role": "assistant", "content": silent, "refusal": None, **texts, **said}
     own = any(map(is_own, choice.items))
-    reason, refused = choice.stop_reason or "other", message["refusal"] is not None
+    reason, refused = choice.stop_reason or "other", "refusal" in texts
     word = finish_reason(reason, choice.native_stop_reason, losses, own=own, refused=refused)
     return {"index": choice.index, "message": message, "finish_reason": word}
 
@@ -399,9 +400,12 @@ def _left_out(item: ResponseItem, message: JsonObject, losses: Losses) -> None:
     losses.note(f"/{type(item).__name__}", NO_PLACE)
 
 
-def _add(message: JsonObject, key: str, value: Any) -> None:
-    """Joins text to text, lists to lists."""
-    message[key] = value if message.get(key) is None else message[key] + value
+TEXTS: Final = ("content", "refusal", "reasoning_content")
+"""Keys of a message whose fragments are joined; of the other lists the elements stay apart."""
+
+
+def _add(said: JsonObject, key: str, *values: Any) -> None:
+    said.setdefault(key, []).extend(values)
 
 
 def _body_message(item: Any, message: JsonObject, losses: Losses) -> None:
@@ -411,11 +415,11 @@ def _body_message(item: Any, message: JsonObject, losses: Losses) -> None:
                 _add(message, "content", part.text)
                 notes = [one for note in part.annotations if (one := annotation_object(note, losses, own=is_own(item)))]
                 if notes:
-                    _add(message, "annotations", notes)
+                    _add(message, "annotations", *notes)
             case Refusal():
                 _add(message, "refusal", part.refusal)
             case Image():
-                _add(message, "images", [image_object(part)])
+                _add(message, "images", image_object(part))
             case Audio():
                 message["audio"] = audio_object(part, item.native)
             case _:
@@ -428,14 +432,17 @@ def _body_reasoning(item: Any, message: JsonObject, losses: Losses) -> None:
     if text := thought_text(item):
         _add(message, "reasoning_content", text)
     for key, value in (details_of(item, textless=False) if is_own(item) else {}).items():
-        _add(message, key, value)
+        if isinstance(value, list):
+            _add(message, key, *value)
+        else:
+            message[key] = value
 
 
 def _body_call(item: Any, message: JsonObject, losses: Losses) -> None:
     """A call that was cut has no place in a whole body: there it would look callable."""
     if item.status == "completed":
         extras = call_extras(item, losses)
-        _add(message, "tool_calls", [{**call_object(item), **extras, **_function(item, extras)}])
+        _add(message, "tool_calls", {**call_object(item), **extras, **_function(item, extras)})
 
 
 def _function(item: Any, extras: JsonObject) -> JsonObject:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from streamlib.encoders import Losses
 from streamlib.media import data_url
@@ -170,8 +170,3 @@ def executed_object(item: ServerToolCall, number: int) -> JsonObject:
 def is_call_entry(payload: JsonObject) -> bool:
     """Whether an unknown object of this wire was an entry of `tool_calls`, not a part of the content."""
     return bool({"id", "index", "function"} & payload.keys())
-
-
-def text_of(item: Any) -> str:
-    """The readable text of an item that has no place of its own here."""
-    return str(item.content or "")
