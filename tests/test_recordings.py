@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from streamlib_parsers import Completed, FunctionCall, Response, ResponseEvent, accumulate, parse_body, parser
+from streamlib_parsers import Completed, FunctionCall, OutputTextDelta, Response, ResponseEvent, accumulate, parse_body, parser
 from tests.cuts import byte_by_byte, every_single_cut
 from tests.shared import ROOT
 
@@ -61,6 +62,15 @@ def test_a_recorded_thought_is_not_part_of_the_answer(path: Path) -> None:
     assert response.reasoning not in response.text
 
 
+@each([path for path in STREAMS if "halves" in path.name])
+def test_an_emoji_whose_halves_came_apart_is_whole_again(path: Path) -> None:
+    assert re.search(rb"\\ud8[0-9a-f]{2}\"", path.read_bytes()), "no delta ends in half an emoji"
+    events = events_of(path, [path.read_bytes()])
+    text = "".join(event.delta for event in events if isinstance(event, OutputTextDelta))
+    assert text == accumulate(events).text == "Grüße, 世界! 👋🏽 How are 👩\u200d👩\u200d👧\u200d👦 and 𠮷野家 today?"
+    assert all(event.delta.encode() for event in events if isinstance(event, OutputTextDelta))
+
+
 @each(STREAMS)
 def test_every_single_cut_gives_the_same_events(path: Path) -> None:
     body = path.read_bytes()
@@ -70,7 +80,12 @@ def test_every_single_cut_gives_the_same_events(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("messages/aimock-overloaded.json", "overloaded"), ("chat/litellm-not-found.json", "not_found")]
+    ("name", "kind"),
+    [
+        ("messages/aimock-overloaded.json", "overloaded"),
+        ("chat/litellm-not-found.json", "not_found"),
+        ("chat/llama-too-long.json", "context_window_exceeded"),
+    ],
 )
 def test_a_recorded_error_body_has_its_kind(name: str, kind: str) -> None:
     path = HOME / name
