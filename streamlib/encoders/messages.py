@@ -425,6 +425,7 @@ def encode_body(response: Response, model: str | None = None) -> bytes:
     losses = Losses()
     stop = native_stop(response.stop_reason or "other", response.native_stop_reason)
     body = {
+        **response.metadata,  # first: a key of another wire must not take the place of one of ours
         "id": response.response_id or "msg_0",
         "type": "message",
         "role": "assistant",
@@ -432,7 +433,6 @@ def encode_body(response: Response, model: str | None = None) -> bytes:
         "content": [block_of(item, losses) for item in response.items if _can_stand(item)],
         "stop_reason": stop,
         "stop_sequence": response.stop_sequence,
-        **response.metadata,
         "usage": usage_object(response.usage) or {"input_tokens": 0, "output_tokens": 0},
     }
     return msgspec.json.encode(body)
