@@ -21,7 +21,7 @@ import anyio
 from streamlib.auth import ApiKey, Keys, sealed
 from streamlib.deadlines import Deadlines
 from streamlib.errors import StreamError
-from streamlib.exchange import Clock, Http
+from streamlib.exchange import Attempt, Clock, Http
 from streamlib.models import Traits
 from streamlib.prompt import Prompt
 from streamlib.providers import Provider, find
@@ -68,6 +68,7 @@ class Client:
         jitter: Callable[[], float] = random.random,
     ) -> None:
         self._made: Transport | None = None
+        self._orphans: list[Attempt] = []
         self._closed = False
         self._keys = Keys(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
@@ -99,6 +100,8 @@ class Client:
         """Closes the HTTP client, if it was made here. Streams that are open break."""
         self._closed = True
         made, self._made = self._made, None
+        while self._orphans:
+            await self._orphans.pop().close()
         if made is not None and made is not self._http:
             with anyio.CancelScope(shield=True):
                 await made.aclose()
@@ -148,6 +151,7 @@ class Client:
                 self._clock,
                 self._now,
                 self._jitter,
+                self._orphans,
             )
         )
 

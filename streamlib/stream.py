@@ -67,7 +67,10 @@ def wall_clock() -> datetime:
 
 
 class Plan(Struct, frozen=True):
-    """How one stream is made: where its bytes come from, and the rules it keeps."""
+    """How one stream is made: where its bytes come from, and the rules it keeps.
+
+    orphans: attempts of streams that were dropped open. The collector cannot wait for a connection to close: the next stream does.
+    """
 
     source: Source
     parse: Parse
@@ -80,6 +83,7 @@ class Plan(Struct, frozen=True):
     clock: Clock = anyio.current_time
     now: Callable[[], datetime] = wall_clock
     jitter: Callable[[], float] = lambda: 0.0
+    orphans: list[Attempt] = []
 
 
 class ResponseStream:
@@ -197,6 +201,7 @@ class ResponseStream:
 
     def __del__(self) -> None:
         if getattr(self, "_entered", False) and not self._closed:
+            self._plan.orphans.append(self._attempt)
             warnings.warn(
                 f"a stream made at {self._made_at} was never closed: use `async with`", ResourceWarning, stacklevel=1, source=self
             )
@@ -252,6 +257,8 @@ class ResponseStream:
 
     async def _open(self) -> None:
         """Sends the request until there is an answer to read, or no further try is worth it."""
+        while self._plan.orphans:
+            await self._plan.orphans.pop().close()
         while True:
             self._sent = self._plan.clock()
             failure = await self._attempt.open(self._plan.now)

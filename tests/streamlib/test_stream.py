@@ -269,6 +269,22 @@ async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> No
     assert any(__file__ in str(warning.message) for warning in warned)
 
 
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_what_a_dropped_stream_held_is_closed_when_the_client_is_next_used(http: str) -> None:
+    async with scripted([head(), chunk(HELLO), HANG], whole(MESSAGE)) as server, opened(http) as made, client(server.url, made) as asking:
+        stream = asking.stream(asked(server.url))
+        await stream.__aenter__()
+        await anext(stream)
+        with pytest.warns(ResourceWarning):  # noqa: PT031  # dropping it is what warns
+            del stream
+            gc.collect()
+        assert (await asking.respond(asked(server.url))).text == SAID
+        await until(lambda: server.open == 1, 0.2)
+        assert server.open == 1
+        assert [one.is_idle() for one in made._transport._pool.connections] == [True]
+        assert asking._transport.slots.borrowed_tokens == 0
+
+
 # --- stopping ---
 
 
