@@ -233,7 +233,12 @@ def variables_of(provider: Provider) -> tuple[str, ...]:
 
 def own_origins(provider: Provider) -> set[str]:
     """The origins of a provider's own addresses; `{region}` and its like stand for one label of a host."""
-    written = (provider.base_url, *provider.wire_urls.values(), *(f"https:{host}" for host in provider.hosts.values()))
+    written = (
+        provider.base_url,
+        *provider.wire_urls.values(),
+        *provider.other_urls,
+        *(f"https:{host}" for host in provider.hosts.values()),
+    )
     return {origin_of(url) for url in written if url}
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 
 class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -23,7 +24,8 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     inside the conversation. max_output: its ceiling of output tokens. budgets: the fewest and the most tokens to think with, 0 and
     -1 aside. signed_calls: a call must carry the thought it was made with. rich_results: results of functions may hold images and
     documents. mixed_tools: takes hosted tools beside functions. typed_tools: takes an output schema beside tools. penalties: takes
-    presence and frequency penalties.
+    presence and frequency penalties. developer_role: knows the role `developer`, where its provider does. completion_tokens: in Chat
+    it takes `max_completion_tokens` only, whatever its provider's other models take.
     """
 
     thinking: tuple[str, ...] = ("budget", "adaptive", "level")
@@ -43,6 +45,8 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     mixed_tools: bool = True
     typed_tools: bool = True
     penalties: bool = True
+    developer_role: bool = True
+    completion_tokens: bool = False
 
 
 _LOW_TO_HIGH = ("low", "medium", "high")
@@ -102,7 +106,7 @@ CLAUDE: Final[dict[str, Traits]] = {
 
 def _gpt(*efforts: str, off: str = "", default: bool = True) -> Traits:
     """An OpenAI model that thinks at a level. While it thinks it takes no sampling parameters."""
-    return Traits(thinking=("level",), thinking_off=off, thinking_default=default, efforts=efforts, sampling=False)
+    return Traits(thinking=("level",), thinking_off=off, thinking_default=default, efforts=efforts, sampling=False, completion_tokens=True)
 
 
 _PLAIN = Traits(thinking=(), efforts=())
@@ -113,6 +117,7 @@ OPENAI: Final[dict[str, Traits]] = {
     "gpt-4": _PLAIN,
     "chatgpt-4o": _PLAIN,
     "o1": _gpt(*_LOW_TO_HIGH),
+    "o1-mini": replace(_gpt(*_LOW_TO_HIGH), developer_role=False),
     "o3": _gpt(*_LOW_TO_HIGH),
     "o4": _gpt(*_LOW_TO_HIGH),
     "codex-mini": _gpt(*_LOW_TO_HIGH),
@@ -205,20 +210,19 @@ OTHERS: Final[dict[str, Traits]] = {
 }
 """Other families by name prefix, from their providers' guides of 2026. Grok 4 thinks or not by its name, and takes no level."""
 
-TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI)
+TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, OTHERS)
 ANYTHING: Final = Traits()
 
 
 def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:
     """The traits of a model: your own entries first, then ours, each by longest prefix."""
     for table in (overrides or {}, *TABLES):
-        names = [prefix for prefix in table if _matches(model, prefix)]
+        names = [prefix for prefix in table if begins(model, prefix)]
         if names:
             return table[max(names, key=len)]
     return ANYTHING
 
 
-def _matches(model: str, prefix: str) -> bool:
+def begins(model: str, prefix: str) -> bool:
     """Whether the name begins with `prefix`, behind a vendor or region (`us.anthropic.claude-…`, `anthropic/claude-…`)."""
-    start = model.find(prefix)
-    return start == 0 or (start > 0 and model[start - 1] in "./")
+    return model.startswith(prefix) or f"/{prefix}" in model or f".{prefix}" in model

@@ -21,6 +21,7 @@ from streamlib.names import CALL_IDS, TOOL_NAMES, fitted
 from streamlib.origins import demoted
 from streamlib.prompt import Prompt
 from streamlib.providers import Provider, find
+from streamlib.providers.steps import prepared
 from streamlib.report import Change, Report
 from streamlib.target import Built, Target, target
 from streamlib_parsers.errors import ErrorInfo
@@ -85,11 +86,11 @@ def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_ori
     prompt, items = _rename(prompt, items, names, report)
     builder: Builder = cast("Builder", importlib.import_module(f"streamlib.builders.{where.wire_api}"))
     built = builder.build(prompt, items, where, report)
-    body = merged(_with_values(built.body, where.provider, report), prompt.extra or {})
+    built = prepared(prompt, built, where, report)
+    body = merged(_with_values(built.body, prompt, where, report), prompt.extra or {})
+    headers = {"content-type": "application/json", **where.provider.headers, **_who(prompt, where, report), **built.headers}
     if strict and report.changes:
         raise _refused(report.changes)
-    account = {where.provider.account_header: where.account} if where.provider.account_header and where.account else {}
-    headers = {"content-type": "application/json", **where.provider.headers, **account, **built.headers}
     sent = {short: name for name, short in names.items()}
     return Request("POST", where.url, headers, _encode(body), report.changes, where.wire_api, where.model, where.origin, sent)
 
@@ -137,9 +138,24 @@ def _rename(prompt: Prompt, items: list[Placed], names: dict[str, str], report: 
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice), renamed
 
 
-def _with_values(body: dict[str, Any], provider: Provider, report: Report) -> dict[str, Any]:
+def _who(prompt: Prompt, where: Target, report: Report) -> dict[str, str]:
+    """Whose account and which conversation it is. A header holds printable ASCII only; any other conversation stays out of it."""
+    account, conversation = where.provider.account_header, where.provider.conversation_header
+    headers = {account: where.account} if account and where.account else {}
+    name = prompt.conversation_id
+    if conversation and name and name.isascii() and name.isprintable() and name == name.strip():
+        headers[conversation] = name
+    elif conversation and name:
+        report.dropped("/conversation_id", f"{conversation} takes printable ASCII only")
+    return headers
+
+
+def _with_values(body: dict[str, Any], prompt: Prompt, where: Target, report: Report) -> dict[str, Any]:
     """The provider's own values: what it refuses, renames, needs and fixes."""
-    for field, reason in provider.drop.items():
+    provider = where.provider
+    thinks = where.traits.thinking_default if prompt.thinking is None else prompt.thinking.effort != "off"
+    refused = {**provider.drop, **(provider.drop_thinking if thinks and where.traits.thinking else {})}
+    for field, reason in refused.items():
         if field in body:
             del body[field]
             report.dropped(f"/{field}", f"{provider.name}: {reason}")

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from streamlib.errors import invalid_request
 from streamlib.models import Traits, traits
-from streamlib.providers import PATHS, Provider
+from streamlib.providers import PATHS, Provider, for_model
 from streamlib_parsers.items import Origin, WireApi
 
 
@@ -56,6 +56,7 @@ def target(
     account: str | None = None,
 ) -> Target:
     """The target of a request; a wire the provider does not offer is `invalid_request`."""
+    provider = for_model(provider, model)
     chosen = wire_api or provider.wires[0]
     if chosen not in provider.wires:
         raise invalid_request(f"{provider.name} does not offer {chosen}: it offers {', '.join(provider.wires)}", "wire_api")

@@ -15,6 +15,7 @@ from typing import Any, Final
 from streamlib.builders.chat_messages import wire_messages
 from streamlib.builders.chat_thinking import thinking_fields, thinks
 from streamlib.history import Placed
+from streamlib.json_objects import merged, nested
 from streamlib.names import TOOL_NAMES, fitted
 from streamlib.prompt import Prompt
 from streamlib.report import Report
@@ -44,8 +45,7 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     body.update(_sampling(prompt, where, report))
     body.update(_format(prompt, where, report))
     body.update({name: value for name in PLAIN if (value := getattr(prompt, name)) is not None})
-    body.update(_names(prompt, where, report))
-    return Built(body, _headers(prompt, where))
+    return Built(merged(body, _names(prompt, where, report)))
 
 
 # --- tools ---
@@ -118,7 +118,8 @@ def _limits(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     if asked is not None and ceiling and asked > ceiling:
         report.add("changed", "/max_output_tokens", f"{where.model} gives at most {ceiling} (S3)")
         asked = ceiling
-    return body if asked is None else {where.provider.chat.max_tokens: asked, **body}
+    name = "max_completion_tokens" if where.traits.completion_tokens else where.provider.chat.max_tokens
+    return body if asked is None else {name: asked, **body}
 
 
 def _sampling(prompt: Prompt, where: Target, report: Report) -> JsonObject:
@@ -160,11 +161,5 @@ def _names(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     elif prompt.user_id is not None:
         report.dropped("/user_id", f"{where.provider.name} has no field for it")
     if prompt.conversation_id is not None and shape.conversation:
-        body[shape.conversation] = prompt.conversation_id
+        body = merged(body, nested(shape.conversation, prompt.conversation_id))
     return body
-
-
-def _headers(prompt: Prompt, where: Target) -> dict[str, str]:
-    """A header holds printable ASCII only; any other id stays out of it."""
-    header, name = where.provider.chat.conversation_header, prompt.conversation_id or ""
-    return {header: name} if header and name.isascii() and name.isprintable() and name else {}

@@ -149,7 +149,8 @@ class Conversation:
 
     def role(self, role: str) -> str:
         """The role as this provider knows it."""
-        known = role if role != "developer" or self._shape.developer_role else "system"
+        knows = self._shape.developer_role and self._where.traits.developer_role
+        known = role if role != "developer" or knows else "system"
         return self._where.provider.roles.get(known, known)
 
     # --- who is not the assistant ---

@@ -13,13 +13,24 @@ from functools import cache
 from typing import Any, Literal, TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from streamlib.errors import invalid_request
+from streamlib.models import begins
 from streamlib.names import Charset
 from streamlib.providers.shapes import ChatShape
 from streamlib_parsers.items import WireApi
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
+
+MODELS_PATHS: dict[WireApi, str] = {
+    "messages": "/v1/models?limit=1000",
+    "responses": "/models",
+    "chat": "/models",
+    "gemini": "/models?pageSize=1000",
+    "ollama": "/api/tags",
+}
+"""Where each wire lists its models below a base URL; a wire that is not here has no list."""
 
 PATHS: dict[WireApi, str] = {
     "messages": "/v1/messages",
@@ -38,13 +49,18 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
 
     wires: the wire APIs it offers, its default first; a wire's own base URL stands in `wire_urls`.
     key_env: environment variables that may hold the key, in order. headers: sent with every request.
-    drop: request fields (dotted) it refuses, with the reason. rename: field -> its name here. defaults: fields sent when the
-    caller gave none. fixed: fields that always have this value.
+    drop: request fields (dotted) it refuses, with the reason. drop_thinking: the same, of fields refused or without effect while the
+    model thinks. rename: field -> its name here. defaults: fields sent when the caller gave none. fixed: fields that always have this
+    value. prepare: names of steps in `providers/steps.py`, for what no value can say.
     unsigned_thinking: takes thinking blocks without a signature back (local servers).
     roles: roles it refuses -> the role sent instead (`{"system": "developer"}`). account_header: carries the target's account.
+    conversation_header: carries the prompt's `conversation_id`, on every wire (`x-grok-conv-id`).
     places: `{name}` in its URLs -> environment variables that may hold it, in order. hosts: spellings of a URL that come out of that
     and do not exist -> what is meant. paths: wire -> where it is served, where that is not `PATHS`. omit: body fields that the URL says.
     call_ids: what ids of calls may look like, where the provider takes less than its wire. chat: how its Chat Completions differs.
+    by_model: beginning of a model's name -> the fields above that differ for it (the longest wins). other_urls: further addresses
+    of its own (regions, plans): as `base_url=` they get its keys too. models_path: where it lists its models, below the base URL or
+    as a whole URL; None: as `MODELS_PATHS` has it, "": nowhere.
     """
 
     name: str
@@ -57,18 +73,24 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     auth: Auth = "bearer"
     headers: dict[str, str] = {}
     drop: dict[str, str] = {}
+    drop_thinking: dict[str, str] = {}
     rename: dict[str, str] = {}
     defaults: dict[str, Any] = {}
     fixed: dict[str, Any] = {}
+    prepare: tuple[str, ...] = ()
     unsigned_thinking: bool = False
     roles: dict[str, str] = {}
     account_header: str = ""
+    conversation_header: str = ""
     places: dict[str, tuple[str, ...]] = {}
     hosts: dict[str, str] = {}
     paths: dict[WireApi, str] = {}
     omit: tuple[str, ...] = ()
     call_ids: Charset | None = None
     chat: ChatShape = ChatShape()
+    by_model: dict[str, dict[str, Any]] = {}
+    other_urls: tuple[str, ...] = ()
+    models_path: str | None = None
 
 
 _registered: dict[str, Provider] = {}
@@ -89,21 +111,33 @@ def shipped() -> dict[str, Provider]:
     return {name: provider for provider in providers for name in (provider.name, *provider.aliases)}
 
 
+def known(more: Iterable[Provider] = ()) -> dict[str, Provider]:
+    """Every provider by name and alias: `more`, then those registered, then those shipped."""
+    return {**shipped(), **_registered, **{alias: one for one in more for alias in (one.name, *one.aliases)}}
+
+
 def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     """The provider called `name`; an unknown name is `invalid_request`, with the names that are near."""
-    known = {**shipped(), **_registered, **{alias: one for one in more for alias in (one.name, *one.aliases)}}
-    if name not in known:
-        near = difflib.get_close_matches(name, known, 3, 0.5)
-        hint = f"; did you mean {', '.join(near)}?" if near else f": one of {', '.join(sorted(known))}"
+    names = known(more)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, 3, 0.5)
+        hint = f"; did you mean {', '.join(near)}?" if near else f": one of {', '.join(sorted(names))}"
         raise invalid_request(f"unknown provider {name!r}{hint}", "unknown_provider")
-    return known[name]
+    return names[name]
+
+
+def for_model(provider: Provider, model: str) -> Provider:
+    """The provider as it is for one model: `by_model`, without regard to case, behind a vendor's name too (`openai/gpt-oss-120b`)."""
+    starts = [start for start in provider.by_model if begins(model.lower(), start.lower())]
+    return replace(provider, **provider.by_model[max(starts, key=len)]) if starts else provider
 
 
 def find(model: str, provider_name: str | None = None, more: Iterable[Provider] = ()) -> tuple[Provider, str]:
-    """`"provider:model"` (or the two apart) -> the provider and the model name."""
+    """`"provider:model"` (or the two apart) -> the provider and the model name. Where names hold a colon, the longest that is known."""
     if provider_name is not None:
         return provider(provider_name, more), model
-    name, colon, rest = model.partition(":")
-    if not colon:
+    if ":" not in model:
         raise invalid_request(f"a model is written provider:model, not {model!r}", "unknown_provider")
-    return provider(name, more), rest
+    names = known(more)
+    head = max((name for name in names if model.startswith(f"{name}:")), key=len, default=model.partition(":")[0])
+    return provider(head, more), model[len(head) + 1 :]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from streamlib.providers import Provider
+from streamlib.providers.shapes import THINKING_TYPE, ChatShape
 
 PROVIDER = Provider(
     name="anthropic",
@@ -14,4 +17,6 @@ PROVIDER = Provider(
     auth="x-api-key",
     # 2023-06-01 is the permissive version; 2026-10-21 refuses sampling parameters. Override per client with `headers`.
     headers={"anthropic-version": "2023-06-01"},
+    # Its compatible endpoint is for trying: thoughts lose their signatures there, so none go back.
+    chat=ChatShape(thinking=replace(THINKING_TYPE, effort=""), custom_tools=False),
 )

@@ -7,6 +7,7 @@ deployment, so nothing is known of what it can take.
 from __future__ import annotations
 
 from streamlib.providers import Provider
+from streamlib.providers.openai import OPENAI
 
 PROVIDER = Provider(
     name="azure",
@@ -16,4 +17,5 @@ PROVIDER = Provider(
     auth="api-key",
     # Unlike OpenAI it wants ids back beside sealed thoughts, and knows them only of stored responses. `extra={"store": False}` overrides.
     defaults={"store": True},
+    chat=OPENAI,
 )

@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from streamlib.providers import Provider
+from streamlib.providers.shapes import ChatShape
+
+OPENAI: Final = ChatShape(
+    developer_role=True,
+    max_tokens="max_completion_tokens",  # its thinking models refuse `max_tokens`
+    strict_schemas=True,
+    user="safety_identifier",
+    conversation="prompt_cache_key",
+)
+"""OpenAI's own Chat Completions. It hides thoughts, so none go back."""
 
 PROVIDER = Provider(
     name="openai",
     wires=("responses", "chat"),
     base_url="https://api.openai.com/v1",
     key_env=("OPENAI_API_KEY",),
+    chat=OPENAI,
 )

@@ -96,8 +96,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         subset of JSON schema only, so schemas are fitted to it. output: the structured output it takes, "" for none.
         top_k: takes `top_k`, which OpenAI does not. stream_usage: takes `stream_options.include_usage`.
         cache_control: takes cache markers on content parts (OpenRouter, DashScope). user: field for an end user's id, "" for none.
-        conversation: field for a conversation's id (`prompt_cache_key`, `session_id`), "" for none; conversation_header: the
-        same as a header (`x-grok-conv-id`).
+        conversation: the (dotted) field for a conversation's id (`prompt_cache_key`, `metadata.sessionId`), "" for none.
     """
 
     developer_role: bool = False
@@ -124,7 +123,6 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_control: bool = False
     user: str = "user"
     conversation: str = ""
-    conversation_header: str = ""
 
 
 ANYTHING: Final = ChatShape(reasoning_echo=("reasoning_details", "thinking_blocks", "reasoning_opaque", "reasoning_content"), top_k=True)

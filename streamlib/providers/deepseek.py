@@ -1,0 +1,33 @@
+"""DeepSeek: https://api-docs.deepseek.com.
+
+Its models think unless told not to, and then want every thought back once tools were called: 400 without `reasoning_content`. An
+empty one is refused, a blank is not.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import THINKING_TYPE, ChatShape
+
+SHAPE = ChatShape(
+    reasoning_echo=("reasoning_content",),
+    echo_filler=" ",
+    thinking=replace(THINKING_TYPE, budget=""),
+    output="json_object",
+    custom_tools=False,
+)
+WITHOUT_EFFECT = "without effect while it thinks"
+
+PROVIDER = Provider(
+    name="deepseek",
+    wires=("chat", "responses", "messages"),
+    base_url="https://api.deepseek.com",
+    wire_urls={"messages": "https://api.deepseek.com/anthropic"},
+    key_env=("DEEPSEEK_API_KEY",),
+    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    drop_thinking=dict.fromkeys(("temperature", "presence_penalty", "frequency_penalty"), WITHOUT_EFFECT),
+    chat=SHAPE,
+    by_model={"deepseek-chat": {"chat": replace(SHAPE, echo_filler=None)}},
+)

@@ -1,0 +1,37 @@
+"""MiniMax: https://platform.minimax.io/docs/api-reference.
+
+Thoughts come apart from the text (`reasoning_split`) and should go back whole: the answers get worse without them. M2 cannot stop
+thinking; M3 can, and M3.1 takes a level.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import EFFORT, ChatShape, Thinking
+
+M2 = ChatShape(
+    max_tokens="max_completion_tokens",
+    reasoning_echo=("reasoning_details", "think_tags"),
+    thinking=None,
+    tool_choices=dict.fromkeys(("auto", "required", "none", "tool"), ""),
+    custom_tools=False,
+)
+M3 = replace(M2, thinking=Thinking(on={"thinking": {"type": "adaptive"}}, off={"thinking": {"type": "disabled"}}))
+
+PROVIDER = Provider(
+    name="minimax",
+    wires=("chat", "messages"),
+    base_url="https://api.minimax.io/v1",
+    wire_urls={"messages": "https://api.minimax.io/anthropic"},
+    key_env=("MINIMAX_API_KEY",),
+    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
+    prepare=("drop_strict",),
+    chat=M2,
+    by_model={
+        "minimax-m2": {"defaults": {"reasoning_split": True}},
+        "minimax-m3": {"chat": M3, "defaults": {"reasoning_split": True}},
+        "minimax-m3.1": {"chat": replace(M2, thinking=replace(EFFORT, off=None))},
+    },
+)

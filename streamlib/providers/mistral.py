@@ -1,0 +1,32 @@
+"""Mistral: https://docs.mistral.ai/api. It answers 422 to every key it does not know, in messages too."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.names import Charset
+from streamlib.providers import Provider
+from streamlib.providers.shapes import EFFORT, ChatShape
+
+UNKNOWN = "an unknown field here, which is refused"
+
+PROVIDER = Provider(
+    name="mistral",
+    aliases=("mistralai",),
+    base_url="https://api.mistral.ai/v1",
+    key_env=("MISTRAL_API_KEY",),
+    drop=dict.fromkeys(("logprobs", "top_logprobs", "verbosity", "service_tier"), UNKNOWN),
+    rename={"seed": "random_seed"},
+    call_ids=Charset("a-zA-Z0-9", longest=9, shortest=9),
+    chat=ChatShape(
+        tool_then_user=False,
+        prefill="prefix",
+        bare_messages=True,
+        reasoning_echo=("thinking_parts",),
+        thinking=replace(EFFORT, words=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")),
+        tool_choices={"required": "any"},
+        stream_usage=False,
+        custom_tools=False,
+        user="",
+    ),
+)

@@ -1,0 +1,30 @@
+"""NVIDIA's hosted NIM: https://docs.api.nvidia.com/nim/reference.
+
+Its own limit of output is small, so 16,384 is asked for. How a model is told to think depends on its template.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import EFFORT, TEMPLATE_ENABLE_THINKING, TEMPLATE_THINKING, ChatShape
+
+WORDS = {"minimal": "low", "xhigh": "high", "max": "high"}
+LEVEL = "chat_template_kwargs.reasoning_effort"
+SHAPE = ChatShape(thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, words=WORDS), bare_messages=True, custom_tools=False)
+BY_THINKING = {"chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, words=WORDS))}
+
+PROVIDER = Provider(
+    name="nvidia",
+    aliases=("nim", "nvidia-nim"),
+    base_url="https://integrate.api.nvidia.com/v1",
+    key_env=("NVIDIA_API_KEY",),
+    defaults={"max_tokens": 16_384},
+    chat=SHAPE,
+    by_model={
+        "deepseek-": BY_THINKING,
+        "kimi-": BY_THINKING,
+        "gpt-oss": {"chat": replace(SHAPE, thinking=replace(EFFORT, off=None, words=WORDS))},
+    },
+)

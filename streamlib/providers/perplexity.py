@@ -1,0 +1,18 @@
+"""Perplexity: https://docs.perplexity.ai/api-reference. It searches by itself, has no tools, and wants user and assistant to take turns."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import EFFORT, ChatShape
+
+PROVIDER = Provider(
+    name="perplexity",
+    aliases=("pplx",),
+    base_url="https://api.perplexity.ai",
+    key_env=("PERPLEXITY_API_KEY",),
+    models_path="",
+    drop=dict.fromkeys(("tools", "tool_choice", "parallel_tool_calls"), "it takes no tools"),
+    chat=ChatShape(alternate=True, inner_system=False, thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"})),
+)

@@ -1,0 +1,23 @@
+"""SGLang's server: https://docs.sglang.io. Its thoughts have another key than vLLM's; templates and ids of Kimi are the same."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import TEMPLATE_ENABLE_THINKING, TEMPLATE_THINKING, ChatShape
+
+SHAPE = ChatShape(reasoning_echo=("reasoning_content",), thinking=TEMPLATE_ENABLE_THINKING, top_k=True, custom_tools=False)
+
+PROVIDER = Provider(
+    name="sglang",
+    wires=("chat", "responses"),
+    base_url="http://localhost:30000/v1",
+    key_optional=True,
+    unsigned_thinking=True,
+    chat=SHAPE,
+    by_model={
+        "deepseek": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING)},
+        "kimi": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING, call_id="functions.{name}:{n}")},
+    },
+)

@@ -1,0 +1,29 @@
+"""vLLM's server: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html.
+
+Start it with `--enable-auto-tool-choice --tool-call-parser … --reasoning-parser …`. How a model is told to think depends on its
+template; Kimi K2 was trained on call ids that count.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from streamlib.providers import Provider
+from streamlib.providers.shapes import TEMPLATE_ENABLE_THINKING, TEMPLATE_THINKING, ChatShape
+
+SHAPE = ChatShape(reasoning_echo=("reasoning",), thinking=TEMPLATE_ENABLE_THINKING, top_k=True, custom_tools=False)
+
+PROVIDER = Provider(
+    name="vllm",
+    wires=("chat", "responses", "messages"),
+    base_url="http://localhost:8000/v1",
+    key_env=("VLLM_API_KEY",),
+    key_optional=True,
+    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    unsigned_thinking=True,
+    chat=SHAPE,
+    by_model={
+        "deepseek": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING)},
+        "kimi": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING, call_id="functions.{name}:{n}")},
+    },
+)
