@@ -60,7 +60,7 @@ def _leading_system(prompt: Prompt, items: list[Placed]) -> tuple[list[str], lis
 def _turns(said: Iterable[Part], where: Target, report: Report) -> list[JsonObject]:
     """Runs of one role (G1), results of calls by themselves (G4)."""
     turns: list[JsonObject] = []
-    for role, run in groupby(_arranged(list(said), report), _turn_of):
+    for role, run in groupby(_arranged(list(_unbroken(said, report)), report), _turn_of):
         made = list(run)
         if role == "model":
             _signed(made, where, report)
@@ -75,6 +75,24 @@ def _turns(said: Iterable[Part], where: Target, report: Report) -> list[JsonObje
 
 def _turn_of(part: Part) -> str:
     return "user" if part.said == "attachment" else part.said
+
+
+def _unbroken(said: Iterable[Part], report: Report) -> Iterator[Part]:
+    """Nothing of the user's stands between calls and their results (G2): a compaction of another wire would, once it is text."""
+    open_calls: set[str | None] = set()
+    held: list[Part] = []
+    for part in said:
+        if part.said == "user" and open_calls:
+            report.add("repaired", f"/input/{part.at}", "moved behind the results of the calls before it (G2)")
+            held.append(part)
+            continue
+        if held and not open_calls and part.said != "attachment":
+            yield from held
+            held.clear()
+        if part.call_id is not None and part.said != "attachment":
+            open_calls ^= {part.call_id}
+        yield part
+    yield from held
 
 
 def _arranged(said: list[Part], report: Report) -> Iterator[Part]:

@@ -285,6 +285,62 @@ def test_any_interleaving_is_replayed_in_its_order(kinds: list[str]) -> None:
     assert [words[kind] in part for kind, part in zip(kinds, told, strict=True)] == [True] * len(kinds)
 
 
+# --- any history ---
+
+ORIGINS = [None, HERE, ELSEWHERE, Origin("gemini", "google", model="gemini-3.5-flash"), Origin("chat", "openai")]
+TEXTS = [(), (Text(""),), (Text("a"),), (Text("a"), PNG), (Refusal("no"),), (Audio(transcript="hi"),), (Document(),)]
+
+
+@st.composite
+def histories(draw: st.DrawFn) -> list[ResponseItem]:
+    """Anything a caller may have stored: calls without results, results without calls, cut items, state of every origin."""
+    origin, text = st.sampled_from(ORIGINS), st.sampled_from(TEXTS)
+    seal = st.sampled_from([None, "SEAL"])
+    status: Any = st.sampled_from(["completed", "completed", "incomplete"])
+    call_id, response = st.sampled_from(["a", "b", "c d"]), st.sampled_from([None, "r1", "r2"])
+    item: Any = st.one_of(
+        st.builds(Message, role=st.sampled_from(["user", "assistant", "system"]), content=text, origin=origin, signature=seal),
+        st.builds(Reasoning, content=st.sampled_from(["", "hm"]), signature=seal, origin=origin, response_id=response),
+        st.builds(
+            FunctionCall,
+            *(call_id, st.sampled_from(["f", "g g"]), st.sampled_from(["", "{}", "[1]", '{"a'])),
+            status=status,
+            signature=seal,
+            origin=origin,
+            response_id=response,
+            id=st.sampled_from([None, "fc"]),
+        ),
+        st.builds(FunctionCallOutput, call_id=call_id, output=st.sampled_from(["", "x", (Text("x"), PNG)]), is_error=st.booleans()),
+        st.builds(CustomToolCall, call_id, st.just("p"), st.just("x"), status=status, response_id=response),
+        st.sampled_from([*SERVER, Opaque("hologram", {"hologram": 1}, origin=HERE), Compaction("so far"), Compaction(None, "SEAL")]),
+    )
+    return draw(st.lists(item, max_size=12))
+
+
+@given(histories(), st.sampled_from([NEW, OLD]))
+def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(items: list[ResponseItem], model: str) -> None:
+    before = msgspec.json.encode(items)
+    try:
+        request = built(*items, user("and?"), model=model)
+    finally:
+        assert msgspec.json.encode(items) == before
+    contents = body(request)["contents"]
+    assert {turn["role"] for turn in contents} <= {"user", "model"}
+    assert all(turn["parts"] and all(part not in ({}, {"text": ""}) for part in turn["parts"]) for turn in contents)
+    assert not any(one["role"] == two["role"] == "model" for one, two in pairwise(contents))
+    assert not calls_of(contents[0], "functionCall")
+    for turn, following in pairwise(contents):
+        called, answered = calls_of(turn, "functionCall"), calls_of(following, "functionResponse")
+        assert called == answered
+        assert len(answered) in (0, len(following["parts"]))
+        first = next((part for part in turn["parts"] if "functionCall" in part), None)
+        assert first is None or model == OLD or first.get("thoughtSignature")
+
+
+def calls_of(turn: dict[str, Any], member: str) -> list[tuple[str, str | None]]:
+    return [(part[member]["name"], part[member].get("id")) for part in turn["parts"] if member in part]
+
+
 # --- turns ---
 
 
@@ -697,7 +753,7 @@ def test_an_empty_input_is_an_invalid_request() -> None:
     assert caught.value.kind == "invalid_request"
 
 
-def test_the_address_of_the_developer_api() -> None:
+def test_g27_the_developer_api_is_asked_where_the_latest_names_are_known() -> None:
     request = built(model=NEW)
     assert request.url == "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
 

@@ -37,6 +37,7 @@ from streamlib import (
     parser,
 )
 from streamlib.encoders import encode_all, error_body
+from streamlib.encoders.gemini import Pending
 from streamlib.loopback import answer
 from streamlib.prompt import Prompt
 from streamlib_parsers.assembly import Assembly
@@ -239,6 +240,22 @@ def test_streamed_arguments_become_a_whole_call() -> None:
     assert [type(item) for item in again.items] == [FunctionCall, Message]
     assert again.calls[0].parsed() == {"city": "Paris"}  # type: ignore[union-attr]
     assert losses(events) == {"/arguments"}
+
+
+def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+
+    def is_json(text: str) -> bool:
+        nonlocal read
+        read += len(text)
+        return False
+
+    monkeypatch.setattr("streamlib.encoders.gemini.is_json", is_json)
+    pending = Pending()
+    for _ in range(5_000):
+        pending.add("}")
+        pending.is_whole(settled=True)
+    assert read <= 2 * pending.size
 
 
 @pytest.mark.parametrize("arguments", ['{"a', ""])
