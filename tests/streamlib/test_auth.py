@@ -194,6 +194,16 @@ async def test_keys_by_provider_do_not_mix() -> None:
         await stamped(keys, "https://o.example/x")
 
 
+async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_the_providers_own() -> None:
+    place = Provider("p", base_url="https://{region}-ai.example/v1", hosts={"//eu-ai.example": "//ai.eu.rep.example"}, key_env=("K",))
+    keys = Keys(environ={"K": "k-1"})
+    for url in ("https://us-west1-ai.example/v1/x", "https://ai.eu.rep.example/v1/x"):
+        assert await stamped(keys, url, place) == {"authorization": "Bearer k-1"}
+    for url in ("https://evil.example/-ai.example", "https://a.evil-ai.example/x", "https://x.rep.example/v1"):
+        with pytest.raises(StreamError, match="another origin"):
+            await stamped(keys, url, place)
+
+
 async def test_a_key_given_with_the_request_goes_where_the_request_goes() -> None:
     assert await stamped(Keys("k-1", environ={}), "https://else.example/x", own="k-9") == {"authorization": "Bearer k-9"}
 
