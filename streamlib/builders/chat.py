@@ -45,7 +45,7 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     body.update(_sampling(prompt, where, report))
     body.update(_format(prompt, where, report))
     body.update({name: value for name in PLAIN if (value := getattr(prompt, name)) is not None})
-    return Built(merged(body, _names(prompt, where, report)))
+    return Built(merged(shape.defaults, merged(body, _names(prompt, where, report))))
 
 
 # --- tools ---
@@ -57,7 +57,7 @@ def _tool(tool: ToolSpec, at: int, where: Target, report: Report) -> JsonObject:
     said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
     if tool.format is not None and where.provider.chat.custom_tools:
         return {"type": "custom", "custom": {**said, "format": _grammar(tool.format)}}
-    schema = tool.schema or {"type": "object", "properties": {}}
+    schema = tool.schema if isinstance(tool.schema, dict) and tool.schema else {"type": "object", "properties": {}}
     if tool.format is not None:
         report.add("changed", f"/tools/{at}/format", f"{where.provider.name} has no free-form tools: it takes one string, input")
         schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

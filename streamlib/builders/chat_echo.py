@@ -17,8 +17,8 @@ from streamlib.builders.chat_parts import text_part
 from streamlib.history import Placed
 from streamlib.report import Report
 from streamlib.target import Target
-from streamlib_parsers.chat_answer import DETAILS, OPAQUE, TEXT_OF
 from streamlib_parsers.items import JsonObject
+from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, TEXT_OF
 
 KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """Places of text that are a key of the message."""
@@ -63,7 +63,7 @@ def echo(thoughts: list[Placed], where: Target, report: Report, *, has_calls: bo
 def _read(one: Placed, places: tuple[str, ...], report: Report) -> Thought:
     item: Any = one.item
     found: dict[str, list[JsonObject]] = {key: elements for key in DETAILS if key in places and (elements := _list_of(one, key, report))}
-    held = any(element.get("type") in TEXT_OF for elements in found.values() for element in elements)
+    held = any(str(element.get("type")) in TEXT_OF for elements in found.values() for element in elements)
     seal = (item.native or {}).get(OPAQUE) if OPAQUE in places else None
     return Thought(one, found, seal, "" if held else _text(one))
 
@@ -115,7 +115,7 @@ def _list_of(one: Placed, key: str, report: Report) -> list[JsonObject]:
     """The server's own list, if it still says what the item says; its text stands only in the item where the stream had it apart."""
     item: Any = one.item
     elements = [element for element in (item.native or {}).get(key) or () if isinstance(element, dict)]
-    texts = [element for element in elements if element.get("type") in TEXT_OF]
+    texts = [element for element in elements if str(element.get("type")) in TEXT_OF]
     told = "".join(str(element.get(TEXT_OF[element["type"]]) or "") for element in texts)
     if told == _text(one) or not texts:
         return elements

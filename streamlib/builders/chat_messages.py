@@ -318,7 +318,8 @@ class Conversation:
 
 def function_call(call_id: str, name: str, text: str) -> JsonObject:
     """A free-form call for those that only know functions."""
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": msgspec.json.encode({"input": text}).decode()}}
+    said = msgspec.json.encode({"input": text.encode("utf-8", "replace").decode()})
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": said.decode()}}
 
 
 TAKES: Final[dict[type, Callable[[Conversation, Placed], None]]] = {

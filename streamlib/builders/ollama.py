@@ -114,7 +114,7 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
     said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
-    schema = tool.schema or {"type": "object", "properties": {}}
+    schema = tool.schema if isinstance(tool.schema, dict) and tool.schema else {"type": "object", "properties": {}}
     if tool.format is not None:
         report.add("changed", f"/tools/{at}/format", "Ollama has no free-form tools: it takes one string, input")
         schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

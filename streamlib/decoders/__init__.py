@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -21,6 +21,18 @@ def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] 
     """
     module: Any = importlib.import_module(f"streamlib.decoders.{wire_api}")
     try:
-        return module.decode(body, headers or {}, path or "")  # type: ignore[no-any-return]
+        return _checked(module.decode(body, headers or {}, path or ""))
     except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise invalid_request(f"not a {wire_api} request: {error}") from None
+
+
+WHOLE: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
+
+
+def _checked(prompt: Prompt) -> Prompt:
+    """A client may write anything into the place of a text or number, and builders rely on the types. Schemas are theirs to judge."""
+    numbers = {name: value for name in WHOLE if isinstance(value := getattr(prompt, name), float)}
+    prompt = msgspec.structs.replace(prompt, **{name: int(value) for name, value in numbers.items() if value.is_integer()})
+    tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
+    msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(prompt, tools=tools)), Prompt)
+    return prompt

@@ -621,6 +621,14 @@ def test_free_form_tools_are_functions_where_they_are_unknown() -> None:
     assert {path for _, path in changes(request)} == {"/input/1", "/tools/0/format"}
 
 
+def test_half_an_emoji_in_free_text_breaks_nothing() -> None:
+    call = CustomToolCall("c", "patch", "\ud83d")
+    assert sent(user("x"), call, call.output("ok"), shape=ChatShape(custom_tools=False))[1]["tool_calls"]
+    with pytest.raises(StreamError) as caught:
+        built(user("\ud83d"))
+    assert caught.value.kind == "invalid_request"
+
+
 def test_s1_parameters_are_an_object() -> None:
     request = built(tools=[ToolSpec("f", schema={"properties": {}})])
     assert body(request)["tools"][0]["function"]["parameters"] == {"properties": {}, "type": "object"}
@@ -713,9 +721,15 @@ def test_every_setting_has_its_name() -> None:
 
 
 def test_names_of_fields_are_the_providers() -> None:
-    shape = ChatShape(max_tokens="max_completion_tokens", user="safety_identifier", conversation="prompt_cache_key")
-    request = built(shape=shape, max_output_tokens=9, user_id="u", conversation_id="c")
-    assert (body(request)["max_completion_tokens"], body(request)["safety_identifier"], body(request)["prompt_cache_key"]) == (9, "u", "c")
+    shape = ChatShape(max_tokens="max_completion_tokens", user="safety_identifier", conversation="metadata.session")
+    asked = body(built(shape=shape, max_output_tokens=9, user_id="u", conversation_id="c", metadata={"a": "b"}))
+    assert (asked["max_completion_tokens"], asked["safety_identifier"], asked["metadata"]) == (9, "u", {"a": "b", "session": "c"})
+
+
+@pytest.mark.parametrize(("name", "sent_as"), [("c", "c"), ("a\r\nb: c", None), ("é", None), ("a\x00", None)])
+def test_a_conversations_name_never_breaks_a_header(name: str, sent_as: str | None) -> None:
+    provider = Provider("there", base_url="http://x", conversation_header="x-conv")
+    assert build(Prompt(input="x", conversation_id=name), "m", provider=provider).headers.get("x-conv") == sent_as
 
 
 def test_settings_a_provider_has_not_are_reported() -> None:

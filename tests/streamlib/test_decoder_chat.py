@@ -147,6 +147,8 @@ def test_a_recorded_request_is_rebuilt_message_for_message(recording: Recording)
     request = recording.meta.get("request_json")
     if not isinstance(request, dict) or not any(isinstance(turn, dict) and turn.get("content") for turn in request.get("messages") or ()):
         return
+    if recording.meta.get("status") == 400:
+        return  # the server did not take it either
     request.setdefault("model", "any")
     again = rebuilt(request)
     sent = json.loads(again.body)
@@ -344,6 +346,8 @@ def test_a_signed_call_of_gemini_goes_back_signed() -> None:
         *(b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"content":"x"}]}', b'{"messages":[{"role":"dog"}]}'),
         *(b'{"messages":[{"role":"user","content":7}]}', b'{"messages":[{"role":["user"]}]}', b"[" * 100_000, b"\xff"),
         *(b'{"messages":[],"tools":[7]}', b'{"messages":[],"tools":[{"function":{}}]}', b'{"messages":7}'),
+        *(b'{"messages":[],"max_tokens":"9"}', b'{"messages":[],"n":1.5}', b'{"messages":[],"temperature":"hot"}'),
+        *(b'{"messages":[],"tools":[{"function":{"name":7}}]}', b'{"messages":[],"user":7}'),
         *(b'{"messages":[],"response_format":7}', b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":7}]}]}'),
     ],
 )
@@ -351,3 +355,8 @@ def test_anything_else_is_an_invalid_request(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:
         parse_request("chat", body)
     assert caught.value.kind == "invalid_request"
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    prompt = decoded({"messages": [{"role": "user", "content": "x"}], "max_tokens": 100.0, "seed": 1.0})
+    assert (prompt.max_output_tokens, type(prompt.max_output_tokens), prompt.seed) == (100, int, 1)

@@ -146,7 +146,7 @@ def test_a_stream_is_asked_for_unless_it_is_not() -> None:
         *(b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"content":"x"}]}', b'{"messages":[{"role":"dog"}]}'),
         *(b'{"messages":7}', b'{"messages":[],"tools":[7]}', b'{"messages":[],"tools":[{"function":{}}]}', b'{"messages":[],"options":7}'),
         *(b'{"messages":[{"role":"user","content":"x","images":[7]}]}', b"[" * 100_000, b"\xff"),
-        b'{"messages":[{"role":"assistant","content":7}]}',
+        *(b'{"messages":[{"role":"assistant","content":7}]}', b'{"messages":[{"role":"tool","content":{"a":1}}]}'),
     ],
 )
 def test_anything_else_is_an_invalid_request(body: bytes) -> None:
