@@ -233,7 +233,7 @@ def _tool(tool: ToolSpec, at: int, kind: Family, report: Report) -> JsonObject |
         if kind is not CLAUDE:
             report.dropped(f"/tools/{at}", "a hosted tool of another wire")
         return None
-    schema = tool.schema or {"type": "object", "properties": {}}
+    schema: JsonObject = tool.schema if isinstance(tool.schema, dict) else {"type": "object", "properties": {}}
     if tool.format is not None:
         report.add("changed", f"/tools/{at}/format", "Converse has no free-form tools: it takes one string, input")
         schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}

@@ -210,7 +210,8 @@ def _compaction(one: Placed, where: Target, report: Report) -> Said:
 
 def _opaque(one: Placed, where: Target, report: Report) -> Said:
     item: Any = one.item
-    yield (item.native or {}).get("role", "assistant"), item.payload
+    block = item.payload if isinstance(item.payload.get("type"), str) else {**item.payload, "type": item.kind}
+    yield (item.native or {}).get("role", "assistant"), block
 
 
 BLOCKS: Final[dict[type, Callable[[Placed, Target, Report], Said]]] = {

@@ -52,7 +52,9 @@ def is_own(item: ResponseItem) -> bool:
 
 
 def can_stand(item: ResponseItem) -> bool:
-    """Whether Converse has a block for it. A call that was cut has no place in a whole body: there it would look callable."""
+    """Whether Converse has a block for it: for what the assistant said, and for nothing that only another wire knows."""
+    if isinstance(item, Message):
+        return item.role == "assistant"
     return type(item) in BLOCKS and (not isinstance(item, Opaque) or is_own(item))
 
 
@@ -80,7 +82,8 @@ def free_form(text: str) -> str:
 def results(item: ServerToolResult) -> list[JsonObject]:
     """The content of a result: this wire's own members, or whatever another wire gave as one JSON value."""
     output = item.output
-    if isinstance(output, list) and (is_own(item) or all(isinstance(one, dict) and one.keys() & RESULT_MEMBERS for one in output)):
+    members = isinstance(output, list) and all(isinstance(one, dict) and len(one) == 1 and one.keys() <= RESULT_MEMBERS for one in output)
+    if isinstance(output, list) and (members or is_own(item)):
         return output
     return [{"text": output} if isinstance(output, str) else {"json": output}]
 

@@ -1,8 +1,8 @@
 """Events as an Anthropic Messages stream or body.
 
 Each item of choice 0 is one content block under its own index; overlapping items stay overlapping. Held back: `Created`, until
-the next event (so that its usage stands in `message_start`), and usage or metadata, until it is known whether they belong to
-the final `message_delta`.
+the next event (so that its usage stands in `message_start`), usage or metadata, until it is known whether they belong to the
+final `message_delta`, and the input of a free-form call, until it is whole, for it becomes JSON.
 """
 
 from __future__ import annotations
@@ -98,6 +98,7 @@ class Encoder:
         self._indexes: dict[int, int] = {}
         self._begun: set[int] = set()
         self._paragraphs: set[tuple[int, int]] = set()
+        self._inputs: dict[int, list[str]] = {}
         self._envelope: JsonObject = {}
         self._usage: Usage | None = None
         self._unsaid = False
@@ -177,6 +178,8 @@ class Encoder:
             self._losses.note("/choices", "Messages has one choice")
             return out
         self._indexes[event.index] = len(self._indexes)
+        if isinstance(event.item, CustomToolCall):
+            self._inputs[event.index] = []
         if isinstance(event.item, WHOLE) and not _is_whole(event.item):
             return out
         return out + self._start_block(event.index, event.item)
@@ -214,6 +217,9 @@ class Encoder:
         return self._delta(event.index, "thinking_delta", thinking=gap + event.delta)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
+        if event.index in self._inputs:
+            self._inputs[event.index].append(event.delta)
+            return b""
         return self._delta(event.index, "input_json_delta", partial_json=event.delta)
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
@@ -227,6 +233,9 @@ class Encoder:
             out += self._start_block(event.index, event.item)
         elif isinstance(event.item, Compaction):
             out += self._delta(event.index, "compaction_delta", **_compaction_values(event.item))
+        elif event.index in self._inputs and event.item.status == "completed":
+            text = msgspec.json.encode({"input": "".join(self._inputs.pop(event.index))}).decode("utf-8")
+            out += self._delta(event.index, "input_json_delta", partial_json=text)
         if event.item.signature and not isinstance(event.item, (Compaction, Opaque)):
             out += self._delta(event.index, "signature_delta", signature=event.item.signature)
         if isinstance(event.item, (FunctionCall, ServerToolCall)) and not event.item.arguments:

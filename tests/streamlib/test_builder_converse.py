@@ -110,6 +110,11 @@ def test_a_call_without_arguments_has_an_empty_object() -> None:
     assert b'"input":{}' in built(user("x"), empty, empty.output("y")).body
 
 
+def test_a_byte_order_mark_before_arguments_is_not_sent() -> None:
+    call = FunctionCall("c", "f", '\ufeff{"a": 1.0}')
+    assert b'"input":{"a": 1.0}' in built(user("x"), call, call.output("y")).body
+
+
 @pytest.mark.parametrize("arguments", ["[1]", '"x"', "nonsense", "null"])
 def test_a11_input_is_always_an_object(arguments: str) -> None:
     call = FunctionCall("c", "f", arguments)

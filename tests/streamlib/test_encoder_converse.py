@@ -315,6 +315,31 @@ def test_a_free_form_call_is_whole_before_it_is_said() -> None:
     assert (name, msgspec.json.decode(arguments)) == ("patch", {"input": '*** Begin "x"'})
 
 
+@pytest.mark.parametrize("output", ["rain", {"a": 1}, [{"type": "text", "text": "rain"}], [{"text": "rain"}, {"json": [1]}]])
+def test_results_of_another_wires_tools_are_members_that_botocore_knows(output: Any) -> None:
+    result = ServerToolResult("s", "web_search", output)
+    events = list(streamed(encode_all("converse", stream_of(ServerToolCall("s", "web_search", "{}"), result))))
+    start = next(
+        event["contentBlockStart"]["start"]["toolResult"]
+        for event in events
+        if "toolResult" in event.get("contentBlockStart", {}).get("start", {})
+    )
+    assert start == {"toolUseId": "s", "type": "web_search_result"}
+    (delta,) = [
+        event["contentBlockDelta"]["delta"]["toolResult"]
+        for event in events
+        if "toolResult" in event.get("contentBlockDelta", {}).get("delta", {})
+    ]
+    assert [next(iter(one.values())) for one in delta] == (["rain", [1]] if len(output) == 2 else [output])
+
+
+def test_turns_that_are_not_the_assistants_are_left_out() -> None:
+    """A compaction gives back what the user said."""
+    encode = encoder("converse")
+    assert told(b"".join(encode.feed(event) for event in stream_of(Message("user", [Text("hi")]), origin="responses")))["text"] == ""
+    assert "/Message" in {change.path for change in encode.report}
+
+
 def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
     assembly = Assembly(LIMITS, Origin("gemini"))
     for kind, data in (("image/png", "iVBORw0KGgo="), ("image/tiff", "AAAA")):

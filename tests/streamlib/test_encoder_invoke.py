@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from streamlib import (
     Completed,
+    CustomToolCall,
     ErrorInfo,
     Failed,
     FunctionCall,
@@ -162,6 +163,18 @@ def test_a_key_of_another_wire_never_takes_the_place_of_an_own_one() -> None:
     """Jamba has a number under `stop_reason`."""
     response = Response("r", "m", "completed", (Message("assistant", [Text("a")]),), stop_reason="stop", metadata={"stop_reason": 518})
     assert msgspec.json.decode(encode_body("invoke", response))["stop_reason"] == "end_turn"
+
+
+def test_a_free_form_call_is_whole_before_it_is_said() -> None:
+    assembly = Assembly(LIMITS, Origin("responses"))
+    item = assembly.open(CustomToolCall("c", "patch"))
+    for text in ("*** Be", 'gin "x"'):
+        assembly.arguments(item, text)
+    assembly.close(item)
+    assembly.complete("tool_calls")
+    (call,) = accumulate(again(assembly.take())).calls
+    assert isinstance(call, FunctionCall)
+    assert call.parsed() == {"input": '*** Begin "x"'}
 
 
 def test_the_report_is_that_of_claudes_wire() -> None:
