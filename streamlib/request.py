@@ -13,6 +13,7 @@ from typing import Any, Protocol, cast
 import msgspec
 from msgspec import Struct
 
+from streamlib.endpoints import target
 from streamlib.errors import StreamError, invalid_request
 from streamlib.history import CALLS, OUTPUTS, Placed, repair
 from streamlib.json_objects import merged
@@ -23,7 +24,7 @@ from streamlib.prompt import Prompt
 from streamlib.providers import Provider, find
 from streamlib.providers.steps import prepared
 from streamlib.report import Change, Report
-from streamlib.target import Built, Target, target
+from streamlib.target import Built, Target
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin, WireApi
 

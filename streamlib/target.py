@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import re
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 from urllib.parse import quote
 
 from msgspec import Struct
 
-from streamlib.errors import invalid_request
-from streamlib.models import Traits, traits
-from streamlib.providers import PATHS, Provider, for_model
+from streamlib.models import Traits
+from streamlib.providers import PATHS, Provider
 from streamlib_parsers.items import Origin, WireApi
 
 
@@ -45,48 +41,3 @@ class Built(Struct, frozen=True, gc=False):
 
     body: dict[str, Any]
     headers: dict[str, str] = {}
-
-
-def target(
-    provider: Provider,
-    model: str,
-    wire_api: WireApi | None = None,
-    base_url: str | None = None,
-    models: Mapping[str, Traits] | None = None,
-    account: str | None = None,
-) -> Target:
-    """The target of a request; a wire the provider does not offer is `invalid_request`."""
-    provider = for_model(provider, model)
-    chosen = wire_api or provider.wires[0]
-    if chosen not in provider.wires:
-        raise invalid_request(f"{provider.name} does not offer {chosen}: it offers {', '.join(provider.wires)}", "wire_api")
-    base = base_url or provider.wire_urls.get(chosen) or provider.base_url
-    if not base:
-        raise invalid_request(f"{provider.name} needs base_url=", "base_url")
-    if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
-        raise invalid_request("a model's name has no blanks or control characters", "model")
-    return Target(provider, model, chosen, _placed(base, provider), traits(model, models), account)
-
-
-PLACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
-"""What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
-
-
-def _placed(url: str, provider: Provider) -> str:
-    """The URL with the provider's `{names}` filled from the environment."""
-    for name, variables in provider.places.items():
-        slot = f"{{{name}}}"
-        if slot in url:
-            url = url.replace(slot, _place(name, variables, provider.name))
-    for wrong, right in provider.hosts.items():
-        url = url.replace(wrong, right)
-    return url
-
-
-def _place(name: str, variables: tuple[str, ...], provider: str) -> str:
-    value = next((value for variable in variables if (value := os.environ.get(variable, "").strip())), None)
-    if value is None:
-        raise invalid_request(f"{provider} needs a {name}: set {' or '.join(variables)}, or give base_url=", name)
-    if not PLACE.fullmatch(value):
-        raise invalid_request(f"{provider}: the {name} in the environment cannot stand in a URL", name)
-    return value

@@ -11,7 +11,7 @@ terminal event it ignores the rest.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
@@ -59,6 +59,16 @@ class Wire(Protocol):
     body_frames: Callable[[bytes], Iterator[tuple[str | None, bytes]]]
 
 
+class Stage(Protocol):
+    """Rewrites events on their way out."""
+
+    failure: ErrorInfo | None
+
+    def feed(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+        """The events that go out for `events`."""
+        ...
+
+
 def wire(wire_api: str) -> Wire:
     """The module of a wire API, loaded at first use."""
     if wire_api not in WIRE_APIS:
@@ -69,10 +79,11 @@ def wire(wire_api: str) -> Wire:
 class Parser:
     """One stream of one wire API. Made by `parser(…)`."""
 
-    def __init__(self, module: Wire, assembly: Assembly, limits: Limits, wire_api: WireApi) -> None:
+    def __init__(self, module: Wire, assembly: Assembly, limits: Limits, wire_api: WireApi, stages: Sequence[Stage] = ()) -> None:
         self.wire_api: WireApi = wire_api
         """The wire it reads."""
         self._assembly = assembly
+        self._given = _through(stages, assembly) if stages else assembly.take
         self._machine = module.Machine(assembly)
         self._framing = module.framing(limits)
         self._module = module
@@ -100,7 +111,7 @@ class Parser:
                 self._take(chunk)
             except (ParseFailure, RecursionError) as failure:
                 assembly.fail(_told(failure))
-        return assembly.take()
+        return self._given()
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
         """One message that is framed already: a ServerSentEvent, a WebSocket message, a recorded JSON line."""
@@ -113,7 +124,7 @@ class Parser:
                 self._machine.frame(event, payload)
             except (ParseFailure, RecursionError) as failure:
                 assembly.fail(_told(failure))
-        return assembly.take()
+        return self._given()
 
     def close(self) -> list[ResponseEvent]:
         """End of input. After it, exactly one terminal event was given in all; a second call gives nothing."""
@@ -124,7 +135,7 @@ class Parser:
                 self._finish()
             except (ParseFailure, RecursionError) as failure:
                 assembly.fail(_told(failure))
-        return assembly.take()
+        return self._given()
 
     # --- bytes ---
 
@@ -211,7 +222,7 @@ class Parser:
                 self._body(body)
             except (ParseFailure, RecursionError) as failure:
                 assembly.fail(_told(failure))
-        return assembly.take()
+        return self._given()
 
     def _body(self, body: bytes) -> None:
         self._framed = True
@@ -231,11 +242,27 @@ class Parser:
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
         """Ends the stream from outside (connection lost, deadline, cancelled): what came so far, then `Failed`."""
         self._assembly.fail(error)
-        return self._assembly.take()
+        return self._given()
 
 
 SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
 """A stray that is the beginning of one is a stream that was cut in its first lines, not a body."""
+
+
+def _through(stages: Sequence[Stage], assembly: Assembly) -> Callable[[], list[ResponseEvent]]:
+    """Takes the assembly's events through the stages. A stage that passed a ceiling ends the stream."""
+
+    def take() -> list[ResponseEvent]:
+        events = assembly.take()
+        for stage in stages:
+            events = stage.feed(events)
+            if stage.failure is not None and not assembly.ended:
+                assembly.fail(stage.failure)
+                events += stage.feed(assembly.take())
+        return events
+
+    return take
+
 
 ERROR_KEYS: Final = frozenset({"error", "detail", "base_resp", "Message", "errors"})
 
@@ -275,7 +302,24 @@ def parser(
     assembly = Assembly(limits, origin or Origin(wire_api), call_id or default_call_id, names)
     if headers is not None:
         assembly.rate_limits(read_rate_limits(headers, received_at))
-    return Parser(module, assembly, limits, wire_api)
+    stages: list[Stage] = []
+    if dialects:
+        stages.append(_dialects(dialects, tools, assembly, names))
+    if tools:
+        stages.append(_leaks())
+    return Parser(module, assembly, limits, wire_api, stages)
+
+
+def _dialects(dialects: Sequence[str | Dialect], tools: Sequence[ToolSpec], assembly: Assembly, names: Mapping[str, str] | None) -> Stage:
+    from streamlib_parsers.dialects.stage import DialectStage
+
+    return DialectStage(dialects, tools, assembly.limits, lambda _: assembly.mint(), names)
+
+
+def _leaks() -> Stage:
+    from streamlib_parsers.dialects.leaks import LeakStage
+
+    return LeakStage()
 
 
 def parse_body(

@@ -41,7 +41,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
-from streamlib_parsers.responses_items import HOSTED, RESULTS, TO_ANSWER, wire_item
+from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, TO_ANSWER, wire_item
 
 ID_PREFIXES: Final = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "custom_tool_call": "ctc_"}
 WITHOUT_ID: Final = frozenset({*ID_PREFIXES, "function_call_output", "custom_tool_call_output", "compaction", "compaction_summary"})

@@ -21,9 +21,9 @@ from streamlib.decoders.gemini_settings import listed, settings
 from streamlib.json_objects import camel_case
 from streamlib.prompt import Prompt
 from streamlib_parsers.accumulate import accumulate
-from streamlib_parsers.gemini_parts import NULL, Object, as_object, as_objects, as_string, as_value, media_of, optional, present, rest
 from streamlib_parsers.items import ContentPart, FunctionCall, FunctionCallOutput, JsonObject, Message, Opaque, Origin, ResponseItem, Text
 from streamlib_parsers.protocol import parse_body
+from streamlib_parsers.wires.gemini.parts import NULL, Object, as_object, as_objects, as_string, as_value, media_of, optional, present, rest
 
 ORIGIN: Final = Origin("gemini")
 _PATH: Final = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")

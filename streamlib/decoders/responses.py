@@ -33,7 +33,7 @@ from streamlib_parsers.items import (
     ToolSpec,
     with_origin,
 )
-from streamlib_parsers.responses_items import item_of
+from streamlib_parsers.wires.responses.items import item_of
 
 ORIGIN: Final = Origin("responses")
 READ: Final = frozenset(

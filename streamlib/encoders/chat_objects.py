@@ -6,12 +6,12 @@ from typing import Final
 
 from streamlib.encoders import Losses
 from streamlib.media import data_url
-from streamlib_parsers.chat_answer import DETAILS, OPAQUE, TEXT_OF
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import Audio, CustomToolCall, FunctionCall, Image, JsonObject, Reasoning, ResponseItem, ServerToolCall
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
 from streamlib_parsers.wires.chat import usage as read_usage
+from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, TEXT_OF
 
 FINISH: Final[dict[StopReason, str]] = {
     "stop": "stop",

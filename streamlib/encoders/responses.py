@@ -56,9 +56,9 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, ResponseItem, ServerToolCall
-from streamlib_parsers.responses_events import PROGRESS
-from streamlib_parsers.responses_items import outline
 from streamlib_parsers.usage import Usage
+from streamlib_parsers.wires.responses.events import PROGRESS
+from streamlib_parsers.wires.responses.items import outline
 
 __all__ = ["Encoder", "encode_body", "error_body"]
 

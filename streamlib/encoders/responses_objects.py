@@ -27,10 +27,10 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
-from streamlib_parsers.responses_events import TYPED_KEYS
-from streamlib_parsers.responses_items import HOSTED, RESULTS, wire_item
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses import usage as read_usage
+from streamlib_parsers.wires.responses.events import TYPED_KEYS
+from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, wire_item
 
 ID_PREFIXES: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", "image_generation_call": "ig"}
 LONGEST_ID: Final = 48

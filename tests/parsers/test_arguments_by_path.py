@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.arguments_by_path import DEEPEST, ArgumentsByPath, parse_path
+from streamlib_parsers.wires.gemini.arguments_by_path import DEEPEST, ArgumentsByPath, parse_path
 
 
 class Piece(NamedTuple):

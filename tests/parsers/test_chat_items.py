@@ -35,7 +35,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.chat_calls import Nesting
+from streamlib_parsers.wires.chat.calls import Nesting
 from tests.chat_streams import (
     ARGS,
     FINISH,

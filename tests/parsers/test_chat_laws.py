@@ -21,11 +21,11 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from streamlib_parsers.chat_answer import DETAILS, OPAQUE, THOUGHTS, Answer
-from streamlib_parsers.chat_delta import DELTA_KEYS, NOISE
-from streamlib_parsers.chat_usual import Chunk, Patience, decode_chunk, only_text, template, unpadded
 from streamlib_parsers.usage import count
 from streamlib_parsers.wires.chat import CACHE_READS, CACHE_WRITES, CHUNK_KEYS, STOP_REASONS, THOUGHT_TOKENS, Machine
+from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, THOUGHTS, Answer
+from streamlib_parsers.wires.chat.delta import DELTA_KEYS, NOISE
+from streamlib_parsers.wires.chat.usual import Chunk, Patience, decode_chunk, only_text, template, unpadded
 from tests import wires
 from tests.chat_streams import ARGS, FINISH, HI, STOP, TOTAL, Json, call, calls, choice, chunk, events_of, many, said, sse, used
 from tests.cuts import byte_by_byte, cuts, every_single_cut
@@ -332,7 +332,7 @@ def test_the_page_has_every_deviation_and_the_tests_have_those_that_are_handled(
 
 def test_the_page_has_every_notice() -> None:
     home = ROOT / "parsers" / "streamlib_parsers"
-    files = [home / "wires" / "chat.py", home / "assembly.py", *home.glob("chat_*.py")]
+    files = [home / "assembly.py", *(home / "wires" / "chat").glob("*.py")]
     sources = "".join(path.read_text(encoding="utf-8") for path in files)
     told = set(re.findall(r'notice\(\s*"(\w+)"', sources))
     assert set(wires.documented("chat", "Notices")) == told - {"text_replaced"}

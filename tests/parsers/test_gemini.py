@@ -647,9 +647,7 @@ def test_no_stream_can_say_that_it_is_a_whole_body() -> None:
     assert not one.complete
 
 
-@pytest.mark.parametrize(
-    "body", [b"", b"{}", b"[]", b"[1]", b"null", b'"x"', b'{"name":"cachedContents/x","usageMetadata":{}}', b"<html>"]
-)
+@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"[1]", b"null", b'"x"', b'{"name":"cachedContents/x","usageMetadata":{}}', b"<html>"])
 def test_a_body_of_another_kind_is_malformed(body: bytes) -> None:
     assert failure(parse_body("gemini", body)) == "malformed"
 
@@ -705,7 +703,7 @@ def test_the_page_names_every_part_and_reason_the_code_knows() -> None:
 
 
 def test_the_page_names_every_notice_the_code_gives() -> None:
-    sources = [ROOT / "parsers" / "streamlib_parsers" / name for name in ("wires/gemini.py", "gemini_calls.py")]
+    sources = (ROOT / "parsers" / "streamlib_parsers" / "wires" / "gemini").glob("*.py")
     given = {code for source in sources for code in re.findall(r'\.notice\("(\w+)"', source.read_text(encoding="utf-8"))}
     named = set(re.findall(r'Notice\("(\w+)"\)', PAGE.read_text(encoding="utf-8")))
     assert named == given | {"text_replaced", "unknown_delta"}  # these two are the assembly's

@@ -43,8 +43,8 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.responses_items import wire_item
 from streamlib_parsers.wires.responses import EVENT_KINDS, usage
+from streamlib_parsers.wires.responses.items import wire_item
 from tests.cuts import byte_by_byte, cuts, every_single_cut
 from tests.responses_frames import (
     NESTED,

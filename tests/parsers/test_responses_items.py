@@ -21,7 +21,7 @@ from streamlib_parsers import (
     Text,
     accumulate,
 )
-from streamlib_parsers.responses_items import HOSTED, READERS, TO_ANSWER, wire_item
+from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER, wire_item
 from tests.responses_frames import (
     WEB,
     Json,

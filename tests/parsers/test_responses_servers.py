@@ -31,7 +31,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.responses_items import item_of, wire_item
+from streamlib_parsers.wires.responses.items import item_of, wire_item
 from tests.responses_frames import (
     Json,
     about,

@@ -17,11 +17,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 from msgspec import Raw, Struct
 
-from streamlib_parsers.chat_answer import DETAILS, OPAQUE, THOUGHTS, Answer
-from streamlib_parsers.chat_calls import MOST_INDEX
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Opaque
 from streamlib_parsers.json_text import dumps
+from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, THOUGHTS, Answer
+from streamlib_parsers.wires.chat.calls import MOST_INDEX
 
 __all__ = ["EMPTY", "OwnBytes", "failure_of", "index_of", "read_calls", "read_delta", "tokens_of", "unknown_keys", "unwrapped"]
 

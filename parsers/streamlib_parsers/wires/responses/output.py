@@ -17,9 +17,9 @@ from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Message, Opaque, Reasoning, Refusal, ResponseItem
 from streamlib_parsers.json_text import decode_any, repaired, scrub
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.responses_events import About, ItemAdded, ItemDone, name_of, type_of, word
-from streamlib_parsers.responses_items import HOSTED, item_of, outline, to_answer, unknown_parts
-from streamlib_parsers.responses_slots import Slots
+from streamlib_parsers.wires.responses.events import About, ItemAdded, ItemDone, name_of, type_of, word
+from streamlib_parsers.wires.responses.items import HOSTED, item_of, outline, to_answer, unknown_parts
+from streamlib_parsers.wires.responses.slots import Slots
 
 INCOMPLETE: Final[dict[str, StopReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Stop reasons by `incomplete_details.reason`; every other one (max_messages, steered) is `other`."""

@@ -30,8 +30,12 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.gemini_calls import Calls
-from streamlib_parsers.gemini_parts import (
+from streamlib_parsers.items import Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
+from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.usage import Usage, count, overlay, total
+from streamlib_parsers.wires.gemini.calls import Calls
+from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Index,
     Object,
@@ -49,10 +53,6 @@ from streamlib_parsers.gemini_parts import (
     rest,
     state,
 )
-from streamlib_parsers.items import Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
-from streamlib_parsers.json_text import Halves, decode_any, repaired
-from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.usage import Usage, count, overlay, total
 
 __all__ = ["BLOCK_NUMBERS", "FINISH_NUMBERS", "FINISH_NUMBERS_VERTEX", "STOP_REASONS", "Machine", "body_frames", "framing", "usage"]
 

@@ -22,9 +22,9 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeAlias
 
 from streamlib_parsers.assembly import Assembly
-from streamlib_parsers.chat_calls import Calls
 from streamlib_parsers.items import Audio, Image, JsonObject, Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.wires.chat.calls import Calls
 
 __all__ = ["DETAILS", "THOUGHTS", "Answer", "Details"]
 

@@ -26,9 +26,17 @@ from typing import Any, Final
 import msgspec
 
 from streamlib_parsers.assembly import Assembly
-from streamlib_parsers.chat_answer import REASONING, REFUSAL, TEXT, Answer
-from streamlib_parsers.chat_calls import MOST_INDEX
-from streamlib_parsers.chat_delta import (
+from streamlib_parsers.classification import classify
+from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
+from streamlib_parsers.events import FinishedChoice, StopReason
+from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
+from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.usage import Usage, count, overlay, total
+from streamlib_parsers.wires.chat.answer import REASONING, REFUSAL, TEXT, Answer
+from streamlib_parsers.wires.chat.calls import MOST_INDEX
+from streamlib_parsers.wires.chat.delta import (
     EMPTY,
     OwnBytes,
     failure_of,
@@ -39,7 +47,7 @@ from streamlib_parsers.chat_delta import (
     unknown_keys,
     unwrapped,
 )
-from streamlib_parsers.chat_usual import (
+from streamlib_parsers.wires.chat.usual import (
     Choice,
     Chunk,
     Patience,
@@ -51,14 +59,6 @@ from streamlib_parsers.chat_usual import (
     template,
     unpadded,
 )
-from streamlib_parsers.classification import classify
-from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
-from streamlib_parsers.events import FinishedChoice, StopReason
-from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.items import JsonObject
-from streamlib_parsers.json_text import Halves, decode_any, repaired
-from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.usage import Usage, count, overlay, total
 
 __all__ = ["STOP_REASONS", "Machine", "body_frames", "framing", "usage"]
 

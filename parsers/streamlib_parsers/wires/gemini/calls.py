@@ -20,9 +20,11 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.arguments_by_path import ArgumentsByPath
 from streamlib_parsers.assembly import Assembly
-from streamlib_parsers.gemini_parts import (
+from streamlib_parsers.items import FunctionCall
+from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
+from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Object,
     arguments_of,
@@ -36,8 +38,6 @@ from streamlib_parsers.gemini_parts import (
     rest,
     state,
 )
-from streamlib_parsers.items import FunctionCall
-from streamlib_parsers.open_items import OpenItem
 
 PIECE: Final = frozenset({"jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue"})
 """All that a partial argument may say; one that says more cannot be applied."""

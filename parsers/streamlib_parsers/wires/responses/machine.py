@@ -35,7 +35,8 @@ from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Reaso
 from streamlib_parsers.json_text import Halves, decode_any, repaired
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.rate_limits import read_in_band
-from streamlib_parsers.responses_events import (
+from streamlib_parsers.usage import Usage, count, overlay
+from streamlib_parsers.wires.responses.events import (
     AUDIO,
     END,
     PART,
@@ -68,8 +69,7 @@ from streamlib_parsers.responses_events import (
     name_of,
     word,
 )
-from streamlib_parsers.responses_output import Output
-from streamlib_parsers.usage import Usage, count, overlay
+from streamlib_parsers.wires.responses.output import Output
 
 __all__ = ["EVENT_KINDS", "Machine", "body_frames", "framing", "usage"]
 
