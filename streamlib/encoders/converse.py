@@ -22,6 +22,7 @@ from streamlib.encoders.converse_blocks import (
     is_broken,
     is_own,
     native_stop,
+    on_s3,
     opening,
     results,
     sealed,
@@ -249,8 +250,8 @@ class Encoder:
         if index in self._inputs:
             return [{"toolUse": {"input": free_form("".join(self._inputs.pop(index)))}}] if item.status == "completed" else []
         image = item.content[0] if isinstance(item, Message) and item.content else None
-        if index in self._images and isinstance(image, Image) and image.url:
-            return [{"image": {"source": {"s3Location": {"uri": image.url}}}}]
+        if index in self._images and isinstance(image, Image) and (source := on_s3(image)):
+            return [{"image": {"source": source}}]
         return []
 
     def _seals(self, item: Reasoning) -> list[JsonObject]:

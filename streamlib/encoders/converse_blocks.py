@@ -149,13 +149,26 @@ def _message(item: Any, losses: Losses) -> JsonObject | None:
     texts = [part.text if isinstance(part, Text) else part.refusal for part in item.content if isinstance(part, (Text, Refusal))]
     spoken = [part.transcript for part in item.content if getattr(part, "transcript", None)]
     if image is not None and not texts:
-        source: JsonObject = {"bytes": image.data} if image.data else {"s3Location": {"uri": image.url}}
-        return {"image": {"format": IMAGE_TYPES.get(image.media_type or "", "png"), "source": source}}
+        return _image(image, losses)
     if len(texts) < len(item.content):
         losses.note("/media", "an image stands in a block of its own")
     text = {"text": "".join([*texts, *spoken])}
     notes = [note for part in item.content if isinstance(part, Text) for note in part.annotations]
     return {"citationsContent": {"content": [text], "citations": notes}} if notes and is_own(item) else text
+
+
+def _image(image: Image, losses: Losses) -> JsonObject | None:
+    source = {"bytes": image.data} if image.data else on_s3(image)
+    written = IMAGE_TYPES.get(image.media_type or "")
+    if source is None or written is None:
+        losses.note("/media", "Converse has images of its own formats only, in bytes or on S3")
+        return None
+    return {"image": {"format": written, "source": source}}
+
+
+def on_s3(image: Image) -> JsonObject | None:
+    """The location of an image on S3."""
+    return {"s3Location": {"uri": image.url}} if (image.url or "").startswith("s3://") else None
 
 
 def _reasoning(item: Any, losses: Losses) -> JsonObject | None:

@@ -405,6 +405,13 @@ def test_b13_images_and_documents_stand_in_user_turns_only() -> None:
     assert "(B13)" in reasons(request)[0]
 
 
+def test_what_the_model_once_spoke_is_sent_as_text() -> None:
+    spoken = Message("assistant", [Audio(data="AAAA", transcript="hello")])
+    request = built(user("x"), spoken, user("y"))
+    assert body(request)["messages"][1]["content"] == [{"text": "hello"}]
+    assert [change.action for change in request.report] == ["changed"]
+
+
 @pytest.mark.parametrize(
     ("part", "block"),
     [

@@ -354,6 +354,37 @@ def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
     assert [change.path for change in encode.report if "media" in change.path] == ["/media"]
 
 
+def test_an_image_on_s3_and_a_sealed_item_survive_both_ways() -> None:
+    assembly = Assembly(LIMITS, Origin("converse"))
+    item = assembly.open(Message("assistant", (Image(media_type="image/png"),)))
+    item.fields["content"] = (Image(url="s3://bucket-1/k", media_type="image/png"),)
+    assembly.close(item)
+    assembly.complete("stop", "end_turn")
+    events = assembly.take()
+    assert comparable(again(events)) == comparable(events)
+    assert accumulate(parse_body("converse", encode_body("converse", accumulate(events)))).items == accumulate(events).items
+
+
+@pytest.mark.parametrize("image", [Image(url="https://x/y.png"), Image(data="AAAA", media_type="image/tiff")])
+def test_an_image_that_converse_cannot_carry_is_left_out_of_a_whole_body(image: Image) -> None:
+    response = Response(None, None, "completed", (Message("assistant", [image]), Message("assistant", [Text("so")])), stop_reason="stop")
+    assert whole(encode_body("converse", response))["output"]["message"]["content"] == [{"text": "so"}]
+
+
+def test_what_was_spoken_is_plain_text() -> None:
+    assembly = Assembly(LIMITS, Origin("chat"))
+    item = assembly.open(Message("assistant"))
+    assembly.media(item, 0, "audio/wav", "AAAA", "hello ")
+    assembly.media(item, 0, "audio/wav", "AAAA", "there")
+    assembly.close(item)
+    assembly.complete("stop")
+    events = assembly.take()
+    encode = encoder("converse")
+    assert told(b"".join(encode.feed(event) for event in events))["text"] == "hello there"
+    assert [change.path for change in encode.report] == ["/media", "/media", "/usage"]
+    assert whole(encode_body("converse", accumulate(events)))["output"]["message"]["content"] == [{"text": "hello there"}]
+
+
 @pytest.mark.parametrize("item", [FunctionCall("c", "f", '{"a', status="incomplete"), CustomToolCall("c", "f", "x", status="incomplete")])
 def test_a_cut_call_never_stands_in_a_whole_body(item: Any) -> None:
     assert b"toolUse" not in encode_body("converse", Response("r", "m", "incomplete", (item,), stop_reason="length"))
