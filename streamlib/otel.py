@@ -6,7 +6,7 @@ in 2026-10. Metrics are left to OpenTelemetry's own GenAI utilities.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
@@ -73,7 +73,7 @@ def span_attributes(response: Response) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def traced(stream: ResponseStream, prompt: Prompt, tracer: Any = None) -> AsyncIterator[ResponseStream]:
+async def traced(stream: ResponseStream, prompt: Prompt, tracer: Any = None) -> AsyncGenerator[ResponseStream]:
     """`async with traced(client.stream(prompt, …), prompt) as stream:` is the stream inside a client span.
 
     tracer: yours, else the global provider's. Needs the extra `otel`.

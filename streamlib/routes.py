@@ -31,7 +31,9 @@ _PATHS: Final[tuple[tuple[str, WireApi, bool | None], ...]] = (
     (r"/model/([^/]+)/invoke", "invoke", False),
     (r"/api/chat", "ollama", None),
 )
-ROUTES: Final = tuple((re.compile(pattern), wire_api, stream) for pattern, wire_api, stream in _PATHS)
+ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi, bool | None], ...]] = tuple(
+    (re.compile(pattern), wire_api, stream) for pattern, wire_api, stream in _PATHS
+)
 
 
 def route(path: str) -> Route | None:

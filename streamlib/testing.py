@@ -8,7 +8,7 @@ Both clients are ordinary: `client.stream(prompt, model=MODEL)` is the code you 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -32,7 +32,7 @@ async def replay(
     speed: float = 0.0,
     split: Split = "recorded",
     **options: Any,
-) -> AsyncIterator[Client]:
+) -> AsyncGenerator[Client]:
     """A client that answers every request with a recording: one of ours, its file, or the bytes of a captured body."""
     if isinstance(recording, bytes):
         recording = from_body(recording)
@@ -43,7 +43,7 @@ async def replay(
 
 
 @asynccontextmanager
-async def loopback(wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any) -> AsyncIterator[Client]:
+async def loopback(wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any) -> AsyncGenerator[Client]:
     """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, status … of `Behaviour`."""
     async with anyio.create_task_group() as group:
         url = await group.start(serve, Behaviour(**behaviour))

@@ -55,6 +55,7 @@ def run(arguments: argparse.Namespace) -> int:
 async def _chat(arguments: argparse.Namespace) -> int:
     from streamlib.client import Client  # the HTTP library is loaded only where a request is sent
 
+    code = 1
     async with anyio.create_task_group() as group:
         base_url = arguments.base_url
         if arguments.model.startswith("loopback:") and base_url is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
@@ -48,5 +49,5 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _serve(behaviour: Behaviour, port: int) -> None:
     async with anyio.create_task_group() as group:
-        url = await group.start(lambda *, task_status: serve(behaviour, port=port, task_status=task_status))
+        url = await group.start(partial(serve, behaviour, port=port))
         print(f"listening on {url}  (Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)", flush=True)

@@ -93,7 +93,7 @@ async def test_every_wire_is_answered_as_stream_and_as_body(wire_api: WireApi, s
 
 
 async def test_a_recording_is_sent_as_it_is_in_chunks() -> None:
-    body = b'event: message_start\ndata: {"type":"message_start","message":{"id":"r"}}\n\nevent: message_stop\ndata: {"type":"message_stop"}\n\n'
+    body = b'data: {"type":"message_start","message":{"id":"r"}}\n\ndata: {"type":"message_stop"}\n\n'
     async with loopback(Behaviour((body,), chunk=7)) as url:
         reply = await ask(url)
     assert reply.content == body
