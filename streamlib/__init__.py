@@ -21,6 +21,7 @@ from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported w
 
 if TYPE_CHECKING:
     from streamlib.auth import AwsCredentials, Secret
+    from streamlib.catalogue import ModelInfo
     from streamlib.client import Client
     from streamlib.deadlines import Deadlines
     from streamlib.decoders import parse_request
@@ -46,6 +47,7 @@ _LAZY: dict[str, str] = {
     "Answer": "streamlib.transport",
     "Secret": "streamlib.auth",
     "AwsCredentials": "streamlib.auth",
+    "ModelInfo": "streamlib.catalogue",
     "Request": "streamlib.request",
     "build": "streamlib.request",
     "parse_request": "streamlib.decoders",
@@ -70,6 +72,7 @@ __all__ = [
     "Change",
     "Client",
     "Deadlines",
+    "ModelInfo",
     "Prompt",
     "Provider",
     "ReasoningOptions",

@@ -19,7 +19,9 @@ from typing import Any
 import anyio
 
 from streamlib.auth import ApiKey, Keys, sealed
-from streamlib.deadlines import Deadlines
+from streamlib.catalogue import ModelInfo, models_request, read_models
+from streamlib.deadlines import Deadlines, Watch
+from streamlib.endpoints import target
 from streamlib.errors import StreamError
 from streamlib.exchange import Attempt, Clock, Http
 from streamlib.models import Traits
@@ -29,7 +31,6 @@ from streamlib.providers import provider as provider_named
 from streamlib.request import Request, build_for
 from streamlib.retry import RetryPolicy
 from streamlib.stream import Errors, Plan, ResponseStream, wall_clock
-from streamlib.target import target
 from streamlib.transport import Transport, transport_for
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
@@ -161,6 +162,34 @@ class Client:
             async for _ in stream.batches():
                 pass
         return stream.response
+
+    async def models(
+        self,
+        provider: str | Provider,
+        *,
+        wire_api: WireApi | None = None,
+        base_url: str | None = None,
+        api_key: ApiKey | None = None,
+    ) -> list[ModelInfo]:
+        """The models that a provider has, as it lists them. Raises `StreamError`; without a list that is `invalid_request`."""
+        key = None if api_key is None else sealed(api_key)
+        del api_key  # a traceback shows the locals of this frame
+        if isinstance(key, ErrorInfo):
+            raise StreamError(key)
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        found = self._provider(provider)
+        request = models_request(found, wire_api or self._wire_api, base_url or self._base_url)
+        source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
+        attempt = Attempt(source, lambda *_: parser(request.wire_api), Watch(self._deadlines), request.wire_api, self._limits, self._clock)
+        try:
+            read = await attempt.open(self._now) or await attempt.body()
+        finally:
+            await attempt.close()
+        models = read if isinstance(read, ErrorInfo) else read_models(read)
+        if isinstance(models, ErrorInfo):
+            raise StreamError(models)
+        return models
 
     def _build(
         self,

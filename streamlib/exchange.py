@@ -263,6 +263,17 @@ class Attempt:
             events, self.held = [*self.held, *events], []
         return events
 
+    async def body(self) -> bytes | ErrorInfo:
+        """The whole body of an answer that is no stream, or what went wrong."""
+        whole = bytearray()
+        while (chunk := await self._chunk()) is not None:
+            if isinstance(chunk, ErrorInfo):
+                return self._source.hide(chunk)
+            whole += chunk
+            if len(whole) > self._limits.response_bytes:
+                return limit_exceeded("response_bytes", self._limits.response_bytes).info
+        return bytes(whole)
+
     async def _chunk(self) -> bytes | ErrorInfo | None:
         """The next bytes, None at their end, or what went wrong."""
         left, phase = self._watch.next()

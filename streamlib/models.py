@@ -186,16 +186,23 @@ GEMINI: Final[dict[str, Traits]] = {
 }
 """Gemini by name prefix (capability tables of 2026; budgets from the guide to thinking). A name that is not here is a newer one."""
 
-_THINKS = Traits(thinking_default=True)
+_THINKS = Traits(thinking=("budget", "level"), thinking_default=True)
+_ALWAYS_THINKS = replace(_THINKS, thinking_off="")
 _AS_NAMED = Traits(thinking_off="", thinking_default=True, efforts=())
 
 OTHERS: Final[dict[str, Traits]] = {
     "deepseek-": _THINKS,
-    "deepseek-chat": Traits(),
-    "deepseek-v3": Traits(),
+    "deepseek-chat": replace(_THINKS, thinking_default=False),
+    "deepseek-v3": replace(_THINKS, thinking_default=False),
     "kimi-": _THINKS,
-    "kimi-k3": Traits(thinking_off="", thinking_default=True, efforts=("low", "high", "max")),
-    "grok-": _THINKS,
+    "kimi-k2-thinking": _ALWAYS_THINKS,
+    "kimi-k3": replace(_ALWAYS_THINKS, efforts=("low", "high", "max")),
+    "glm-4.": _THINKS,
+    "glm-5": _THINKS,
+    "minimax-m2": _ALWAYS_THINKS,
+    "minimax-m3": _THINKS,
+    "minimax-m3.1": _ALWAYS_THINKS,
+    "grok-": Traits(thinking_default=True),
     "grok-2": _PLAIN,
     "grok-3": _PLAIN,
     "grok-3-mini": Traits(thinking_off="", thinking_default=True, efforts=("low", "high")),
@@ -215,9 +222,9 @@ ANYTHING: Final = Traits()
 
 
 def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:
-    """The traits of a model: your own entries first, then ours, each by longest prefix."""
+    """The traits of a model: your own entries first, then ours, each by longest prefix, without regard to case."""
     for table in (overrides or {}, *TABLES):
-        names = [prefix for prefix in table if begins(model, prefix)]
+        names = [prefix for prefix in table if begins(model.lower(), prefix.lower())]
         if names:
             return table[max(names, key=len)]
     return ANYTHING

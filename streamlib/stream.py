@@ -35,6 +35,7 @@ from streamlib_parsers.events import (
     FunctionCallArgumentsDelta,
     MediaDelta,
     Notice,
+    OutputItemDone,
     OutputTextDelta,
     RateLimits,
     ReasoningContentDelta,
@@ -43,6 +44,7 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.items import FunctionCall, ServerToolCall, WireApi
+from streamlib_parsers.json_fragments import Fragments
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
 
@@ -97,6 +99,7 @@ class ResponseStream:
         self._accumulator = Accumulator()
         self._attempt = self._new_attempt()
         self._pending: deque[ResponseEvent] = deque()
+        self._views: dict[int, Fragments] = {}
         self._pause: anyio.CancelScope | None = None
         self._entered = self._busy = self._given = self._closed = False
         self._cancelled = False
@@ -170,11 +173,18 @@ class ResponseStream:
         return self._attempt.status
 
     def partial(self, index: int) -> dict[str, Any]:
-        """The arguments of the call at `index` as far as they have come; `{}` until they can be read."""
-        item = self._accumulator.item(index)
-        if isinstance(item, (FunctionCall, ServerToolCall)):
-            return partial_arguments(item.arguments)
-        raise LookupError(f"item {index} has no arguments")
+        """The arguments of the call at `index` as far as they have come: a live view, the same growing object each time. Only the text
+        that is new is read, so it may be asked for after every delta.
+        """
+        view = self._views.get(index)
+        if view is None:
+            item = self._accumulator.item(index)
+            if not isinstance(item, (FunctionCall, ServerToolCall)):
+                raise LookupError(f"item {index} has no arguments")
+            view = self._views[index] = Fragments()
+            view.feed(item.arguments)
+        value = view.partial()
+        return value if isinstance(value, dict) else {}
 
     # --- its life ---
 
@@ -216,6 +226,8 @@ class ResponseStream:
             await self._guarded(self._fill)
         event = self._pending.popleft()
         self._accumulator.feed(event)
+        if self._views:
+            self._grow(event)
         if type(event) is Failed and self._plan.errors == "raise":
             raise StreamError(event.error, self.response)
         return event
@@ -235,6 +247,8 @@ class ResponseStream:
         self._pending.extend([last] if last is not None else [])
         for event in batch:
             self._accumulator.feed(event)
+            if self._views:
+                self._grow(event)
         return batch
 
     async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
@@ -339,6 +353,13 @@ class ResponseStream:
         self._pending.clear()
         self._attempt.held.clear()
 
+    def _grow(self, event: ResponseEvent) -> None:
+        """Keeps the views of arguments up with the events."""
+        if isinstance(event, FunctionCallArgumentsDelta) and event.index in self._views:
+            self._views[event.index].feed(event.delta)
+        elif isinstance(event, OutputItemDone):
+            self._views.pop(event.index, None)  # the final item may differ from what was streamed
+
     # --- help ---
 
     def _new_attempt(self) -> Attempt:
@@ -366,15 +387,6 @@ class _Batches:
 
     async def __anext__(self) -> list[ResponseEvent]:
         return await self._stream._batch()
-
-
-def partial_arguments(text: str) -> dict[str, Any]:
-    """Arguments that may not be whole yet."""
-    try:
-        value = msgspec.json.decode(text or "{}")
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _caller() -> str:

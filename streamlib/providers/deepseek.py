@@ -25,6 +25,7 @@ PROVIDER = Provider(
     wires=("chat", "responses", "messages"),
     base_url="https://api.deepseek.com",
     wire_urls={"messages": "https://api.deepseek.com/anthropic"},
+    unsigned_thinking=True,
     key_env=("DEEPSEEK_API_KEY",),
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
     drop_thinking=dict.fromkeys(("temperature", "presence_penalty", "frequency_penalty"), WITHOUT_EFFECT),

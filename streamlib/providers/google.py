@@ -17,5 +17,5 @@ PROVIDER = Provider(
     key_env=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     auth="x-goog-api-key",
     drop=dict.fromkeys(("labels", "displayName", "modelArmorConfig"), VERTEX_ONLY),
-    chat=ChatShape(thinking=GOOGLE),
+    chat=ChatShape(thinking=GOOGLE, custom_tools=False),
 )

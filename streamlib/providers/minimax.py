@@ -11,13 +11,14 @@ from msgspec.structs import replace
 from streamlib.providers import Provider
 from streamlib.providers.shapes import EFFORT, ChatShape, Thinking
 
-M2 = ChatShape(
+PLAIN = ChatShape(
     max_tokens="max_completion_tokens",
     reasoning_echo=("reasoning_details", "think_tags"),
     thinking=None,
     tool_choices=dict.fromkeys(("auto", "required", "none", "tool"), ""),
     custom_tools=False,
 )
+M2 = replace(PLAIN, defaults={"reasoning_split": True})
 M3 = replace(M2, thinking=Thinking(on={"thinking": {"type": "adaptive"}}, off={"thinking": {"type": "disabled"}}))
 
 PROVIDER = Provider(
@@ -25,13 +26,14 @@ PROVIDER = Provider(
     wires=("chat", "messages"),
     base_url="https://api.minimax.io/v1",
     wire_urls={"messages": "https://api.minimax.io/anthropic"},
+    unsigned_thinking=True,
     key_env=("MINIMAX_API_KEY",),
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     prepare=("drop_strict",),
-    chat=M2,
+    chat=PLAIN,
     by_model={
-        "minimax-m2": {"defaults": {"reasoning_split": True}},
-        "minimax-m3": {"chat": M3, "defaults": {"reasoning_split": True}},
-        "minimax-m3.1": {"chat": replace(M2, thinking=replace(EFFORT, off=None))},
+        "minimax-m2": {"chat": M2},
+        "minimax-m3": {"chat": M3},
+        "minimax-m3.1": {"chat": replace(PLAIN, thinking=replace(EFFORT, off=None))},
     },
 )

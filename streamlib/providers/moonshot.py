@@ -26,6 +26,7 @@ PROVIDER = Provider(
     wires=("chat", "messages"),
     base_url="https://api.moonshot.ai/v1",
     wire_urls={"messages": "https://api.moonshot.ai/anthropic"},
+    unsigned_thinking=True,
     key_env=("MOONSHOT_API_KEY", "KIMI_API_KEY"),
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     prepare=("drop_strict", "type_schemas"),

@@ -15,6 +15,7 @@ PROVIDER = Provider(
     wires=("responses",),
     base_url="https://chatgpt.com/backend-api/codex",
     key_env=("OPENAI_CODEX_ACCESS_TOKEN",),
+    models_path="",  # it lists by the version of another product
     account_header="ChatGPT-Account-ID",
     drop=dict.fromkeys(("max_output_tokens", "temperature", "top_p", "top_logprobs", "metadata", "safety_identifier"), NOT_HERE),
     roles={"system": "developer"},

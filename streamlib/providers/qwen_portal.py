@@ -15,7 +15,11 @@ PROVIDER = Provider(
     aliases=("qwen-oauth",),
     base_url="https://portal.qwen.ai/v1",
     key_env=("QWEN_API_KEY",),
-    defaults={"max_tokens": 65_536, "vl_high_resolution_images": True},
     prepare=("mark_system",),
-    chat=replace(QWEN, content="parts", conversation="metadata.sessionId"),
+    chat=replace(
+        QWEN,
+        content="parts",
+        defaults={"max_tokens": 65_536, "vl_high_resolution_images": True},
+        conversation="metadata.sessionId",
+    ),
 )

@@ -97,6 +97,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
         top_k: takes `top_k`, which OpenAI does not. stream_usage: takes `stream_options.include_usage`.
         cache_control: takes cache markers on content parts (OpenRouter, DashScope). user: field for an end user's id, "" for none.
         conversation: the (dotted) field for a conversation's id (`prompt_cache_key`, `metadata.sessionId`), "" for none.
+        defaults: fields sent when the caller gave none, in Chat alone (`Provider.defaults`: on every wire).
     """
 
     developer_role: bool = False
@@ -123,6 +124,7 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     cache_control: bool = False
     user: str = "user"
     conversation: str = ""
+    defaults: dict[str, Any] = {}
 
 
 ANYTHING: Final = ChatShape(reasoning_echo=("reasoning_details", "thinking_blocks", "reasoning_opaque", "reasoning_content"), top_k=True)

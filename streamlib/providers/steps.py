@@ -42,10 +42,13 @@ def mark_system(prompt: Prompt, built: Built, where: Target, report: Report) -> 
 
 def drop_strict(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:
     """Functions without `strict`."""
-    for at, tool in enumerate(prompt.tools):
-        if tool.strict:
+
+    def plain(function: JsonObject, at: int) -> JsonObject:
+        if function.get("strict"):
             report.dropped(f"/tools/{at}/strict", f"{where.provider.name} has no strict tools")
-    return _with_functions(built, lambda function, at: {key: value for key, value in function.items() if key != "strict"})
+        return {key: value for key, value in function.items() if key != "strict"}
+
+    return _with_functions(built, plain)
 
 
 def type_schemas(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:

@@ -28,5 +28,6 @@ PROVIDER = Provider(
     key_env=TOKENS,
     places=PLACES,
     hosts=HOSTS,
+    models_path="",  # its list is of projects and regions
     drop={"toolConfig.includeServerSideToolInvocations": DEVELOPER_API_ONLY},
 )

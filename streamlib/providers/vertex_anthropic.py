@@ -19,6 +19,7 @@ PROVIDER = Provider(
     key_env=TOKENS,
     places=PLACES,
     hosts=HOSTS,
+    models_path="",
     paths={"messages": "/{model}:streamRawPredict"},
     omit=("model",),
     fixed={"anthropic_version": "vertex-2023-10-16"},

@@ -17,6 +17,7 @@ SHAPE = ChatShape(
     assistant_content="empty",
     tool_choices={"required": "auto", "tool": "auto", "none": ""},
     output="json_object",
+    defaults={"tool_stream": True},
     custom_tools=False,
 )
 HIGH_OR_MAX = {"minimal": "high", "low": "high", "medium": "high", "xhigh": "max"}
@@ -28,6 +29,7 @@ PROVIDER = Provider(
     base_url="https://api.z.ai/api/paas/v4",
     wire_urls={"messages": "https://api.z.ai/api/anthropic"},
     other_urls=("https://open.bigmodel.cn",),
+    unsigned_thinking=True,
     key_env=("ZAI_API_KEY", "GLM_API_KEY", "Z_AI_API_KEY", "ZHIPUAI_API_KEY"),
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     chat=SHAPE,
