@@ -1,0 +1,18 @@
+"""Tool calls and thoughts that models write into their text.
+
+    parser("chat", tools=tools, dialects=("hermes", "think"))          dialects by name, or a `Dialect` of your own
+    dialects_for("qwen3-32b", provider="vllm")                         -> the ones that table C7 gives a model
+
+`known.py` holds the dialects, `table.py` which model gets which, `grammars/` the forms, `scanner.py` the one scanner, `stage.py` the stage
+over the events of any wire. docs/dialects.md lists them; docs/guides/add-a-dialect.md adds one.
+"""
+
+from __future__ import annotations
+
+from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
+from streamlib_parsers.dialects.known import DIALECTS, chosen
+from streamlib_parsers.dialects.leaks import LeakStage
+from streamlib_parsers.dialects.stage import DialectStage
+from streamlib_parsers.dialects.table import MODELS, dialects_for
+
+__all__ = ["DIALECTS", "MODELS", "Dialect", "DialectStage", "Grammar", "LeakStage", "Opener", "chosen", "dialects_for"]

@@ -1,0 +1,28 @@
+"""Marks around words that are said to the user, and say nothing themselves: `<|open|>response<|sep|>`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from streamlib_parsers.dialects.cursor import Cursor, Reading
+from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.grammar import Opener, anywhere
+
+
+class Marks(Struct, frozen=True):
+    """marks: left out of the text."""
+
+    marks: Sequence[str]
+    first: str = ""
+
+    @property
+    def openers(self) -> Sequence[Opener]:
+        """The marks."""
+        return anywhere(*self.marks)
+
+    def read(self, text: Cursor, found: Found) -> Reading[None]:
+        """Nothing follows a mark."""
+        text.commit()
+        yield from ()

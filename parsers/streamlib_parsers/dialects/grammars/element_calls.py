@@ -1,0 +1,126 @@
+"""Calls as nested elements, every tag behind a mark that no text contains (MiniMax M3; the mark is written M here).
+
+    M<tool_call>⏎M<invoke name="f">M<city>ParisM</city>M<days>M<day>1M</day>M<day>2M</day>M</days>M</invoke>⏎M</tool_call>
+
+An element's name is the parameter's; elements inside make an object, repeated ones an array, text beside them is `$text`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from streamlib_parsers.dialects.coercion import coerced, is_array, property_schema
+from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
+from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.grammar import Opener, anywhere
+from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
+from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.items import JsonObject
+from streamlib_parsers.json_text import dumps
+
+DEEPEST: Final = 50
+
+
+class _Element:
+    """An element while it is read."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.text = Pieces()
+        self.children: list[_Element] = []
+
+
+class ElementCalls(Struct, frozen=True):
+    """mark: stands before every tag. wrapper, call: names of the elements around all calls and around one."""
+
+    mark: str
+    wrapper: str = "tool_call"
+    call: str = "invoke"
+    first: str = ""
+
+    @property
+    def openers(self) -> Sequence[Opener]:
+        """The wrapper, or a call without one."""
+        return anywhere(f"{self.mark}<{self.wrapper}>", f"{self.mark}<{self.call}")
+
+    def read(self, text: Cursor, found: Found) -> Reading[None]:
+        """A wrapper with its calls, or one call."""
+        begin, end = f"{self.mark}<{self.call}", f"{self.mark}</{self.wrapper}>"
+        told = 0
+        if text.opener == begin:
+            yield from self._call(text, found)
+            told = 1
+        while True:
+            yield from text.spaces()
+            part = yield from text.literal(begin, end)
+            if part == begin:
+                yield from self._call(text, found)
+                told += 1
+                continue
+            if not told:
+                raise Broken
+            if part:
+                found.settle()
+            return
+
+    def _call(self, text: Cursor, found: Found) -> Reading[None]:
+        head, _ = yield from text.head(">")
+        name = attributes_of(head).get("name", "")
+        if not name:
+            raise Broken
+        call = _Element(self.call)
+        yield from self._content(text, call, 0)
+        schema = found.schema(name)
+        found.made(name, _object(_members(call, schema, schema)))
+
+    def _content(self, text: Cursor, element: _Element, depth: int) -> Reading[None]:
+        """From behind an element's tag to behind its closing tag."""
+        if depth > DEEPEST:
+            raise Broken
+        while True:
+            if not (yield from text.until((self.mark,), element.text.add)):
+                raise Broken
+            if not (yield from text.literal("<")):
+                raise Broken
+            tag, _ = yield from text.head(">", barred="\n<")
+            if tag.startswith("/"):
+                if tag[1:] != element.name:
+                    raise Broken
+                return
+            child = _Element(tag)
+            element.children.append(child)
+            yield from self._content(text, child, depth + 1)
+
+
+def _members(element: _Element, schema: JsonObject, root: JsonObject) -> dict[str, str]:
+    """The children as JSON texts by name."""
+    grouped: dict[str, list[_Element]] = {}
+    for child in element.children:
+        grouped.setdefault(child.name, []).append(child)
+    members: dict[str, str] = {}
+    for name, children in grouped.items():
+        own = property_schema(schema, name, root)
+        members[name] = _value(children[0], own, root) if len(children) == 1 else _array(children, own, root)
+    return members
+
+
+def _value(element: _Element, schema: JsonObject, root: JsonObject) -> str:
+    if not element.children:
+        return coerced(element.text.text(), schema, root)
+    if is_array(schema, root):
+        return _array(element.children, schema, root)
+    members = _members(element, schema, root)
+    beside = element.text.text().strip()
+    return _object({**members, "$text": dumps(beside)} if beside else members)
+
+
+def _array(elements: list[_Element], schema: JsonObject, root: JsonObject) -> str:
+    items = property_schema(schema, 0, root)
+    return f"[{','.join(_value(element, items, root) for element in elements)}]"
+
+
+def _object(members: dict[str, str]) -> str:
+    return "{" + ",".join(f"{dumps(name)}:{text}" for name, text in members.items()) + "}"

@@ -1,0 +1,97 @@
+"""Kimi K3: tags made of special tokens, attributes with character references, values raw.
+
+<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="k" type="string"<|sep|>v<|close|>argument<|sep|>
+<|close|>call<|sep|><|close|>tools<|sep|>            or, inside the call, <|open|>json<|sep|>{"k":"v"}<|close|>json<|sep|>
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from streamlib_parsers.dialects.coercion import Parameter, arguments_text, unescaped
+from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
+from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.grammar import Opener, anywhere
+from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
+from streamlib_parsers.dialects.pieces import Pieces
+
+SEP: Final = "<|sep|>"
+SECTION: Final = f"<|open|>tools{SEP}"
+SECTION_END: Final = f"<|close|>tools{SEP}"
+CALL: Final = "<|open|>call "
+CALL_END: Final = f"<|close|>call{SEP}"
+ARGUMENT: Final = "<|open|>argument "
+ARGUMENT_END: Final = f"<|close|>argument{SEP}"
+JSON: Final = f"<|open|>json{SEP}"
+JSON_END: Final = f"<|close|>json{SEP}"
+
+
+class OpenCloseCalls(Struct, frozen=True):
+    """The tokens are special in the model's vocabulary: no value contains them."""
+
+    openers: Sequence[Opener] = anywhere(SECTION, CALL)
+    first: str = ""
+
+    def read(self, text: Cursor, found: Found) -> Reading[None]:
+        """A section, or a call without one."""
+        told = 0
+        if text.opener == CALL:
+            yield from self._call(text, found)
+            told = 1
+        while True:
+            yield from text.spaces()
+            part = yield from text.literal(CALL, SECTION_END)
+            if part == CALL:
+                yield from self._call(text, found)
+                told += 1
+                continue
+            if not told:
+                raise Broken
+            if part:
+                found.settle()
+            return
+
+    def _call(self, text: Cursor, found: Found) -> Reading[None]:
+        attributes = yield from _attributes(text)
+        name = attributes.get("tool", "")
+        yield from text.spaces()
+        if not name:
+            raise Broken
+        if (yield from text.literal(JSON)):
+            found.call(name)
+            yield from text.spaces()
+            yield from text.json_object(found.arguments)
+            yield from text.spaces()
+            yield from _expect(text, JSON_END)
+            yield from text.spaces()
+            yield from _expect(text, CALL_END)
+            found.whole()
+            return
+        parameters: list[Parameter] = []
+        while (yield from text.literal(ARGUMENT)):
+            parameters.append((yield from _argument(text)))
+            yield from text.spaces()
+        yield from _expect(text, CALL_END)
+        found.made(name, arguments_text(found.schema(name), parameters, "never", found.notice))
+
+
+def _argument(text: Cursor) -> Reading[Parameter]:
+    attributes = yield from _attributes(text)
+    value = Pieces()
+    if not attributes.get("key") or not (yield from text.until((ARGUMENT_END,), value.add)):
+        raise Broken
+    kind = attributes.get("type")
+    return Parameter(attributes["key"], value.text(), is_string=None if kind is None else kind == "string")
+
+
+def _attributes(text: Cursor) -> Reading[dict[str, str]]:
+    head, _ = yield from text.head(SEP)
+    return {key: unescaped(value) for key, value in attributes_of(head).items()}
+
+
+def _expect(text: Cursor, mark: str) -> Reading[None]:
+    if not (yield from text.literal(mark)):
+        raise Broken

@@ -1,0 +1,52 @@
+"""Calls as a name and pairs of key and value.
+
+    <tool_call>f⏎<arg_key>k</arg_key>⏎<arg_value>v</arg_value>⏎</tool_call>          GLM 4.5; later models write no line breaks
+
+Strings are raw, everything else is JSON; the schema says which, and without one what parses is JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec import Struct
+
+from streamlib_parsers.dialects.coercion import Parameter, arguments_text
+from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
+from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
+from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
+
+
+class PairCalls(Struct, frozen=True):
+    """begin, end: around a call. key, value: (opening, closing)."""
+
+    begin: str
+    end: str
+    key: tuple[str, str]
+    value: tuple[str, str]
+    first: str = NAME
+
+    @property
+    def openers(self) -> Sequence[Opener]:
+        """The call's own tag."""
+        return anywhere(self.begin)
+
+    def read(self, text: Cursor, found: Found) -> Reading[None]:
+        """One call."""
+        yield from text.spaces()
+        name = yield from text.word()
+        yield from text.spaces()
+        stop = yield from text.literal(self.key[0], self.end)
+        if not name or not stop:
+            raise Broken
+        parameters: list[Parameter] = []
+        tags = ValueTags((self.value[1],), (self.key[0],), (self.end,), (self.begin,), head_end="")
+        while stop == self.key[0]:
+            key, _ = yield from text.head(self.key[1])
+            yield from text.spaces()
+            if not (yield from text.literal(self.value[0])):
+                raise Broken
+            value, stop = yield from tag_value(text, tags)
+            parameters.append(Parameter(key.strip(), value))
+        found.made(name, arguments_text(found.schema(name), parameters, "never", found.notice, json_if_untyped=True))

@@ -1,0 +1,176 @@
+"""The dialects by name: what each family of models writes, as data. Names are those of vLLM's parsers where it has one.
+
+To add one, add an entry; docs/guides/add-a-dialect.md walks through it.
+"""
+
+# ruff: noqa: RUF001  # DeepSeek writes its tokens with a full-width bar
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from msgspec.structs import replace
+
+from streamlib_parsers.dialects.grammar import Dialect, Opener, anywhere
+from streamlib_parsers.dialects.grammars.channel_calls import ChannelCalls, LeakedChannel
+from streamlib_parsers.dialects.grammars.channel_marks import Marks
+from streamlib_parsers.dialects.grammars.element_calls import ElementCalls
+from streamlib_parsers.dialects.grammars.json_calls import BareJson, JsonCalls
+from streamlib_parsers.dialects.grammars.named_calls import MistralCalls, NamedCalls
+from streamlib_parsers.dialects.grammars.open_close_calls import OpenCloseCalls
+from streamlib_parsers.dialects.grammars.pair_calls import PairCalls
+from streamlib_parsers.dialects.grammars.python_calls import PythonCalls
+from streamlib_parsers.dialects.grammars.tagged_calls import TaggedCalls
+from streamlib_parsers.dialects.grammars.thoughts import Thoughts
+
+PREFIXES: Final = ("", "antml:")
+"""Both spellings of Anthropic's tags."""
+DSML: Final = ("｜DSML｜", "｜DSML｜ ", "|DSML|", "｜｜DSML｜｜", "‖DSML‖")
+"""DeepSeek's tag prefix, with a space in V4.1, and as it leaks from servers."""
+
+THOUGHT_TAGS: Final = (
+    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "reflection", "REASONING_SCRATCHPAD")),
+    *((f"<{name}>", f"</{name}>") for name in ("mm:think", "seed:think", "ifm|think", "ifm|think_fast")),
+    ("◁think▷", "◁/think▷"),
+    ("[THINK]", "[/THINK]"),
+    ("<|START_THINKING|>", "<|END_THINKING|>"),
+    ("<|inner_prefix|>", "<|inner_suffix|>"),
+    ("<|channel>thought\n", "<channel|>"),
+    ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
+)
+UNOPENED: Final = (
+    *("</think>", "</thinking>", "</mm:think>", "</seed:think>", "</ifm|think>"),
+    *("◁/think▷", "[/THINK]", "<|END_THINKING|>", "<|close|>think<|sep|>"),
+)
+"""Closing tags that come without their opening tag where the chat template wrote that."""
+
+
+def ascii_too(*marks: str) -> tuple[str, ...]:
+    """DeepSeek's tokens, and how they look once a server has made their two special characters plain."""
+    return (*marks, *(mark.replace("｜", "|").replace("▁", "_") for mark in marks))
+
+
+def tags(prefixes: Iterable[str], name: str) -> tuple[str, ...]:
+    """Opening tags up to their attributes."""
+    return tuple(f"<{prefix}{name}" for prefix in prefixes)
+
+
+def ends(prefixes: Iterable[str], name: str) -> tuple[str, ...]:
+    """Closing tags."""
+    return tuple(f"</{prefix}{name}>" for prefix in prefixes)
+
+
+def pairs(prefixes: Iterable[str], *names: str) -> tuple[tuple[str, str], ...]:
+    """Tags without attributes, opening and closing."""
+    return tuple((f"<{prefix}{name}>", f"</{prefix}{name}>") for prefix in prefixes for name in names)
+
+
+def _deepseek(after_name: tuple[str, ...], separator: str = "", fence: str = "") -> NamedCalls:
+    """V3 and V3.1 differ in what stands between a call's token and its JSON."""
+    return NamedCalls(
+        sections=ascii_too("<｜tool▁calls▁begin｜>"),
+        section_ends=ascii_too("<｜tool▁calls▁end｜>"),
+        calls=ascii_too("<｜tool▁call▁begin｜>"),
+        ends=ascii_too("<｜tool▁call▁end｜>"),
+        after_name=after_name,
+        separator=separator,
+        fence=fence,
+    )
+
+
+def _invoke(wrappers: tuple[tuple[str, str], ...], prefixes: tuple[str, ...]) -> TaggedCalls:
+    """`<invoke name="f"><parameter name="k">v</parameter></invoke>`, the form of most tagged dialects."""
+    return TaggedCalls(
+        wrappers, tags(prefixes, "invoke"), ends(prefixes, "invoke"), tags(prefixes, "parameter"), ends(prefixes, "parameter")
+    )
+
+
+def _function(wrapper: str) -> TaggedCalls:
+    """`<function=f><parameter=k>v</parameter></function>`."""
+    return TaggedCalls(
+        pairs(("",), wrapper),
+        calls=("<function=",),
+        call_ends=("</function>",),
+        parameters=("<parameter=",),
+        parameter_ends=("</parameter>",),
+        equals=True,
+        lenient=True,
+        newlines=True,
+    )
+
+
+XAI: Final = TaggedCalls(
+    (), tags(("xai:",), "function_call"), ends(("xai:",), "function_call"), tags(("xai:",), "parameter"), ends(("xai:",), "parameter")
+)
+GLM: Final = PairCalls("<tool_call>", "</tool_call>", ("<arg_key>", "</arg_key>"), ("<arg_value>", "</arg_value>"))
+MINIMAX_M2: Final = replace(_invoke(pairs(("minimax:",), "tool_call"), ("",)), bare=False, newlines=True)
+MINIMAX_M3: Final = ElementCalls("]<]minimax[>[")
+KIMI_K2: Final = NamedCalls(
+    sections=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
+    section_ends=("<|tool_calls_section_end|>", "<|tool_call_section_end|>"),
+    calls=("<|tool_call_begin|>",),
+    after_name=("<|tool_call_argument_begin|>",),
+    ends=("<|tool_call_end|>",),
+    numbered=True,
+)
+HERMES: Final = JsonCalls(anywhere("<tool_call>"), ("</tool_call>",))
+ANTHROPIC: Final = replace(_invoke(pairs(PREFIXES, "function_calls"), PREFIXES), stray=("count", "court", "call"), newlines=True)
+K3_MARKS: Final = tuple(f"<|{mark}|>{channel}<|sep|>" for channel in ("response", "message") for mark in ("open", "close"))
+COHERE_MARKS: Final = tuple(f"<|{mark}_{channel}|>" for channel in ("TEXT", "RESPONSE") for mark in ("START", "END"))
+
+_ALL: Final = (
+    Dialect("xai", [replace(XAI, entities="escaped", json_without_schema=True)], in_thoughts=False),
+    Dialect("anthropic", [ANTHROPIC]),
+    Dialect("hermes", [HERMES]),
+    Dialect("qwen3_coder", [_function("tool_call")]),
+    Dialect("seed_oss", [_function("seed:tool_call")]),
+    Dialect("mimo", [replace(_function("tool_call"), newlines=False, entities="always")]),
+    Dialect("glm45", [GLM]),
+    Dialect("glm47", [GLM]),
+    Dialect("kimi_k2", [KIMI_K2]),
+    Dialect("kimi_k3", [OpenCloseCalls(), Marks(K3_MARKS)]),
+    Dialect("deepseek_v3", [_deepseek(("\n```json\n", "\n```json", "\n```\n"), separator=">", fence="```")]),
+    Dialect("deepseek_v31", [_deepseek(ascii_too("<｜tool▁sep｜>"))]),
+    Dialect("deepseek_v32", [_invoke(pairs(DSML, "function_calls", "tool_calls", "calls"), DSML)]),
+    Dialect("minimax_m2", [MINIMAX_M2, MINIMAX_M3]),
+    Dialect("minimax_m3", [MINIMAX_M3, MINIMAX_M2]),
+    Dialect("llama3_json", [JsonCalls(anywhere("<|python_tag|>"), between=(";",)), BareJson()]),
+    Dialect(
+        "pythonic",
+        [
+            PythonCalls((Opener("[", "start"),)),
+            PythonCalls(anywhere("<|python_start|>"), ("<|python_end|>",)),
+            PythonCalls(anywhere("<|tool_call_start|>"), ("<|tool_call_end|>",)),
+            PythonCalls(anywhere("<function_calls>"), ("</function_calls>",)),
+        ],
+    ),
+    Dialect("mistral", [MistralCalls(), JsonCalls(anywhere("[TOOL_CALLS]"))]),
+    Dialect("harmony", [ChannelCalls(), LeakedChannel()]),
+    Dialect("granite", [JsonCalls(anywhere("<|tool_call|>")), HERMES, JsonCalls(anywhere("<function_call>"), ("</function_call>",))]),
+    Dialect("phi4_mini_json", [JsonCalls((Opener("functools", "line"),), first="[")]),
+    Dialect("internlm", [JsonCalls(anywhere("<|action_start|><|plugin|>"), ("<|action_end|>",))]),
+    Dialect("hunyuan_a13b", [JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",))]),
+    Dialect("longcat", [JsonCalls(anywhere("<longcat_tool_call>"), ("</longcat_tool_call>",))]),
+    Dialect("cohere", [JsonCalls(anywhere("<|START_ACTION|>"), ("<|END_ACTION|>",)), Marks(COHERE_MARKS)]),
+    Dialect("think", [Thoughts(THOUGHT_TAGS, UNOPENED)]),
+    Dialect("think:start", [Thoughts(THOUGHT_TAGS, where="start")]),
+    Dialect("think:open", [Thoughts(THOUGHT_TAGS, UNOPENED)], opens_inside=True),
+)
+
+DIALECTS: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in _ALL}
+"""Every dialect by its name."""
+
+
+def chosen(dialects: Sequence[str | Dialect]) -> tuple[Dialect, ...]:
+    """The dialects that are meant, in order; an unknown name is a `ValueError` that says what is near."""
+    return tuple(dialect if isinstance(dialect, Dialect) else _named(dialect) for dialect in dialects)
+
+
+def _named(name: str) -> Dialect:
+    if name in DIALECTS:
+        return DIALECTS[name]
+    near = difflib.get_close_matches(name, DIALECTS, n=3, cutoff=0.4)
+    raise ValueError(
+        f"unknown dialect {name!r}: " + (f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(sorted(DIALECTS))}")
+    )

@@ -1,0 +1,75 @@
+"""Says where a finished message shows the syntax of a call: with no dialect enabled, or in one that broke off.
+
+    "to=functions.shell {\\"cmd\\"…"   ->   Notice("leaked_tool_call"), and the message ends incomplete: the answer is to be asked for again
+
+A stage that costs nothing while text streams: it looks once, when a message is done, and only where tools were offered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec.structs import replace
+
+from streamlib_parsers.dialects.code_spans import CodeSpans
+from streamlib_parsers.dialects.grammars.channel_calls import BEGINS
+from streamlib_parsers.dialects.grammars.channel_marks import Marks
+from streamlib_parsers.dialects.known import DIALECTS
+from streamlib_parsers.dialects.pieces import Needles
+from streamlib_parsers.dialects.scanner import Plan
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Notice, OutputItemDone, ResponseEvent
+from streamlib_parsers.items import Message
+
+_FORMS: Final = Plan([dialect for dialect in DIALECTS.values() if not any(isinstance(one, Marks) for one in dialect.grammars)]).markers
+CLOSERS: Final = ("</tool_call>", "</function_calls>", "</invoke>", "</function>", "</xai:function_call>", "<|tool_call_end|>")
+"""A closing tag alone says as much."""
+MARKERS: Final = tuple(marker for marker in _FORMS if marker not in BEGINS) + CLOSERS
+LEAKED: Final = "to="
+"""Markers that begin so are calls of Harmony that lost their tokens: nothing of them can be read, and no text is near them."""
+
+_NEEDLES: Final = Needles(MARKERS)
+
+
+class LeakStage:
+    """The events of one response for which tools were offered."""
+
+    def __init__(self) -> None:
+        self.failure: ErrorInfo | None = None
+        self._added = 0
+
+    def feed(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+        """The same events, with a Notice before a message that shows a call."""
+        out: list[ResponseEvent] = []
+        for event in events:
+            marker = _leak(event) if type(event) is OutputItemDone else ""
+            if marker and isinstance(event, OutputItemDone):
+                notice = Notice("leaked_tool_call", f"text looks like a tool call: {marker}", event.index, seq=event.seq + self._added)
+                self._added += 1
+                out.append(notice)
+                if marker.startswith(LEAKED):
+                    event = replace(event, item=replace(event.item, status="incomplete"))  # noqa: PLW2901  # the same event, told better
+            out.append(replace(event, seq=event.seq + self._added) if self._added else event)
+        return out
+
+    def close(self) -> list[ResponseEvent]:
+        """Nothing is held back."""
+        return []
+
+
+def _leak(event: OutputItemDone) -> str:
+    """The marker of a call outside of code in a message of the assistant; "" where there is none."""
+    item = event.item
+    if not isinstance(item, Message) or item.role != "assistant":
+        return ""
+    text = item.text
+    if not any(marker in text for marker in MARKERS):
+        return ""
+    code, at = CodeSpans(), 0
+    for place, marker in _NEEDLES.hits(text, 0, over=True):
+        code.say(text[at:place])
+        at = place
+        if marker and not code.inside:
+            return marker
+    return ""

@@ -1,0 +1,93 @@
+"""Which dialects a model gets, as data: rows of (substring of the model's id, dialects), the first that fits wins.
+
+    dialects_for("Qwen/Qwen3-32B")                          -> ("hermes", "qwen3_coder", "think")
+    dialects_for("gpt-5.5", provider="openai")              -> (), the provider parses calls itself
+    dialects_for("my-qwen", overrides=[("my-", ("xai",))])  -> ("xai",)
+
+A model that thinks from its first character has `think:open`; it only matters where the server does not split the thought itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeAlias
+
+Row: TypeAlias = tuple[str, tuple[str, ...]]
+"""(substring of the model's id in lower case, names of dialects in the order they are tried)."""
+
+PARSE_THEMSELVES: Final = frozenset(
+    {
+        *("anthropic", "openai", "openai-codex", "azure", "google", "vertex", "bedrock", "copilot", "github"),
+        *("deepseek", "moonshot", "kimi", "mistral", "cohere", "zai", "minimax", "qwen", "groq", "cerebras", "perplexity"),
+    }
+)
+"""Providers that give calls as calls. xAI is not among them: Grok's calls come through its own API as text now and then."""
+
+MODELS: Final[tuple[Row, ...]] = (
+    ("grok", ("xai", "hermes")),
+    ("claude", ("anthropic",)),
+    ("qwen3-coder", ("qwen3_coder", "hermes", "think")),
+    ("qwen3-next-coder", ("qwen3_coder", "hermes", "think")),
+    ("qwen3.", ("qwen3_coder", "hermes", "think")),
+    ("qwen3_5", ("qwen3_coder", "hermes", "think")),
+    ("thinking-2507", ("hermes", "qwen3_coder", "think:open")),
+    ("qwq", ("hermes", "qwen3_coder", "think:open")),
+    ("minimax-m3", ("minimax_m3", "minimax_m2", "think")),
+    ("minimax-m2", ("minimax_m2", "think:open")),
+    ("gpt-oss", ("harmony",)),
+    ("glm-4.5", ("glm45", "glm47", "think")),
+    ("glm-4.6", ("glm45", "glm47", "think")),
+    ("glm-", ("glm47", "glm45", "think")),
+    ("kimi-k3", ("kimi_k3", "kimi_k2", "think:open")),
+    ("kimi-k2-thinking", ("kimi_k2", "hermes", "think:open")),
+    ("kimi", ("kimi_k2", "hermes", "think")),
+    ("deepseek-r1-distill", ("hermes", "think:open")),
+    ("deepseek-r1", ("deepseek_v3", "deepseek_v31", "think:open")),
+    ("deepseek-v3.1", ("deepseek_v31", "deepseek_v3", "think")),
+    ("deepseek-v3.2", ("deepseek_v32", "deepseek_v31", "think")),
+    ("deepseek-v4", ("deepseek_v32", "deepseek_v31", "think")),
+    ("deepseek", ("deepseek_v3", "deepseek_v31", "think")),
+    ("mimo", ("mimo", "qwen3_coder", "think")),
+    ("seed-", ("seed_oss", "qwen3_coder", "think")),
+    ("qwen", ("hermes", "qwen3_coder", "think")),
+    ("hermes", ("hermes", "qwen3_coder", "think")),
+    ("nous", ("hermes", "qwen3_coder", "think")),
+    ("tulu", ("hermes", "qwen3_coder", "think")),
+    ("smollm", ("hermes", "qwen3_coder", "think")),
+    ("llama", ("llama3_json", "pythonic")),
+    ("mistral", ("mistral", "think")),
+    ("devstral", ("mistral", "think")),
+    ("magistral", ("mistral", "think")),
+    ("codestral", ("mistral", "think")),
+    ("ministral", ("mistral", "think")),
+    ("gpt-", ("harmony",)),
+    ("gemma", ("think",)),
+    ("granite", ("granite", "think")),
+    ("phi-4", ("phi4_mini_json",)),
+    ("internlm", ("internlm", "think")),
+    ("hunyuan", ("hunyuan_a13b", "think")),
+    ("jamba", ("hunyuan_a13b",)),
+    ("longcat", ("longcat", "think")),
+    ("step", ("think:open",)),
+    ("lfm", ("pythonic", "think")),
+    ("olmo", ("pythonic", "think")),
+    ("command", ("cohere", "think:open")),
+    ("cohere", ("cohere", "think:open")),
+    ("", ("hermes", "qwen3_coder", "glm45", "kimi_k2", "deepseek_v31", "deepseek_v32", "minimax_m2", "think:start")),
+)
+"""The more special id stands before the more general one; the last row is every other model."""
+
+
+def dialects_for(model: str, provider: str | None = None, overrides: Iterable[Row] = ()) -> tuple[str, ...]:
+    """The dialects of a model. overrides: rows that are looked at first, and rule over the provider too."""
+    name = model.lower()
+    own = _row(name, tuple(overrides))
+    if own is not None:
+        return own
+    if provider in PARSE_THEMSELVES:
+        return ()
+    return _row(name, MODELS) or ()
+
+
+def _row(name: str, rows: Sequence[Row]) -> tuple[str, ...] | None:
+    return next((dialects for part, dialects in rows if part.lower() in name), None)
