@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 import anyio
 import msgspec
@@ -44,9 +44,11 @@ from streamlib_parsers.events import (
     ResponseEvent,
 )
 from streamlib_parsers.items import FunctionCall, ServerToolCall, WireApi
-from streamlib_parsers.json_fragments import Fragments
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
+
+if TYPE_CHECKING:
+    from streamlib_parsers.json_fragments import Fragments
 
 Errors: TypeAlias = Literal["raise", "event"]
 
@@ -176,6 +178,8 @@ class ResponseStream:
         """The arguments of the call at `index` as far as they have come: a live view, the same growing object each time. Only the text
         that is new is read, so it may be asked for after every delta.
         """
+        from streamlib_parsers.json_fragments import Fragments  # few streams are looked at in this way
+
         view = self._views.get(index)
         if view is None:
             item = self._accumulator.item(index)

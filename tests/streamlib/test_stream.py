@@ -154,7 +154,18 @@ async def test_a_connection_that_breaks_before_is_truncated_and_says_so() -> Non
     assert "gone" in events[-1].error.message
 
 
-async def test_arguments_can_be_read_once_they_are_whole() -> None:
+async def test_arguments_can_be_read_while_they_grow() -> None:
+    """One read for each delta or one for all: the view is what the events so far allow."""
+    deltas = [arguments(text) for text in ('{"city":', '"Par', 'is", "days": 1', "2}")]
+    pieces = [CALL, *deltas, stop(), finish("tool_use"), LAST]
+    for chunks in (pieces, [b"".join(pieces)]):
+        async with over(*chunks) as stream:
+            views = [dict(stream.partial(0)) async for event in stream if isinstance(event, FunctionCallArgumentsDelta)]
+            assert views == [{}, {"city": "Par"}, {"city": "Paris"}, {"city": "Paris", "days": 12}]
+            assert stream.partial(0) == {"city": "Paris", "days": 12}
+
+
+async def test_arguments_are_asked_of_calls_alone() -> None:
     async with over(CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST) as stream:
         async for event in stream:
             if isinstance(event, FunctionCallArgumentsDelta) and event.delta == '{"city":':
