@@ -149,6 +149,7 @@ class Found:
 
     def drop(self, detail: str) -> None:
         """A call without a usable name: nothing can be done with it, and its text says nothing to the user."""
+        self._stands = True
         self._text.commit()
         self._writer.notice("leaked_tool_call", detail)
 
