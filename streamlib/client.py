@@ -33,6 +33,7 @@ from streamlib.retry import RetryPolicy
 from streamlib.stream import Errors, Plan, ResponseStream, wall_clock
 from streamlib.transport import Transport, transport_for
 from streamlib_parsers.accumulate import Response
+from streamlib_parsers.dialects.table import dialects_for
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
@@ -47,7 +48,7 @@ class Client:
     `{provider: key}`; without it the provider's own variables of the environment are read. base_url, wire_api: for every request.
     providers: more of them, or others of the same name. limits: ceilings of what is read. errors: "raise", or "event" to be given
     `Failed` instead. models: traits of models that differ from the shipped ones. connections: streams at once (the rest queue).
-    deadlines, retry: how long and how often. clock (seconds, running), now (aware) and jitter (0 to 1) are there for tests.
+    dialects: rows of (part of a model's name, dialects), looked at before the shipped table. deadlines, retry: how long and how often. clock (seconds, running), now (aware) and jitter (0 to 1) are there for tests.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class Client:
         deadlines: Deadlines | None = None,
         retry: RetryPolicy | None = None,
         connections: int | None = None,
+        dialects: Sequence[tuple[str, tuple[str, ...]]] = (),
         clock: Clock = anyio.current_time,
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
@@ -84,6 +86,7 @@ class Client:
         self._deadlines = deadlines or Deadlines()
         self._retry = retry or RetryPolicy()
         self._connections = connections
+        self._dialects = tuple(dialects)
         self._clock = clock
         self._now = now
         self._jitter = jitter
@@ -116,14 +119,15 @@ class Client:
         wire_api: WireApi | None = None,
         base_url: str | None = None,
         api_key: ApiKey | None = None,
-        dialects: Sequence[str] = (),
+        dialects: Sequence[str] | None = None,
         strict: bool = False,
         errors: Errors | None = None,
     ) -> ResponseStream:
         """The stream of one response, to be used with `async with`; nothing is sent before.
 
         model: `"provider:model"`, or `provider=` and `model=` apart. A `Request` of `build` is sent as it is. base_url: for this
-        request; the client's keys do not go there, `api_key=` does. What cannot be built raises here, all else while iterating.
+        request; the client's keys do not go there, `api_key=` does. dialects: None takes those the model is known to need, `()` none.
+        What cannot be built raises here, all else while iterating.
         """
         if self._closed:
             raise RuntimeError("the client is closed")
@@ -138,6 +142,8 @@ class Client:
             prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
             request, found = self._build(prompt, model, provider, wire_api, base_url, strict=strict)
             tools = prompt.tools
+        if dialects is None:
+            dialects = dialects_for(request.model, found.name, self._dialects)
         source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
         return ResponseStream(
             Plan(
@@ -180,6 +186,8 @@ class Client:
             raise RuntimeError("the client is closed")
         found = self._provider(provider)
         request = models_request(found, wire_api or self._wire_api, base_url or self._base_url)
+        if dialects is None:
+            dialects = dialects_for(request.model, found.name, self._dialects)
         source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
         attempt = Attempt(source, lambda *_: parser(request.wire_api), Watch(self._deadlines), request.wire_api, self._limits, self._clock)
         try:

@@ -17,7 +17,7 @@ Row: TypeAlias = tuple[str, tuple[str, ...]]
 
 PARSE_THEMSELVES: Final = frozenset(
     {
-        *("anthropic", "openai", "openai-codex", "azure", "google", "vertex", "bedrock", "copilot", "github"),
+        *("loopback", "anthropic", "openai", "openai-codex", "azure", "google", "vertex", "bedrock", "copilot", "github"),
         *("deepseek", "moonshot", "kimi", "mistral", "cohere", "zai", "minimax", "qwen", "groq", "cerebras", "perplexity"),
     }
 )
