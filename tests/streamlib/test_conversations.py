@@ -215,13 +215,13 @@ def continued(step: Step) -> list[tuple[Any, ...]]:
     return structure(read_back(built(msgspec.structs.replace(step.after, input=history), step.wire)).items)
 
 
-def test_case_51_recorded_conversations_go_on_as_they_did(record_property: Callable[[str, object], None]) -> None:
+def test_case_51_recorded_conversations_go_on_as_they_did(record_testsuite_property: Callable[[str, object], None]) -> None:
     found, left_out = steps()
     differ = [step for step in found if continued(step) != structure(step.after.items)]
     unexplained = [step.name for step in differ if not any(part in step.name for part in EXPLAINED)]
     stale = [part for part in EXPLAINED if not any(part in step.name for step in differ)]
     for name, value in {"conversations": len(conversations()), "steps": len(found), "differ": len(differ), **left_out}.items():
-        record_property(name, value)  # shown by --junit-xml
+        record_testsuite_property(f"conversations: {name}", value)  # shown by --junit-xml
     assert len(found) >= 250
     assert unexplained == []
     assert stale == []
