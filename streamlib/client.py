@@ -48,7 +48,8 @@ class Client:
     `{provider: key}`; without it the provider's own variables of the environment are read. base_url, wire_api: for every request.
     providers: more of them, or others of the same name. limits: ceilings of what is read. errors: "raise", or "event" to be given
     `Failed` instead. models: traits of models that differ from the shipped ones. connections: streams at once (the rest queue).
-    dialects: rows of (part of a model's name, dialects), looked at before the shipped table. deadlines, retry: how long and how often. clock (seconds, running), now (aware) and jitter (0 to 1) are there for tests.
+    dialects: rows of (part of a model's name, dialects), looked at before the shipped ones. deadlines, retry: how long, how often.
+    clock (seconds, running), now (aware) and jitter (0 to 1) are there for tests.
     """
 
     def __init__(
@@ -186,10 +187,10 @@ class Client:
             raise RuntimeError("the client is closed")
         found = self._provider(provider)
         request = models_request(found, wire_api or self._wire_api, base_url or self._base_url)
-        if dialects is None:
-            dialects = dialects_for(request.model, found.name, self._dialects)
         source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
-        attempt = Attempt(source, lambda *_: parser(request.wire_api), Watch(self._deadlines), request.wire_api, self._limits, self._clock)
+        attempt = Attempt(
+            source, lambda headers, at: parser(request.wire_api), Watch(self._deadlines), request.wire_api, self._limits, self._clock
+        )
         try:
             read = await attempt.open(self._now) or await attempt.body()
         finally:
