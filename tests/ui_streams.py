@@ -1,0 +1,181 @@
+"""Streams for the encoders for screens: any legal list of events, and strict readers of what is written, for machines without npm.
+
+The readers keep the rules that `ai` and `@ag-ui/client` keep: nothing before its start, no id twice at once, everything ended before
+the end. `tests/real/test_ui_readers.py` asks those two themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from hypothesis import strategies as st
+
+from streamlib_parsers import (
+    CustomToolCall,
+    ErrorInfo,
+    FunctionCall,
+    Message,
+    Opaque,
+    Origin,
+    Reasoning,
+    ResponseEvent,
+    ServerToolCall,
+    ServerToolResult,
+    Usage,
+)
+from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.events import FinishedChoice, RateLimits, Window
+from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.open_items import OpenItem
+
+CALL_IDS = st.sampled_from(["", "a", "b", "a-1", "call-0"])
+WORDS = st.sampled_from(["", " ", "word", "é\U0001f600", "\n\n", '"]}', "</think>"])
+ARGUMENTS = st.sampled_from(['{"city": "Paris"}', "{}", "", '{"city": "Pa', "[1]", "print(1)"])
+
+
+@st.composite
+def legal_events(draw: st.DrawFn) -> list[ResponseEvent]:
+    """Items of every kind that overlap, of several choices, some cut; a terminal of either kind."""
+    assembly = Assembly(LIMITS, Origin("messages", "anthropic"))
+    if draw(st.booleans()):
+        assembly.rate_limits(RateLimits(requests=Window(10, 9), raw={"x": "y"}))
+    if draw(st.booleans()):
+        assembly.identify(draw(st.sampled_from(["resp_1", None])), "m")
+    growing: list[OpenItem] = []
+    for _ in range(draw(st.integers(0, 14))):
+        step = draw(st.sampled_from(["open", "grow", "grow", "close", "beside"]))
+        if step == "open":
+            growing.append(assembly.open(_item(draw)))
+        elif step == "beside":
+            _beside(draw, assembly, growing)
+        elif growing:
+            at = draw(st.integers(0, len(growing) - 1))
+            _grow(draw, assembly, growing[at]) if step == "grow" else _close(draw, assembly, growing.pop(at))
+    _end(draw, assembly)
+    return assembly.take()
+
+
+def _item(draw: st.DrawFn) -> Any:
+    choice, call_id = draw(st.sampled_from([0, 0, 0, 1])), draw(CALL_IDS)
+    kinds = {
+        "text": Message("assistant", choice=choice, signature=draw(st.sampled_from([None, "sig"]))),
+        "earlier": Message("user", choice=choice),
+        "thought": Reasoning(choice=choice, encrypted_content=draw(st.sampled_from([None, "sealed"]))),
+        "call": FunctionCall(call_id, "f", choice=choice, signature=draw(st.sampled_from([None, "sig"]))),
+        "custom": CustomToolCall(call_id, "g", choice=choice),
+        "server": ServerToolCall(call_id, "h", choice=choice, native=draw(st.sampled_from([None, {"outputs": [1]}]))),
+        "result": ServerToolResult(call_id, "h", {"found": [1]}, choice=choice),
+        "opaque": Opaque("new_kind", {"type": "new_kind"}, choice=choice),
+    }
+    return kinds[draw(st.sampled_from(sorted(kinds)))]
+
+
+def _grow(draw: st.DrawFn, assembly: Assembly, item: OpenItem) -> None:
+    kind, part = type(item.item), draw(st.integers(0, 1))
+    if kind is Message:
+        {
+            "text": lambda: assembly.text(item, draw(WORDS), part),
+            "refusal": lambda: assembly.refusal(item, draw(WORDS), 2),
+            "image": lambda: assembly.media(item, 3, "image/png", "aGk="),
+            "sound": lambda: assembly.media(item, 4, "audio/wav", "aGk=", "spoken"),
+            "cited": lambda: assembly.annotation(item, {"url": "https://example.org/", "title": "Example"}, part),
+        }[draw(st.sampled_from(["text", "text", "refusal", "image", "sound", "cited"]))]()
+    elif kind is Reasoning:
+        assembly.reasoning(item, draw(WORDS)) if draw(st.booleans()) else assembly.summary(item, draw(WORDS), part)
+    elif kind in (FunctionCall, CustomToolCall, ServerToolCall):
+        assembly.arguments(item, draw(ARGUMENTS))
+
+
+def _close(draw: st.DrawFn, assembly: Assembly, item: OpenItem) -> None:
+    item.free_text = isinstance(item.item, ServerToolCall)
+    assembly.close(item, draw(st.sampled_from(["completed", "completed", "incomplete"])))
+
+
+def _beside(draw: st.DrawFn, assembly: Assembly, growing: list[OpenItem]) -> None:
+    {
+        "usage": lambda: assembly.usage(Usage(input_tokens=draw(st.integers(0, 9)), output_tokens=1)),
+        "metadata": lambda: assembly.metadata({"service_tier": draw(st.sampled_from(["a", "b"]))}),
+        "passthrough": lambda: assembly.passthrough("new.event", {"x": None}),
+        "notice": lambda: assembly.notice("odd"),
+        "progress": lambda: assembly.progress(growing[0], "searching") if growing else None,
+    }[draw(st.sampled_from(["usage", "metadata", "passthrough", "notice", "progress"]))]()
+
+
+def _end(draw: st.DrawFn, assembly: Assembly) -> None:
+    kind = draw(st.sampled_from(["stop", "tool_calls", "pause", "length", "truncated", "cancelled", "rate_limited"]))
+    if kind in ("truncated", "cancelled", "rate_limited"):
+        assembly.fail(ErrorInfo(kind, "as the test has it"))
+    else:
+        assembly.complete(kind, choices=[FinishedChoice(0, kind), FinishedChoice(1, "stop")])
+
+
+# --- readers ---
+
+
+def payloads(body: bytes) -> list[Any]:
+    """The JSON of a stream of server-sent events; `[DONE]` as it stands."""
+    frames = body.decode().removesuffix("\n\n").split("\n\n") if body else []
+    assert all(frame.startswith("data: ") for frame in frames), body
+    return [frame[6:] if frame == "data: [DONE]" else json.loads(frame[6:]) for frame in frames]
+
+
+def read_vercel(body: bytes) -> list[dict[str, Any]]:
+    """The parts of a UI message stream that keeps the protocol; AssertionError for one that does not."""
+    *parts, done = payloads(body)
+    assert done == "[DONE]"
+    open_texts: set[tuple[str, str]] = set()
+    calls: dict[str, str] = {}
+    for part in parts:
+        kind, _, verb = part["type"].rpartition("-")
+        if kind in ("text", "reasoning"):
+            _bracket(open_texts, (kind, part["id"]), verb)
+        elif part["type"].startswith("tool-"):
+            _call_part(calls, part)
+    names = [part["type"] for part in parts]
+    last = names[-1]
+    assert names.count("start") == 1
+    assert sum(names.count(end) for end in ("finish", "error", "abort")) == 1
+    assert last in ("finish", "error", "abort")
+    assert last != "finish" or names[-2] == "finish-step"
+    assert not open_texts
+    assert set(calls.values()) <= {"available", "error", "output"}
+    return parts
+
+
+def _bracket(opened: set[Any], name: Any, verb: str) -> None:
+    assert (name in opened) is (verb != "start"), (name, verb)
+    opened.add(name) if verb == "start" else opened.discard(name) if verb == "end" else None
+
+
+def _call_part(calls: dict[str, str], part: dict[str, Any]) -> None:
+    verb = part["type"].removeprefix("tool-input-")
+    before = calls.get(part["toolCallId"])
+    if part["type"] == "tool-output-available":
+        assert before in ("available", "output", "error", "start", "delta"), part
+        verb = "output"
+    else:
+        assert (before is None) is (verb == "start"), part
+        assert part["toolCallId"]
+    calls[part["toolCallId"]] = verb
+
+
+def read_agui(body: bytes) -> list[dict[str, Any]]:
+    """The events of a run that keeps the protocol; AssertionError for one that does not."""
+    events = payloads(body)
+    opened: set[tuple[str, str]] = set()
+    for event in events:
+        kind, _, verb = event["type"].rpartition("_")
+        name = event.get("messageId") or event.get("toolCallId")
+        if kind in ("TEXT_MESSAGE", "TOOL_CALL", "REASONING", "REASONING_MESSAGE") and verb in ("START", "CONTENT", "ARGS", "END"):
+            assert name
+            _bracket(opened, (kind, name), {"START": "start", "END": "end"}.get(verb, "delta"))
+        assert None not in event.values(), event
+    names = [event["type"] for event in events]
+    assert names[0] == "RUN_STARTED"
+    assert names.count("RUN_STARTED") == 1
+    assert [name for name in names if name in ("RUN_FINISHED", "RUN_ERROR")] == names[-1:]
+    assert not opened
+    ids = [event["messageId"] for event in events if event["type"] in ("TEXT_MESSAGE_START", "REASONING_START", "TOOL_CALL_RESULT")]
+    assert len(ids) == len(set(ids))
+    return events
