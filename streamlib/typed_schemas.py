@@ -14,9 +14,13 @@ NAMED: Final = ("properties", "patternProperties", "$defs", "definitions")
 """Keywords that hold schemas by name."""
 LISTED: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 SINGLE: Final = ("items", "contains", "not", "additionalProperties", "propertyNames", "if", "then", "else")
-SIGNS: Final = {"properties": "object", "required": "object", "additionalProperties": "object", "items": "array", "prefixItems": "array"}
+SIGNS: Final = {
+    **dict.fromkeys(("properties", "required", "additionalProperties"), "object"),
+    **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems"), "array"),
+    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"),
+}
 """Keywords that tell the type of a node without one."""
-SCALARS: Final = {bool: "boolean", int: "integer", float: "number"}
+SCALARS: Final[dict[type, str]] = {bool: "boolean", int: "integer", float: "number"}
 
 
 def typed_schema(schema: Any) -> Any:
@@ -57,7 +61,7 @@ def _typed(node: JsonObject) -> JsonObject:
 def _told(node: JsonObject) -> str:
     """The type that the other keywords tell."""
     told = next((kind for key, kind in SIGNS.items() if key in node), None)
-    first = next((value for value in node.get("enum") or () if value not in (None, "")), node.get("const"))
+    first: Any = next((value for value in node.get("enum") or () if value not in (None, "")), node.get("const"))
     return told or SCALARS.get(type(first), "string")
 
 
