@@ -175,10 +175,11 @@ async def test_a_stalled_branch_makes_the_source_wait() -> None:
 
 
 async def test_leaving_early_leaves_nothing_running() -> None:
-    async with pipe(source(EVENTS, stall=30), coalesce(0.01)) as events:
-        await anext(events)
-    async with tee(source(EVENTS, stall=30), 2) as (one, _):
-        await anext(one)
+    with anyio.fail_after(5):
+        async with pipe(source(EVENTS, stall=30), coalesce(0.01)) as events:
+            assert await anext(events) == EVENTS[0]
+        async with tee(source(EVENTS, stall=30), 2) as (one, _):
+            assert await anext(one) == EVENTS[0]
 
 
 def test_the_terminal_is_told_from_the_rest() -> None:
