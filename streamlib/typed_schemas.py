@@ -48,20 +48,21 @@ def _choice(node: JsonObject) -> JsonObject:
     """`anyOf` without null; a choice of one is that one."""
     branches = [branch for branch in node["anyOf"] if not (isinstance(branch, dict) and branch.get("type") == "null")]
     rest = {key: value for key, value in node.items() if key not in ("type", "anyOf")}
-    return {**rest, **branches[0]} if len(branches) == 1 else {**rest, "anyOf": branches}
+    return {**rest, **branches[0]} if len(branches) == 1 and isinstance(branches[0], dict) else {**rest, "anyOf": branches}
 
 
 def _typed(node: JsonObject) -> JsonObject:
     kind = node.get("type")
     if isinstance(kind, list):
-        return {**node, "type": next((one for one in kind if one != "null"), "string")}
+        return {**node, "type": next((one for one in kind if isinstance(one, str) and one not in ("", "null")), "string")}
     return node if kind or node.keys() & {"if", "then", "else"} else {**node, "type": _told(node)}
 
 
 def _told(node: JsonObject) -> str:
     """The type that the other keywords tell."""
     told = next((kind for key, kind in SIGNS.items() if key in node), None)
-    first: Any = next((value for value in node.get("enum") or () if value not in (None, "")), node.get("const"))
+    values = node.get("enum")
+    first: Any = next((value for value in values if value not in (None, "")), None) if isinstance(values, list) else node.get("const")
     return told or SCALARS.get(type(first), "string")
 
 
@@ -75,4 +76,5 @@ def _filled(node: JsonObject) -> JsonObject:
 
 def _required(node: JsonObject) -> list[str]:
     names, known = node.get("required"), node.get("properties")
-    return [name for name in names if not isinstance(known, dict) or name in known] if isinstance(names, list) else []
+    listed = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
+    return [name for name in listed if not isinstance(known, dict) or name in known]

@@ -12,6 +12,8 @@ from urllib.parse import quote
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import streamlib
 from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, register, user
@@ -327,6 +329,35 @@ def test_the_page_says_what_the_values_say() -> None:
 def test_a_schema_says_the_type_of_every_node(schema: Any, fitted: Any) -> None:
     assert typed_schema(schema) == fitted
     assert typed_schema(fitted) == fitted
+
+
+KEYWORDS = (
+    "type",
+    "properties",
+    "required",
+    "items",
+    "anyOf",
+    "allOf",
+    "enum",
+    "const",
+    "additionalProperties",
+    "nullable",
+    "$ref",
+    "minimum",
+)
+SCHEMAS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "object", "null", ""]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(SCHEMAS)
+def test_no_schema_is_too_odd_and_one_that_fits_stays(schema: Any) -> None:
+    fitted = typed_schema(schema)
+    assert typed_schema(fitted) == fitted
+    if isinstance(schema, dict):
+        asked("moonshot", Prompt("x", tools=[ToolSpec("f", schema=schema)]))
 
 
 def test_schemas_that_fit_are_not_reported() -> None:
