@@ -224,4 +224,5 @@ class _Pairing:
 
 def _as_text(item: Any) -> Message:
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
-    return user(f"[result of the call {item.call_id}, which is not in this conversation]", *parts)
+    said = [part for part in parts if not isinstance(part, Text) or part.text]
+    return user(f"[result of the call {item.call_id}, which is not in this conversation]", *said)

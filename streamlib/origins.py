@@ -68,6 +68,9 @@ def thought_as_text(item: Reasoning) -> Message | None:
     return Message("assistant", (Text(f"<think>\n{text}\n</think>"),), choice=item.choice, response_id=item.response_id) if text else None
 
 
+SEALED: Final = ("encrypted_", "signature", "thoughtSignature")
+"""How the names of sealed members begin, in the results of providers' own tools."""
+
 Step = tuple[Action | None, str, ResponseItem | None]
 
 
@@ -108,9 +111,16 @@ def _server_call(item: Any) -> Step:
 
 
 def _server_result(item: Any) -> Step:
-    text = item.output if isinstance(item.output, str) else msgspec.json.encode(item.output).decode()
+    text = item.output if isinstance(item.output, str) else msgspec.json.encode(_unsealed(item.output)).decode()
     said = f"[result of {item.name or 'a tool'}: {text}]"
     return "demoted", "a tool result of another provider, sent as text", Message("assistant", (Text(said),), response_id=item.response_id)
+
+
+def _unsealed(value: Any) -> Any:
+    """The value without what only its provider can read: `encrypted_content` of a page that was found, and its kin."""
+    if isinstance(value, dict):
+        return {key: _unsealed(inner) for key, inner in value.items() if not str(key).startswith(SEALED)}
+    return [_unsealed(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _compaction(item: Any) -> Step:

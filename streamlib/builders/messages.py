@@ -402,7 +402,7 @@ def _without_thinking(turns: list[JsonObject], report: Report) -> None:
     for block in turns[-1]["content"]:
         if block not in kept:
             report.add("dropped", f"/input/{block.at}", "thinking is off: no thought in the last assistant turn (T8b)", breaks_prefix=True)
-    turns[-1]["content"] = kept
+    turns[-1]["content"][:] = kept  # in place: the caller looks at what is left
 
 
 def _trimmed(blocks: list[Block]) -> None:

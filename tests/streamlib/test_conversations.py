@@ -20,10 +20,6 @@ from urllib.parse import urlsplit
 import msgspec
 
 from streamlib import (
-    CustomToolCall,
-    CustomToolCallOutput,
-    FunctionCall,
-    FunctionCallOutput,
     Message,
     Opaque,
     Prompt,
@@ -39,9 +35,7 @@ from streamlib import (
 from streamlib_parsers.items import tag, user
 from streamlib_parsers.json_text import is_json_bytes
 from tests.shared import CORPUS, WIRES, Recording, require
-
-CALLS: Final = (FunctionCall, CustomToolCall)
-OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
+from tests.streamlib.wire_rules import CALLS, OUTPUTS, elements, read_back
 
 EXPLAINED: Final[dict[str, str]] = {
     "xai-prompt_caching-streaming_probe.02": "the client left the stored thought out",
@@ -205,10 +199,6 @@ def built(prompt: Prompt, wire: Any) -> Request:
     return build(prompt, prompt.model or "model", provider="custom", wire_api=wire, base_url="http://x/v1")
 
 
-def read_back(request: Request) -> Prompt:
-    return parse_request(request.wire_api, request.body, path=urlsplit(request.url).path)
-
-
 def continued(step: Step) -> list[tuple[Any, ...]]:
     """The structure of our own second request."""
     history = (*step.before.items, *named_as_sent(step), *step.said[step.kept :])
@@ -229,36 +219,6 @@ def test_case_51_recorded_conversations_go_on_as_they_did(record_testsuite_prope
 
 
 # --- the prefix law ---
-
-ITEMS: Final[dict[str, str]] = {"responses": "input", "gemini": "contents"}
-"""Where a body holds the conversation; on all other wires under `messages`."""
-SETTINGS: Final = ("system", "systemInstruction", "instructions", "tools", "toolConfig")
-MARKERS: Final = ("cache_control", "cachePoint")
-
-
-def elements(request: Request) -> list[str]:
-    """Settings that a cache covers, then each part of each turn with its role, as JSON; cache markers aside."""
-    body = _unmarked(msgspec.json.decode(request.body))
-    found: list[Any] = [[key, body.get(key)] for key in SETTINGS]
-    for turn in body[ITEMS.get(request.wire_api, "messages")]:
-        found += _parts(turn)
-    return [json.dumps(one) for one in found]
-
-
-def _parts(turn: dict[str, Any]) -> list[Any]:
-    key = "parts" if "parts" in turn else "content"
-    if not isinstance(turn.get(key), list):
-        return [turn]
-    beside = {name: value for name, value in turn.items() if name not in (key, "role")}
-    return [*([turn.get("role"), part] for part in turn[key]), *([beside] if beside else [])]
-
-
-def _unmarked(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _unmarked(inner) for key, inner in value.items() if key not in MARKERS}
-    if isinstance(value, list):
-        return [_unmarked(inner) for inner in value if not (isinstance(inner, dict) and "cachePoint" in inner)]
-    return value
 
 
 def test_law_5_prefix_law_on_recorded_conversations() -> None:
