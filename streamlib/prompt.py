@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from streamlib_parsers.items import JsonObject, ResponseItem, ToolSpec, user
+from streamlib_parsers.items import JsonObject, ResponseItem, ToolSpec, WireApi, user
 
 Effort: TypeAlias = Literal["off", "minimal", "low", "medium", "high", "xhigh", "max"]
 EFFORTS: tuple[Effort, ...] = ("off", "minimal", "low", "medium", "high", "xhigh", "max")
@@ -48,7 +48,8 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     cache: None | "auto" | `CacheOptions`. conversation_id feeds cache keys and the providers' conversation headers.
     thinking_mismatch: "drop_block" lets a provider that binds thinking to the conversation drop blocks instead of failing.
     extra: merged last into the request body, as the wire writes it.
-    model, stream: filled by `parse_request`, what the decoded request asked for.
+    extra_wire: the only wire that `extra` is for; None: any. A request to another one leaves it out, and reports it.
+    model, stream, extra_wire: filled by `parse_request`, what the decoded request asked for.
     """
 
     input: str | Sequence[ResponseItem] = ()
@@ -78,12 +79,17 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     extra: dict[str, Any] | None = None
     model: str | None = None
     stream: bool | None = None
+    extra_wire: WireApi | None = None
 
     def __post_init__(self) -> None:
+        if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
+            raise ValueError(f"reasoning is one of {', '.join(EFFORTS)}, not {self.reasoning!r}")
         for name in ("input", "tools", "stop"):
             value = getattr(self, name)
             if not isinstance(value, (str, tuple)):
                 force_setattr(self, name, tuple(value))
+        for name in ("input", "tools"):
+            _structs(name, getattr(self, name))
 
     @property
     def items(self) -> tuple[ResponseItem, ...]:
@@ -97,3 +103,11 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         if isinstance(asked, int):
             return ReasoningOptions(budget=asked)
         return ReasoningOptions(effort=asked) if isinstance(asked, str) else asked
+
+
+def _structs(name: str, values: str | Sequence[Any]) -> None:
+    """The usual first mistake is a dict in some wire's own words."""
+    for at, value in enumerate(() if isinstance(values, str) else values):
+        if not isinstance(value, Struct):
+            made = "`streamlib.user(…)` and its like, or `parse_request` for a wire's own" if name == "input" else "`ToolSpec`"
+            raise TypeError(f"{name}[{at}] is a {type(value).__name__}; made by {made}")

@@ -81,6 +81,7 @@ def build(
 def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_origin: bool = False) -> Request:
     """The request for a target that is known already."""
     report = Report()
+    prompt = _own_extra(prompt, where, report)
     items = demoted(repair(prompt.items, report), where.origin, report, strict=strict_origin)
     items = _fit_ids(items, where, report)
     names = _tool_names(prompt, items, where.wire_api)
@@ -94,6 +95,15 @@ def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_ori
         raise _refused(report.changes)
     sent = {short: name for name, short in names.items()}
     return Request("POST", where.url, headers, _encode(body), report.changes, where.wire_api, where.model, where.origin, sent)
+
+
+def _own_extra(prompt: Prompt, where: Target, report: Report) -> Prompt:
+    """What another wire's request said in its own words would be nonsense here, or worse: something else."""
+    if prompt.extra is None or prompt.extra_wire in (None, where.wire_api):
+        return prompt
+    for key in prompt.extra:
+        report.dropped(f"/extra/{key}", f"a word of {prompt.extra_wire}")
+    return msgspec.structs.replace(prompt, extra=None)
 
 
 def _encode(body: dict[str, Any]) -> bytes:

@@ -13,12 +13,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import anyio
-
 from streamlib.client import Client
-from streamlib.loopback import Behaviour, serve
+from streamlib.loopback import Behaviour, running, serve
 from streamlib.recording import Recording, Replay, Split, from_body, load
 from streamlib_parsers.items import WireApi
+
+__all__ = ["MODEL", "Behaviour", "loopback", "replay", "serve"]
 
 MODEL: Final = "loopback:test"
 """The model name that the clients of this module answer to."""
@@ -45,9 +45,7 @@ async def replay(
 @asynccontextmanager
 async def loopback(wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any) -> AsyncGenerator[Client]:
     """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, status … of `Behaviour`."""
-    async with anyio.create_task_group() as group:
-        url = await group.start(serve, Behaviour(**behaviour))
+    async with running(Behaviour(**behaviour)) as url:
         path = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta"}.get(wire_api, "")
         async with Client(base_url=url + path, wire_api=wire_api, **(client or {})) as made:
             yield made
-        group.cancel_scope.cancel()

@@ -14,6 +14,7 @@ from streamlib_parsers.events import (
     Completed,
     Created,
     Failed,
+    FinishedChoice,
     FunctionCallArgumentsDelta,
     MediaDelta,
     Notice,
@@ -124,7 +125,7 @@ class Accumulator:
     def response(self) -> Response:
         """What was said so far."""
         items = tuple(self.item(index) for index in sorted({*self._growing, *self._done}))
-        ends = self._terminal.choices if isinstance(self._terminal, Completed) else ()
+        ends = _ends(self._terminal) if isinstance(self._terminal, Completed) else ()
         return Response(
             status=self._status(),
             items=tuple(item for item in items if item.choice == 0),
@@ -231,6 +232,11 @@ def accumulate(events: Iterable[ResponseEvent]) -> Response:
     for event in events:
         accumulator.feed(event)
     return accumulator.response
+
+
+def _ends(terminal: Completed) -> tuple[FinishedChoice, ...]:
+    """How each choice ended. An event made by hand may not say it apart: then there is one choice, and it ended as the answer did."""
+    return terminal.choices or (FinishedChoice(0, terminal.stop_reason, terminal.native_stop_reason),)
 
 
 def _choices(items: tuple[ResponseItem, ...], ends: dict[int, Any]) -> tuple[Choice, ...]:

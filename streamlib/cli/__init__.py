@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from streamlib import __version__
+
 COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve")
 """In the order in which `--help` teaches them."""
 
@@ -30,6 +32,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Stream from any LLM API, or look at what one streamed. Without a key everything runs on a loopback provider.",
         epilog="Try: streamlib chat Hello   ·   streamlib inspect capture.sse --wire-api messages",
     )
+    parser.add_argument("--version", action="version", version=f"streamlib {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in COMMANDS:
         importlib.import_module(f"streamlib.cli.{name}").add(commands)

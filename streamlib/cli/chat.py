@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import AsyncExitStack
 from typing import Any, TextIO
 
 import anyio
 
 from streamlib.cli.terminal import Printable, printable
 from streamlib.errors import StreamError
-from streamlib.loopback import serve
+from streamlib.loopback import running
 from streamlib.prompt import EFFORTS, Prompt
 from streamlib_parsers import (
     WIRE_APIS,
@@ -49,21 +50,22 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """One answer, or a conversation until the input ends."""
-    return anyio.run(_chat, arguments)
+    try:
+        return anyio.run(_chat, arguments)
+    except StreamError as error:
+        print(printable(str(error)), file=sys.stderr)
+        return 1
 
 
 async def _chat(arguments: argparse.Namespace) -> int:
     from streamlib.client import Client  # the HTTP library is loaded only where a request is sent
 
-    code = 1
-    async with anyio.create_task_group() as group:
+    async with AsyncExitStack() as stack:
         base_url = arguments.base_url
         if arguments.model.startswith("loopback:") and base_url is None:
-            base_url = await group.start(serve)
-        async with Client(base_url=base_url, wire_api=arguments.wire_api) as client:
-            code = await Conversation(client, arguments).talk()
-        group.cancel_scope.cancel()
-    return code
+            base_url = await stack.enter_async_context(running())
+        client = await stack.enter_async_context(Client(base_url=base_url, wire_api=arguments.wire_api))
+        return await Conversation(client, arguments).talk()
 
 
 class Conversation:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
 import anyio
 
-from streamlib.loopback import Behaviour, Fault, serve
+from streamlib.loopback import Behaviour, Fault, running
 
 
 def add(commands: Any) -> None:
@@ -43,11 +42,15 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     fault, at = arguments.fault or (None, 3)
-    anyio.run(_serve, Behaviour(recordings, arguments.chunk, arguments.pace, fault, at), arguments.port)
+    try:
+        anyio.run(_serve, Behaviour(recordings, arguments.chunk, arguments.pace, fault, at), arguments.port)
+    except (OSError, OverflowError) as error:
+        print(f"port {arguments.port}: {error}", file=sys.stderr)
+        return 1
     return 0
 
 
 async def _serve(behaviour: Behaviour, port: int) -> None:
-    async with anyio.create_task_group() as group:
-        url = await group.start(partial(serve, behaviour, port=port))
+    async with running(behaviour, port=port) as url:
         print(f"listening on {url}  (Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)", flush=True)
+        await anyio.sleep_forever()

@@ -11,6 +11,7 @@ import msgspec
 from streamlib.errors import invalid_request
 from streamlib.prompt import Prompt
 from streamlib_parsers.items import WireApi
+from streamlib_parsers.protocol import WIRE_APIS
 
 
 def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] | None = None, path: str | None = None) -> Prompt:
@@ -19,9 +20,11 @@ def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] 
     headers, path: for wires that keep facts there (Gemini and Bedrock name the model in the path). Raises
     `StreamError(invalid_request)` on anything that is not such a request.
     """
+    if wire_api not in WIRE_APIS:
+        raise ValueError(f"unknown wire API {wire_api!r}; one of {', '.join(WIRE_APIS)}")
     module: Any = importlib.import_module(f"streamlib.decoders.{wire_api}")
     try:
-        return _checked(module.decode(body, headers or {}, path or ""))
+        return _checked(module.decode(body, headers or {}, path or ""), wire_api)
     except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError, AttributeError, ValueError) as error:
         raise invalid_request(f"not a {wire_api} request: {error}") from None
 
@@ -29,10 +32,12 @@ def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] 
 WHOLE: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
 
 
-def _checked(prompt: Prompt) -> Prompt:
+def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
     """A client may write anything into the place of a text or number, and builders rely on the types. Schemas are theirs to judge."""
     numbers = {name: value for name in WHOLE if isinstance(value := getattr(prompt, name), float)}
     prompt = msgspec.structs.replace(prompt, **{name: int(value) for name, value in numbers.items() if value.is_integer()})
+    if prompt.extra is not None:
+        prompt = msgspec.structs.replace(prompt, extra_wire=wire_api)
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
     msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(prompt, tools=tools)), Prompt)
     return prompt

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -20,6 +20,7 @@ from streamlib.report import Change
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.protocol import WIRE_APIS
 
 
 class Encoder(Protocol):
@@ -45,8 +46,13 @@ def encoder(wire_api: str, *, model: str | None = None, response_id: str | None 
     return _module(wire_api).Encoder(model=model, response_id=response_id, **options)  # type: ignore[no-any-return]
 
 
+UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
+
+
 def encode_body(wire_api: str, response: Response, *, model: str | None = None) -> bytes:
-    """A response as one whole, non-streaming body of the wire."""
+    """A response as one whole, non-streaming body of the wire. One that has not ended is sent as the failure it is."""
+    if response.status == "incomplete" and response.stop_reason is None:
+        response = msgspec.structs.replace(response, status="failed", error=response.error or UNFINISHED)
     return _module(wire_api).encode_body(response, model)  # type: ignore[no-any-return]
 
 
@@ -55,11 +61,15 @@ def error_body(wire_api: str, error: ErrorInfo) -> Any:
     return _module(wire_api).error_body(error)
 
 
+SCREENS: Final = ("vercel", "agui", "jsonl")
+"""The encoders of UI protocols, beside those of the wires."""
+
+
 def _module(wire_api: str) -> Any:
     try:
         return importlib.import_module(f"streamlib.encoders.{wire_api}")
     except ModuleNotFoundError:
-        raise ValueError(f"no encoder for {wire_api!r}") from None
+        raise ValueError(f"no encoder for {wire_api!r}; one of {', '.join((*WIRE_APIS, *SCREENS))}") from None
 
 
 def sse(data: Any, event: str | None = None) -> bytes:

@@ -6,6 +6,6 @@ It is `parse_request` and `encoder` and nothing else of its own, so whatever a w
 from __future__ import annotations
 
 from streamlib.loopback.answers import answer
-from streamlib.loopback.server import Behaviour, Fault, serve
+from streamlib.loopback.server import Behaviour, Fault, running, serve
 
-__all__ = ["Behaviour", "Fault", "answer", "serve"]
+__all__ = ["Behaviour", "Fault", "answer", "running", "serve"]

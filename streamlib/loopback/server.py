@@ -12,8 +12,10 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Literal, TypeAlias
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Any, Literal, TypeAlias, get_args
 
 import anyio
 import h11
@@ -51,6 +53,10 @@ class Behaviour(Struct, frozen=True):
     status: int = 200
     headers: dict[str, str] = {}
 
+    def __post_init__(self) -> None:
+        if self.fault is not None and self.fault not in get_args(Fault):
+            raise ValueError(f"no fault {self.fault!r}; one of {', '.join(get_args(Fault))}")
+
 
 LIMIT_HEADERS = {
     "anthropic-ratelimit-requests-limit": "1000",
@@ -76,6 +82,20 @@ async def serve(
         bound = listener.extra(SocketAttribute.local_port)
         task_status.started(f"http://{host}:{bound}")
         await listener.serve(provider.connection)
+
+
+@asynccontextmanager
+async def running(behaviour: Behaviour | None = None, *, port: int = 0) -> AsyncGenerator[str]:
+    """A server beside the block, by its base URL. The block's own exceptions come out plain, not in a task group's wrapping."""
+    raised: Exception | None = None
+    async with anyio.create_task_group() as group:
+        try:
+            yield await group.start(partial(serve, behaviour, port=port))
+        except Exception as error:  # noqa: BLE001  # raised again below, outside of the group
+            raised = error
+        group.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
 
 
 class Loopback:

@@ -280,6 +280,7 @@ def test_every_setting_finds_its_place() -> None:
         user_id="u",
         conversation_id="c",
         extra={"truncation": "auto", "store": True},
+        extra_wire="responses",
         model="m",
         stream=True,
     )

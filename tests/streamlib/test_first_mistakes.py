@@ -1,0 +1,85 @@
+"""What a newcomer gets wrong in the first hour is said in one line, and unfinished things stay unfinished on every wire."""
+
+from __future__ import annotations
+
+import pytest
+
+import streamlib
+from streamlib.cli import main
+from streamlib.encoders import SCREENS
+from streamlib.testing import MODEL, Behaviour, loopback
+from streamlib_parsers.items import Message, Text
+
+
+@pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
+def test_a_response_that_has_not_ended_is_not_encoded_as_a_whole_one(wire_api: streamlib.WireApi) -> None:
+    unfinished = streamlib.accumulate([streamlib.OutputItemDone(0, Message("assistant", (Text("Hel"),)))])
+    assert unfinished.status == "incomplete"
+    last = streamlib.parse_body(wire_api, streamlib.encode_body(wire_api, unfinished, model="m"))[-1]
+    assert isinstance(last, streamlib.Failed)
+
+
+@pytest.mark.parametrize("reason", ["length", "content_filter"])
+def test_a_response_stopped_by_a_limit_is_still_encoded_as_its_end(reason: streamlib.StopReason) -> None:
+    events = [streamlib.OutputItemDone(0, Message("assistant", (Text("Hel"),))), streamlib.Completed(stop_reason=reason)]
+    stopped = streamlib.accumulate(events)
+    assert stopped.status == "incomplete"
+    last = streamlib.parse_body("chat", streamlib.encode_body("chat", stopped, model="m"))[-1]
+    assert isinstance(last, streamlib.Completed)
+    assert last.stop_reason == reason
+
+
+@pytest.mark.anyio
+async def test_the_own_exceptions_of_a_loopback_block_come_out_plain() -> None:
+    with pytest.raises(KeyError):
+        async with loopback():
+            raise KeyError("mine")
+    with pytest.raises(streamlib.StreamError):
+        async with loopback(status=529, client={"retry": streamlib.RetryPolicy(retries=0)}) as client:
+            await client.respond("hi", model=MODEL)
+
+
+def test_a_fault_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="one of truncate"):
+        Behaviour(fault="explode")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_another_wires_words_in_a_prompt_are_one_clear_line() -> None:
+    with pytest.raises(TypeError, match=r"input\[0\] is a dict; made by `streamlib.user"):
+        streamlib.Prompt([{"role": "user", "content": "x"}])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match=r"tools\[0\] is a dict; made by `ToolSpec`"):
+        streamlib.Prompt("x", tools=[{"name": "f"}])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="reasoning is one of off, minimal"):
+        streamlib.Prompt("x", reasoning="extreme")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_unknown_wires_are_answered_with_the_known_ones() -> None:
+    with pytest.raises(ValueError, match="one of messages, responses"):
+        streamlib.parse_request("chta", b"{}")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match=", ".join(SCREENS)):
+        streamlib.encoder("chta")
+
+
+def test_a_foreign_requests_own_words_stay_on_their_wire() -> None:
+    body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"logit_bias":{"1":1}}'
+    prompt = streamlib.parse_request("chat", body)
+    foreign = streamlib.build(prompt, "anthropic:m")
+    assert b"logit_bias" not in foreign.body
+    assert "/extra/logit_bias" in [change.path for change in foreign.report]
+    assert b"logit_bias" in streamlib.build(prompt, "openai:m", wire_api="chat").body
+    own = streamlib.Prompt("x", extra={"logit_bias": {"1": 1}})
+    assert b"logit_bias" in streamlib.build(own, "anthropic:m").body, "the caller's own extra goes wherever the caller sends it"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["serve", "--port", "99999"], "port 99999: "),
+        (["chat", "--model", "custom:x", "--base-url", "127.0.0.1:1", "hi"], "a URL begins with http"),
+    ],
+)
+def test_the_command_line_says_mistakes_in_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 1
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert errors.count("\n") == 1
