@@ -33,8 +33,15 @@ def blocks() -> list[object]:
 
 @pytest.mark.parametrize(("page", "line", "code", "printed"), blocks())
 def test_an_example_prints_what_the_page_says(
-    page: Path, line: int, code: str, printed: str | None, capsys: pytest.CaptureFixture[str]
+    page: Path,
+    line: int,
+    code: str,
+    printed: str | None,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(tmp_path)  # an example may write files
     exec(compile("\n" * line + code, page, "exec"), {"__name__": "__example__"})
     assert printed is None or capsys.readouterr().out == printed
 
