@@ -283,8 +283,8 @@ FORMS = [
     Form(
         "kimi_k3-json",
         ("kimi_k3",),
-        '<|open|>tools<|sep|><|open|>call tool="ns.tool-1" index="1"<|sep|><|open|>json<|sep|>{"k": "v"}<|close|>json<|sep|><|close|>call<|sep|>'
-        "<|close|>tools<|sep|>",
+        '<|open|>tools<|sep|><|open|>call tool="ns.tool-1" index="1"<|sep|><|open|>json<|sep|>{"k": "v"}<|close|>json<|sep|>'
+        "<|close|>call<|sep|><|close|>tools<|sep|>",
         [("ns.tool-1", {"k": "v"})],
     ),
     Form(
@@ -324,7 +324,8 @@ FORMS = [
     Form(
         "deepseek_v41",
         ("deepseek_v32",),
-        f'<{DSML} calls><{DSML} invoke name="f"><{DSML} parameter name="k" string="true">v</{DSML} parameter></{DSML} invoke></{DSML} calls>',
+        f'<{DSML} calls><{DSML} invoke name="f"><{DSML} parameter name="k" string="true">v'
+        f"</{DSML} parameter></{DSML} invoke></{DSML} calls>",
         F1,
     ),
     Form(
@@ -346,8 +347,8 @@ FORMS = [
     Form(
         "minimax_m3",
         ("minimax_m3",),
-        f'{M}<tool_call>\n{M}<invoke name="f">{M}<n>1{M}</n>{M}<o>{M}<p>q{M}</p>{M}</o>{M}<a>{M}<item>1{M}</item>{M}<item>2{M}</item>{M}</a>'
-        f"{M}</invoke>\n{M}</tool_call>",
+        f'{M}<tool_call>\n{M}<invoke name="f">{M}<n>1{M}</n>{M}<o>{M}<p>q{M}</p>{M}</o>{M}<a>{M}<item>1{M}</item>{M}<item>2{M}</item>'
+        f"{M}</a>{M}</invoke>\n{M}</tool_call>",
         [("f", {"n": 1, "o": {"p": "q"}, "a": ["1", "2"]})],
     ),
     Form(

@@ -22,10 +22,17 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, OutputItemDone, ResponseEvent
 from streamlib_parsers.items import Message
 
-_FORMS: Final = Plan([dialect for dialect in DIALECTS.values() if not any(isinstance(one, Marks) for one in dialect.grammars)]).markers
 CLOSERS: Final = ("</tool_call>", "</function_calls>", "</invoke>", "</function>", "</xai:function_call>", "<|tool_call_end|>")
 """A closing tag alone says as much."""
-MARKERS: Final = tuple(marker for marker in _FORMS if marker not in BEGINS) + CLOSERS
+
+
+def _markers() -> tuple[str, ...]:
+    """What calls begin with in any dialect. Channels and marks stand around words as well."""
+    around = {mark for dialect in DIALECTS.values() for grammar in dialect.grammars if isinstance(grammar, Marks) for mark in grammar.marks}
+    return tuple(marker for marker in Plan(list(DIALECTS.values())).markers if marker not in around.union(BEGINS)) + CLOSERS
+
+
+MARKERS: Final = _markers()
 LEAKED: Final = "to="
 """Markers that begin so are calls of Harmony that lost their tokens: nothing of them can be read, and no text is near them."""
 

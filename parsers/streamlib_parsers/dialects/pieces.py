@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Final
 
@@ -47,12 +47,16 @@ class Pieces:
 class Needles:
     """Literals to look for, the longest first where several begin alike."""
 
-    __slots__ = ("_by_first",)
+    __slots__ = ("_by_first", "_by_two")
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._by_first: dict[str, list[str]] = {}
         for literal in sorted(set(literals), key=len, reverse=True):
             self._by_first.setdefault(literal[0], []).append(literal)
+        self._by_two: dict[str, list[str]] = {}  # most of what begins like a tag is none: the second character says so
+        for literal in (literal for group in self._by_first.values() for literal in group):
+            alike = (other for other in self._by_first[literal[0]] if len(other) == 1 or other[1] == literal[1:2])
+            self._by_two[literal[:2]] = list(alike)
 
     def absent(self, text: str) -> bool:
         """Whether no literal can even begin in `text`: the quick answer for most deltas."""
@@ -92,7 +96,11 @@ class Needles:
     def _standing(self, text: str, place: int, *, over: bool) -> str | None:
         """The literal at `place`; "" for none; None where the text is too short to tell."""
         room = len(text) - place
-        for literal in self._by_first[text[place]]:
+        first = text[place]
+        literals: Sequence[str] = self._by_first[first]
+        if room > 1:
+            literals = self._by_two.get(text[place : place + 2]) or self._by_two.get(first) or ()
+        for literal in literals:
             if room >= len(literal):
                 if text.startswith(literal, place):
                     return literal

@@ -123,7 +123,10 @@ class Scanner:
         if code.started and marker in self._plan.only_at_start:
             return []
         self._say_to(place)
-        return [] if code.inside else [form for form in forms if _ALLOWED[form[0].where](self, code)]
+        allowed = [] if code.inside else [form for form in forms if _ALLOWED[form[0].where](self, code)]
+        if not allowed and any(isinstance(grammar, Thoughts) for _, grammar in forms):
+            self._untouched = False  # tags of thoughts are spoken of: a closing one is no proof of a thought any more
+        return allowed
 
     def _is_orphan(self) -> bool:
         return self._untouched and self._code.last not in QUOTES

@@ -45,6 +45,8 @@ from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Reaso
 from streamlib_parsers.limits import LIMITS, Limits
 
 NATIVE: Final = (FunctionCall, CustomToolCall)
+NO_CALL: Final = "no_tool_call"
+"""A wire's Notice: the answer ended for calls, and none came."""
 
 
 class DialectStage:
@@ -72,6 +74,7 @@ class DialectStage:
         self._indexes: dict[int, tuple[int, Answer]] = {}
         self._scribes: dict[int, Scribe] = {}
         self._waiting: list[Scribe] = []
+        self._no_call: Notice | None = None
         self._ended = False
         self.failure: ErrorInfo | None = None
         """Set where a ceiling was passed here; everything open ends with the next terminal event, which is `Failed`."""
@@ -100,6 +103,7 @@ class DialectStage:
             for scribe in self._scribes.values():
                 scribe.abandon()
             self._end(None)
+            self._say_no_call()
         return self._outlet.take()
 
     # --- one method a kind of event ---
@@ -137,6 +141,9 @@ class DialectStage:
         self._inside(event)
 
     def _notice(self, event: Notice) -> None:
+        if event.code == NO_CALL:
+            self._no_call = event
+            return
         if event.index is None:
             self._outlet.give(event)
             return
@@ -184,12 +191,14 @@ class DialectStage:
             return
         ends = event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
         self._end({end.choice: end.stop_reason for end in ends})
+        self._say_no_call()
         choices = tuple(end._replace(stop_reason=self._reason(end.choice, end.stop_reason)) for end in ends)
         reason = self._reason(choices[0].choice if len(choices) == 1 else 0, event.stop_reason)
         self._outlet.give(event if choices == event.choices else replace(event, choices=choices, stop_reason=reason))
 
     def _failed(self, event: Failed) -> None:
         self._end(None)
+        self._say_no_call()
         self._outlet.give(event if self.failure is None else Failed(self.failure))
 
     # --- the end ---
@@ -203,6 +212,12 @@ class DialectStage:
             if reason in ("stop", "tool_calls") and not (answer.said or answer.natives or answer.recovered):
                 self._look_into_thoughts(choice, answer, reason)
             self._settle_calls(choice, answer, whole=reasons is not None)
+
+    def _say_no_call(self) -> None:
+        """The wire missed a call; it may have been found since."""
+        notice, self._no_call = self._no_call, None
+        if notice is not None and not any(answer.called for answer in self._answers.values()):
+            self._outlet.give(notice)
 
     def _settle_thoughts(self, answer: Answer, reason: StopReason | None) -> None:
         for scribe in [scribe for scribe in self._waiting if scribe.answer is answer]:

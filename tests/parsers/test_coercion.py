@@ -1,0 +1,269 @@
+"""Parameters as text become what the tool's schema says: a row of the table each."""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib_parsers.dialects.coercion import Parameter, arguments_text, coerced, property_schema, unescaped
+from streamlib_parsers.dialects.python_literals import keyword_arguments, literal
+
+DEFS = {"$defs": {"Point": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}, "a/b": {"type": "integer"}}}
+
+
+def value(text: str, schema: dict[str, Any], **options: Any) -> Any:
+    return json.loads(coerced(text, schema, {**DEFS, **schema}, **options))
+
+
+INTEGER, NUMBER, BOOLEAN, STRING = {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "string"}
+OBJECT, ARRAY = {"type": "object"}, {"type": "array"}
+NULLABLE = {"type": ["string", "null"]}
+
+
+@pytest.mark.parametrize("text", ["123", "true", "null", "None", "", " a ", "{}", "1.0", '"a"', "NaN"])
+@pytest.mark.parametrize("schema", [{}, STRING, {"description": "?"}, {"type": "string", "enum": ["a"]}])
+def test_a_string_stays_as_it_was_written(text: str, schema: dict[str, Any]) -> None:
+    assert value(text, schema) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "wanted"),
+    [
+        ("null", NULLABLE, None),
+        ("null", {"type": "string", "nullable": True}, None),
+        ("None", NULLABLE, "None"),
+        ("NULL", NULLABLE, "NULL"),
+        ("null", {"anyOf": [STRING, {"type": "null"}]}, None),
+        ("None", INTEGER, None),
+        (" null\n", OBJECT, None),
+        ("NULL", BOOLEAN, None),
+    ],
+)
+def test_null(text: str, schema: dict[str, Any], wanted: Any) -> None:
+    assert value(text, schema) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1", 1),
+        ("+1", 1),
+        (" -7\n", -7),
+        ("108.0", 108),
+        ("1_000", 1000),
+        ("1e3", 1000),
+        ("007", 7),
+        ("12345678901234567890", 12345678901234567890),
+    ],
+)
+def test_integers(text: str, wanted: int) -> None:
+    assert value(text, INTEGER) == wanted
+    assert isinstance(value(text, INTEGER), int)
+
+
+@pytest.mark.parametrize("text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000])
+def test_what_is_no_integer_stays_text(text: str) -> None:
+    assert value(text, INTEGER) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("1", "1"), ("1.0", "1.0"), ("108.", "108.0"), ("+2", "2"), ("1e5", "1e5"), (" -0.5 ", "-0.5"), ("1_0.5", "10.5")]
+)
+def test_numbers_keep_their_spelling_where_it_is_json(text: str, wanted: str) -> None:
+    assert coerced(text, NUMBER, {}) == wanted
+
+
+@pytest.mark.parametrize("text", ["NaN", "Infinity", "-inf", "1e999", "-1e999", "nan", "one", ""])
+def test_a_number_is_never_infinite(text: str) -> None:
+    assert value(text, NUMBER) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"), [("true", True), ("False", False), ("TRUE ", True), ("1", True), ("0", False), ("yes", "yes"), ("2", "2")]
+)
+def test_booleans(text: str, wanted: Any) -> None:
+    assert value(text, BOOLEAN) is wanted or value(text, BOOLEAN) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "wanted"),
+    [
+        ('{"a": 1}', OBJECT, {"a": 1}),
+        ("{'a': True, 'b': None}", OBJECT, {"a": True, "b": None}),
+        ('"{\\"a\\": 1}"', OBJECT, {"a": 1}),
+        ("", OBJECT, {}),
+        ("", ARRAY, []),
+        (" [1, 'b'] ", ARRAY, [1, "b"]),
+        ("(1, 2)", ARRAY, [1, 2]),
+        ("[1, 2", ARRAY, "[1, 2"),
+        ("a, b", ARRAY, "a, b"),
+        ("[NaN]", ARRAY, "[NaN]"),
+        ("__import__('os')", OBJECT, "__import__('os')"),
+        ("{1: 2}", OBJECT, "{1: 2}"),
+    ],
+)
+def test_objects_and_arrays(text: str, schema: dict[str, Any], wanted: Any) -> None:
+    assert value(text, schema) == wanted
+
+
+def test_an_object_that_is_json_keeps_its_own_text() -> None:
+    assert coerced(' {"b": 1.0,  "a":1e5}\n', OBJECT, {}) == '{"b": 1.0,  "a":1e5}'
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "wanted"),
+    [
+        ("2", {"enum": [1, 2, "3"]}, 2),
+        ("3", {"enum": [1, 2, "3"]}, "3"),
+        ("TRUE", {"enum": [True, None]}, True),
+        ("null", {"enum": [True, None]}, None),
+        ("x", {"enum": [1]}, "x"),
+        ("5", {"const": 5}, 5),
+        ("2", {"type": "integer", "enum": [1, 2]}, 2),
+        ("2", {"anyOf": [{"enum": [1, 2]}, {"type": "null"}]}, 2),
+    ],
+)
+def test_enumerations_without_a_type_are_matched(text: str, schema: dict[str, Any], wanted: Any) -> None:
+    assert value(text, schema) == wanted
+
+
+@pytest.mark.parametrize(
+    ("text", "schema", "wanted"),
+    [
+        ("1", {"type": ["string", "integer"]}, 1),
+        ("1.5", {"oneOf": [STRING, INTEGER, NUMBER]}, 1.5),
+        ("true", {"anyOf": [STRING, BOOLEAN]}, True),
+        ("1", {"anyOf": [STRING, BOOLEAN]}, "1"),
+        ("[1]", {"anyOf": [STRING, ARRAY]}, [1]),
+        ("", {"anyOf": [STRING, ARRAY]}, ""),
+        ("abc", {"anyOf": [INTEGER, STRING]}, "abc"),
+        ("abc", {"anyOf": [INTEGER, BOOLEAN]}, "abc"),
+        ('{"a":1}', {"allOf": [{"$ref": "#/$defs/Point"}]}, {"a": 1}),
+    ],
+)
+def test_alternatives_are_tried_in_order_strings_last(text: str, schema: dict[str, Any], wanted: Any) -> None:
+    assert value(text, schema) == wanted
+
+
+@pytest.mark.parametrize(
+    ("reference", "text", "wanted"),
+    [
+        ("#/$defs/Point", '{"x": 1}', {"x": 1}),
+        ("#/$defs/Loop", "1", "1"),
+        ("#/$defs/a~1b", "1", 1),
+        ("#/nowhere", "1", "1"),
+        ("http://x", "1", "1"),
+    ],
+)
+def test_references_are_followed_inside_the_schema(reference: str, text: str, wanted: Any) -> None:
+    assert value(text, {"$ref": reference}) == wanted
+
+
+@pytest.mark.parametrize(
+    "schema", [{"type": 5}, {"type": [None]}, {"anyOf": "x"}, {"anyOf": [None, 3]}, {"$ref": 5}, {"enum": "ab"}, {"properties": 3}]
+)
+def test_a_schema_that_is_none_leaves_text(schema: dict[str, Any]) -> None:
+    assert value("1", schema) == "1"
+    assert property_schema({"properties": {"a": 3}}, "a", {}) == {}
+
+
+def test_what_has_no_schema_is_json_only_where_the_dialect_says_so() -> None:
+    assert value("[1]", {}, json_if_untyped=True) == [1]
+    assert value("a b", {}, json_if_untyped=True) == "a b"
+    assert value("[1]", STRING, json_if_untyped=True) == "[1]"
+
+
+def test_the_call_itself_rules_over_the_schema() -> None:
+    schema = {"properties": {"a": INTEGER, "b": STRING}}
+    text = arguments_text(schema, [Parameter("a", "1", is_string=True), Parameter("b", "[1]", is_string=False)], "never", print)
+    assert json.loads(text) == {"a": "1", "b": [1]}
+
+
+def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
+    notices: list[tuple[str, str]] = []
+    text = arguments_text(
+        {}, [Parameter("a", "1"), Parameter("b", "2"), Parameter("a", "3")], "never", lambda *notice: notices.append(notice)
+    )
+    assert (text, notices) == ('{"a":"3","b":"2"}', [("duplicate_parameter", "a")])
+
+
+@pytest.mark.parametrize(
+    ("entities", "text", "wanted"),
+    [
+        ("never", "a &lt; b", "a &lt; b"),
+        ("escaped", "a &lt;b&gt; &amp; &#99;", "a <b> & c"),
+        ("escaped", "<p>a &lt; b</p>", "<p>a &lt; b</p>"),
+        ("escaped", "a &amp; b", "a &amp; b"),
+        ("always", "a &amp;lt; &quot;&apos;", "a &lt; \"'"),
+    ],
+)
+def test_character_references_are_read_only_where_the_dialect_says_so(entities: Any, text: str, wanted: str) -> None:
+    assert json.loads(arguments_text({}, [Parameter("k", text)], entities, print)) == {"k": wanted}
+
+
+@pytest.mark.parametrize("text", ["&a;", "&", "&&lt", "&#;", "&#x;", "&#xD800;", "&#0;", "&#99999999;", "&#-5;", "&nbsp;", "&LT;", "&#٣;"])
+def test_other_references_stay(text: str) -> None:
+    assert unescaped(text) == text
+
+
+@given(st.text())
+def test_what_was_escaped_is_read_back(text: str) -> None:
+    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;").replace("'", "&apos;")
+    assert unescaped(escaped) == text
+
+
+@given(
+    st.text(max_size=30),
+    st.sampled_from([INTEGER, NUMBER, BOOLEAN, STRING, OBJECT, ARRAY, {}, NULLABLE, {"anyOf": [STRING, ARRAY, NUMBER]}]),
+)
+def test_any_text_becomes_json(text: str, schema: dict[str, Any]) -> None:
+    json.loads(coerced(text, schema, schema), parse_constant=pytest.fail)
+
+
+# --- Python literals ---
+
+LITERALS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(LITERALS)
+def test_literals_are_read_as_python_reads_them(python: Any) -> None:
+    assert literal(repr(python)) == python
+
+
+@given(st.text(st.sampled_from("[]{}(),:'\"\\ an1.-Tru\n"), max_size=20))
+def test_what_is_read_is_what_python_reads(text: str) -> None:
+    try:
+        mine = literal(text)
+    except ValueError:
+        return
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            python = ast.literal_eval(text.strip())
+        except (ValueError, SyntaxError):
+            return  # JSON spellings, a line break in a string, or 007: read all the same
+    assert json.dumps(mine) == json.dumps(python)
+
+
+def test_keyword_arguments() -> None:
+    assert keyword_arguments("a=1, b='x, y', c=[1, {'d': (2,)}],") == {"a": 1, "b": "x, y", "c": [1, {"d": [2]}]}
+    assert keyword_arguments(" ") == {}
+    assert keyword_arguments("t=true, n=null") == {"t": True, "n": None}
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "a=b", "a=f()", "a=1 b=2", "a=__import__('os')", "a=[1", "a='x", "=1", "a=1e999", "a=1,,b=2", "a=" + "[" * 500]
+)
+def test_what_is_no_list_of_literals_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        keyword_arguments(text)

@@ -1,0 +1,208 @@
+"""Argument text in pieces: the view of every prefix is a beginning of the value, and no text is read twice."""
+
+from __future__ import annotations
+
+import gc
+import json
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib_parsers import FunctionCallArgumentsDelta, InvalidArguments
+from streamlib_parsers.json_fragments import DEEPEST, Fragments
+from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
+from tests.dialect_streams import chat
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=6), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+def begins(view: Any, value: Any) -> bool:
+    """Whether `view` may still grow into `value`."""
+    if isinstance(view, str) and isinstance(value, str):
+        return value.startswith(view)
+    if isinstance(view, list) and isinstance(value, list):
+        return len(view) <= len(value) and _all_begin(view, value)
+    if isinstance(view, dict) and isinstance(value, dict):
+        keys = list(view)
+        return keys == list(value)[: len(keys)] and _all_begin([view[key] for key in keys], [value[key] for key in keys])
+    return type(view) is type(value) and view == value
+
+
+def _all_begin(views: list[Any], values: list[Any]) -> bool:
+    """All but the last are whole, the last may grow."""
+    return views[:-1] == values[: len(views[:-1])] and all(
+        begins(view, value) for view, value in zip(views[-1:], values[len(views) - 1 :], strict=False)
+    )
+
+
+def views_of(pieces: list[str]) -> list[Any]:
+    """A copy of the view after each piece."""
+    fragments = Fragments()
+    views: list[Any] = []
+    for piece in pieces:
+        fragments.feed(piece)
+        views.append(json.loads(json.dumps(fragments.partial())))
+    return views
+
+
+@given(JSON, st.booleans(), st.sampled_from([None, 1]), st.booleans())
+def test_the_view_of_every_prefix_is_a_beginning_of_the_value(value: Any, ascii_only: bool, indent: int | None, sort: bool) -> None:
+    text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, sort_keys=sort)
+    value = json.loads(text)
+    fragments = Fragments()
+    for character in text:
+        fragments.feed(character)
+        view = fragments.partial()
+        assert view is None or begins(view, value), (view, fragments.text)
+    assert fragments.value() == value
+    if isinstance(value, (str, list, dict)):
+        assert fragments.partial() == value
+
+
+@given(JSON, st.lists(st.integers(0, 200), max_size=8))
+def test_the_view_does_not_depend_on_the_pieces(value: Any, places: list[int]) -> None:
+    text = json.dumps(value)
+    cuts = sorted({min(place, len(text)) for place in places})
+    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
+    by_character = views_of(list(text))
+    assert views_of(pieces) == [by_character[end - 1] if end else None for end in [*cuts, len(text)]]
+
+
+def test_a_view_shows_what_is_sure() -> None:
+    text = '{"a": 12, "b": [true, nul', 'l, "x\\u00', 'e9y"], "c": {"d": -1.5e', '3 }, "e": "\\ud83d', '\\ude00"}'
+    assert views_of(list(text)) == [
+        {"a": 12, "b": [True]},
+        {"a": 12, "b": [True, None, "x"]},
+        {"a": 12, "b": [True, None, "x\u00e9y"], "c": {}},
+        {"a": 12, "b": [True, None, "x\u00e9y"], "c": {"d": -1500.0}, "e": ""},
+        {"a": 12, "b": [True, None, "x\u00e9y"], "c": {"d": -1500.0}, "e": "\U0001f600"},
+    ]
+
+
+def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
+    fragments = Fragments()
+    assert (fragments.partial(), fragments.text, fragments.value(), fragments.whole) == (None, "", {}, False)
+    fragments.feed("")
+    fragments.feed(" \n")
+    assert fragments.partial() is None
+
+
+@pytest.mark.parametrize("text", ["{", '{"a', '{"a": ', '{"a": 1', "[1,", '"a', "tru", '{"a": 1}}', "{a: 1}", "{} {}", "[01]", "nope"])
+def test_a_text_that_is_not_whole_has_no_value(text: str) -> None:
+    fragments = Fragments()
+    fragments.feed(text)
+    assert not fragments.whole
+    with pytest.raises(InvalidArguments) as caught:
+        fragments.value()
+    assert caught.value.arguments == text
+
+
+@pytest.mark.parametrize(
+    ("text", "view"),
+    [
+        ('{"a": 1, b', {"a": 1}),
+        ('{"a": nope, "b": 1}', {}),
+        ("[1, 2}, 3", [1, 2]),
+        ('["a\\x", 1]', ["a"]),
+        ('{"a": 1} {"b": 2}', {"a": 1}),
+        ("[1e999, 2]", []),
+        ("]", None),
+        ('["a\\u00zz"]', ["a"]),
+        ('{"a" 1}', {}),
+    ],
+)
+def test_what_is_no_json_shows_what_stood_before_it(text: str, view: Any) -> None:
+    assert views_of(list(text))[-1] == view
+    assert views_of([text])[-1] == view
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [('"\\ud83d!"', "\ufffd!"), ('"\\ude00"', "\ufffd"), ('"\\ud83d\\ud83d\\ude00"', "\ufffd\U0001f600"), ('"a\\ud83d\\n"', "a\ufffd\n")],
+)
+def test_half_an_emoji_is_shown_as_the_whole_decode_shows_it(text: str, value: str) -> None:
+    fragments = Fragments()
+    for character in text:
+        fragments.feed(character)
+        assert value.startswith(fragments.partial() or "")
+    assert fragments.value() == fragments.partial() == value
+
+
+def test_the_view_is_one_growing_value() -> None:
+    fragments = Fragments()
+    fragments.feed('{"a": [1, ')
+    view = fragments.partial()
+    fragments.feed("2, 3], ")
+    assert fragments.partial() is view
+    assert view == {"a": [1, 2, 3]}
+
+
+def test_nesting_has_a_floor() -> None:
+    text = "[" * (DEEPEST + 100)
+    view, depth = views_of([text])[-1], 0
+    while view:
+        view, depth = view[0], depth + 1
+    assert depth == DEEPEST - 1
+
+
+def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
+    by_path, fragments = ArgumentsByPath(), Fragments()
+    views: list[Any] = []
+    for path, value, more in [("$.city", "Par", True), ("$.city", "is", False), ("$.days[0]", "3", False)]:
+        string = path == "$.city"
+        fragments.feed(by_path.put(path, value, string=string, more=more) or "")
+        views.append(json.loads(json.dumps(fragments.partial())))
+    fragments.feed(by_path.finish())
+    assert views == [{"city": "Par"}, {"city": "Paris"}, {"city": "Paris", "days": []}]
+    assert fragments.value() == json.loads(by_path.whole()) == {"city": "Paris", "days": [3]}
+
+
+def test_deltas_of_a_stream_feed_it() -> None:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a": "b'}}
+    events = chat([{"tool_calls": [call]}, {"tool_calls": [{"index": 0, "function": {"arguments": 'c"}'}}]}])
+    fragments = Fragments()
+    views: list[Any] = []
+    for event in events:
+        if isinstance(event, FunctionCallArgumentsDelta):
+            fragments.feed(event.delta)
+            views.append(dict(fragments.partial()))
+    assert views == [{"a": "b"}, {"a": "bc"}]
+
+
+TEXTS = {
+    "one string": lambda n: json.dumps({"path": "a", "content": 'abcde\n"x' * (n // 10)}),
+    "numbers": lambda n: json.dumps({"a": list(range(n // 7))}),
+    "objects": lambda n: json.dumps([{"k": i, "s": "v\u00e9"} for i in range(n // 24)]),
+    "escapes": lambda n: json.dumps("\n" * (n // 2)),
+}
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("size", [10, 1 << 20])
+def test_a_hundred_views_of_a_long_text_cost_linear_time(kind: str, size: int) -> None:
+    small, large = (view_hundred_times(TEXTS[kind](length), size) for length in (50_000, 500_000))
+    assert large <= 12 * small + 0.02, (small, large)
+
+
+def view_hundred_times(text: str, size: int) -> float:
+    """Seconds for feeding `text` with a hundred views on the way."""
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    times: list[float] = []
+    for _ in range(2):
+        gc.collect()
+        begun = time.process_time()
+        fragments = Fragments()
+        for place, piece in enumerate(pieces):
+            fragments.feed(piece)
+            if place % max(1, len(pieces) // 100) == 0:
+                fragments.partial()
+        fragments.value()
+        times.append(time.process_time() - begun)
+    return min(times)
