@@ -11,7 +11,7 @@ terminal event it ignores the rest.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
@@ -64,7 +64,7 @@ class Stage(Protocol):
 
     failure: ErrorInfo | None
 
-    def feed(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+    def feed(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """The events that go out for `events`."""
         ...
 

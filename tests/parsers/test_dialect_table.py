@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.dialects import DIALECTS, MODELS, Dialect, Opener, dialects_for
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
@@ -100,6 +101,10 @@ def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
 @pytest.mark.parametrize("provider", sorted(PARSE_THEMSELVES))
 def test_a_provider_that_parses_calls_itself_gets_none(provider: str) -> None:
     assert dialects_for("qwen3-32b", provider) == ()
+
+
+def test_the_providers_that_parse_calls_are_providers() -> None:
+    assert set(shipped()) >= PARSE_THEMSELVES
 
 
 def test_a_users_rows_rule() -> None:

@@ -7,7 +7,6 @@ A stage that costs nothing while text streams: it looks once, when a message is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Final
 
 from msgspec.structs import replace
@@ -46,8 +45,10 @@ class LeakStage:
         self.failure: ErrorInfo | None = None
         self._added = 0
 
-    def feed(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+    def feed(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """The same events, with a Notice before a message that shows a call."""
+        if not self._added and OutputItemDone not in map(type, events):
+            return events
         out: list[ResponseEvent] = []
         for event in events:
             marker = _leak(event) if type(event) is OutputItemDone else ""

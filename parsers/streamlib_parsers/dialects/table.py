@@ -17,8 +17,21 @@ Row: TypeAlias = tuple[str, tuple[str, ...]]
 
 PARSE_THEMSELVES: Final = frozenset(
     {
-        *("loopback", "anthropic", "openai", "openai-codex", "azure", "google", "vertex", "bedrock", "copilot", "github"),
-        *("deepseek", "moonshot", "kimi", "mistral", "cohere", "zai", "minimax", "qwen", "groq", "cerebras", "perplexity"),
+        *("anthropic", "openai", "openai-codex", "azure", "google", "vertex", "vertex-anthropic", "bedrock", "copilot", "github"),
+        *(
+            "deepseek",
+            "moonshot",
+            "moonshot-cn",
+            "kimi-coding",
+            "mistral",
+            "zai",
+            "minimax",
+            "minimax-cn",
+            "qwen",
+            "qwen-portal",
+            "stepfun",
+        ),
+        *("xiaomi", "groq", "cerebras", "perplexity", "loopback"),
     }
 )
 """Providers that give calls as calls. xAI is not among them: Grok's calls come through its own API as text now and then."""

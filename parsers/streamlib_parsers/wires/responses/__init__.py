@@ -1,4 +1,4 @@
-"""OpenAI Responses: `machine.py` reads the stream, the other files are what it reads with; `items.py` is read by builders and encoders too."""
+"""OpenAI Responses: `machine.py` reads the stream by means of the other files; builders and encoders read `items.py` too."""
 
 from __future__ import annotations
 
