@@ -381,9 +381,15 @@ def test_openings_without_an_end_cost_linear_time(piece: str, dialects: list[str
 
 
 def check_growth(make: Callable[[int], str], dialects: list[str], size: int, small: int) -> None:
-    """Ten times the text takes at most twelve times the time, beside 20 ms that no machine's noise passes."""
-    times = [cpu_time(lambda text=text: staged_pieces(text, dialects, size)) for text in (make(small), make(10 * small))]
-    assert times[1] <= 12 * times[0] + 0.02, times
+    """Ten times the text takes at most twelve times the time. Measured up to four times: a busy machine can only make it look worse."""
+    texts = (make(small), make(10 * small))
+    measured: list[float] = []
+    for _ in range(4):
+        times = [cpu_time(lambda text=text: staged_pieces(text, dialects, size)) for text in texts]
+        measured.append(times[1] / times[0])
+        if measured[-1] <= 12:
+            return
+    pytest.fail(f"ratios {measured}")
 
 
 def staged_pieces(text: str, dialects: list[str], size: int) -> None:

@@ -187,8 +187,14 @@ TEXTS = {
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("size", [10, 1 << 20])
 def test_a_hundred_views_of_a_long_text_cost_linear_time(kind: str, size: int) -> None:
-    small, large = (view_hundred_times(TEXTS[kind](length), size) for length in (50_000, 500_000))
-    assert large <= 12 * small + 0.02, (small, large)
+    texts = [TEXTS[kind](length) for length in (50_000, 500_000)]
+    measured: list[float] = []
+    for _ in range(4):  # a busy machine can only make it look worse
+        small, large = (view_hundred_times(text, size) for text in texts)
+        measured.append(large / small)
+        if measured[-1] <= 12:
+            return
+    pytest.fail(f"ratios {measured}")
 
 
 def view_hundred_times(text: str, size: int) -> float:

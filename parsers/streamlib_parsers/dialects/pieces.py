@@ -12,6 +12,8 @@ SMALL: Final = 1024
 WINDOW: Final = 256
 WIDEST: Final = 65_536
 """A search looks at so many characters at a time, at first and at most."""
+SHORT: Final = 64
+"""In a text shorter than this every character is looked up; a longer one is searched for each first character."""
 
 
 class Pieces:
@@ -47,12 +49,13 @@ class Pieces:
 class Needles:
     """Literals to look for, the longest first where several begin alike."""
 
-    __slots__ = ("_by_first", "_by_two")
+    __slots__ = ("_by_first", "_by_two", "_firsts")
 
     def __init__(self, literals: Iterable[str]) -> None:
         self._by_first: dict[str, list[str]] = {}
         for literal in sorted(set(literals), key=len, reverse=True):
             self._by_first.setdefault(literal[0], []).append(literal)
+        self._firsts = frozenset(self._by_first)
         self._by_two: dict[str, list[str]] = {}  # most of what begins like a tag is none: the second character says so
         for literal in (literal for group in self._by_first.values() for literal in group):
             alike = (other for other in self._by_first[literal[0]] if len(other) == 1 or other[1] == literal[1:2])
@@ -60,6 +63,8 @@ class Needles:
 
     def absent(self, text: str) -> bool:
         """Whether no literal can even begin in `text`: the quick answer for most deltas."""
+        if len(text) < SHORT:
+            return self._firsts.isdisjoint(text)
         return not any(first in text for first in self._by_first)
 
     def hits(self, text: str, at: int, *, over: bool) -> Iterator[tuple[int, str]]:

@@ -72,12 +72,16 @@ class Scanner:
         if untouched and plan.inside is not None:
             self._begin([plan.inside])
 
+    def plain(self, text: str) -> bool:
+        """Whether `text` is text and nothing else, as most is. Then it is taken note of, and the caller gives it out itself."""
+        if self._reading is not None or self._cursor.unread or not self._plan.needles.absent(text):
+            return False
+        self._fed += len(text)
+        self._code.say(text)
+        return True
+
     def feed(self, text: str) -> None:
         """More text of the message."""
-        if self._reading is None and not self._cursor.unread and self._plan.needles.absent(text):
-            self._fed += len(text)
-            self._found.say(text)
-            return
         cursor, at = self._cursor, 0
         while at < len(text):  # no more at once than may be held: the ceiling must not depend on how the text was cut
             portion = text[at : at + self._held - cursor.size - cursor.unread]

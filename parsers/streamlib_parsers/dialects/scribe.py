@@ -69,7 +69,10 @@ class Scribe:
             if self._scanner is None:
                 self._scanner = self._scan(self)
             self._fed += len(event.delta)
-            self._scanner.feed(event.delta)
+            if self._scanner.plain(event.delta):
+                self._words.append(event.delta)
+            else:
+                self._scanner.feed(event.delta)
             self._speak()
 
     def other(self, event: Any, *, ends_text: bool) -> None:
@@ -197,7 +200,7 @@ class Scribe:
         part = self._part - self._base
         open_item.part(part).fragments.append(text)
         self._said += len(text)
-        if not self.answer.said and not text.isspace() and text:
+        if not self.answer.said and text and not text.isspace():
             self.answer.said = self.answer.begun = True
         logprobs = None
         if self._logprobs:

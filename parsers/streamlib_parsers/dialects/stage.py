@@ -11,6 +11,7 @@ answer ends with no text and no call at all.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -67,8 +68,8 @@ class DialectStage:
         self._dialects = chosen(dialects)
         self._limits = limits
         self._offered = Offered(tools, names)
-        self._plan = Plan(self._dialects)
-        self._calls_only = Plan(self._dialects, thoughts=False)
+        shipped = tuple(dialect for dialect in dialects if isinstance(dialect, str))
+        self._plan, self._calls_only = _shipped(shipped) if len(shipped) == len(dialects) else _plans(self._dialects)
         self._outlet = Outlet(limits, call_id)
         self._answers: dict[int, Answer] = {}
         self._indexes: dict[int, tuple[int, Answer]] = {}
@@ -266,6 +267,17 @@ class DialectStage:
         answer = scribe.answer
         plan = self._calls_only if answer.native_thoughts or scribe.thoughts_over else self._plan
         return Scanner(plan, scribe, self._offered, held=self._limits.held_bytes, untouched=not answer.begun)
+
+
+def _plans(dialects: Sequence[Dialect]) -> tuple[Plan, Plan]:
+    """The dialects with thoughts, and calls alone."""
+    return Plan(dialects), Plan(dialects, thoughts=False)
+
+
+@lru_cache(maxsize=64)
+def _shipped(names: tuple[str, ...]) -> tuple[Plan, Plan]:
+    """A plan never changes, and a client asks for the same one again and again."""
+    return _plans(chosen(names))
 
 
 _HANDLERS: Final[dict[type, Callable[[DialectStage, Any], None]]] = {
