@@ -1,0 +1,127 @@
+"""The web example, served for a test: the real page, a real uvicorn, a provider on loopback that says when its client has gone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import anyio
+import uvicorn
+from anyio.abc import SocketAttribute, SocketStream
+
+from streamlib import Client
+from streamlib.loopback import Behaviour, answer
+from streamlib.loopback.server import Loopback
+from tests.shared import ROOT
+
+
+def example(path: str) -> ModuleType:
+    """An example, as a module: examples are files to read and run, not a package."""
+    name = Path(path).stem
+    spec = spec_from_file_location(f"examples_{name}", ROOT / "examples" / path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[spec.name] = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Provider:
+    """The loopback provider. left: how many clients went before their answer was whole. asked: the prompts, in order."""
+
+    def __init__(self, behaviour: Behaviour, answers: Callable[..., Sequence[Any]] = answer) -> None:
+        self.left = 0
+        self.asked: list[Any] = []
+        self._leaving = anyio.Event()
+        self._answers = answers
+        self._inner = Loopback(behaviour, self._answer)
+
+    def _answer(self, prompt: Any, wire_api: Any) -> Sequence[Any]:
+        self.asked.append(prompt)
+        return self._answers(prompt, wire_api)
+
+    async def connection(self, stream: SocketStream) -> None:
+        """One connection."""
+        await self._inner.connection(Watched(stream, self))  # type: ignore[arg-type]
+
+    def leave(self) -> None:
+        """A client has gone."""
+        self.left += 1
+        self._leaving.set()
+
+    async def until_left(self) -> None:
+        """Waits until a client has gone; TimeoutError after five seconds."""
+        with anyio.fail_after(5):
+            await self._leaving.wait()
+
+
+class Watched:
+    """A socket that notices a client who goes in the middle of an answer."""
+
+    def __init__(self, stream: SocketStream, provider: Provider) -> None:
+        self._stream = stream
+        self._provider = provider
+        self._answering = False
+
+    async def __aenter__(self) -> Watched:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._stream.aclose()
+
+    async def send(self, data: bytes) -> None:
+        self._answering = not data.endswith(b"0\r\n\r\n")
+        try:
+            await self._stream.send(data)
+        except anyio.BrokenResourceError:
+            self._provider.leave()
+            raise
+
+    async def receive(self, most: int = 65536) -> bytes:
+        try:
+            return await self._stream.receive(most)
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            if self._answering:
+                self._provider.leave()
+            raise
+
+    def extra(self, attribute: Any) -> Any:
+        return self._stream.extra(attribute)
+
+
+@asynccontextmanager
+async def web(behaviour: Behaviour | None = None, **options: Any) -> AsyncIterator[tuple[str, Provider]]:
+    """The address of the page, and the provider behind it. Options: `answers`, `model`, and those of `Client`."""
+    model = options.pop("model", "loopback:echo")
+    provider = Provider(behaviour or Behaviour(), options.pop("answers", answer))
+    async with (
+        await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
+        anyio.create_task_group() as group,
+        Client(base_url=f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}", **options) as client,
+    ):
+        group.start_soon(listener.serve, provider.connection)
+        app = example("web/app.py").application(client, model)
+        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1, lifespan="off", ws="none"))
+        ended = anyio.Event()
+
+        async def serve() -> None:
+            await server._serve()  # `serve` would take the signals of the test run
+            ended.set()
+
+        group.start_soon(serve)
+        with anyio.fail_after(10):
+            while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
+                await anyio.sleep(0.005)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        try:
+            yield f"http://127.0.0.1:{port}", provider
+        finally:
+            server.should_exit = True
+            with anyio.move_on_after(5, shield=True):
+                await ended.wait()
+            group.cancel_scope.cancel()

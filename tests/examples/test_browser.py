@@ -1,0 +1,112 @@
+"""The web example in headless Chromium: every state a person can see, light and dark, on a desk and on a phone."""
+
+from __future__ import annotations
+
+import json
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from streamlib.loopback import Behaviour
+from streamlib.retry import NO_RETRY
+from tests.examples.serving import web
+from tests.real.conftest import ABSENT
+from tests.real.ui_readers import HOME, absence, chromium
+
+pytestmark = [pytest.mark.real]
+
+SCRIPT: Final = Path(__file__).with_name("browse.mjs")
+LOOKS: Final = [("light", False), ("dark", False), ("light", True), ("dark", True)]
+each_look = pytest.mark.parametrize(("scheme", "phone"), LOOKS)
+
+
+@pytest.fixture(scope="module")
+def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the screenshots go: STREAMLIB_PICTURES keeps them."""
+    kept = os.environ.get("STREAMLIB_PICTURES")
+    return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
+
+
+@cache
+def seen(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
+    """What one visit saw; each look is visited once."""
+    why = absence() or (None if chromium() else "there is no chromium")
+    if why is not None:
+        pytest.skip(f"{ABSENT}: browser, {why}")
+    return anyio.run(_visit, pictures, scheme, phone)  # type: ignore[no-any-return]
+
+
+async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
+    faulty = Behaviour(fault="disconnect", at=18, pace=0.005)
+    async with (
+        web(Behaviour(pace=0.03)) as (good, _),
+        web(Behaviour(pace=0.03)) as (slow, provider),
+        web(faulty, retry=NO_RETRY) as (bad, _),
+    ):
+        asked = {"good": good, "slow": slow, "faulty": bad, "scheme": scheme, "phone": phone}
+        command = ["node", str(SCRIPT), str(HOME), chromium() or "", str(pictures)]
+        with anyio.fail_after(120):
+            done = await anyio.run_process(command, input=json.dumps(asked).encode(), check=False)
+        assert done.returncode == 0, done.stderr.decode()
+        with anyio.move_on_after(5):
+            await provider.until_left()
+        return {**json.loads(done.stdout), "left": provider.left}
+
+
+@each_look
+def test_the_page_has_no_complaint_and_asks_nobody_else(pictures: Path, scheme: str, phone: bool) -> None:
+    found = seen(pictures, scheme, phone)
+    assert (found["complaints"], found["foreign"], found["wide"]) == ([], [], False)
+    assert found["idle"] == {"heading": ["Ask anything"], "send": True}
+    assert len(list(pictures.glob(f"*-{scheme}{'-phone' if phone else ''}.png"))) == 7
+
+
+@each_look
+def test_thoughts_growing_arguments_output_usage_and_limits_are_shown(pictures: Path, scheme: str, phone: bool) -> None:
+    found = seen(pictures, scheme, phone)
+    tool = found["tool"]
+    assert found["growing"][0].startswith("{")
+    assert (tool["name"], tool["state"]) == (["get_weather"], ["done"])
+    assert json.loads(tool["arguments"][0])["city"] == "Lisbon"
+    assert len(found["growing"][0]) < len(tool["arguments"][0])
+    assert tool["output"] == [
+        "Lisbon: 21 °C, a light breeze and sun for the next 3 days. Good for a long walk by the river with a stop for coffee."
+    ]
+    assert all(words.startswith("Thought for") for words in tool["thought"])
+    assert found["unfolded"]
+    assert tool["limits"] == ["999 requests left", "99,000 tokens left"]
+    assert tool["model"] == ["echo"]
+    assert all(fact in tool["footer"][-1] for fact in ("first token", "tokens/s", " in", " out"))
+
+
+@each_look
+def test_markdown_is_rendered_and_nothing_in_it_can_act(pictures: Path, scheme: str, phone: bool) -> None:
+    found = seen(pictures, scheme, phone)
+    assert found["markdown"]["strong"] == ["Bytes"]
+    assert found["markdown"]["code"] == ["async for event in stream:\n    screen.show(event)"]
+    assert found["markdown"]["items"] == 3
+    assert found["harmless"] == {"title": "streamlib chat", "images": 0, "links": 0}
+
+
+@each_look
+def test_stop_ends_the_text_and_closes_the_connection_to_the_model(pictures: Path, scheme: str, phone: bool) -> None:
+    found = seen(pictures, scheme, phone)
+    assert found["stopped"]["note"] == ["Stopped. The connection to the model is closed."]
+    assert found["stopped"]["same"]
+    assert len(found["stopped"]["text"]) < 400
+    assert found["left"] == 1, "the provider saw its client go, once"
+
+
+@each_look
+def test_an_error_is_shown_after_what_came_before_it_and_can_be_tried_again(pictures: Path, scheme: str, phone: bool) -> None:
+    found = seen(pictures, scheme, phone)
+    assert found["error"]["text"][0].startswith("You said")
+    assert found["error"]["note"][0].startswith("The answer broke off")
+    assert "truncated" in found["error"]["note"][0]
+    assert "Try again" in found["error"]["note"][0]
+    assert found["error"]["alert"] == 1
+    assert found["again"] == {"turns": 1, "errors": 1}

@@ -1,0 +1,176 @@
+"""The terminal example under a real pseudo terminal: a person types, reads, stops an answer and leaves."""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import os
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+rich = pytest.importorskip("rich", reason="comes with the extra `cli`")
+
+from rich.console import Console  # noqa: E402  # after it is known to be there
+from rich.text import Text as RichText  # noqa: E402
+
+from streamlib import FunctionCall, Message, Reasoning, Response, Text, Usage  # noqa: E402
+from streamlib_parsers.accumulate import Timing  # noqa: E402
+from tests.examples.serving import example  # noqa: E402
+from tests.shared import ROOT  # noqa: E402
+
+ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+SECONDS = 20.0
+OWN_THE_TERMINAL = """
+import fcntl, os, sys, termios
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""So that Ctrl-C becomes a signal."""
+chat = example("terminal_chat.py")
+
+
+class Terminal:
+    """A program under a pseudo terminal, and what it has written."""
+
+    def __init__(self, master: int, process: subprocess.Popen[bytes]) -> None:
+        self.written = ""
+        self.frames = 0
+        self._master = master
+        self.process = process
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    @property
+    def text(self) -> str:
+        """Without colours and movements."""
+        return ANSI.sub("", self.written).replace("\r", "")
+
+    def wait_for(self, words: str, after: int = 0) -> int:
+        """Reads until the words are there, after a place; where they end."""
+        until = time.monotonic() + SECONDS
+        while (at := self.text.find(words, after)) < 0:
+            assert time.monotonic() < until, f"no {words!r} in {self.text[-500:]!r}"
+            self._read(0.1)
+        return at + len(words)
+
+    def wait_for_end(self) -> int:
+        until = time.monotonic() + SECONDS
+        while self.process.poll() is None and time.monotonic() < until:
+            self._read(0.05)
+        return self.process.wait(1)
+
+    def _read(self, seconds: float) -> None:
+        if select.select([self._master], [], [], seconds)[0]:
+            try:
+                data = os.read(self._master, 65536)
+            except OSError:  # the other side is closed
+                return
+            self.frames += 1
+            self.written += data.decode("utf-8", "replace")
+
+
+@contextmanager
+def terminal(*command: str, columns: int = 80, lines: int = 24) -> Iterator[Terminal]:
+    master, slave = os.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+    paths = os.pathsep.join([str(ROOT), str(ROOT / "parsers"), os.environ.get("PYTHONPATH", "")])
+    surroundings = {**os.environ, "TERM": "xterm-256color", "PYTHONPATH": paths, "PYTHONUTF8": "1"}
+    for name in ("NO_COLOR", "COLUMNS", "LINES"):
+        surroundings.pop(name, None)
+    owning = (sys.executable, "-c", OWN_THE_TERMINAL, *command)
+    process = subprocess.Popen(owning, stdin=slave, stdout=slave, stderr=slave, env=surroundings, start_new_session=True)
+    os.close(slave)
+    try:
+        yield Terminal(master, process)
+    finally:
+        process.kill()
+        process.wait()
+        os.close(master)
+
+
+def running(**size: int) -> Any:
+    return terminal(sys.executable, str(ROOT / "examples" / "terminal_chat.py"), **size)
+
+
+def test_a_person_asks_reads_stops_and_leaves() -> None:
+    with running() as screen:
+        screen.wait_for("> ")
+        screen.type("Hello **you**\r")
+        end = screen.wait_for("requests left")
+        assert "I keep it short." in screen.text
+        assert "You said: Hello you" in screen.text, "Markdown is set"
+        assert "first token" in screen.text
+        assert screen.frames > 5, "it came word by word"
+        end = screen.wait_for("> ", end)
+        screen.type("more and more " * 30 + "\r")
+        end = screen.wait_for("You said: more and", end)
+        screen.type("\x03")
+        end = screen.wait_for("stopped", end)
+        end = screen.wait_for("> ", end)
+        screen.type("still there?\r")
+        end = screen.wait_for("requests left", end)
+        screen.wait_for("> ", end)
+        screen.type("\x04")
+        assert screen.wait_for_end() == 0
+    assert "Traceback" not in screen.text
+
+
+def test_ctrl_c_at_the_prompt_ends_it() -> None:
+    with running() as screen:
+        screen.wait_for("> ")
+        screen.type("\x03")
+        assert screen.wait_for_end() == 0
+
+
+def test_an_error_is_said_and_the_chat_goes_on() -> None:
+    command = (sys.executable, str(ROOT / "examples" / "terminal_chat.py"), "nobody:model")
+    with terminal(*command) as screen:
+        end = screen.wait_for("> ")
+        screen.type("hi\r")
+        end = screen.wait_for("invalid_request", end)
+        screen.wait_for("> ", end)
+        assert "Traceback" not in screen.text
+
+
+def drawn(part: Any, height: int = 24) -> str:
+    console = Console(file=io.StringIO(), force_terminal=True, width=60, height=height, color_system=None)
+    console.print(part)
+    return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        Message("assistant", (Text("\x1b]0;title\x07\x1b[2J"),)),
+        Message("assistant", (Text("\x1b]0;title\x07\x1b[2J"),), status="incomplete"),
+        Reasoning("\x1b[2J"),
+        FunctionCall("c", "\x1b[2J", "\x1b[2J"),
+    ],
+    ids=["whole", "growing", "thought", "call"],
+)
+def test_nothing_a_model_writes_can_move_the_cursor(item: Any) -> None:
+    assert "\x1b[2J" not in drawn(chat.shown(item))
+    assert "\x07" not in drawn(chat.shown(item))
+
+
+def test_what_grows_never_gets_taller_than_the_screen() -> None:
+    lines = drawn(chat.Tail(RichText("\n".join(map(str, range(100))))), height=10).split("\n")
+    assert len([line for line in lines if line]) == 8
+    assert lines[7] == "99"
+
+
+def test_the_status_says_only_what_is_known() -> None:
+    assert chat.status(Response(model="m")).plain == "m"
+    whole = Response(model="m", usage=Usage(1, 2), timing=Timing(first_token=0.5, tokens_per_second=7.0), stop_reason="length")
+    assert chat.status(whole).plain == "m · first token 500 ms · 7 tokens/s · 1 in · 2 out · length"

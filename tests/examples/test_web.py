@@ -1,0 +1,149 @@
+"""The web example without a browser: what its one endpoint streams, and that a browser that goes takes the upstream with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from streamlib.loopback import Behaviour
+from streamlib.retry import NO_RETRY
+from tests.examples.serving import web
+from tests.shared import ROOT
+
+pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # uvicorn's
+
+PAGE = ROOT / "examples" / "web" / "page"
+
+
+def ask(text: str = "hi", **more: Any) -> dict[str, Any]:
+    return {"conversation": "c", "text": text, **more}
+
+
+async def events(response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+    async for line in response.aiter_lines():
+        if line:
+            yield json.loads(line.removeprefix("data: "))
+
+
+@asynccontextmanager
+async def browser() -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(timeout=10) as http:
+        yield http
+
+
+async def answer_to(http: httpx.AsyncClient, url: str, **asked: Any) -> list[dict[str, Any]]:
+    async with http.stream("POST", f"{url}/ask", json=ask(**asked)) as response:
+        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+        return [event async for event in events(response)]
+
+
+async def test_an_answer_streams_as_events_and_the_next_one_knows_it() -> None:
+    async with web() as (url, provider), browser() as http:
+        first = await answer_to(http, url, text="one")
+        await answer_to(http, url, text="two")
+    assert [event["type"] for event in first if event["type"] != "output_text_delta"] == [
+        *("rate_limits", "created", "token_count", "output_item_added", "output_item_done", "token_count", "completed")
+    ]
+    assert [item.text for item in provider.asked[1].items if item.role == "user"] == ["one", "two"]
+    assert len(provider.asked[1].items) == 3
+
+
+async def test_a_tool_is_called_its_output_shown_and_the_answer_goes_on() -> None:
+    async with web() as (url, provider), browser() as http:
+        told = await answer_to(http, url, tools=True, think=True)
+    kinds = [event["type"] for event in told]
+    assert kinds.count("completed") == 2
+    assert kinds.count("function_call_arguments_delta") >= 1
+    (output,) = [event for event in told if event["type"] == "function_call_output"]
+    assert (
+        output["output"]
+        == "Lisbon: 21 °C, a light breeze and sun for the next 3 days. Good for a long walk by the river with a stop for coffee."
+    )
+    assert kinds.index("completed") < kinds.index("function_call_output")
+    assert "reasoning_content_delta" in kinds
+    assert len(provider.asked) == 2
+
+
+@pytest.mark.parametrize("behaviour", [Behaviour(pace=0.05), Behaviour(fault="stall", at=4)], ids=["streaming", "silent"])
+async def test_a_browser_that_goes_closes_the_upstream(behaviour: Behaviour) -> None:
+    async with web(behaviour) as (url, provider), browser() as http:
+        async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
+            async for event in events(response):
+                if event["type"] == "output_text_delta":
+                    break
+        await provider.until_left()
+    assert provider.left == 1
+
+
+async def test_what_was_said_before_a_stop_is_remembered() -> None:
+    async with web(Behaviour(pace=0.02)) as (url, provider), browser() as http:
+        async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
+            async for event in events(response):
+                if event["type"] == "output_text_delta":
+                    break
+        await provider.until_left()
+        async with http.stream("POST", f"{url}/ask", json=ask("and now?")) as response:
+            async for event in events(response):
+                if event["type"] == "created":
+                    break
+    spoken = provider.asked[-1].items
+    assert [item.role for item in spoken] == ["user", "assistant", "user"]
+    assert 0 < len(spoken[1].text) < 1000
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "kind"),
+    [
+        (Behaviour(fault="truncate", at=5), "truncated"),
+        (Behaviour(fault="disconnect", at=5), "truncated"),
+        (Behaviour(status=529), "overloaded"),
+    ],
+)
+async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(behaviour: Behaviour, kind: str) -> None:
+    async with web(behaviour, retry=NO_RETRY) as (url, provider), browser() as http:
+        told = [await answer_to(http, url, text="again") for _ in range(2)]
+    assert [events[-1]["error"]["kind"] for events in told] == [kind, kind]
+    assert all(len(prompt.items) == 1 for prompt in provider.asked), "a failed turn leaves no trace"
+
+
+async def test_what_cannot_even_be_asked_is_an_event_too() -> None:
+    async with web(model="nobody:model") as (url, _), browser() as http:
+        (told,), (again,) = [await answer_to(http, url) for _ in range(2)]
+        broken = await http.post(f"{url}/ask", content=b"{", headers={"content-type": "application/json"})
+    assert (told["type"], told["error"]["kind"]) == ("failed", "invalid_request")
+    assert again == told
+    assert broken.status_code == 400
+
+
+async def test_other_sites_cannot_ask() -> None:
+    async with web() as (url, provider), browser() as http:
+        form = await http.post(f"{url}/ask", content=json.dumps(ask()), headers={"content-type": "text/plain"})
+        renamed = await http.post(f"{url}/ask", json=ask(), headers={"host": "evil.example"})
+    assert (form.status_code, renamed.status_code) == (415, 400)
+    assert provider.asked == []
+
+
+async def test_the_page_is_served_and_asks_nobody_else() -> None:
+    async with web() as (url, _), browser() as http:
+        served = {
+            name: await http.get(f"{url}/{name}")
+            for name in ("", "chat.js", "view.js", "stream.js", "markdown.js", "style.css", "icon.svg")
+        }
+    assert all(page.status_code == 200 for page in served.values())
+    assert "Content-Security-Policy" in served[""].text
+    addresses = {found for page in served.values() for found in re.findall(r"https?://[\w.]+", page.text)}
+    assert addresses <= {"http://www.w3.org"}, "of the drawing's name space"
+    assert "innerHTML" not in "".join(page.text for page in served.values()), "what a model writes never becomes HTML"
+
+
+def test_the_server_side_is_small(anyio_backend: str) -> None:
+    source = (ROOT / "examples" / "web" / "app.py").read_text(encoding="utf-8")
+    server = source[source.index("class Answer") : source.index("async def main")]
+    code = [line for line in server.splitlines() if line.strip() and not line.lstrip().startswith(("#", '"""'))]
+    assert len(code) <= 60
