@@ -7,6 +7,8 @@
 llama    a real model, SmolLM2-135M, in llama.cpp's own server: Messages, Chat and Responses
 aimock   a scripted provider on Node: six wires, Bedrock's binary frames among them
 
+What front ends read with, and a browser, are in `ui_readers.py`.
+
 Both listen on 127.0.0.1, at a port the system chooses, and end when their standard input ends: they cannot outlive whoever
 started them, however that came to its end.
 """
@@ -24,6 +26,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from tests.real import ui_readers
 from tests.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent
@@ -70,7 +73,7 @@ def absence(name: str) -> str | None:
 def missing() -> list[str]:
     """Every counterpart that cannot be run here, with the reason."""
     named = ((name, absence(name)) for name in (LLAMA.name, AIMOCK_SERVER.name))
-    return [f"{name} ({why})" for name, why in named if why is not None]
+    return [*(f"{name} ({why})" for name, why in named if why is not None), *ui_readers.missing()]
 
 
 def _llama() -> str | None:

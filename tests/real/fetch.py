@@ -17,6 +17,7 @@ import zipfile
 from collections.abc import Callable
 from typing import Final
 
+from tests.real import ui_readers
 from tests.real.counterparts import AIMOCK, HOME, MODEL, missing
 from tests.shared import ROOT
 
@@ -60,9 +61,9 @@ def aimock() -> None:
 
 
 def main() -> None:
-    """All three, whatever becomes of the others."""
+    """All of them, whatever becomes of the others."""
     HOME.mkdir(exist_ok=True)
-    failures = [line for step in (server, model, aimock) for line in _tried(step)]
+    failures = [*(line for step in (server, model, aimock) for line in _tried(step)), *ui_readers.install()]
     importlib.invalidate_caches()
     lost = missing()
     if lost:

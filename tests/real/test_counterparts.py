@@ -78,5 +78,5 @@ def test_what_is_missing_is_named_with_its_reason(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("tests.real.counterparts.ROOT", tmp_path)
     monkeypatch.setattr("tests.real.counterparts.MODEL", tmp_path / "m.gguf")
     monkeypatch.setattr("tests.real.counterparts.AIMOCK", tmp_path / "cli.js")
-    assert [line.split(" (")[0] for line in missing()] == [LLAMA.name, AIMOCK_SERVER.name]
+    assert [line.split(" (")[0] for line in missing()][:2] == [LLAMA.name, AIMOCK_SERVER.name]
     assert all(line.endswith(")") for line in missing())

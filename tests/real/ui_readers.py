@@ -1,8 +1,7 @@
 """Front ends' own code, from npm: what reads UI message streams (`ai` 6 and 7) and AG-UI (`@ag-ui/client`), and a browser to drive.
 
-    python -m tests.real.ui_readers      # once: installs them into `.real/readers`, and Chromium where apt-get can
-
-Versions are those of `readers/package.json`. One Node process reads any number of streams.
+Got by `python -m tests.real.fetch`: the packages into `.real/readers`, at the versions of `readers/package.json`, and Chromium where
+apt-get may. One Node process reads any number of streams.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,7 +30,13 @@ def absence() -> str | None:
     if shutil.which("node") is None:
         return "there is no node"
     lost = [name for name in PACKAGES if not (HOME / "node_modules" / name / "package.json").exists()]
-    return f"{', '.join(lost)} not in {HOME.relative_to(ROOT)}: python -m tests.real.ui_readers" if lost else None
+    return f"no {', '.join(lost)}" if lost else None
+
+
+def missing() -> list[str]:
+    """What cannot be asked here, with the reason."""
+    why = absence()
+    return [*([f"UI readers ({why})"] if why else []), *(["browser (there is no chromium)"] if chromium() is None else [])]
 
 
 def chromium() -> str | None:
@@ -90,13 +94,3 @@ def running() -> Iterator[Readers]:
         finally:
             assert process.stdin is not None
             process.stdin.close()
-
-
-def main() -> None:
-    """Installs, and says what is missing."""
-    lost = [*install(), *([f"readers: {absence()}"] if absence() else []), *(["no chromium"] if chromium() is None else [])]
-    sys.stdout.write("".join(f"!! UI readers missing: {line}\n" for line in lost) or "UI readers: all there\n")
-
-
-if __name__ == "__main__":
-    main()
