@@ -17,7 +17,7 @@ from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HOME, absence, chromium
 
-pytestmark = [pytest.mark.real]
+pytestmark = [pytest.mark.slow]  # a minute in a browser: `pytest -m slow tests/examples`
 
 SCRIPT: Final = Path(__file__).with_name("browse.mjs")
 LOOKS: Final = [("light", False), ("dark", False), ("light", True), ("dark", True)]
