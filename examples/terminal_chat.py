@@ -4,7 +4,7 @@
     python examples/terminal_chat.py anthropic:claude-opus-5         needs that provider's key in the environment
 
 Ctrl-C while it streams closes the connection to the model and keeps what was said; at the prompt it ends the program, as Ctrl-D
-does. Needs `pip install 'streamlib[cli]'`.
+does. Needs `pip install 'streamlib[cli]' rich`.
 """
 
 import signal
@@ -114,9 +114,9 @@ async def turn(console: Console, model: str, history: list[ResponseItem]) -> Non
                 try:
                     await answer(console, client, model, history)
                 except StreamError as error:
-                    console.print(Text(printable(f"{error.kind}: {error.info.message}"), style="red"), "")
+                    console.print(Text(printable(f"{error.kind}: {error.info.message}"), style="red"), end="\n\n")
         if scope.cancelled_caught:
-            console.print(Text("stopped", style="yellow"), "")
+            console.print(Text("stopped", style="yellow"), end="\n\n")
         group.cancel_scope.cancel()
 
 
@@ -128,7 +128,7 @@ async def answer(console: Console, client: Client, model: str, history: list[Res
             await show(console, stream)
     finally:
         history += stream.response.items
-    console.print(status(stream.response), "")
+    console.print(status(stream.response), end="\n\n")
 
 
 async def cancel_on_ctrl_c(scope: anyio.CancelScope) -> None:
@@ -141,7 +141,7 @@ async def cancel_on_ctrl_c(scope: anyio.CancelScope) -> None:
 def main(model: str) -> None:
     """Reads a line, shows an answer, until the input ends."""
     console, history = Console(), list[ResponseItem]()
-    console.print(Text(f"{model} · Ctrl-C stops an answer, Ctrl-D ends", style="dim"), "")
+    console.print(Text(f"{model} · Ctrl-C stops an answer, Ctrl-D ends", style="dim"), end="\n\n")
     while True:
         try:
             text = console.input("[bold green]>[/] ")

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-rich = pytest.importorskip("rich", reason="comes with the extra `cli`")
+rich = pytest.importorskip("rich", reason="comes with the extra `dev`")
 
 from rich.console import Console  # noqa: E402  # after it is known to be there
 from rich.text import Text as RichText  # noqa: E402
