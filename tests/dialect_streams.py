@@ -15,7 +15,10 @@ from typing import Any
 from streamlib_parsers import (
     Completed,
     Created,
+    Failed,
+    FunctionCall,
     Message,
+    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
@@ -124,6 +127,28 @@ def cuts_of(text: str, seed: int = 0, count: int = 8) -> Iterator[list[str]]:
     for _ in range(count):
         places = sorted(rng.randint(0, len(text)) for _ in range(rng.randint(1, 12)))
         yield [text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True)]
+
+
+def check_brackets(events: list[ResponseEvent]) -> None:
+    """Added, deltas, done for each item; joined deltas are the done item's text unless a Notice names it; one terminal."""
+    open_items: set[int] = set()
+    deltas: dict[int, str] = {}
+    replaced = {event.index for event in events if isinstance(event, Notice) and event.code == "text_replaced"}
+    for seq, event in enumerate(events):
+        assert event.seq == seq
+        if isinstance(event, OutputItemAdded):
+            assert event.index == len(deltas)
+            open_items.add(event.index)
+            deltas[event.index] = ""
+        elif isinstance(event, OutputItemDone):
+            open_items.remove(event.index)
+            said = event.item.arguments if isinstance(event.item, FunctionCall) else getattr(event.item, "text", "")
+            assert event.index in replaced or said == deltas[event.index]
+        elif hasattr(event, "delta"):
+            assert event.index in open_items
+            deltas[event.index] += event.delta
+    assert not open_items
+    assert sum(isinstance(event, (Completed, Failed)) for event in events) == 1
 
 
 ANTML = "antml:"

@@ -16,23 +16,19 @@ from hypothesis import strategies as st
 
 from streamlib_parsers import (
     Completed,
-    CustomToolCall,
     Failed,
     FunctionCall,
     FunctionCallArgumentsDelta,
     Message,
-    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
     Text,
     ToolSpec,
     accumulate,
-    parse_body,
     parser,
 )
 from streamlib_parsers.dialects import DIALECTS, DialectStage
-from streamlib_parsers.events import FinishedChoice, ResponseEvent
 from streamlib_parsers.limits import Limits
 from tests.cuts import fold
 from tests.dialect_streams import (
@@ -43,6 +39,7 @@ from tests.dialect_streams import (
     calls_of,
     chat,
     chat_body,
+    check_brackets,
     cuts_of,
     function,
     invoke,
@@ -308,28 +305,6 @@ def test_any_text_gives_the_same_events_for_any_cut_and_loses_nothing(text: str,
     assert response.calls or drops or response.text == text
 
 
-def check_brackets(events: list[ResponseEvent]) -> None:
-    """Added, deltas, done for each item; joined deltas are the done item's text unless a Notice names it; one terminal."""
-    open_items: set[int] = set()
-    deltas: dict[int, str] = {}
-    replaced = {event.index for event in events if isinstance(event, Notice) and event.code == "text_replaced"}
-    for seq, event in enumerate(events):
-        assert event.seq == seq
-        if isinstance(event, OutputItemAdded):
-            assert event.index == len(deltas)
-            open_items.add(event.index)
-            deltas[event.index] = ""
-        elif isinstance(event, OutputItemDone):
-            open_items.remove(event.index)
-            said = event.item.arguments if isinstance(event.item, FunctionCall) else getattr(event.item, "text", "")
-            assert event.index in replaced or said == deltas[event.index]
-        elif hasattr(event, "delta"):
-            assert event.index in open_items
-            deltas[event.index] += event.delta
-    assert not open_items
-    assert sum(isinstance(event, (Completed, Failed)) for event in events) == 1
-
-
 def test_a_form_longer_than_the_ceiling_comes_back_with_a_notice_at_every_cut() -> None:
     limits = Limits(held_bytes=2000)
     text = f"a {xai('f', k='x' * 3000)} b {xai('f', k='y')}"
@@ -519,218 +494,75 @@ def test_only_what_the_assistant_says_is_looked_at(role: Any) -> None:
     assert (response.calls, response.items, response.stop_reason) == ([], (message,), "stop")
 
 
-# --- beside the wire's own calls ---
-
-
-def native(name: str, arguments: str) -> dict[str, Any]:
-    return {"tool_calls": [{"index": 0, "id": "native", "function": {"name": name, "arguments": arguments}}]}
-
-
-@pytest.mark.parametrize("native_first", [False, True])
-def test_a_call_that_the_wire_gives_too_is_given_once(native_first: bool) -> None:
-    deltas = [{"content": f"Hi {HERMES}"}, native("f", '{"k":"v"}')]
-    response = accumulate(chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"]))
-    assert [call.call_id for call in response.calls] == ["native"]
-    assert response.text == "Hi "
-    assert [notice.code for notice in response.notices] == ["duplicate_call"]
-
-
-@pytest.mark.parametrize("native_first", [False, True])
-def test_other_calls_than_the_wires_own_are_text(native_first: bool) -> None:
-    deltas = [{"content": f"Hi {HERMES}"}, native("g", "{}")]
-    response = accumulate(chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"]))
-    assert [call.call_id for call in response.calls] == ["native"]
-    assert response.text == f"Hi {HERMES}"
-    assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
-
-
-def test_answers_are_told_apart() -> None:
-    bodies = [{"index": choice, "delta": {"content": text}} for choice, text in enumerate([HERMES, "Hi", f"x{HERMES}"])]
-    bodies += [{"index": choice, "delta": {}, "finish_reason": "stop"} for choice in range(3)]
-    p = parser("chat", tools=TOOLS, dialects=["hermes"])
-    events = [event for choice in bodies for event in p.feed_event(json.dumps({"id": "r", "choices": [choice]}))] + p.close()
-    response = accumulate(events)
-    assert [choice.stop_reason for choice in response.choices] == ["tool_calls", "stop", "tool_calls"]
-    assert [[type(item).__name__ for item in choice.items] for choice in response.choices] == [
-        ["FunctionCall"],
-        ["Message"],
-        ["Message", "FunctionCall"],
-    ]
-
-
-# --- why the answer ended ---
+# --- odd calls ---
 
 
 @pytest.mark.parametrize(
-    ("finish", "reason"), [("stop", "tool_calls"), ("length", "length"), ("tool_calls", "tool_calls"), ("content_filter", "content_filter")]
-)
-def test_a_recovered_call_turns_an_ordinary_stop_into_tool_calls(finish: str, reason: str) -> None:
-    events = chat([{"content": HERMES}], finish, tools=TOOLS, dialects=["hermes"])
-    last = events[-1]
-    assert isinstance(last, Completed)
-    assert (last.stop_reason, last.native_stop_reason) == (reason, finish)
-    assert last.choices == (FinishedChoice(0, last.stop_reason, finish),)
-    assert not [event for event in events if isinstance(event, Notice)]
-
-
-def test_a_stream_that_was_cut_has_no_call_to_answer() -> None:
-    p = parser("chat", tools=TOOLS, dialects=["hermes"])
-    response = accumulate([*p.feed(chat_body([{"content": f"Hi {HERMES}"}], None).removesuffix(b"data: [DONE]\n\n")), *p.close()])
-    assert (response.status, response.text, response.calls) == ("failed", "Hi ", [])
-
-
-def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
-    events = stage.feed([OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, f"a{HERMES}b<tool_call>{{")]) + stage.close()
-    assert {event.index for event in events if isinstance(event, OutputItemDone)} == {
-        event.index for event in events if isinstance(event, OutputItemAdded)
-    }
-    assert accumulate(events).calls == []
-
-
-# --- calls in thoughts ---
-
-
-@pytest.mark.parametrize(
-    ("deltas", "finish", "dialect", "calls"),
+    ("text", "dialect", "calls"),
     [
-        ([{"reasoning_content": f"I call: {HERMES}"}], "stop", "hermes", F),
-        ([{"reasoning_content": f"I call: {HERMES}"}, {"content": " \n"}], "stop", "hermes", F),
-        ([{"reasoning_content": f"I call: {HERMES}"}, {"content": "Hi"}], "stop", "hermes", []),
-        ([{"reasoning_content": f"I call: {HERMES}"}, native("g", "{}")], "tool_calls", "hermes", [("g", {})]),
-        ([{"reasoning_content": f"I call: {HERMES}"}], "length", "hermes", []),
-        ([{"reasoning_content": f"I call: `{HERMES}`"}], "stop", "hermes", []),
-        ([{"reasoning_content": f"I call: {HERMES[:-20]}"}], "stop", "hermes", []),
-        ([{"reasoning_content": xai("f", k="v")}], "stop", "xai", []),
-        ([{"reasoning_content": xai("f", k="v")}], "tool_calls", "xai", F),
+        (kimi("functions.f:0", '"{\\"k\\": \\"v\\"}"'), "kimi_k2", F),
+        (kimi("functions.g:0", '""'), "kimi_k2", [("g", {})]),
+        (kimi("functions.f:0", "[1]"), "kimi_k2", []),
+        (kimi("f", '{"k": "v"}'), "kimi_k2", F),
+        (f"<tool_call>{function('f', k='v').replace('</function>', '')}</tool_call>", "qwen3_coder", F),
+        ('<tool_call>{"name": 5, "arguments": {}}</tool_call>', "hermes", []),
+        ('<tool_call>{"name": "g", "arguments": [1]}</tool_call>', "hermes", []),
+        ('<tool_call>{"name": "g", "arguments": null}</tool_call>', "hermes", [("g", {})]),
+        ('<tool_call>{"name": "g", "arguments": {}, "arguments": {}}</tool_call>', "hermes", []),
+        ('<tool_call>{"name": "g", "arguments": {}} so</tool_call>', "hermes", []),
+        ('<tool_call>{"name": "f", "id": "x", "arguments": {"k": "v"}, "why": [1, {"a": "}"}], "n": -1.5}</tool_call>', "hermes", F),
+        ('<tool_call>{"name" "f"}</tool_call>', "hermes", []),
+        ("<tool_call>[]</tool_call>", "hermes", []),
+        ("[f(k=v)]", "pythonic", []),
+        ("[f('v')]", "pythonic", []),
+        ("[f(k='v') g()]", "pythonic", []),
+        ("[f(k='v')] and", "pythonic", []),
+        ("<|python_start|>[f(k='v')] and<|python_end|>", "pythonic", F),
+        ('<|open|>call tool="f"<|sep|><|open|>argument key="k"<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>', "kimi_k3", F),
+        ('<|open|>call tool="f"<|sep|><|open|>argument<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>', "kimi_k3", []),
+        ('<|open|>call index="1"<|sep|><|close|>call<|sep|>', "kimi_k3", []),
+        ("<|open|>tools<|sep|><|close|>tools<|sep|>", "kimi_k3", []),
+        ('to=multi_tool_use.parallel {"tool_uses": []}', "harmony", []),
+        ('to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "functions.rm", "parameters": {}}]}', "harmony", []),
+        ("<|channel|>commentary to=functions.f<|message|>{} x<|call|>", "harmony", []),
+        ("<function_calls></function_calls>", "anthropic", []),
+        ('<invoke name=f><parameter name="k">v</parameter></invoke>', "anthropic", F),
+        ("<invoke name><parameter></invoke>", "anthropic", []),
+        ('<invoke what="f"></invoke>', "anthropic", []),
     ],
 )
-def test_a_call_in_a_thought_counts_only_where_nothing_follows_it(deltas: list[Any], finish: str, dialect: str, calls: list[Any]) -> None:
-    response = accumulate(chat(deltas, finish, tools=TOOLS, dialects=[dialect]))
-    assert calls_of(response) == calls
-    assert response.reasoning == deltas[0]["reasoning_content"]
-    assert response.stop_reason == ("tool_calls" if calls else finish)
+def test_odd_calls_are_calls_or_text(text: str, dialect: str, calls: list[Any]) -> None:
+    for pieces in ([text], list(text)):
+        said, _, found, _ = told(staged(pieces, [dialect]))
+        assert found == calls
+        assert found or said == text
 
 
-# --- the other wires ---
-
-
-def bodies() -> dict[str, bytes]:
-    """One answer with a call in its text on each wire, as a whole body."""
-    said = f"Hi {HERMES}"
-    return {
-        "messages": json.dumps(
-            {
-                "id": "m",
-                "type": "message",
-                "role": "assistant",
-                "model": "m",
-                "content": [{"type": "text", "text": said}],
-                "stop_reason": "end_turn",
-                "usage": {"input_tokens": 1, "output_tokens": 1},
-            }
-        ).encode(),
-        "responses": json.dumps(
-            {
-                "id": "r",
-                "object": "response",
-                "status": "completed",
-                "model": "m",
-                "output": [
-                    {
-                        "type": "message",
-                        "id": "msg_1",
-                        "role": "assistant",
-                        "status": "completed",
-                        "content": [{"type": "output_text", "text": said, "annotations": []}],
-                    }
-                ],
-            }
-        ).encode(),
-        "gemini": json.dumps({"candidates": [{"content": {"role": "model", "parts": [{"text": said}]}, "finishReason": "STOP"}]}).encode(),
-        "converse": json.dumps(
-            {
-                "output": {"message": {"role": "assistant", "content": [{"text": said}]}},
-                "stopReason": "end_turn",
-                "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
-            }
-        ).encode(),
-        "ollama": json.dumps(
-            {
-                "model": "m",
-                "created_at": "2026-01-01T00:00:00Z",
-                "message": {"role": "assistant", "content": said},
-                "done": True,
-                "done_reason": "stop",
-            }
-        ).encode(),
-    }
-
-
-@pytest.mark.parametrize("wire", sorted(bodies()))
-def test_every_wire_has_the_same_dialects(wire: Any) -> None:
-    response = accumulate(parse_body(wire, bodies()[wire], tools=TOOLS, dialects=["hermes"]))
-    assert (response.text, calls_of(response), response.stop_reason) == ("Hi ", F, "tool_calls")
-    assert accumulate(parse_body(wire, bodies()[wire])).text == f"Hi {HERMES}"
-
-
-def test_the_message_of_a_wire_keeps_its_id_and_a_message_without_calls_is_untouched() -> None:
-    body = bodies()["responses"]
-    messages = [
-        item for item in accumulate(parse_body("responses", body, tools=TOOLS, dialects=["hermes"])).items if isinstance(item, Message)
-    ]
-    assert [message.id for message in messages] == ["msg_1"]
-    plain = body.replace(json.dumps(HERMES)[1:-1].encode(), b"you")
-    assert parse_body("responses", plain, tools=TOOLS, dialects=["hermes", "think"]) == parse_body("responses", plain)
-
-
-def test_log_probabilities_stay_with_their_text() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
-    events = [OutputItemAdded(0, Message("assistant"))]
-    events += [OutputTextDelta(0, 0, token, [{"token": token}]) for token in ("a", " <", "b")]  # type: ignore[list-item]
-    events += [OutputItemDone(0, Message("assistant", [Text("a <b")]))]  # type: ignore[list-item]
-    given_out = fold(stage.feed(events))
-    assert [event.logprobs for event in given_out if isinstance(event, OutputTextDelta)] == [
-        [{"token": "a"}, {"token": " <"}, {"token": "b"}]
-    ]
-
-
-# --- leaks ---
+MARK = "]<]minimax[>["
 
 
 @pytest.mark.parametrize(
-    "form",
-    [form for form in FORMS if form.calls and form.name not in ("llama3_json-bare", "pythonic", "harmony", "phi4_mini_json")],
-    ids=lambda form: form.name,
+    ("inside", "arguments"),
+    [
+        (f"{MARK}<o>{MARK}<p>1{MARK}</p>text{MARK}</o>", {"o": {"p": "1", "$text": "text"}}),
+        (f"{MARK}<a>{MARK}<x>1{MARK}</x>{MARK}</a>", {"a": ["1"]}),
+        (f"{MARK}<n>1{MARK}</n>{MARK}<n>2{MARK}</n>", {"n": ["1", "2"]}),
+        (f"{MARK}<k>a <b> c{MARK}</k>", {"k": "a <b> c"}),
+        (f"{MARK}<k>a{MARK}</n>", None),
+        (f"{MARK}k", None),
+        (f"{MARK}<k>" * 60 + f"{MARK}</k>" * 60, None),
+    ],
 )
-def test_a_call_in_text_with_no_dialect_is_noticed(form: Form) -> None:
-    events = chat([{"content": form.text}], tools=form.tools)
-    response = accumulate(events)
-    assert (response.text, response.calls) == (form.text, [])
-    assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
-    assert response.notices[0].index == 0
-    assert [event.seq for event in events] == list(range(len(events)))
+def test_nested_elements(inside: str, arguments: Any) -> None:
+    text = f'{MARK}<invoke name="f">{inside}{MARK}</invoke>'
+    said, _, calls, _ = told(staged([text], ["minimax_m3"]))
+    assert calls == ([("f", arguments)] if arguments is not None else [])
+    assert calls or said == text
 
 
-@pytest.mark.parametrize("dialects", [[], ["harmony"]])
-def test_a_codex_call_that_cannot_be_read_leaves_its_message_incomplete(dialects: list[str]) -> None:
-    text = 'Listing. to=functions.shell {"cmd": ["ls"'
-    response = accumulate(chat([{"content": text}], tools=[ToolSpec("shell")], dialects=dialects))
-    assert (response.text, response.items[0].status) == (text, "incomplete")
-    assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
-
-
-@pytest.mark.parametrize(
-    ("text", "tools"), [("Hi <b>you</b> [1] {2}", TOOLS), (f"`{HERMES}`", TOOLS), (f"```\n{HERMES}\n```", TOOLS), (HERMES, [])]
-)
-def test_ordinary_text_is_not_noticed(text: str, tools: list[ToolSpec]) -> None:
-    assert accumulate(chat([{"content": text}], tools=tools)).notices == ()
-
-
-def test_no_dialects_and_no_tools_is_no_stage_at_all() -> None:
-    plain, staged_parser = parser("chat"), parser("chat", tools=TOOLS)
-    assert plain._given == plain._assembly.take
-    assert staged_parser._given != staged_parser._assembly.take
+def test_a_token_that_is_spoken_of_in_a_channel_stays() -> None:
+    text = "<|channel|>final<|message|>Write `<|end|>` here.<|return|>"
+    assert told(staged([text], ["harmony"]))[0] == "Write `<|end|>` here."
 
 
 def test_random_forms_in_a_row_are_all_found() -> None:
@@ -751,20 +583,3 @@ def test_random_forms_in_a_row_are_all_found() -> None:
         wanted = [call for form in forms for call in form.calls]
         assert len(calls) == len(wanted), text
         assert said == " and\n".join(form.said for form in forms)
-
-
-def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
-    call = CustomToolCall("c", "patch", "x")
-    events = stage.feed(
-        [
-            OutputItemAdded(0, Message("assistant")),
-            OutputTextDelta(0, 0, HERMES),
-            OutputItemDone(0, Message("assistant", [Text(HERMES)])),
-            OutputItemAdded(1, CustomToolCall("c", "patch")),
-            FunctionCallArgumentsDelta(1, "x"),
-            OutputItemDone(1, call),
-            Completed(stop_reason="tool_calls"),
-        ]
-    )
-    assert accumulate(events).calls == [call]
