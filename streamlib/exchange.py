@@ -295,7 +295,8 @@ class Attempt:
 
     def _take(self, chunk: bytes) -> list[ResponseEvent]:
         parser, events = self._parser, self._feeder.feed(chunk)
-        self._watch.took(events)
+        arrived = self._feeder.arrived
+        self._watch.took(events if arrived is None else arrived)  # what a dialect holds back is progress, too
         if parser.ended:
             self.over = True
             return self._explained(events)
@@ -374,6 +375,11 @@ class Body:
         self._parts: list[bytes] = []
         self._size = 0
         self._streams: bool | None = None
+
+    @property
+    def arrived(self) -> list[ResponseEvent] | None:
+        """As a parser's; nothing arrives of a body that is being collected."""
+        return self._parser.arrived if self._streams else None
 
     def feed(self, chunk: bytes) -> list[ResponseEvent]:
         """As a parser's."""

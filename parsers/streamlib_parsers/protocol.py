@@ -83,7 +83,8 @@ class Parser:
         self.wire_api: WireApi = wire_api
         """The wire it reads."""
         self._assembly = assembly
-        self._given = _through(stages, assembly) if stages else assembly.take
+        self._staged = _Staged(stages, assembly) if stages else None
+        self._given = self._staged.take if self._staged else assembly.take
         self._machine = module.Machine(assembly)
         self._framing = module.framing(limits)
         self._module = module
@@ -102,6 +103,11 @@ class Parser:
     def ended(self) -> bool:
         """Whether the terminal event was given."""
         return self._assembly.ended
+
+    @property
+    def arrived(self) -> list[ResponseEvent] | None:
+        """The wire's own events of the last call, before a stage could hold them back; None where no stage stands between."""
+        return self._staged.arrived if self._staged else None
 
     def feed(self, chunk: bytes) -> list[ResponseEvent]:
         """The events that `chunk` brings. Bytes after the terminal event are ignored."""
@@ -249,19 +255,24 @@ SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
 """A stray that is the beginning of one is a stream that was cut in its first lines, not a body."""
 
 
-def _through(stages: Sequence[Stage], assembly: Assembly) -> Callable[[], list[ResponseEvent]]:
+class _Staged:
     """Takes the assembly's events through the stages. A stage that passed a ceiling ends the stream."""
 
-    def take() -> list[ResponseEvent]:
-        events = assembly.take()
-        for stage in stages:
+    def __init__(self, stages: Sequence[Stage], assembly: Assembly) -> None:
+        self.arrived: list[ResponseEvent] = []
+        self._stages = stages
+        self._assembly = assembly
+
+    def take(self) -> list[ResponseEvent]:
+        """The events that go out."""
+        assembly = self._assembly
+        events = self.arrived = assembly.take()
+        for stage in self._stages:
             events = stage.feed(events)
             if stage.failure is not None and not assembly.ended:
                 assembly.fail(stage.failure)
-                events += stage.feed(assembly.take())
+                events = [*events, *stage.feed(assembly.take())]
         return events
-
-    return take
 
 
 ERROR_KEYS: Final = frozenset({"error", "detail", "base_resp", "Message", "errors"})

@@ -37,8 +37,8 @@ def failure(error: StreamError) -> tuple[str, str]:
 
 
 async def run(transport: Any, deadlines: Deadlines = LIMITS, wire: str = "messages", **options: Any) -> tuple[float, Any, Any]:
-    """Seconds that it took, the failure or None, and the stream. Without dialects, which give an item out with its first text only."""
-    async with client(URL, transport, deadlines=deadlines, **{"retry": NO_RETRY, "dialects": [("", ())], **options}) as asking:
+    """Seconds that it took, the failure or None, and the stream."""
+    async with client(URL, transport, deadlines=deadlines, **{"retry": NO_RETRY, **options}) as asking:
         began = anyio.current_time()
         stream = asking.stream(asked(URL, wire))
         try:
@@ -116,6 +116,16 @@ async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str
         assert failure(error) == ("stalled", "idle")
         assert seconds == pytest.approx(2 * place + 30, abs=1e-3), place
         assert stream.response.timing.longest_gap is None or stream.response.timing.longest_gap == pytest.approx(2)
+
+
+async def test_what_a_dialect_holds_back_is_progress() -> None:
+    """A model that writes one long call into its text is not stalled, although nothing is given out until it is whole."""
+    call = '<tool_call>{"arguments": {"a": "' + "x" * 40 + '"}, "name": "f"}</tool_call>'
+    steps = [step for letter in call for step in (20.0, text(letter))]
+    took, error, stream = await run(Memory([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))])
+    assert failure(error) == ("stalled", "idle")
+    assert took == pytest.approx(20 * len(call) + 30, abs=1e-3)
+    assert stream.response.text == call, "no tool of that name was offered, so it is text"
 
 
 class Late(Memory):
