@@ -6,8 +6,8 @@ from typing import Final
 
 from streamlib.prompt import ReasoningOptions
 
-BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 65_536}
-"""Levels, least first, with the tokens each stands for where a budget was given and the wire takes a level."""
+BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 32_768}
+"""Levels, least first, with the tokens each stands for, whichever of the two a wire takes. More than the last is `max`, too."""
 
 
 def level(asked: ReasoningOptions) -> str | None:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.effort import BUDGETS, level, nearest
 from streamlib.history import OUTPUTS, Placed
 from streamlib.prompt import Prompt, ReasoningOptions
 from streamlib.report import Report
 from streamlib.target import Target
 from streamlib_parsers.items import JsonObject, Message, ServerToolCall, ServerToolResult
 
-BUDGETS: Final[dict[str, int]] = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 32_768}
-"""Tokens to think with, for models that take a budget instead of an effort."""
 BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 """Needed wherever `block_binding` is sent."""
 
@@ -75,21 +74,15 @@ def effort(prompt: Prompt, where: Target, report: Report, shape: JsonObject | No
     asked = prompt.thinking
     if asked is None or (shape or {}).get("type") != "adaptive":
         return None
-    if asked.effort is None and asked.budget is None:
+    wanted = level(asked)
+    if wanted is None:
         return None
-    wanted: str = asked.effort or next((name for name, budget in BUDGETS.items() if budget >= (asked.budget or 0)), "max")
     allowed = where.traits.efforts
     if asked.effort is None or wanted not in allowed:
-        chosen = _nearest(wanted, allowed)
+        chosen = nearest(wanted, allowed)
         report.add("changed", "/reasoning", f"{where.model}: effort {chosen or 'left out'}")
         return chosen
     return wanted
-
-
-def _nearest(wanted: str, allowed: tuple[str, ...]) -> str | None:
-    order = tuple(BUDGETS)
-    ranked = sorted(allowed, key=lambda name: (abs(order.index(name) - order.index(wanted)), order.index(name)))
-    return ranked[0] if ranked else None
 
 
 def unpaired_server_calls(items: list[Placed]) -> set[int]:
