@@ -3,11 +3,12 @@
 msgspec refuses two things that real streams contain: half an emoji (`"\\ud83d"`, made by gateways that cut text between UTF-16
 units) and invalid UTF-8. `repaired` rewrites such bytes so that the same typed decoder reads them:
 
-    {"text":"Hi \\ud83d"}   ->  {"text":"Hi <mark>"}      <mark> = U+10F800 + (0xD83D - 0xD800)
+    {"text":"Hi \\ud83d"}   ->  {"text":"Hi <mark>"}
 
-The marks are the last 2,048 code points of the last private plane, one for each surrogate half. `Halves` joins a high mark
-with the low one that follows in the next delta of the same text, and shows U+FFFD for a half that stays alone. Nothing is
-rewritten on the fast path: a payload is only touched after the decoder refused it.
+A mark is three noncharacters, which Unicode keeps for a program's own use: U+FFFE (high) or U+FFFF (low), then ten bits as two of
+the 32 from U+FDD0. Private characters will not do: they are somebody's text. `Halves` joins a high mark with the low one that follows
+in the next delta of the same text, and shows U+FFFD for a half that stays alone. Nothing is rewritten on the fast path: a payload is
+only touched after the decoder refused it.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import msgspec
 
 from streamlib_parsers.errors import malformed
 
-FIRST_MARK: Final = 0x10F800
+_FIRST_DIGIT: Final = 0xFDD0
 
 TextKey: TypeAlias = tuple[int, str, int]
 """Which text a delta belongs to: (item index, kind of text, part)."""
@@ -27,8 +28,9 @@ TextKey: TypeAlias = tuple[int, str, int]
 _REPLACEMENT: Final = "\ufffd"
 _ESCAPE: Final = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL)
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
-_MARK: Final = re.compile("[\U0010f800-\U0010ffff]")
-_PAIR: Final = re.compile("([\U0010f800-\U0010fbff])([\U0010fc00-\U0010ffff])")
+_MARK: Final = re.compile("[\ufffe\uffff][\ufdd0-\ufdef]{2}")
+_PAIR: Final = re.compile("\ufffe([\ufdd0-\ufdef]{2})\uffff([\ufdd0-\ufdef]{2})")
+_HIGH_AT_END: Final = re.compile("\ufffe[\ufdd0-\ufdef]{2}\\Z")
 
 
 def repaired(data: bytes) -> bytes | None:
@@ -47,7 +49,9 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
     escape = match.group()
     if len(escape) != 6 or not _HALF.match(escape):
         return escape
-    return chr(FIRST_MARK + int(escape[2:6], 16) - 0xD800).encode("utf-8")
+    half = int(escape[2:6], 16) - 0xD800
+    mark = "\ufffe\uffff"[half >> 10], chr(_FIRST_DIGIT + (half >> 5 & 31)), chr(_FIRST_DIGIT + (half & 31))
+    return "".join(mark).encode()
 
 
 def is_whole(data: bytes) -> bool:
@@ -131,9 +135,9 @@ class Halves:
         if not _MARK.search(text):
             return text
         text = _PAIR.sub(_join, text)
-        if FIRST_MARK <= ord(text[-1]) < FIRST_MARK + 0x400:
-            self._held[key] = text[-1]
-            text = text[:-1]
+        if high := _HIGH_AT_END.search(text):
+            self._held[key] = high.group()
+            text = text[: high.start()]
         return _MARK.sub(_REPLACEMENT, text)
 
     def rest(self, key: TextKey) -> str:
@@ -146,8 +150,8 @@ class Halves:
 
 
 def _join(match: re.Match[str]) -> str:
-    high, low = (ord(mark) - FIRST_MARK for mark in match.groups())
-    return chr(0x10000 + (high << 10) + (low - 0x400))
+    high, low = (ord(first) - _FIRST_DIGIT << 5 | ord(second) - _FIRST_DIGIT for first, second in match.groups())
+    return chr(0x10000 + (high << 10) + low)
 
 
 def dumps(value: Any) -> str:
