@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from typing import Any
 
@@ -21,6 +22,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 def anyio_backend(request: pytest.FixtureRequest) -> str:
     """Every async test runs on both loops."""
     return str(request.param)
+
+
+def pytest_collection_finish() -> None:
+    """Fifteen thousand collected tests live to the end: a garbage collector that walks them again and again doubles every measured time."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
