@@ -443,5 +443,38 @@ FORMS = [
     ),
     Form("longcat", ("longcat",), '<longcat_tool_call>{"name":"f","arguments":{"k":"v"}}</longcat_tool_call>', F1),
     Form("cohere", ("cohere",), '<|START_ACTION|>[{"tool_call_id":"0","tool_name":"f","parameters":{"k":"v"}}]<|END_ACTION|>', F1),
+    Form(
+        "dots",
+        ("dots",),
+        '<dots_function_call>\n<invoke name="f">\n<parameter name="k">v</parameter>\n</invoke>\n'
+        '<invoke name="g">\n</invoke>\n</dots_function_call>',
+        [*F1, ("g", {})],
+    ),
+    Form(
+        "step3",
+        ("step3",),
+        "<｜tool_calls_begin｜>"
+        '<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="f"><steptml:parameter name="k">v</steptml:parameter>'
+        "</steptml:invoke>"
+        '<｜tool_call_end｜>\n<｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke name="g"></steptml:invoke><｜tool_call_end｜>'
+        "<｜tool_calls_end｜>",
+        [*F1, ("g", {})],
+    ),
+    Form("step3-bare", ("step3",), '<steptml:invoke name="f"><steptml:parameter name="k">v</steptml:parameter></steptml:invoke>', F1),
+    Form("minicpm5", ("minicpm5",), '<function name="f"><param name="k">v</param></function>', F1),
+    Form("gigachat3", ("gigachat3",), '<|function_call|>{"name":"f","arguments":{"k":"v"}}', F1),
+    Form("gigachat3-old", ("gigachat3",), 'function call<|role_sep|>\n{"name": "f", "arguments": {"k": "v"}}', F1),
+    Form("apertus", ("apertus",), '<|tools_prefix|>[{"f": {"k": "v"}}, {"g": {}}]<|tools_suffix|> ok', [*F1, ("g", {})], " ok"),
+    Form("apertus-no-end", ("apertus",), '<|tools_prefix|>[{"f":{"k":"v"}}]', F1),
+    Form("gemma4", ("gemma4",), 'Let me. <|tool_call>call:f{k:<|"|>v<|"|>}<tool_call|>', F1, "Let me. "),
+    Form(
+        "gemma4-values",
+        ("gemma4",),
+        '<|tool_call>call:f{ k:<|"|>a "b", {c}:\n<d<|"|>,n:-1, x:1.5 ,b:true,a:[1,<|"|>s<|"|>,[]],o:{y:null,<|"|>z<|"|>:{}}}<tool_call|>',
+        [("f", {"k": 'a "b", {c}:\n<d', "n": -1, "x": 1.5, "b": True, "a": [1, "s", []], "o": {"y": None, "z": {}}})],
+    ),
+    Form("gemma4-json", ("gemma4",), '<|tool_call>call:f{"k":"v"}<tool_call|>', F1),
+    Form("gemma4-two-no-end", ("gemma4",), '<|tool_call>call:f{k:<|"|>v<|"|>}<|tool_call>call:g{}', [*F1, ("g", {})]),
+    Form("functiongemma", ("functiongemma",), "<start_function_call>call:f{k:<escape>v<escape>}<end_function_call>", F1),
 ]
 """Each dialect in each of its known spellings."""

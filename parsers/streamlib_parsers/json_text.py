@@ -150,7 +150,7 @@ class Halves:
 
 
 def _join(match: re.Match[str]) -> str:
-    high, low = (ord(first) - _FIRST_DIGIT << 5 | ord(second) - _FIRST_DIGIT for first, second in match.groups())
+    high, low = (ord(digits[0]) - _FIRST_DIGIT << 5 | ord(digits[1]) - _FIRST_DIGIT for digits in match.groups())
     return chr(0x10000 + (high << 10) + low)
 
 

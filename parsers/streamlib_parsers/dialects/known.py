@@ -13,10 +13,12 @@ from typing import Final
 from msgspec.structs import replace
 
 from streamlib_parsers.dialects.grammar import Dialect, Opener, anywhere
+from streamlib_parsers.dialects.grammars.brace_calls import BraceCalls
 from streamlib_parsers.dialects.grammars.channel_calls import ChannelCalls, LeakedChannel
 from streamlib_parsers.dialects.grammars.channel_marks import Marks
 from streamlib_parsers.dialects.grammars.element_calls import ElementCalls
 from streamlib_parsers.dialects.grammars.json_calls import BareJson, JsonCalls
+from streamlib_parsers.dialects.grammars.keyed_calls import KeyedCalls
 from streamlib_parsers.dialects.grammars.named_calls import MistralCalls, NamedCalls
 from streamlib_parsers.dialects.grammars.open_close_calls import OpenCloseCalls
 from streamlib_parsers.dialects.grammars.pair_calls import PairCalls
@@ -116,6 +118,12 @@ KIMI_K2: Final = NamedCalls(
 )
 HERMES: Final = JsonCalls(anywhere("<tool_call>"), ("</tool_call>",))
 ANTHROPIC: Final = replace(_invoke(pairs(PREFIXES, "function_calls"), PREFIXES), stray=("count", "court", "call"), newlines=True)
+STEP3: Final = TaggedCalls(
+    tuple((f"<{bar}tool_calls_begin{bar}>", f"<{bar}tool_calls_end{bar}>") for bar in "｜|"),
+    *(tags(("steptml:",), "invoke"), ends(("steptml:",), "invoke"), tags(("steptml:",), "parameter"), ends(("steptml:",), "parameter")),
+    between=tuple(f"<{bar}tool_call_{part}" for bar in "｜|" for part in (f"begin{bar}>function<{bar}tool_sep{bar}>", f"end{bar}>")),
+)
+MINICPM5: Final = TaggedCalls((), ("<function ",), ("</function>",), ("<param ",), ("</param>",))
 K3_MARKS: Final = tuple(f"<|{mark}|>{channel}<|sep|>" for channel in ("response", "message") for mark in ("open", "close"))
 COHERE_MARKS: Final = tuple(f"<|{mark}_{channel}|>" for channel in ("TEXT", "RESPONSE") for mark in ("START", "END"))
 
@@ -153,6 +161,13 @@ _ALL: Final = (
     Dialect("hunyuan_a13b", [JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",))]),
     Dialect("longcat", [JsonCalls(anywhere("<longcat_tool_call>"), ("</longcat_tool_call>",))]),
     Dialect("cohere", [JsonCalls(anywhere("<|START_ACTION|>"), ("<|END_ACTION|>",)), Marks(COHERE_MARKS)]),
+    Dialect("dots", [replace(_invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, newlines=True)]),
+    Dialect("step3", [STEP3]),
+    Dialect("minicpm5", [MINICPM5]),
+    Dialect("gigachat3", [JsonCalls(anywhere("<|function_call|>", "function call<|role_sep|>"))]),
+    Dialect("apertus", [KeyedCalls(anywhere("<|tools_prefix|>"), ("<|tools_suffix|>",))]),
+    Dialect("gemma4", [BraceCalls(anywhere("<|tool_call>"), ("<tool_call|>",), quote='<|"|>')]),
+    Dialect("functiongemma", [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")]),
     Dialect("think", [Thoughts(THOUGHT_TAGS, UNOPENED)]),
     Dialect("think:start", [Thoughts(THOUGHT_TAGS, where="start")]),
     Dialect("think:open", [Thoughts(THOUGHT_TAGS, UNOPENED)], opens_inside=True),

@@ -25,7 +25,8 @@ class TaggedCalls(Struct, frozen=True):
     """wrappers: (opening, closing). calls, parameters: opening tags up to the name, and closing tags; several spellings of each.
 
     equals: `<function=f>` instead of `<invoke name="f">`. bare: a call needs no wrapper. stray: words that models write on a line of
-    their own before a call without wrapper, and do not mean. newlines: one at either end of a value belongs to the tags.
+    their own before a call without wrapper, and do not mean. between: what may stand around each call in a wrapper.
+    newlines: one at either end of a value belongs to the tags.
     entities: whether character references in values are read. lenient: closing tags of values may be missing.
     json_without_schema: the values of a tool that was offered without any properties are JSON where they parse; else they stay text.
     """
@@ -38,6 +39,7 @@ class TaggedCalls(Struct, frozen=True):
     equals: bool = False
     bare: bool = True
     stray: Sequence[str] = ()
+    between: Sequence[str] = ()
     newlines: bool = False
     entities: Entities = "never"
     lenient: bool = False
@@ -61,7 +63,9 @@ class TaggedCalls(Struct, frozen=True):
             told = 1
         while closing:
             yield from text.spaces()
-            part = yield from text.literal(*closing, *(self.calls if several else ()))
+            part = yield from text.literal(*closing, *((*self.calls, *self.between) if several else ()))
+            if part in self.between:
+                continue
             if part in self.calls:
                 yield from self._call(text, found)
                 told += 1
@@ -143,7 +147,7 @@ def _name(head: str, *, equals: bool) -> str:
     """The name of a tool or parameter out of what follows the tag's own name."""
     if equals:
         return _known(head.removesuffix("/").strip().strip("\"'"))
-    return _known(attributes_of(head).get("name", "") if head[:1].isspace() else "")
+    return _known(attributes_of(head).get("name", ""))
 
 
 def _known(name: str) -> str:
