@@ -64,9 +64,11 @@ def _budget(asked: ReasoningOptions, max_tokens: int | None, where: Target, repo
     if max_tokens is None or max_tokens > budget:
         return {"thinking": shape}
     report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
-    raised = budget + max_tokens
-    ceiling = where.traits.max_output or raised
-    return {"thinking": {**shape, "budget_tokens": min(budget, ceiling - 1)}, "max_tokens": min(raised, ceiling)}
+    ceiling = where.traits.max_output or budget + max_tokens
+    fitted = min(budget, ceiling - min(max_tokens, ceiling // 2))  # the text keeps its room, up to half of all there is
+    if fitted != budget:
+        report.add("changed", "/reasoning", f"{where.model} writes {ceiling} tokens at most: {fitted} for thinking")
+    return {"thinking": {**shape, "budget_tokens": fitted}, "max_tokens": min(fitted + max_tokens, ceiling)}
 
 
 def effort(prompt: Prompt, where: Target, report: Report, shape: JsonObject | None) -> str | None:

@@ -336,6 +336,15 @@ def test_t1_max_tokens_is_raised_above_the_budget() -> None:
     assert "(T1)" in reasons(request)[0]
 
 
+def test_a_budget_at_the_models_ceiling_leaves_room_for_the_text() -> None:
+    """claude-opus-4 writes 32,000 tokens at most, thoughts included; "max" asks for more than that."""
+    request = built(reasoning="max", max_output_tokens=8000, model="anthropic:claude-opus-4")
+    assert (body(request)["thinking"]["budget_tokens"], body(request)["max_tokens"]) == (24_000, 32_000)
+    assert any("24000 for thinking" in reason for reason in reasons(request))
+    request = built(reasoning="max", max_output_tokens=31_000, model="anthropic:claude-opus-4")
+    assert (body(request)["thinking"]["budget_tokens"], body(request)["max_tokens"]) == (16_000, 32_000)
+
+
 @pytest.mark.parametrize(
     ("model", "reasoning", "thinking", "effort"),
     [
