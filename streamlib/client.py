@@ -14,7 +14,7 @@ from datetime import datetime
 from functools import cache, partial
 from hashlib import sha256
 from types import TracebackType
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import anyio
 
@@ -38,6 +38,18 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser, parser
+
+
+class StreamOptions(TypedDict, total=False):
+    """The options of `Client.stream`, for those who pass them on: `respond(prompt, model, **options)`."""
+
+    provider: str | Provider | None
+    wire_api: WireApi | None
+    base_url: str | None
+    api_key: ApiKey | None
+    dialects: Sequence[str] | None
+    strict: bool
+    errors: Errors | None
 
 
 class Client:
@@ -163,7 +175,9 @@ class Client:
             )
         )
 
-    async def respond(self, prompt: Prompt | str | Sequence[ResponseItem] | Request, model: str | None = None, **options: Any) -> Response:
+    async def respond(
+        self, prompt: Prompt | str | Sequence[ResponseItem] | Request, model: str | None = None, **options: Unpack[StreamOptions]
+    ) -> Response:
         """The whole response: the same stream, read to its end. Options are those of `stream`."""
         async with self.stream(prompt, model, **options) as stream:
             async for _ in stream.batches():

@@ -5,9 +5,9 @@
 
     async with Client(http=Replay(load("answer.jsonl")), …) as client: ...      # the same answer again, without a network
 
-A recording is a file of JSON lines: a head (status, headers, where it came from), then one line a chunk, then how it ended. Of the
-headers only those on an allow-list are kept, and nothing of the request but its method and the address without its query: no key
-can be in it. The event log of a stream is JSON lines too (`dump_events`, `load_events`).
+A recording is a file of JSON lines: a head (status, headers, where it came from), then one line a chunk, then how it ended; a file may
+hold several, one after the other. Of the headers only those on an allow-list are kept, and nothing of the request but its method and
+the address without its query: no key can be in it. The event log of a stream is JSON lines too (`dump_events`, `load_events`).
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import urlsplit
 
 import anyio
 import msgspec
 from msgspec import Struct
 
 from streamlib.deadlines import Deadlines
+from streamlib.routes import route
 from streamlib.transport import Answer, Transport, transport_for
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
@@ -31,6 +33,8 @@ from streamlib_parsers.protocol import parser
 from streamlib_parsers.redaction import redact
 
 VERSION: Final = 1
+HEAD: Final = "streamlib_recording"
+"""The key by which the head of a recording is known."""
 KEPT_HEADERS: Final = (
     "content-type",
     "date",
@@ -55,7 +59,11 @@ class Chunk(Struct, frozen=True, array_like=True):
 
 
 class Recording(Struct, frozen=True):
-    """One answer. `end`: None where the body ended, else the name of the exception that cut it."""
+    """One answer.
+
+    end: None where the body ended; `unread` where whoever recorded it stopped reading; else the name of the exception that cut it.
+    wire_api: as far as the address said it.
+    """
 
     status: int
     headers: dict[str, str]
@@ -63,6 +71,7 @@ class Recording(Struct, frozen=True):
     end: str | None = None
     method: str = "POST"
     url: str = ""
+    wire_api: WireApi | None = None
 
     @property
     def body(self) -> bytes:
@@ -80,35 +89,79 @@ class Recording(Struct, frozen=True):
 
 def save(recording: Recording, path: str | Path) -> None:
     """Writes a recording as JSON lines."""
+    Path(path).write_bytes(dump(recording))
+
+
+def append(recording: Recording, path: str | Path) -> None:
+    """Adds a recording to the end of a file of recordings."""
+    with Path(path).open("ab") as file:
+        file.write(dump(recording))
+
+
+def dump(recording: Recording) -> bytes:
+    """A recording as JSON lines: what its file holds."""
     head = {
-        "streamlib_recording": VERSION,
+        HEAD: VERSION,
         "method": recording.method,
         "url": recording.url,
         "status": recording.status,
         "headers": recording.headers,
+        "wire_api": recording.wire_api,
     }
     lines: list[Any] = [head]
     lines += [{"at": round(chunk.at, 6), "data": b64encode(chunk.data).decode("ascii")} for chunk in recording.chunks]
     lines.append({"end": recording.end})
-    Path(path).write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def load(path: str | Path) -> Recording:
-    """Reads a recording; ValueError on any other file."""
+    """Reads the one recording of a file; ValueError on any other file."""
+    found = load_all(path)
+    if len(found) != 1:
+        raise ValueError(f"{path} holds {len(found)} recordings: use `load_all`")
+    return found[0]
+
+
+def load_all(path: str | Path) -> list[Recording]:
+    """Reads a file of recordings, in their order; ValueError on any other file."""
     try:
-        head, *chunks, end = [msgspec.json.decode(line, type=dict[str, Any]) for line in Path(path).read_bytes().splitlines()]
-        if head["streamlib_recording"] != VERSION:
-            raise ValueError(f"version {head['streamlib_recording']} of the format")
-        return Recording(
-            head["status"],
-            head["headers"],
-            tuple(Chunk(float(line["at"]), b64decode(line["data"], validate=True)) for line in chunks),
-            end["end"],
-            head["method"],
-            head["url"],
-        )
-    except (ValueError, KeyError, TypeError, msgspec.DecodeError) as error:
+        return parse(Path(path).read_bytes())
+    except ValueError as error:
         raise ValueError(f"{path} is not a recording: {error}") from None
+
+
+def parse(data: bytes) -> list[Recording]:
+    """The recordings that JSON lines hold; ValueError on anything else."""
+    try:
+        return _recordings([msgspec.json.decode(line, type=dict[str, Any]) for line in data.splitlines()])
+    except (LookupError, TypeError, msgspec.DecodeError) as error:
+        raise ValueError(str(error)) from None
+
+
+def is_recording(data: bytes) -> bool:
+    """Whether a file's bytes begin as a recording does."""
+    return data.startswith(b'{"%s"' % HEAD.encode())
+
+
+def _recordings(lines: list[dict[str, Any]]) -> list[Recording]:
+    found: list[Recording] = []
+    held: list[dict[str, Any]] = []
+    for line in lines:
+        held.append(line)
+        if "end" in line:
+            found.append(_recording(*held))
+            held = []
+    if held or not found:
+        raise ValueError("it stops before the end of a recording")
+    return found
+
+
+def _recording(head: dict[str, Any], *rest: dict[str, Any]) -> Recording:
+    if head[HEAD] != VERSION:
+        raise ValueError(f"version {head[HEAD]} of the format")
+    chunks = [(float(line["at"]), b64decode(line["data"], validate=True)) for line in rest[:-1]]
+    fields = {name: head[name] for name in ("method", "url", "status", "headers")}
+    return msgspec.convert({**fields, "chunks": chunks, "end": rest[-1]["end"], "wire_api": head.get("wire_api")}, Recording)
 
 
 def from_body(body: bytes, *, headers: Mapping[str, str] | None = None, status: int = 200) -> Recording:
@@ -208,8 +261,16 @@ class _Recorded:
             self._kept = True
             method, url = self._made
             headers = kept_headers(self._answer.headers)
-            self._recorder.recordings.append(Recording(self.status, headers, tuple(self._chunks), self._end, method, url))
+            self._recorder.recordings.append(Recording(self.status, headers, tuple(self._chunks), self._end, method, url, _wire_of(url)))
         await self._answer.aclose()
+
+
+def _wire_of(url: str) -> WireApi | None:
+    """The wire that an address speaks; what stands before it in the path is the provider's own."""
+    parts = urlsplit(url).path.split("/")[1:]
+    rests = ["/".join(parts[at:]) for at in range(len(parts))]
+    found = (route(prefix + rest) for rest in rests for prefix in ("/", "/v1/"))  # Vertex has a project in between
+    return next((one.wire_api for one in found if one is not None), None)
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from streamlib.client import Client
 from streamlib.loopback import Behaviour, running, serve
-from streamlib.recording import Recording, Replay, Split, from_body, load
+from streamlib.recording import Recording, Replay, Split, from_body, load_all
 from streamlib_parsers.items import WireApi
 
 __all__ = ["MODEL", "Behaviour", "loopback", "replay", "serve"]
@@ -27,18 +27,22 @@ MODEL: Final = "loopback:test"
 @asynccontextmanager
 async def replay(
     recording: Recording | bytes | str | Path,
-    wire_api: WireApi = "messages",
+    wire_api: WireApi | None = None,
     *,
     speed: float = 0.0,
     split: Split = "recorded",
     **options: Any,
 ) -> AsyncGenerator[Client]:
-    """A client that answers every request with a recording: one of ours, its file, or the bytes of a captured body."""
+    """A client that answers with a recording: one of ours, its file, or the bytes of a captured body.
+
+    A file of several answers one request with each, in turn. wire_api: None is the recording's own, else `messages`.
+    """
     if isinstance(recording, bytes):
-        recording = from_body(recording)
-    elif not isinstance(recording, Recording):
-        recording = load(recording)
-    async with Client(http=Replay(recording, speed=speed, split=split), wire_api=wire_api, **options) as client:
+        recordings = [from_body(recording)]
+    else:
+        recordings = [recording] if isinstance(recording, Recording) else load_all(recording)
+    spoken = wire_api or recordings[0].wire_api or "messages"
+    async with Client(http=Replay(*recordings, speed=speed, split=split), wire_api=spoken, **options) as client:
         yield client
 
 

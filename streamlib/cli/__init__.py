@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -13,9 +14,22 @@ from streamlib import __version__
 COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve")
 """In the order in which `--help` teaches them."""
 
+EXAMPLES: Final = """examples:
+  streamlib chat Hello                                    offline; with --model anthropic:claude-opus-5 and a key, for real
+  streamlib chat Hello --record answer.jsonl              record what came, then look at it:
+  streamlib inspect answer.jsonl                          a timeline, and what is missing
+  streamlib inspect capture.sse --wire-api messages       the same for bytes from anywhere
+  streamlib COMMAND --help                                more of them
+
+exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted
+"""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a terminal that lacks a character shows its number
     try:
         arguments = _parser().parse_args(argv)
         return int(arguments.run(arguments))
@@ -30,7 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="streamlib",
         description="Stream from any LLM API, or look at what one streamed. Without a key everything runs on a loopback provider.",
-        epilog="Try: streamlib chat Hello   ·   streamlib inspect capture.sse --wire-api messages",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"streamlib {__version__}")
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")

@@ -1,35 +1,49 @@
-"""`streamlib chat`: talk to a model in the terminal. Without a model it talks to the loopback provider, through real HTTP."""
+"""`streamlib chat`: talk to a model in the terminal. Without a model it talks to the loopback provider, through real HTTP.
+
+Each answer has a loop of its own: between two, the program only reads a line. Ctrl-C in an answer cancels its loop, and with it the
+connection; what was said stays.
+"""
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import sys
-from collections.abc import Callable
-from contextlib import AsyncExitStack
-from typing import Any, TextIO
+from collections.abc import AsyncGenerator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from streamlib.cli.terminal import Printable, printable
+from streamlib.cli.captures import Unreadable
+from streamlib.cli.chat_files import check_recordings, open_history, read_image, read_tools, record, save_history
+from streamlib.cli.screen import Screen
+from streamlib.cli.terminal import printable
 from streamlib.errors import StreamError
 from streamlib.loopback import running
 from streamlib.prompt import EFFORTS, Prompt
-from streamlib_parsers import (
-    WIRE_APIS,
-    FunctionCallArgumentsDelta,
-    OutputItemAdded,
-    OutputItemDone,
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
-    Response,
-    ResponseItem,
-    user,
-)
-from streamlib_parsers.items import FunctionCall, ServerToolCall
+from streamlib_parsers import WIRE_APIS, Response, user
 
-DIM, PLAIN = "\x1b[2m", "\x1b[0m"
+if TYPE_CHECKING:
+    from streamlib.client import Client
+    from streamlib.stream import ResponseStream
+
+ROUNDS: Final = 50
+"""Requests for one line of a person: calls that are answered, and pauses. A model that goes on for ever is stopped."""
+
+EXAMPLES = """examples:
+  streamlib chat "Name three rivers"                                  offline: the loopback provider repeats what it hears
+  streamlib chat --model anthropic:claude-opus-5                      a conversation; needs ANTHROPIC_API_KEY
+  streamlib chat --model openai:gpt-5 --history talk.json             goes on where talk.json ends, and saves every turn to it
+  streamlib chat "What is this?" --image photo.jpg --model google:gemini-3-pro
+  streamlib chat "Weather in Rome?" --tools tools.json                shows the calls and asks you for their outputs; runs nothing
+  streamlib chat Hello --record answer.jsonl                          then: streamlib inspect answer.jsonl
+  streamlib chat Hello --model custom:NAME --base-url http://localhost:8080/v1 --wire-api chat
+
+tools.json: [{"name": "get_weather", "description": "…", "schema": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+
+exit code: 0 answered, 1 the last answer failed, 130 stopped with Ctrl-C
+"""
 
 
 def add(commands: Any) -> None:
@@ -38,6 +52,8 @@ def add(commands: Any) -> None:
         "chat",
         help="stream a conversation to the terminal",
         description="Streams one answer, or without TEXT a conversation. Without --model no key is needed: the loopback provider answers.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("text", nargs="*", metavar="TEXT", help="what to say; without it, a conversation line by line")
     command.add_argument("--model", default="loopback:echo", metavar="PROVIDER:MODEL", help="for example anthropic:claude-opus-5")
@@ -45,152 +61,158 @@ def add(commands: Any) -> None:
     command.add_argument("--base-url", metavar="URL", help="another server for the same provider")
     command.add_argument("--system", metavar="TEXT", help="instructions")
     command.add_argument("--reasoning", choices=EFFORTS, default=None, help="how much the model may think")
+    command.add_argument("--history", metavar="FILE", help="a conversation to go on with, saved after each turn")
+    command.add_argument("--image", metavar="FILE", action="append", default=[], help="goes with the first line; may be given again")
+    command.add_argument("--tools", metavar="FILE", help="a JSON list of tools to offer; you give the outputs of their calls")
+    command.add_argument("--record", metavar="FILE", help="add every answer to this file, with its chunks and times; no key is in it")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """One answer, or a conversation until the input ends."""
     try:
-        return anyio.run(_chat, arguments)
-    except StreamError as error:
+        conversation = Conversation(arguments)
+    except Unreadable as error:
         print(printable(str(error)), file=sys.stderr)
-        return 1
-
-
-async def _chat(arguments: argparse.Namespace) -> int:
-    from streamlib.client import Client  # the HTTP library is loaded only where a request is sent
-
-    async with AsyncExitStack() as stack:
-        base_url = arguments.base_url
-        if arguments.model.startswith("loopback:") and base_url is None:
-            base_url = await stack.enter_async_context(running())
-        client = await stack.enter_async_context(Client(base_url=base_url, wire_api=arguments.wire_api))
-        return await Conversation(client, arguments).talk()
+        return error.code
+    return conversation.talk()
 
 
 class Conversation:
     """A history, and the screen it is shown on."""
 
-    def __init__(self, client: Any, arguments: argparse.Namespace) -> None:
-        self._client = client
+    def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        self._history: list[ResponseItem] = []
+        self._images = [read_image(name) for name in arguments.image]
+        self._tools = read_tools(arguments.tools) if arguments.tools else []
+        self._history = open_history(arguments.history) if arguments.history else []
+        if arguments.record:
+            check_recordings(arguments.record)
         self._screen = Screen(sys.stdout, sys.stderr)
+        self._stream: ResponseStream | None = None
+        self._told: set[Any] = set()
+        self._port = 0
 
-    async def talk(self) -> int:
+    def talk(self) -> int:
         """Says TEXT, or reads line after line."""
         if self._arguments.text:
-            return await self._turn(" ".join(self._arguments.text))
+            return self._say(" ".join(self._arguments.text))
+        if sys.stdin.isatty():
+            since = f" · {len(self._history)} items in {self._arguments.history}" if self._history else ""
+            self._screen.note(f"{self._arguments.model}{since} · Ctrl-C stops an answer, Ctrl-D ends")
         code = 0
-        while (line := await anyio.to_thread.run_sync(_read_line)) is not None:
+        while (line := self._line()) is not None:
             if line.strip():
-                code = await self._turn(line)
+                code = self._say(line)
+                code = 0 if code == 130 else code  # stopped by the person who goes on talking
         return code
 
-    async def _turn(self, text: str) -> int:
-        prompt = Prompt([*self._history, user(text)], self._arguments.system, reasoning=self._arguments.reasoning)
+    def _line(self) -> str | None:
+        sys.stderr.write("\n" if sys.stdin.isatty() else "")
+        sys.stderr.flush()
+        return read_line("> ")
+
+    def _say(self, text: str) -> int:
+        """A line, and the answer to it, with all the calls and pauses in between."""
+        before = len(self._history)
+        self._history.append(user(text.encode("utf-8", "replace").decode(), *self._images))
+        self._images = []
+        for _ in range(ROUNDS):
+            code, response = self._answer()
+            if code and len(self._history) == before + 1:
+                self._history.pop()  # nothing came: the line can be said again
+            goes_on = not code and response.unfinished and self._give(response)
+            if self._arguments.history:
+                save_history(self._arguments.history, self._history)
+            if not goes_on:
+                return code
+        self._screen.note(f"stopped after {ROUNDS} rounds")
+        return 1
+
+    def _answer(self) -> tuple[int, Response]:
+        """One request, its answer on the screen and in the history as far as it came."""
+        self._forget()
         try:
-            async with self._client.stream(prompt, model=self._arguments.model) as stream:
-                async for event in stream:
-                    self._screen.show(event)
+            code = anyio.run(self._ask)
+        except KeyboardInterrupt:
+            code = 130
+            self._screen.end()
+            self._screen.note("stopped")
+        response = Response() if self._stream is None else self._stream.response
+        self._history += response.items
+        return code, response
+
+    def _forget(self) -> None:
+        self._stream = None
+
+    async def _ask(self) -> int:
+        asked = self._arguments
+        prompt = Prompt(self._history, asked.system, tools=self._tools, reasoning=asked.reasoning)
+        recorder = self._recorder()
+        try:
+            async with self._connected(recorder) as client:
+                self._stream = client.stream(prompt, model=asked.model)
+                await self._show(self._stream)
         except StreamError as error:
             self._screen.end()
             self._screen.fail(error)
             return 1
-        self._history = [*prompt.items, *stream.response.items]
-        self._screen.end()
-        self._screen.status(stream.response)
+        finally:
+            if recorder is not None:
+                record(asked.record, recorder.recordings, None if self._stream is None else self._stream.request.wire_api)
+                await recorder.aclose()
         return 0
 
+    @asynccontextmanager
+    async def _connected(self, http: Any) -> AsyncGenerator[Client]:
+        """A client, and the loopback provider where no other was asked for: the same address each time, for it is part of an origin."""
+        from streamlib.client import Client  # the HTTP library is loaded only where a request is sent
 
-def _read_line() -> str | None:
-    sys.stderr.write("\n> " if sys.stdin.isatty() else "")
+        base_url = self._arguments.base_url
+        async with AsyncExitStack() as stack:
+            if self._arguments.model.startswith("loopback:") and base_url is None:
+                base_url = await stack.enter_async_context(running(port=self._port))
+                self._port = int(base_url.rpartition(":")[2])
+            yield await stack.enter_async_context(Client(http=http, base_url=base_url, wire_api=self._arguments.wire_api))
+
+    def _recorder(self) -> Any:
+        from streamlib.recording import Recorder
+
+        return Recorder() if self._arguments.record else None
+
+    async def _show(self, stream: ResponseStream) -> None:
+        for change in stream.request.report:
+            if (change.action, change.reason) not in self._told:  # once: a history is sent again with every turn
+                self._told.add((change.action, change.reason))
+                self._screen.note(f"[{change.action} {change.path}: {change.reason}]")
+        async with stream:
+            async for event in stream:
+                self._screen.show(event)
+        self._screen.end()
+        self._screen.status(stream.response)
+
+    def _give(self, response: Response) -> bool:
+        """Asks the person for the outputs of the calls; False where they have none to give."""
+        for call in response.calls:
+            output = read_line(f"output of {printable(call.name)}: ")
+            if output is None:
+                self._screen.note(f"{call.name} was left without an output")
+                return False
+            self._history.append(call.output(output))
+        return True
+
+
+def read_line(prompt: str) -> str | None:
+    """A line of the person; None at the end of the input. The prompt is for terminals alone."""
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        with suppress(ImportError):
+            importlib.import_module("readline")  # arrows and a history of lines, where the system has it
+        try:
+            return input(prompt)
+        except (EOFError, KeyboardInterrupt):
+            sys.stdout.write("\n")
+            return None
+    sys.stderr.write(prompt if sys.stdin.isatty() else "")
     sys.stderr.flush()
-    return sys.stdin.readline() or None
-
-
-class Screen:
-    """Text on stdout; thoughts dim, and only on a terminal; the status line on stderr."""
-
-    def __init__(self, out: TextIO, status: TextIO) -> None:
-        self._out = out
-        self._err = status
-        self._colour = out.isatty()
-        self._safe = Printable()
-        self._dim = self._shown = False
-
-    def show(self, event: Any) -> None:
-        """One event."""
-        shown = _SHOWN.get(type(event))
-        if shown is not None:
-            shown(self, event)
-
-    def _text(self, event: Any) -> None:
-        self._write(event.delta, dim=False)
-
-    def _thought(self, event: Any) -> None:
-        if self._colour:
-            self._write(event.delta, dim=True)
-
-    def _added(self, event: OutputItemAdded) -> None:
-        if isinstance(event.item, (FunctionCall, ServerToolCall)):
-            self._write(f"\n[{event.item.name} ", dim=True)
-        elif self._shown:
-            self._write("\n", dim=self._dim)
-
-    def _done(self, event: OutputItemDone) -> None:
-        if isinstance(event.item, (FunctionCall, ServerToolCall)):
-            self._write("]", dim=True)
-
-    def _write(self, text: str, *, dim: bool) -> None:
-        if self._colour and dim != self._dim:
-            self._out.write(self._safe.close() + (DIM if dim else PLAIN))
-        self._dim, self._shown = dim, True
-        self._out.write(self._safe.feed(text))
-        self._out.flush()
-
-    def end(self) -> None:
-        """The answer is over."""
-        self._out.write(self._safe.close() + (PLAIN if self._dim and self._colour else "") + "\n")
-        self._out.flush()
-        self._dim = self._shown = False
-
-    def fail(self, error: StreamError) -> None:
-        """What went wrong, in one line."""
-        self._err.write(printable(str(error)) + "\n")
-
-    def status(self, response: Response) -> None:
-        """Time to first token, speed, usage, and what is left of the limits."""
-        facts = [*_timing(response), *_usage(response), *_limits(response)]
-        line = f"[{response.model or '?'} · {response.stop_reason}{''.join(f' · {fact}' for fact in facts)}]\n"
-        self._err.write(printable(line))
-
-
-_SHOWN: dict[type, Callable[[Screen, Any], None]] = {
-    OutputTextDelta: Screen._text,
-    RefusalDelta: Screen._text,
-    ReasoningContentDelta: Screen._thought,
-    ReasoningSummaryDelta: Screen._thought,
-    FunctionCallArgumentsDelta: Screen._text,
-    OutputItemAdded: Screen._added,
-    OutputItemDone: Screen._done,
-}
-
-
-def _timing(response: Response) -> list[str]:
-    timing = response.timing
-    if timing is None or timing.first_token is None:
-        return []
-    speed = [f"{timing.tokens_per_second:.0f} tokens/s"] if timing.tokens_per_second else []
-    return [f"first token {timing.first_token * 1000:.0f} ms", *speed]
-
-
-def _usage(response: Response) -> list[str]:
-    usage = response.usage
-    return [f"{usage.input_tokens} in, {usage.output_tokens} out"] if usage else []
-
-
-def _limits(response: Response) -> list[str]:
-    limits = response.rate_limits
-    windows = {"requests": limits.requests, "tokens": limits.tokens} if limits else {}
-    return [f"{window.remaining:,.0f} {name} left" for name, window in windows.items() if window and window.remaining is not None]
+    line = sys.stdin.buffer.readline().decode("utf-8", "replace")
+    return line.removesuffix("\n").removesuffix("\r") if line else None

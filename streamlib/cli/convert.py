@@ -1,17 +1,26 @@
-"""`streamlib convert FILE --wire-api W --to X`: a captured body, said again in another wire or UI protocol."""
+"""`streamlib convert FILE --to X`: a captured answer, said again in another wire or UI protocol."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any, Final
 
-from streamlib.cli.inspect import read
+from streamlib.cli.captures import Capture, Unreadable, add_wire, events_of, failure, opened
+from streamlib.cli.terminal import printable
 from streamlib.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
 
 TARGETS: Final = (*WIRE_APIS, "vercel", "agui", "jsonl")
+
+EXAMPLES = """examples:
+  streamlib convert capture.sse --wire-api messages --to chat            as a Chat Completions stream
+  streamlib convert answer.jsonl --to responses --body                   a recording, as one whole Responses body
+  streamlib convert capture.sse --wire-api gemini --to vercel > ui.sse   for useChat
+  streamlib convert capture.sse --wire-api chat --to jsonl               our own events, one JSON object a line
+
+exit code: 0 the answer is whole; 1 it is an error or was cut: what came is written all the same, and stderr says why
+"""
 
 
 def add(commands: Any) -> None:
@@ -20,9 +29,11 @@ def add(commands: Any) -> None:
         "convert",
         help="say a captured answer in another wire or UI protocol",
         description="Writes the answer to standard output. What the target cannot say is listed on standard error.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("file", metavar="FILE")
-    command.add_argument("--wire-api", required=True, choices=WIRE_APIS, help="the wire the file was captured from")
+    command.add_argument("file", metavar="FILE", help="a raw stream, a whole body or a recording; - is standard input")
+    add_wire(command)
     command.add_argument("--to", required=True, choices=TARGETS, help="what to write")
     command.add_argument("--body", action="store_true", help="one whole body instead of a stream")
     command.set_defaults(run=run)
@@ -31,15 +42,22 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Converts one file."""
     try:
-        body = Path(arguments.file).read_bytes()
-    except OSError as error:
-        print(f"{arguments.file}: {error.strerror}", file=sys.stderr)
-        return 1
-    events = read(arguments.wire_api, body)
+        captures = opened(arguments.file, arguments.wire_api)
+        return max(_convert(capture, arguments) for capture in captures)
+    except (Unreadable, ValueError) as error:  # a target that has no bodies
+        print(printable(str(error)), file=sys.stderr)
+        return error.code if isinstance(error, Unreadable) else 2
+
+
+def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
+    events = events_of(capture)
     encode = encoder(arguments.to)
     stream = b"".join([*(encode.feed(event) for event in events), encode.close()])
-    out = encode_body(arguments.to, accumulate(events)) + b"\n" if arguments.body else stream
-    sys.stdout.buffer.write(out)
+    sys.stdout.buffer.write(encode_body(arguments.to, accumulate(events)) + b"\n" if arguments.body else stream)
+    sys.stdout.buffer.flush()
     for change in encode.report:
-        print(f"not said: {change.path} ({change.reason})", file=sys.stderr)
-    return 0
+        print(printable(f"not said: {change.path} ({change.reason})"), file=sys.stderr)
+    error = failure(events)
+    if error is not None:
+        print(printable(f"{capture.name}: not whole, {error.kind}: {error.message}"), file=sys.stderr)
+    return 1 if error else 0

@@ -1,75 +1,69 @@
-"""`streamlib inspect FILE…`: what a captured body says, as one JSON object a line, or as a table for people."""
+"""`streamlib inspect FILE…`: a captured answer as a timeline that says what broke, or as one JSON object a line."""
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from streamlib_parsers import (
-    WIRE_APIS,
-    Completed,
-    Failed,
-    Passthrough,
-    Response,
-    ResponseEvent,
-    ServerToolCall,
-    accumulate,
-    parse_body,
-    parser,
-)
-from streamlib_parsers.items import FunctionCall, WireApi
-from streamlib_parsers.json_text import is_json_bytes
+from streamlib.cli.captures import Capture, Unreadable, add_wire, events_of, failure, opened, several
+from streamlib.cli.event_words import quoted
+from streamlib.cli.findings import findings
+from streamlib.cli.frames import steps
+from streamlib.cli.terminal import printable
+from streamlib.cli.timeline import page
+from streamlib_parsers import Completed, Failed, Passthrough, Response, ResponseEvent, ServerToolCall, accumulate
+from streamlib_parsers.items import FunctionCall
+
+EXAMPLES = """examples:
+  streamlib inspect capture.sse --wire-api messages     the timeline: byte, wire event, our events, and what is missing
+  streamlib inspect answer.jsonl                        a recording (chat --record): it knows its wire, and when each byte came
+  curl -sN … | streamlib inspect - --wire-api chat      standard input
+  streamlib inspect *.sse --wire-api chat --json        one JSON object a line for each file, for programs
+"""
 
 
 def add(commands: Any) -> None:
     """The command's words."""
     command: argparse.ArgumentParser = commands.add_parser(
         "inspect",
-        help="say what a captured stream or body holds",
-        description="Reads captured response bodies (streams and whole JSON bodies, told apart by their content) and says what is in them.",
+        help="say what a captured stream or body holds, and what is missing",
+        description="Reads captured answers: raw streams, whole JSON bodies (told apart by their content) and recordings of ours.",
+        epilog=EXAMPLES + "\nexit code: 0 every answer is whole, 1 one is not or could not be read (with --json only the latter)",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("files", nargs="+", metavar="FILE")
-    command.add_argument("--wire-api", required=True, choices=WIRE_APIS, help="the wire the files were captured from")
+    command.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
+    add_wire(command)
     command.add_argument("--json", action="store_true", help="one JSON object a line for each file")
-    command.add_argument("--chunk", type=int, metavar="N", help="feed the parser N bytes at a time")
+    command.add_argument("--chunk", type=several, metavar="N", help="with --json: feed the parser N bytes at a time")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Every file in one process; exit 1 where one could not be read."""
-    unread = 0
-    for name in arguments.files:
-        try:
-            body = Path(name).read_bytes()
-        except OSError as error:
-            print(f"{name}: {error.strerror}", file=sys.stderr)
-            unread += 1
-            continue
-        found = summary(name, read(arguments.wire_api, body, arguments.chunk))
-        sys.stdout.write(msgspec.json.encode(found).decode() + "\n" if arguments.json else _page(found))
-    return 1 if unread else 0
+    """Every file in one process; exit 1 where one could not be read, or is not whole."""
+    return max(_one(name, arguments) for name in arguments.files)
 
 
-def read(wire_api: WireApi, body: bytes, chunk: int | None = None) -> list[ResponseEvent]:
-    """The events of a stream or of a whole JSON body."""
-    if is_json_bytes(body):
-        return parse_body(wire_api, body)
-    parse = parser(wire_api)
-    events: list[ResponseEvent] = []
-    for piece in _pieces(body, chunk):
-        events += parse.feed(piece)
-    return events + parse.close()
+def _one(name: str, arguments: argparse.Namespace) -> int:
+    try:
+        captures = opened(name, arguments.wire_api)
+    except Unreadable as error:
+        print(printable(str(error)), file=sys.stderr)
+        return error.code
+    return max(_json(one, arguments.chunk) if arguments.json else _page(one) for one in captures)
 
 
-def _pieces(body: bytes, chunk: int | None) -> Iterator[bytes]:
-    size = max(1, chunk or len(body))
-    return (body[at : at + size] for at in range(0, len(body), size))
+# --- for programs ---
+
+
+def _json(capture: Capture, chunk: int | None) -> int:
+    sys.stdout.write(msgspec.json.encode(summary(capture.name, events_of(capture, chunk))).decode() + "\n")
+    return 0
 
 
 def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
@@ -106,9 +100,34 @@ def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
     return {"id": call_id, "name": name, "arguments": arguments}
 
 
-def _page(found: dict[str, Any]) -> str:
-    rows = [f"{found['file']}: {found['terminal']} ({found['stop_reason'] or found['error_kind']})"]
-    rows += [f"  {key}: {found[key]}" for key in ("response_id", "model", "text", "reasoning", "refusal", "error") if found[key]]
-    rows += [f"  call {call['name']}({call['arguments']})" for call in found["tool_calls"]]
-    rows += [f"  {count:6} {kind}" for kind, count in found["events"].items()]
-    return "\n".join(rows) + "\n"
+# --- for people ---
+
+
+def _page(capture: Capture) -> int:
+    found = list(steps(capture))
+    events = [event for step in found for event in step.events]
+    response = accumulate(events)
+    width = shutil.get_terminal_size((140, 24)).columns
+    lines = [*_head(capture, response), "", *page(capture, found, width), "", *_said(response, width)]
+    lines += [f"  {'!' if n or response.error else '='} {line}" for n, line in enumerate(findings(capture, found))]
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in [*lines, ""]))
+    return 1 if failure(events) else 0
+
+
+def _head(capture: Capture, response: Response) -> Iterator[str]:
+    recording, error = capture.recording, response.error
+    ended = f"failed ({error.kind})" if error else f"{response.status} ({response.stop_reason})"
+    yield f"{printable(capture.name)}: {ended}"
+    named = [response.model, response.response_id, f"HTTP {recording.status}" if capture.ours else None, recording.url]
+    yield "  " + " · ".join([capture.wire_api, f"{len(recording.body):,} bytes", *(printable(one) for one in named if one)])
+
+
+def _said(response: Response, width: int) -> Iterator[str]:
+    """What the answer says, short."""
+    texts = {"thought": response.reasoning, "text": response.text, "refusal": response.refusal}
+    yield from (f"  {name}: {quoted(text, width - len(name) - 4)}" for name, text in texts.items() if text)
+    for call in _calls(response):
+        yield f"  call: {printable(call['name'])} {quoted(call['arguments'], width - len(call['name']) - 9)}"
+    usage = response.usage
+    if usage is not None:
+        yield f"  usage: {usage.input_tokens} in, {usage.output_tokens} out"

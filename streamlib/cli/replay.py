@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any
 
 import anyio
 
-from streamlib.cli.chat import Screen
+from streamlib.cli.captures import Capture, Unreadable, add_wire, opened, several, speed
+from streamlib.cli.progress import Progress
+from streamlib.cli.screen import Screen
+from streamlib.cli.terminal import printable
 from streamlib.errors import StreamError
-from streamlib.recording import Recording, from_body, load
+from streamlib.retry import NO_RETRY
 from streamlib.testing import MODEL, replay
-from streamlib_parsers import WIRE_APIS
+
+EXAMPLES = """examples:
+  streamlib replay answer.jsonl                                    a recording (chat --record), at the pace it came in
+  streamlib replay answer.jsonl --speed 4                          four times as fast; 0 is at once
+  streamlib replay capture.sse --wire-api messages --split 1       a captured body, byte by byte
+
+exit code: 0 the answer is whole, 1 it was cut or is an error
+"""
 
 
 def add(commands: Any) -> None:
@@ -22,41 +31,34 @@ def add(commands: Any) -> None:
         "replay",
         help="stream a recording again",
         description="Plays a recording of ours (with its times) or any captured body through the client, without a network.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("file", metavar="FILE")
-    command.add_argument("--wire-api", required=True, choices=WIRE_APIS, help="the wire it was recorded from")
-    command.add_argument("--speed", type=float, default=1.0, metavar="X", help="1 is the recorded pace, 0 at once (default 1)")
-    command.add_argument("--split", type=int, metavar="N", help="cut the body into chunks of N bytes")
+    command.add_argument("file", metavar="FILE", help="- is standard input")
+    add_wire(command)
+    command.add_argument("--speed", type=speed, default=1.0, metavar="X", help="1 is the recorded pace, 0 at once (default 1)")
+    command.add_argument("--split", type=several, metavar="N", help="cut the body into chunks of N bytes")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plays one file."""
+    """Plays every answer of one file."""
     try:
-        recording = opened(arguments.file)
-    except OSError as error:
-        print(f"{arguments.file}: {error.strerror}", file=sys.stderr)
-        return 1
-    return anyio.run(_play, recording, arguments)
+        captures = opened(arguments.file, arguments.wire_api)
+    except Unreadable as error:
+        print(printable(str(error)), file=sys.stderr)
+        return error.code
+    return max(anyio.run(_play, capture, arguments) for capture in captures)
 
 
-def opened(name: str) -> Recording:
-    """A recording of ours, or any other file as a body without times."""
-    try:
-        return load(name)
-    except ValueError:
-        return from_body(Path(name).read_bytes())
-
-
-async def _play(recording: Recording, arguments: argparse.Namespace) -> int:
+async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stdout, sys.stderr)
     split: Any = arguments.split or "recorded"
-    async with replay(recording, arguments.wire_api, speed=arguments.speed, split=split) as client:
+    async with replay(capture.recording, capture.wire_api, speed=arguments.speed, split=split, retry=NO_RETRY) as client:
         stream = client.stream("(replayed)", model=MODEL)
         try:
             async with stream:
-                async for event in stream:
-                    screen.show(event)
+                await _show(stream, screen, capture)
         except StreamError as error:
             screen.end()
             screen.fail(error)
@@ -64,3 +66,14 @@ async def _play(recording: Recording, arguments: argparse.Namespace) -> int:
     screen.end()
     screen.status(stream.response)
     return 0
+
+
+async def _show(stream: Any, screen: Screen, capture: Capture) -> None:
+    """Every event on the screen; where that is a file, a person may still see how far it is."""
+    events = 0
+    with Progress(f"playing {capture.name}, events", None) as progress:
+        async for event in stream:
+            screen.show(event)
+            events += 1
+            if not screen.colour:
+                progress.at(events)

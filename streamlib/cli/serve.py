@@ -11,6 +11,13 @@ import anyio
 
 from streamlib.loopback import Behaviour, Fault, running
 
+EXAMPLES = """examples:
+  streamlib serve                                 then, for example, in another terminal:
+  streamlib chat Hello --model loopback:echo --base-url http://127.0.0.1:8800
+  streamlib serve --pace 0.05 --fault stall@5     words come slowly, and stop coming after the fifth
+  streamlib serve capture.sse --chunk 7           a captured body, in chunks of seven bytes, to whoever asks
+"""
+
 
 def add(commands: Any) -> None:
     """The command's words."""
@@ -18,6 +25,8 @@ def add(commands: Any) -> None:
         "serve",
         help="run the loopback provider: any SDK can point at it",
         description="Answers every wire on 127.0.0.1, from recorded bodies or from the request itself, with faults on demand.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("files", nargs="*", metavar="FILE", help="recorded bodies, sent one a request, in turn")
     command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ import pytest
 
 import streamlib
 from streamlib import Client, Deadlines, Prompt, Provider, Response, StreamError, ToolSpec, build, user
+from streamlib.client import StreamOptions
 from streamlib.loopback import Behaviour, serve
 from streamlib.retry import RetryPolicy
 from streamlib_parsers import Completed, Created, Failed, FunctionCall, Limits, RateLimits, accumulate, parser
@@ -263,6 +265,11 @@ async def test_more_streams_than_connections_wait_their_turn() -> None:
             for _ in range(20):
                 group.start_soon(asking.respond, asked(server.url))
         assert (server.connections, len(server.requests)) == (3, 20)
+
+
+def test_the_options_that_can_be_passed_on_are_those_of_a_stream() -> None:
+    parameters = inspect.signature(Client.stream).parameters.values()
+    assert set(StreamOptions.__annotations__) == {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
 
 
 async def test_a_closed_client_says_so() -> None:

@@ -104,18 +104,6 @@ def test_coalesce_never_reorders_and_keeps_every_character(pauses: list[float]) 
     assert accumulate(out) == accumulate(EVENTS)
 
 
-def test_twenty_thousand_deltas_at_sixty_a_second_of_a_fast_model() -> None:
-    ticks = Ticks()
-    stage = coalesce(1 / 60, ticks)
-    out: list[ResponseEvent] = []
-    for n in range(20_000):
-        ticks.now += 1 / 2000
-        out += stage.feed(OutputTextDelta(0, 0, "x", seq=n))
-    out += stage.close()
-    assert sum(len(event.delta) for event in out if isinstance(event, OutputTextDelta)) == 20_000
-    assert len(out) <= 10 * 60 + 2
-
-
 async def test_a_pipeline_reads_left_to_right() -> None:
     async with pipe(source(EVENTS), only(OutputTextDelta), until(lambda event: "\n" in event.delta)) as events:  # type: ignore[union-attr]
         found = await collect(events)

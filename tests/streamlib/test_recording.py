@@ -10,7 +10,23 @@ import msgspec
 import pytest
 
 from streamlib import Client, Prompt, RateLimits, StreamError
-from streamlib.recording import Chunk, Recorder, Recording, dump_events, from_body, kept_headers, load, load_events, save, shuffled_pieces
+from streamlib.deadlines import Deadlines
+from streamlib.recording import (
+    Chunk,
+    Recorder,
+    Recording,
+    Replay,
+    append,
+    dump_events,
+    from_body,
+    kept_headers,
+    load,
+    load_all,
+    load_events,
+    save,
+    shuffled_pieces,
+)
+from streamlib.retry import NO_RETRY
 from streamlib.testing import MODEL, loopback, replay
 from tests.shared import ROOT
 
@@ -49,32 +65,56 @@ async def test_an_answer_recorded_from_a_server_replays_to_the_same_events(tmp_p
         assert bare(replayed) == bare(live)
 
 
-@pytest.mark.parametrize("path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN])
-@pytest.mark.parametrize("split", [1, "whole", "random"])
-async def test_every_own_recording_replays_alike_at_every_split(path: Path, split: Any) -> None:
-    body, wire_api = BODIES[path], path.parent.name
-    whole = from_body(body).events(wire_api)  # type: ignore[arg-type]
-    if split == "random":
-        chunks = tuple(Chunk(0.0, piece) for piece in shuffled_pieces(body, 7))
-        assert Recording(200, {}, chunks).events(wire_api) == whole  # type: ignore[arg-type]
-        return
-    async with replay(body, wire_api, split=split, errors="event") as client:  # type: ignore[arg-type]
-        events = await events_of(client)
-    assert bare(events) == bare(whole)
-
-
 def test_the_event_log_saves_and_loads() -> None:
     events = from_body(OWN[0].read_bytes()).events(OWN[0].parent.name)  # type: ignore[arg-type]
     assert load_events(dump_events(events)) == events
     assert [event.seq for event in load_events(dump_events(events))] == [event.seq for event in events]
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b'{"streamlib_recording":9}\n{"end":null}', b"\xff", b"[]\n[]"])
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"{}", b'{"streamlib_recording":9}\n{"end":null}', b"\xff", b"[]\n[]", b'{"end":null}', b'{"streamlib_recording":1,"end":null}'],
+)
 def test_any_other_file_is_a_value_error(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(data)
     with pytest.raises(ValueError, match="not a recording"):
         load(path)
+
+
+def test_a_file_of_several_recordings_keeps_them_apart(tmp_path: Path) -> None:
+    path = tmp_path / "answers.jsonl"
+    both = [from_body(b"one"), from_body(b"two", status=429)]
+    for one in both:
+        append(one, path)
+    assert load_all(path) == both
+    with pytest.raises(ValueError, match="2 recordings"):
+        load(path)
+
+
+async def test_a_file_of_several_answers_one_request_with_each(tmp_path: Path) -> None:
+    for name in ("chat/aimock-text.sse", "chat/aimock-halves.sse"):
+        append(Recording(200, {}, from_body((ROOT / "tests" / "recordings" / name).read_bytes()).chunks, wire_api="chat"), tmp_path / "a")
+    async with replay(tmp_path / "a") as client:
+        texts = [(await client.respond("hi", model=MODEL)).text for _ in range(3)]
+    assert texts[0] == texts[2] != texts[1]
+
+
+@pytest.mark.parametrize(
+    ("url", "wire_api"),
+    [
+        ("https://api.anthropic.com/v1/messages", "messages"),
+        ("https://openrouter.ai/api/v1/chat/completions", "chat"),
+        ("https://host/v1/projects/p/locations/l/publishers/google/models/g:streamGenerateContent?alt=sse", "gemini"),
+        ("http://localhost:11434/api/chat", "ollama"),
+        ("https://host/something/else", None),
+    ],
+)
+async def test_a_recording_knows_its_wire_by_its_address(url: str, wire_api: str | None) -> None:
+    async with Recorder(Replay(from_body(b"x"))) as recorder:
+        answer = await recorder.send("POST", url, {}, b"", Deadlines())
+        await answer.aclose()
+    assert recorder.recordings[0].wire_api == wire_api
 
 
 def test_nothing_secret_is_kept_of_the_headers() -> None:
@@ -90,7 +130,7 @@ def test_nothing_secret_is_kept_of_the_headers() -> None:
 
 async def test_a_cut_recording_is_cut_again_when_it_is_replayed() -> None:
     cut = Recording(200, {"content-type": "text/event-stream"}, from_body(OWN[0].read_bytes()[:200]).chunks, end="ReadError")
-    async with replay(cut, OWN[0].parent.name) as client:  # type: ignore[arg-type]
+    async with replay(cut, OWN[0].parent.name, retry=NO_RETRY) as client:  # type: ignore[arg-type]
         with pytest.raises(StreamError) as caught:
             await events_of(client)
     assert caught.value.kind == "truncated"

@@ -1,0 +1,153 @@
+"""Captured answers, opened: our own recordings, raw streams, whole bodies; from files or from standard input.
+
+`inspect`, `replay` and `convert` all read through here, so that a file means the same to each of them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from msgspec import Struct
+
+from streamlib.cli.progress import Progress
+from streamlib.recording import Recording, from_body, is_recording, parse
+from streamlib_parsers import WIRE_APIS, ErrorInfo, Failed, ResponseEvent, parse_body, parser
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.json_text import is_json_bytes
+
+PIECE: Final = 1 << 20
+"""Bytes given to a parser at a time: often enough to say how far it is."""
+
+SIGNS: Final[tuple[tuple[bytes, WireApi], ...]] = (
+    (b'"type":"message_start"', "messages"),
+    (b'"type":"response.', "responses"),
+    (b"chat.completion", "chat"),
+    (b'"candidates"', "gemini"),
+    (b"contentBlock", "converse"),
+    (b":event-type\x07\x00\x05chunk", "invoke"),
+    (b'"done":', "ollama"),
+)
+"""What only one wire writes, looked for in the first kilobytes. Never believed without being asked for: a hint to a person."""
+
+
+class Unreadable(Exception):
+    """A file that cannot be looked at, in words for a person. `code`: what the program exits with."""
+
+    def __init__(self, message: str, code: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class Capture(Struct, frozen=True):
+    """One captured answer. ours: a recording, with the times of its chunks."""
+
+    name: str
+    wire_api: WireApi
+    recording: Recording
+    ours: bool
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is one whole body, not a stream."""
+        return self.recording.status >= 400 or is_json_bytes(self.recording.body)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What a parser is told beside the bytes."""
+        return {"headers": self.recording.headers} if self.recording.headers else {}
+
+
+def opened(name: str, wire_api: WireApi | None) -> list[Capture]:
+    """The answers in a file (`-`: standard input). Raises `Unreadable`."""
+    data = _bytes(name)
+    if not is_recording(data):
+        return [Capture(name, wire_api or _unsaid(name, data), from_body(data), ours=False)]
+    try:
+        found = parse(data)
+    except ValueError as error:
+        raise Unreadable(f"{name}: it begins as a recording of ours, but {error}") from None
+    names = [name] if len(found) == 1 else [f"{name}#{n}" for n in range(1, len(found) + 1)]
+    return [
+        Capture(one, wire_api or recording.wire_api or _unsaid(one, recording.body), recording, ours=True)
+        for one, recording in zip(names, found, strict=True)
+    ]
+
+
+def _bytes(name: str) -> bytes:
+    try:
+        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+    except OSError as error:
+        raise Unreadable(f"{name}: {error.strerror}") from None
+    except ValueError as error:  # a name with a null byte
+        raise Unreadable(f"{name!r}: {error}") from None
+
+
+def _unsaid(name: str, data: bytes) -> WireApi:
+    """Nobody said which wire it is: an error, with a hint where its first bytes give one."""
+    plain = data[:4096].replace(b'": "', b'":"')
+    hint = next((f"; it looks like --wire-api {wire_api}" for sign, wire_api in SIGNS if sign in plain), "")
+    raise Unreadable(f"{name}: say which wire it was captured from, --wire-api {{{','.join(WIRE_APIS)}}}{hint}", 2)
+
+
+# --- reading ---
+
+
+def events_of(capture: Capture, chunk: int | None = None) -> list[ResponseEvent]:
+    """The events of a captured answer, fed `chunk` bytes at a time; says how far it is where that takes long."""
+    body = capture.recording.body
+    if capture.whole:
+        return body_events(capture)
+    parse = parser(capture.wire_api, **capture.options)
+    events: list[ResponseEvent] = []
+    with Progress(f"reading {capture.name}", len(body)) as progress:
+        for at, piece in _pieces(body, chunk or PIECE):
+            events += parse.feed(piece)
+            progress.at(at)
+    return events + parse.close()
+
+
+def body_events(capture: Capture) -> list[ResponseEvent]:
+    """The events of a whole body, or of the error it is."""
+    return parse_body(capture.wire_api, capture.recording.body, status=capture.recording.status, **capture.options)
+
+
+def _pieces(body: bytes, size: int) -> Iterator[tuple[int, bytes]]:
+    return ((at, body[at : at + size]) for at in range(0, len(body), size))
+
+
+def failure(events: list[ResponseEvent]) -> ErrorInfo | None:
+    """Why the answer is not whole; None where it is."""
+    return next((event.error for event in events if isinstance(event, Failed)), None)
+
+
+# --- words of the command line ---
+
+
+def add_wire(command: argparse.ArgumentParser) -> None:
+    """`--wire-api`, for commands that read captures."""
+    command.add_argument(
+        "--wire-api", choices=WIRE_APIS, help="the wire it was captured from; a recording of ours knows its own, anything else must be told"
+    )
+
+
+def several(text: str) -> int:
+    """A number of bytes: one or more."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes: 1 or more")
+    return int(text)
+
+
+def speed(text: str) -> float:
+    """A factor: 0 or more."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not 0 <= value < math.inf:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a speed: 1 is the recorded pace, 2 twice as fast, 0 at once")
+    return value
