@@ -193,14 +193,24 @@ class Client:
         api_key: ApiKey | None = None,
     ) -> list[ModelInfo]:
         """The models that a provider has, as it lists them. Raises `StreamError`; without a list that is `invalid_request`."""
+        if self._closed:
+            raise RuntimeError("the client is closed")
+        found = self._provider(provider)
+        request = models_request(found, wire_api or self._wire_api, base_url or self._base_url)
+        models = read_models(await self.fetch(request, found, api_key=api_key))
+        if isinstance(models, ErrorInfo):
+            raise StreamError(models)
+        return models
+
+    async def fetch(self, request: Request, provider: str | Provider | None = None, *, api_key: ApiKey | None = None) -> bytes:
+        """The body that answers a request which has no stream: a list, a count of tokens. Raises `StreamError`."""
         key = None if api_key is None else sealed(api_key)
         del api_key  # a traceback shows the locals of this frame
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
         if self._closed:
             raise RuntimeError("the client is closed")
-        found = self._provider(provider)
-        request = models_request(found, wire_api or self._wire_api, base_url or self._base_url)
+        found = self._provider(provider or request.origin.provider or "custom")
         source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
         attempt = Attempt(
             source, lambda headers, at: parser(request.wire_api), Watch(self._deadlines), request.wire_api, self._limits, self._clock
@@ -209,10 +219,9 @@ class Client:
             read = await attempt.open(self._now) or await attempt.body()
         finally:
             await attempt.close()
-        models = read if isinstance(read, ErrorInfo) else read_models(read)
-        if isinstance(models, ErrorInfo):
-            raise StreamError(models)
-        return models
+        if isinstance(read, ErrorInfo):
+            raise StreamError(read)
+        return read
 
     def _build(
         self,

@@ -46,7 +46,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     reader = _Reader()
     system = _texts(asked.get("system"))
     for text in system[1:]:
-        reader.items.append(Message("system", (Text(text),)))
+        reader.items.append(Message("system", (Text(text),), origin=ORIGIN))
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
         reader.turn(turn)
     config = asked.get("output_config") or {}
@@ -119,11 +119,11 @@ class _Reader:
                 parts.append(part)
                 continue
             if parts:
-                yield Message(role, tuple(parts)), len(parts)
+                yield Message(role, tuple(parts), origin=ORIGIN), len(parts)
                 parts = []
             yield _other(block, role), 1
         if parts:
-            yield Message(role, tuple(parts)), len(parts)
+            yield Message(role, tuple(parts), origin=ORIGIN), len(parts)
 
 
 MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
@@ -159,7 +159,7 @@ def _other(block: JsonObject, role: str) -> ResponseItem:
     if isinstance(output, list):
         output = tuple(_part(part) or Text(msgspec.json.encode(part).decode(), native=part) for part in output)
     native = _rest(block, "type", "tool_use_id", "content", "is_error")
-    return FunctionCallOutput(block["tool_use_id"], output, bool(block.get("is_error")), native=native)
+    return FunctionCallOutput(block["tool_use_id"], output, bool(block.get("is_error")), native=native, origin=ORIGIN)
 
 
 def _texts(system: Any) -> list[str]:

@@ -139,7 +139,7 @@ def _item(block: JsonObject, raw: Raw) -> ResponseItem:
         return _message(block)
     if kind in OUTPUTS and isinstance(block.get("call_id"), str):
         native = _rest(block, "type", "id", "status", "call_id", "output")
-        answer: ResponseItem = OUTPUTS[kind](block["call_id"], _output(block["output"]), id=block.get("id"), native=native)
+        answer: ResponseItem = OUTPUTS[kind](block["call_id"], _output(block["output"]), id=block.get("id"), native=native, origin=ORIGIN)
         return answer
     if kind in OUTPUTS:
         return Opaque(kind, block, id=block.get("id"), origin=ORIGIN)
@@ -156,8 +156,7 @@ def _message(block: JsonObject) -> Message:
     said = tuple(_part(part) for part in parts)
     status: ItemStatus = "incomplete" if block.get("status") == "incomplete" else "completed"
     native = _rest(block, "type", "id", "status", "role", "content", "phase")
-    origin = ORIGIN if block["role"] == "assistant" else None
-    return Message(block["role"], said, block.get("phase"), id=block.get("id"), status=status, origin=origin, native=native)
+    return Message(block["role"], said, block.get("phase"), id=block.get("id"), status=status, origin=ORIGIN, native=native)
 
 
 def _rest(block: JsonObject, *typed: str) -> JsonObject | None:

@@ -49,11 +49,18 @@ def encoder(wire_api: str, *, model: str | None = None, response_id: str | None 
 UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
 
 
-def encode_body(wire_api: str, response: Response, *, model: str | None = None) -> bytes:
-    """A response as one whole, non-streaming body of the wire. One that has not ended is sent as the failure it is."""
+def encode_body(wire_api: str, response: Response, *, model: str | None = None, report: list[Change] | None = None) -> bytes:
+    """A response as one whole, non-streaming body of the wire. One that has not ended is sent as the failure it is.
+
+    report: what the wire could not say is added to it.
+    """
     if response.status == "incomplete" and response.stop_reason is None:
         response = msgspec.structs.replace(response, status="failed", error=response.error or UNFINISHED)
-    return _module(wire_api).encode_body(response, model)  # type: ignore[no-any-return]
+    losses = Losses()
+    body: bytes = _module(wire_api).encode_body(response, model, *(() if wire_api in SCREENS else (losses,)))
+    if report is not None:
+        report += losses.changes
+    return body
 
 
 def error_body(wire_api: str, error: ErrorInfo) -> Any:

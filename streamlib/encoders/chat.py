@@ -364,11 +364,10 @@ def error_body(error: ErrorInfo) -> JsonObject:
     return {"error": error_object(error)}
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole chat.completion, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    losses = Losses()
     whole = Choice(0, response.items, response.stop_reason, response.native_stop_reason)
     body: JsonObject = {
         "id": response.response_id or FIRST_ID,

@@ -316,11 +316,10 @@ _HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
 }
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole Converse body, or the error body of a response that failed. It names no model."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    losses = Losses()
     foreign = any(not is_own(item) for item in response.items)
     content = [block for item in response.items if can_stand(item) and (block := block_of(item, losses)) is not None]
     metadata = {key: value for key, value in response.metadata.items() if not foreign or key in OWN_KEYS}

@@ -312,11 +312,10 @@ _HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
 """`Passthrough` is missing: what no parser knows, no reader of this wire does."""
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole GenerateContentResponse, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    losses = Losses()
     values = [(place_of(key), value) for key, value in response.metadata.items()]
     choices = response.choices or (Choice(0, response.items, response.stop_reason, response.native_stop_reason),)
     blocked = block_reason(response.metadata)

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from streamlib.encoders import messages
+from streamlib.encoders import Losses, messages
 from streamlib.encoders.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
 from streamlib.report import Change
 from streamlib_parsers.accumulate import Response
@@ -77,9 +77,9 @@ def _as_messages(item: ResponseItem) -> ResponseItem:
     return msgspec.structs.replace(item, origin=MESSAGES) if made_here else item
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole body of Claude's, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
     items = tuple(_as_messages(item) for item in response.items)
-    return messages.encode_body(msgspec.structs.replace(response, items=items), model)
+    return messages.encode_body(msgspec.structs.replace(response, items=items), model, losses)

@@ -427,11 +427,10 @@ def _can_stand(item: ResponseItem) -> bool:
     return type(item) in BLOCKS and not cut
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole Message, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    losses = Losses()
     stop = native_stop(response.stop_reason or "other", response.native_stop_reason)
     body = {
         **response.metadata,  # first: a key of another wire must not take the place of one of ours

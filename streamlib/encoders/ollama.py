@@ -265,11 +265,10 @@ def error_body(error: ErrorInfo) -> JsonObject:
     return {"error": error.message}
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """The one line of a whole answer, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    losses = Losses()
     message: JsonObject = {"role": "assistant", "content": response.text + response.refusal}
     if response.reasoning:
         message["thinking"] = "\n\n".join(text for item in response.items if isinstance(item, Reasoning) for text in _thoughts(item))

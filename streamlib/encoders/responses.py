@@ -409,11 +409,10 @@ def _can_stand(item: ResponseItem) -> bool:
     return item.status == "completed" or not isinstance(item, CALLS)
 
 
-def encode_body(response: Response, model: str | None = None) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole Response; the error body of one that failed before it began."""
     if response.error is not None and response.response_id is None and not response.items:
         return msgspec.json.encode(error_body(response.error))
-    losses = Losses()
     head = {"id": response.response_id or "resp_0", "model": response.model or model or ""}
     envelope = envelope_of(response.metadata, losses)
     own = all(map(is_own, response.items))

@@ -124,14 +124,14 @@ def comparable_part(part: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_a_text_is_what_the_user_says() -> None:
-    assert read(input="hi").items == (Message("user", [Text("hi")]),)
+    assert read(input="hi").items == (Message("user", [Text("hi")], origin=HERE),)
     assert read(previous_response_id="resp_1").items == ()
 
 
 def test_messages_are_short_or_in_parts() -> None:
     short = {"role": "developer", "content": "be brief"}
     whole = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
-    assert items(short, whole) == [Message("developer", [Text("be brief")]), Message("user", [Text("hi")])]
+    assert items(short, whole) == [Message("developer", [Text("be brief")], origin=HERE), Message("user", [Text("hi")], origin=HERE)]
 
 
 def test_what_the_model_said_is_the_item_it_once_sent() -> None:
@@ -166,8 +166,8 @@ def test_outputs_are_text_or_parts() -> None:
     text = {"type": "function_call_output", "call_id": "c", "output": "42", "status": "completed", "id": "fco_1"}
     parts = {"type": "custom_tool_call_output", "call_id": "p", "output": [part]}
     assert items(text, parts) == [
-        FunctionCallOutput("c", "42", id="fco_1"),
-        CustomToolCallOutput("p", [Image(url="https://x/y.png", native={"detail": "high"})]),
+        FunctionCallOutput("c", "42", id="fco_1", origin=HERE),
+        CustomToolCallOutput("p", [Image(url="https://x/y.png", native={"detail": "high"})], origin=HERE),
     ]
 
 

@@ -1,0 +1,102 @@
+"""`streamlib gateway`: any client in front of any model, by a route table. Without one the loopback provider answers."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import logging
+import os
+import socket
+import sys
+from typing import TYPE_CHECKING, Any
+
+from streamlib.auth import LOOPBACK, Secret
+from streamlib.errors import StreamError
+
+if TYPE_CHECKING:
+    from streamlib.gateway import RouteRule, Table
+
+
+def add(commands: Any) -> None:
+    """The command's words."""
+    command: argparse.ArgumentParser = commands.add_parser(
+        "gateway",
+        help="any client in front of any model",
+        description="Serves Messages, Chat, Responses and Gemini clients from whatever model the routes name. Needs streamlib[gateway].",
+        epilog="Without a route everything goes to the loopback provider, which needs no key.",
+    )
+    command.add_argument(
+        "--route", action="append", default=[], metavar="PATTERN=PROVIDER:MODEL", help="the first that matches wins; may be repeated"
+    )
+    command.add_argument("--config", metavar="FILE", help="routes in a TOML file, after those of --route")
+    command.add_argument("--host", default="127.0.0.1", help="another one than this machine needs --token-env (default 127.0.0.1)")
+    command.add_argument("--port", type=int, default=8900, help="0 picks a free one (default 8900)")
+    command.add_argument("--token-env", metavar="NAME", help="the variable with the token that clients send as their API key")
+    command.add_argument("--keep-alive", type=float, default=15.0, metavar="SECONDS", help="silence before a sign of life (default 15)")
+    command.add_argument("--log-content", action="store_true", help="write requests and answers to the log too")
+    command.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Serves until interrupted, then lets the streams finish."""
+    try:
+        importlib.import_module("uvicorn")
+        table, token = _table(arguments), _token(arguments)
+    except ModuleNotFoundError as error:
+        print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
+        return 1
+    except (OSError, ValueError, StreamError) as error:
+        print(error.message if isinstance(error, StreamError) else error, file=sys.stderr)
+        return 1
+    return _serve(arguments, table, token)
+
+
+def _table(arguments: argparse.Namespace) -> Table:
+    from streamlib.gateway import Table, load_table, read_route
+
+    rules: list[RouteRule] = [read_route(text) for text in arguments.route]
+    return Table([*rules, *(load_table(arguments.config) if arguments.config else ())])
+
+
+def _token(arguments: argparse.Namespace) -> Secret | None:
+    """ValueError where others could ask without one."""
+    if arguments.token_env is None:
+        if arguments.host not in LOOPBACK:
+            raise ValueError(f"--host {arguments.host} lets others in: give --token-env the name of a variable with a token for them")
+        return None
+    if not os.environ.get(arguments.token_env):
+        raise ValueError(f"--token-env: the variable {arguments.token_env} is not set")
+    return Secret(os.environ[arguments.token_env])
+
+
+def _serve(arguments: argparse.Namespace, table: Table, token: Secret | None) -> int:
+    import uvicorn
+
+    from streamlib.gateway import Gateway, gateway
+
+    logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
+    logging.getLogger("streamlib.gateway").setLevel(logging.DEBUG if arguments.log_content else logging.INFO)
+    app = gateway(Gateway(table, keep_alive=arguments.keep_alive, log_content=arguments.log_content), token=token)
+    try:
+        listener = socket.create_server(
+            (arguments.host, arguments.port), family=socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
+        )
+    except (OSError, OverflowError) as error:
+        print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
+        return 1
+    print(_hello(table, token, listener.getsockname()), flush=True)
+    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run(sockets=[listener])
+    return 0
+
+
+def _hello(table: Table, token: Secret | None, address: tuple[Any, ...]) -> str:
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    url = f"http://{host}:{address[1]}"
+    routes = "\n".join(f"  {rule.model:<24} -> {', '.join(rule.to)}" for rule in table.rules)
+    key = "the token" if token else "any"
+    return (
+        f"gateway on {url}  (Ctrl-C stops, streams finish)\n{routes}\n"
+        f"  Anthropic SDK, Claude Code   ANTHROPIC_BASE_URL={url} ANTHROPIC_API_KEY={key}\n"
+        f"  OpenAI SDK                   OPENAI_BASE_URL={url}/v1 OPENAI_API_KEY={key}\n"
+        f"  Google Gen AI SDK            GOOGLE_GEMINI_BASE_URL={url} GEMINI_API_KEY={key}"
+    )

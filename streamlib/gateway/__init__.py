@@ -1,0 +1,11 @@
+"""The gateway: a client that speaks one wire, in front of a model that speaks another. Needs the extra `gateway`.
+
+It is `parse_request`, `Client` and `encoder` with a route table between them; nothing here knows a pair of wires.
+"""
+
+from __future__ import annotations
+
+from streamlib.gateway.app import Gateway, gateway
+from streamlib.gateway.table import RouteRule, Table, load_table, read_route, read_table
+
+__all__ = ["Gateway", "RouteRule", "Table", "gateway", "load_table", "read_route", "read_table"]

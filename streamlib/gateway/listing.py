@@ -1,0 +1,50 @@
+"""The models that clients may ask for, in the forms in which they read a list."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+
+from streamlib.client import Client
+from streamlib.errors import StreamError
+from streamlib.gateway.table import Table
+from streamlib_parsers.items import JsonObject
+
+
+async def model_names(client: Client, table: Table) -> list[str]:
+    """Names without a wildcard are the routes' own; a route that takes the client's names over lists those of its provider."""
+    names: dict[str, None] = {}
+    for rule in table.rules:
+        if not rule.is_pattern:
+            names[rule.model] = None
+        elif rule.to[0].endswith(":*"):
+            hop = table.hops(rule, "model")[0]
+            try:
+                listed = await client.models(hop.provider, wire_api=hop.where.wire_api, base_url=rule.base_url, api_key=hop.key)
+            except StreamError:  # no list, or no key for it: what is not known is not offered
+                continue
+            names.update((one.id, None) for one in listed if fnmatchcase(one.id, rule.model))
+    return list(names)
+
+
+def for_others(names: list[str]) -> JsonObject:
+    """OpenAI's and Anthropic's list in one: each reads its own keys."""
+    models = [
+        {
+            "id": name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "streamlib",
+            "type": "model",
+            "display_name": name,
+            "created_at": "1970-01-01T00:00:00Z",
+        }
+        for name in names
+    ]
+    ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+    return {"object": "list", "data": models, "has_more": False, **ends}
+
+
+def for_gemini(names: list[str]) -> JsonObject:
+    """Gemini's list."""
+    methods = ["generateContent", "streamGenerateContent"]
+    return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods} for name in names]}

@@ -1,0 +1,153 @@
+"""The way back of `crossing.py`: envelopes in a client's history become the items they hold, each in its place.
+
+    [thinking "Hm" (signature: envelope), tool_use, redacted_thinking (envelope of the call)]  ->  [Reasoning, FunctionCall], as they were
+
+What the client edited wins: a thought or a call that no longer says what its envelope says stays the client's. What is no envelope is
+left as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from streamlib.gateway.crossing import HIDDEN
+from streamlib.gateway.envelopes import Sealed, is_envelope, opened
+from streamlib_parsers.errors import InvalidArguments
+from streamlib_parsers.items import (
+    CustomToolCall,
+    CustomToolCallOutput,
+    FunctionCall,
+    FunctionCallOutput,
+    JsonObject,
+    Message,
+    Origin,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+)
+
+CALLS: Final = (FunctionCall, CustomToolCall)
+STANDS: Final = (Reasoning, *HIDDEN)
+"""Kinds that stand in the history though the client has no words of theirs. A text or a call without them was taken out by the client."""
+DETAILS: Final = "reasoning_details"
+
+
+def restored(items: Sequence[ResponseItem], known: Mapping[Origin | None, Origin]) -> list[ResponseItem]:
+    """The items as they were. known: disguised origins of the targets this request may go to."""
+    out: list[ResponseItem] = []
+    for turn in _turns(items):
+        out += _Turn(turn, known).items if any(True for item in turn for _ in _texts(item)) else turn
+    return out
+
+
+def _turns(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
+    """What the model said between two words of the caller is one turn; each of the caller's items is one too."""
+    turn: list[ResponseItem] = []
+    for item in items:
+        if isinstance(item, (FunctionCallOutput, CustomToolCallOutput)) or (isinstance(item, Message) and item.role != "assistant"):
+            yield turn
+            yield [item]
+            turn = []
+        else:
+            turn.append(item)
+    yield turn
+
+
+class _Held(Struct):
+    """What one item of the client carried. place: where it stood. listed: in a list, whose envelopes name their places in the answer."""
+
+    place: int
+    inside: list[Sealed]
+    listed: bool
+
+
+class _Turn:
+    """One turn. Envelopes are taken out first, then each finds the item it is about, or its own place."""
+
+    def __init__(self, turn: list[ResponseItem], known: Mapping[Origin | None, Origin]) -> None:
+        self.items: list[ResponseItem] = []
+        self._known = known
+        self._settled: list[bool] = []
+        held = [one for item in turn if (one := self._take(item)) is not None]
+        for one in reversed(held):  # from the end, so that the places before stay what they are
+            self._settle(one)
+
+    def _take(self, item: ResponseItem) -> _Held | None:
+        found = [inside for text in _texts(item) if (inside := opened(text)) is not None]
+        own = [inside for inside in found if isinstance(inside.item, Reasoning)]
+        said = _squeezed(item)
+        if not found or (said and said != "".join(_squeezed(inside.item) for inside in own)):
+            origin = self._named(own[0].item).origin if own else item.origin
+            self.items.append(_without(item, origin) if found else item)  # the client's own words
+            self._settled.append(False)
+            found = [inside for inside in found if inside not in own]
+        return _Held(len(self.items), found, bool(_details(item))) if found else None
+
+    def _settle(self, held: _Held) -> None:
+        left = [inside for inside in held.inside if not self._replaces(inside, held.place)]
+        for inside in sorted(left, key=lambda one: one.at):
+            if isinstance(inside.item, STANDS) or (isinstance(inside.item, Message) and not _text(inside.item)):
+                at = min(held.place + (inside.at if held.listed else 0), len(self.items))
+                self.items.insert(at, self._named(inside.item))
+                self._settled.insert(at, True)
+
+    def _replaces(self, inside: Sealed, place: int) -> bool:
+        """Puts the item where the client has its words; whether it has."""
+        for at in (*range(min(place, len(self.items)) - 1, -1, -1), *range(place, len(self.items))):
+            if not self._settled[at] and _same(self.items[at], inside.item):
+                self.items[at], self._settled[at] = self._named(inside.item), True
+                return True
+        return False
+
+    def _named(self, item: ResponseItem) -> ResponseItem:
+        return msgspec.structs.replace(item, origin=self._known.get(item.origin, item.origin))
+
+
+def _texts(item: ResponseItem) -> list[str]:
+    """The envelopes of an item, as they are."""
+    held: list[object] = [item.signature, getattr(item, "encrypted_content", None)]
+    held += [one.get("data") for one in _details(item)]
+    return [text for text in held if isinstance(text, str) and is_envelope(text)]
+
+
+def _details(item: ResponseItem) -> list[JsonObject]:
+    elements = (item.native or {}).get(DETAILS)
+    return [one for one in elements if isinstance(one, dict)] if isinstance(elements, list) else []
+
+
+def _without(item: ResponseItem, origin: Origin | None) -> ResponseItem:
+    """The client's item without its slot."""
+    more: JsonObject = {"encrypted_content": None, "redacted": False} if isinstance(item, Reasoning) else {}
+    return msgspec.structs.replace(item, id=None, signature=None, native=None, origin=origin, **more)
+
+
+def _same(shown: ResponseItem, item: ResponseItem) -> bool:
+    """Whether the client's item is what it was shown of this one."""
+    if isinstance(shown, CALLS) and isinstance(item, CALLS):
+        return shown.call_id == item.call_id and _value(shown) == _value(item)
+    return type(shown) is type(item) and isinstance(item, (Message, Reasoning)) and _squeezed(shown) == _squeezed(item)
+
+
+def _value(call: FunctionCall | CustomToolCall) -> object:
+    """What a call says: of a free-form one, its text."""
+    if isinstance(call, CustomToolCall):
+        return {"input": call.input}
+    try:
+        return call.parsed()
+    except InvalidArguments:
+        return call.arguments
+
+
+def _text(item: ResponseItem) -> str:
+    if isinstance(item, Message):
+        return item.text or "".join(part.refusal for part in item.content if isinstance(part, Refusal))
+    return item.text if isinstance(item, Reasoning) else ""
+
+
+def _squeezed(item: ResponseItem) -> str:
+    """Its text without blanks: wires put other ones between paragraphs."""
+    return "".join(_text(item).split())
