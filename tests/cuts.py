@@ -1,4 +1,4 @@
-"""Ways to cut a body into chunks, and the one fold under which event lists may be compared.
+"""Ways to cut a body into chunks. (The one fold under which event lists may be compared is `streamlib.testing.laws.fold`.)
 
 A parser must give the same events for every partition of its input, so the tests feed each body whole, cut once at every
 place, one byte at a time, and cut at random. Empty chunks occur on purpose: sockets give none, but callers may.
@@ -8,20 +8,9 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Iterator
-from itertools import groupby, pairwise
-from typing import Any, Final
+from itertools import pairwise
 
-import msgspec
 from hypothesis import strategies as st
-
-from streamlib_parsers.events import (
-    FunctionCallArgumentsDelta,
-    OutputTextDelta,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
-    ResponseEvent,
-)
 
 Chunks = list[bytes]
 
@@ -52,34 +41,3 @@ def random_partitions(body: bytes, count: int, seed: int = 0, most_cuts: int = 4
 def cuts(body: bytes, most_cuts: int = 40) -> st.SearchStrategy[Chunks]:
     """Partitions of `body`; shrinks to few cuts near its start."""
     return st.lists(st.integers(0, len(body)), max_size=most_cuts).map(lambda places: cut_at(body, places))
-
-
-_PLACE: Final[dict[type, tuple[str, ...]]] = {
-    OutputTextDelta: ("index", "content_index"),
-    ReasoningContentDelta: ("index", "content_index"),
-    ReasoningSummaryDelta: ("index", "summary_index"),
-    FunctionCallArgumentsDelta: ("index",),
-    RefusalDelta: ("index", "content_index"),
-}
-"""Deltas that may be joined, and what says where they belong."""
-
-
-def fold(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-    """Join each run of deltas that go to the same place; everything else stays as it is, in order.
-
-    Needed only where text is held back (dialects, encoders): there the places at which deltas are cut are not a promise.
-    """
-    return [event for place, run in groupby(events, _place) for event in (run if place is None else [_join(list(run))])]
-
-
-def _place(event: ResponseEvent) -> tuple[Any, ...] | None:
-    fields = _PLACE.get(type(event))
-    return None if fields is None else (type(event), *(getattr(event, field) for field in fields))
-
-
-def _join(run: list[Any]) -> ResponseEvent:
-    changes: dict[str, Any] = {"delta": "".join(event.delta for event in run)}
-    if "logprobs" in run[0].__struct_fields__ and any(event.logprobs for event in run):
-        changes["logprobs"] = [one for event in run for one in event.logprobs or ()]
-    joined: ResponseEvent = msgspec.structs.replace(run[0], **changes)
-    return joined

@@ -7,8 +7,9 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamlib.testing.laws import fold
 from streamlib_parsers.events import Created, FunctionCallArgumentsDelta, OutputTextDelta
-from tests.cuts import byte_by_byte, cuts, every_single_cut, fold, random_partitions
+from tests.cuts import byte_by_byte, cuts, every_single_cut, random_partitions
 
 
 def text(delta: str, index: int = 0, content_index: int = 0, **more: object) -> OutputTextDelta:

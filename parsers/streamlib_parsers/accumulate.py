@@ -160,15 +160,13 @@ class Accumulator:
         self._growing[event.index].summary.setdefault(event.summary_index, []).append(event.delta)
 
     def _refusal(self, event: RefusalDelta) -> None:
-        part = self._growing[event.index].part(event.content_index)
-        part.refusal = True
-        part.fragments.append(event.delta)
+        self._growing[event.index].part(event.content_index).refused.append(event.delta)
 
     def _media(self, event: MediaDelta) -> None:
         part = self._growing[event.index].part(event.content_index)
         part.media_type = event.media_type or part.media_type
         part.data.extend([event.data] if event.data else [])
-        part.fragments.extend([event.transcript] if event.transcript else [])
+        part.spoken.extend([event.transcript] if event.transcript else [])
 
     def _annotation(self, event: AnnotationAdded) -> None:
         self._growing[event.index].part(event.content_index).annotations.append(event.annotation)

@@ -39,6 +39,7 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
+    ContentPart,
     CustomToolCall,
     FunctionCall,
     ItemStatus,
@@ -235,9 +236,7 @@ class Assembly:
         if self.halves is not None:
             delta = self.halves.join((item.index, "refusal", part), delta)
         if delta:
-            growing = item.part(part)
-            growing.refusal = True
-            growing.fragments.append(delta)
+            item.part(part).refused.append(delta)
             self._out.append(RefusalDelta(item.index, part, delta, seq=self._next()))
 
     def media(
@@ -248,7 +247,7 @@ class Assembly:
         growing = item.part(part)
         growing.media_type = media_type or growing.media_type
         growing.data.extend([data] if data else [])
-        growing.fragments.extend([transcript] if transcript else [])
+        growing.spoken.extend([transcript] if transcript else [])
         self._out.append(MediaDelta(item.index, part, media_type, data, transcript, seq=self._next()))
 
     def annotation(self, item: OpenItem, annotation: JsonObject, part: int = 0) -> None:
@@ -286,11 +285,14 @@ class Assembly:
         """
         self._flush_halves(item)
         streamed, final = item.snapshot("incomplete"), self._own(final)
+        replaced = _lacks_parts(streamed, final)
         for emit, before, whole, part in texts_of(streamed, final):
             if not whole.startswith(before):
-                self.notice("text_replaced", "the final item differs from what was streamed", item)
+                replaced = True
             elif len(whole) > len(before):
                 emit(self, item, whole[len(before) :], part)
+        if replaced:
+            self.notice("text_replaced", "the final item differs from what was streamed", item)
         item.item = _filled(final, streamed)
         item.fields.clear()
         item.parts.clear()
@@ -404,6 +406,22 @@ def texts_of(before: ResponseItem, after: ResponseItem) -> Iterator[tuple[Emit, 
             yield Assembly.summary, before.summary[index] if index < len(before.summary) else "", paragraph, index
     elif (text := call_text(after)) and type(before) is type(after):
         yield _arguments_part, call_text(before), text, 0
+
+
+def _lacks_parts(before: ResponseItem, after: ResponseItem) -> bool:
+    """Whether text was streamed into a part or a paragraph that the final version has not, or has as something else."""
+    if isinstance(before, Message) and isinstance(after, Message) and after.content:
+        said = [type(part) if _words(part) else None for part in before.content]
+        told = [type(part) for part in after.content]
+        return any(kind is not None and told[at : at + 1] != [kind] for at, kind in enumerate(said))
+    if isinstance(before, Reasoning) and isinstance(after, Reasoning) and after.summary:
+        return any(before.summary[len(after.summary) :])
+    return False
+
+
+def _words(part: ContentPart) -> str:
+    """The text of a text or refusal part."""
+    return part.text if isinstance(part, Text) else part.refusal if isinstance(part, Refusal) else ""
 
 
 def call_text(item: ResponseItem) -> str:

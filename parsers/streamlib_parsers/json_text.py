@@ -102,6 +102,18 @@ def decode_any(data: bytes) -> Any:
     raise malformed("not JSON", data)
 
 
+def word_at(values: dict[str, Any], key: str) -> str | None:
+    """The text at `key`; None for anything else, which no typed field may hold."""
+    value = values.get(key)
+    return value if isinstance(value, str) else None
+
+
+def objects_at(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
+    """The objects in the list at `key`; none for anything else."""
+    value = values.get(key)
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+
+
 def scrub(value: Any) -> Any:
     """`value` with every mark that stayed alone shown as U+FFFD, and marked pairs joined; dicts, lists and strings, all the way down.
 

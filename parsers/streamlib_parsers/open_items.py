@@ -5,7 +5,7 @@ Used twice, by the parsers (to make the item of `OutputItemDone`) and by the acc
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -29,31 +29,33 @@ from streamlib_parsers.items import (
 
 
 class OpenPart:
-    """One content part that is still growing."""
+    """One content part that is still growing: text, words of a refusal, or media. A wire that mixes them gets one part of each."""
 
-    __slots__ = ("annotations", "data", "fragments", "media_type", "refusal")
+    __slots__ = ("annotations", "data", "fragments", "media_type", "refused", "spoken")
 
     def __init__(self) -> None:
         self.fragments: list[str] = []
         self.annotations: list[JsonObject] = []
         self.data: list[str] = []
         self.media_type: str | None = None
-        self.refusal = False
+        self.refused: list[str] = []
+        self.spoken: list[str] = []
 
-    def part(self) -> ContentPart:
+    def parts(self) -> Iterator[ContentPart]:
         """The part as it stands."""
-        text = "".join(self.fragments)
-        if self.refusal:
-            return Refusal(text)
-        if self.data or self.media_type:
-            return self._media(text)
-        return Text(text, tuple(self.annotations))
+        others = bool(self.refused or self.data or self.media_type or self.spoken)
+        if self.fragments or self.annotations or not others:
+            yield Text("".join(self.fragments), tuple(self.annotations))
+        if self.refused:
+            yield Refusal("".join(self.refused))
+        if self.data or self.media_type or self.spoken:
+            yield self._media()
 
-    def _media(self, text: str) -> ContentPart:
+    def _media(self) -> ContentPart:
         data = "".join(self.data) or None
         if (self.media_type or "").startswith("image/"):
             return Image(data=data, media_type=self.media_type)
-        return Audio(data=data, media_type=self.media_type, transcript=text or None)
+        return Audio(data=data, media_type=self.media_type, transcript="".join(self.spoken) or None)
 
 
 class OpenItem:
@@ -87,7 +89,7 @@ class OpenItem:
 
     def text(self) -> str:
         """The text parts so far, joined."""
-        return "".join("".join(part.fragments) for _, part in sorted(self.parts.items()) if not part.refusal)
+        return "".join("".join(part.fragments) for _, part in sorted(self.parts.items()))
 
     def snapshot(self, status: ItemStatus) -> ResponseItem:
         """The item as it stands: skeleton, then what grew, then what came late."""
@@ -98,7 +100,7 @@ class OpenItem:
 def _message(open_item: OpenItem) -> dict[str, Any]:
     if not open_item.parts:
         return {}
-    return {"content": tuple(part.part() for _, part in sorted(open_item.parts.items()))}
+    return {"content": tuple(part for _, growing in sorted(open_item.parts.items()) for part in growing.parts())}
 
 
 def _reasoning(open_item: OpenItem) -> dict[str, Any]:

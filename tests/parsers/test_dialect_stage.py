@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from streamlib.testing.laws import fold
 from streamlib_parsers import (
     AnnotationAdded,
     Completed,
@@ -28,7 +29,6 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.dialects import DialectStage
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
-from tests.cuts import fold
 from tests.dialect_streams import (
     FORMS,
     TOOLS,

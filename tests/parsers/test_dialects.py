@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamlib.testing.laws import fold
 from streamlib_parsers import (
     Completed,
     Failed,
@@ -30,7 +31,6 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.dialects import DIALECTS, DialectStage
 from streamlib_parsers.limits import Limits
-from tests.cuts import fold
 from tests.dialect_streams import (
     DSML,
     FORMS,

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from streamlib.testing.laws import fold
 from streamlib_parsers import (
     AnnotationAdded,
     Compaction,
@@ -42,7 +43,7 @@ from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.json_text import Halves, decode_any, repaired
 from streamlib_parsers.wires import messages
 from streamlib_parsers.wires.messages import BLOCKS, DELTAS, KINDS, LAW, STOP_REASONS, At
-from tests.cuts import byte_by_byte, cuts, every_single_cut, fold
+from tests.cuts import byte_by_byte, cuts, every_single_cut
 from tests.shared import BODIES, Recording, each_recording, each_vector
 
 Json = dict[str, Any]

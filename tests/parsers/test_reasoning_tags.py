@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamlib.testing.laws import fold
 from streamlib_parsers import (
     Completed,
     Message,
@@ -24,7 +25,6 @@ from streamlib_parsers import (
 from streamlib_parsers.dialects import DIALECTS, DialectStage
 from streamlib_parsers.dialects.known import THOUGHT_TAGS, UNOPENED
 from streamlib_parsers.limits import Limits
-from tests.cuts import fold
 from tests.dialect_streams import TOOLS, calls_of, chat, chat_body, cuts_of, staged, told, xai
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'

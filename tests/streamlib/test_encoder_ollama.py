@@ -36,9 +36,9 @@ from streamlib import (
 )
 from streamlib.encoders import encode_all, error_body
 from streamlib.loopback import answer
+from streamlib.testing.laws import fold
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.limits import LIMITS
-from tests.cuts import fold
 from tests.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
 
 

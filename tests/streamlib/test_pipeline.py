@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamlib import Completed, OutputItemDone, OutputTextDelta, Prompt, ResponseEvent, accumulate
 from streamlib.loopback import answer
 from streamlib.pipeline import Measure, aggregate, coalesce, ended, only, pipe, tee, through, until
-from tests.cuts import fold
+from streamlib.testing.laws import fold
 
 EVENTS = answer(Prompt(input="hello there, how are you?", reasoning="low"))
 

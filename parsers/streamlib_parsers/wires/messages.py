@@ -45,7 +45,7 @@ from streamlib_parsers.items import (
     ServerToolResult,
     tag,
 )
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import Halves, decode_any, objects_at, repaired, word_at
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
 
@@ -181,7 +181,7 @@ def _text_block(block: dict[str, Any]) -> ResponseItem:
 
 
 def _thinking_block(block: dict[str, Any]) -> ResponseItem:
-    return Reasoning(signature=block.get("signature") or None, native=_rest(block, "type", "thinking", "signature"))
+    return Reasoning(signature=_string(block, "signature") or None, native=_rest(block, "type", "thinking", "signature"))
 
 
 def _redacted_block(block: dict[str, Any]) -> ResponseItem:
@@ -203,16 +203,15 @@ def _result_block(block: dict[str, Any]) -> ResponseItem:
 
 def _compaction_block(block: dict[str, Any]) -> ResponseItem:
     return Compaction(
-        block.get("content"),
-        block.get("encrypted_content"),
-        signature=block.get("signature"),
+        word_at(block, "content"),
+        word_at(block, "encrypted_content"),
+        signature=word_at(block, "signature"),
         native=_rest(block, "type", "content", "encrypted_content", "signature"),
     )
 
 
 def _string(block: dict[str, Any], key: str) -> str:
-    value = block.get(key)
-    return value if isinstance(value, str) else ""
+    return word_at(block, key) or ""
 
 
 BLOCKS: Final[dict[str, Callable[[dict[str, Any]], ResponseItem]]] = {
@@ -328,7 +327,8 @@ class Machine:
         try:
             message = _decode(data)
         except msgspec.ValidationError as error:
-            if kind == "content_block_delta" and isinstance(value.get("delta"), dict) and value["delta"].get("type") not in DELTA_KINDS:
+            delta = value.get("delta")
+            if kind == "content_block_delta" and isinstance(delta, dict) and _string(delta, "type") not in DELTA_KINDS:
                 self._unknown_delta(value)
                 return
             raise malformed(f"{kind}: {error}", data) from None
@@ -359,7 +359,7 @@ class Machine:
         start = decode_any(data).get("message")
         if not isinstance(start, dict):
             raise malformed("message_start without a message", data)
-        self._assembly.identify(start.get("id"), start.get("model"))
+        self._assembly.identify(word_at(start, "id"), word_at(start, "model"))
         self._stop(start)
         self._envelope(start, "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
         self._count(start.get("usage"))
@@ -370,10 +370,10 @@ class Machine:
         index, raw = message.index, message.content_block
         if index in self._seen:
             raise malformed(f"block {index} began twice", data)
-        block = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "input"}
+        block = {key: decode_any(bytes(value)) for key, value in raw.items() if key != "input"}
         kind = _string(block, "type")
         if kind not in CALLS and "input" in raw:
-            block["input"] = msgspec.json.decode(raw["input"])
+            block["input"] = decode_any(bytes(raw["input"]))
         self._seen.add(index)
         item = self._blocks[index] = self._assembly.open(_item_of(kind, block))
         if kind in CALLS:
@@ -384,14 +384,14 @@ class Machine:
         """Text that the start brings already, and the one kind that renames the model."""
         assembly = self._assembly
         if kind == "text":
-            for citation in block.get("citations") or ():
+            for citation in objects_at(block, "citations"):
                 assembly.annotation(item, citation)
             item.part(0)
             assembly.text(item, _string(block, "text"))
         elif kind == "thinking":
             assembly.reasoning(item, _string(block, "thinking"))
         elif kind == "fallback" and isinstance(block.get("to"), dict):
-            assembly.rename_model(block["to"].get("model"))
+            assembly.rename_model(word_at(block["to"], "model"))
 
     def _on_delta(self, message: ContentBlockDelta, data: bytes) -> None:
         block = self._blocks.get(message.index)

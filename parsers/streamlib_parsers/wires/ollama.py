@@ -195,13 +195,13 @@ def _members(raw: Raw) -> dict[str, Raw]:
 
 
 def _values(members: dict[str, Raw]) -> JsonObject:
-    return {key: msgspec.json.decode(value) for key, value in members.items()}
+    return {key: decode_any(bytes(value)) for key, value in members.items()}
 
 
 def _argument_text(raw: bytes) -> str:
     """An object in its own bytes; a server that sends argument text sends a string."""
     if raw.startswith(b'"'):
-        return msgspec.json.decode(raw, type=str)
+        return str(decode_any(raw))
     return "" if raw == b"null" else raw.decode("utf-8", "replace")
 
 

@@ -256,7 +256,7 @@ class Answer:
     def _flush_audio(self) -> None:
         part, rest = self.item.part(0), dict(self._native)
         name = rest.pop("id", None)
-        said = "".join(part.fragments) or None
+        said = "".join(part.spoken) or None
         self.item.fields["content"] = (Audio(data=_blob(part.data), name=name if isinstance(name, str) else None, transcript=said),)
         if rest:
             self.item.fields["native"] = {"audio": rest}

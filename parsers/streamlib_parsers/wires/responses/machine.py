@@ -123,7 +123,7 @@ class Machine:
             part, logprobs = message.content_index, message.logprobs
             if self._drifted or part not in item.parts:
                 part = self._part(item, part)
-            self._assembly.text(item, message.delta, part, logprobs if logprobs and type(logprobs) is list else None)
+            self._assembly.text(item, message.delta, part, _tokens(logprobs) if logprobs else None)
 
     def _on_arguments(self, message: ArgumentsDelta, data: bytes) -> None:
         item = self._by_index.get(message.output_index)
@@ -385,8 +385,17 @@ FREQUENT: Final[dict[type[About], Callable[..., None]]] = {
 FREQUENT_KINDS: Final = frozenset(name_of(kind) for kind in FREQUENT)
 
 
+def _tokens(logprobs: Any) -> list[dict[str, Any]] | None:
+    """One object a token; anything else is none."""
+    return logprobs if isinstance(logprobs, list) and all(isinstance(token, dict) for token in logprobs) else None
+
+
 def _part_fragments(item: OpenItem, part: int) -> list[str]:
     return item.part(part).fragments
+
+
+def _refused_fragments(item: OpenItem, part: int) -> list[str]:
+    return item.part(part).refused
 
 
 def _summary_fragments(item: OpenItem, part: int) -> list[str]:
@@ -411,7 +420,7 @@ class Verb(NamedTuple):
 
 VERBS: Final[dict[str, Verb]] = {
     "text": Verb((Message,), Assembly.text, _part_fragments),
-    "refusal": Verb((Message,), Assembly.refusal, _part_fragments),
+    "refusal": Verb((Message,), Assembly.refusal, _refused_fragments),
     "reasoning": Verb((Reasoning,), Assembly.reasoning, _part_fragments),
     "summary": Verb((Reasoning,), Assembly.summary, _summary_fragments),
     "arguments": Verb(CALLS, _emit_arguments, _argument_fragments),

@@ -1,0 +1,314 @@
+"""What a server of each wire can say next, rightly or wrongly: one table a wire, `name -> (place, text) -> payload`.
+
+`place` is any JSON value: an index that the wire allows, or one that it does not (`PLACES`), and `MISSING` leaves the key out. `text` is
+what the message says, so that a test can put a mark in it and look where the mark comes out. Nothing is checked here: a delta before its
+start, a second end and a stop of nothing are made by choosing the moves in that order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Final, TypeAlias
+
+from streamlib_parsers.items import WireApi
+
+Move: TypeAlias = Callable[[Any, str], Any]
+"""(place, text) -> the payload: a JSON value, or a text as it stands."""
+
+
+class Missing(Enum):
+    """The one value of `place` that no JSON has."""
+
+    MISSING = "missing"
+
+
+MISSING: Final = Missing.MISSING
+
+LEGAL: Final = (0, 1, 2, 3)
+ILLEGAL: Final[tuple[Any, ...]] = (-1, 2**53, 2**63, "0", "", None, 0.5, 1e300, True, [], {}, MISSING)
+"""What no index may be. An integral float is one of the wires' odd but accepted forms."""
+PLACES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
+
+HALF_HIGH: Final = "\ud83d"
+HALF_LOW: Final = "\ude00"
+"""The halves of one emoji, as gateways that cut text between UTF-16 units send them."""
+
+
+def _at(key: str, place: Any) -> dict[str, Any]:
+    return {} if place is MISSING else {key: place}
+
+
+# --- messages ---
+
+
+def _start(**block: Any) -> Move:
+    return lambda place, text: {"type": "content_block_start", **_at("index", place), "content_block": _filled(block, text)}
+
+
+def _delta(**delta: Any) -> Move:
+    return lambda place, text: {"type": "content_block_delta", **_at("index", place), "delta": _filled(delta, text)}
+
+
+def _filled(value: Any, text: str) -> Any:
+    """The template with the text in the place of `…`; `"…"` is the text as JSON."""
+    if isinstance(value, dict):
+        return {key: _filled(inner, text) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, text) for inner in value]
+    return value.replace('"…"', json.dumps(text)).replace("…", text) if isinstance(value, str) else value
+
+
+def _said(**payload: Any) -> Move:
+    """A message without a place."""
+    return lambda _, text: _filled(payload, text)
+
+
+_MESSAGE: Final = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+
+MESSAGES: Final[Mapping[str, Move]] = {
+    "message_start": _said(type="message_start", message={**_MESSAGE, "usage": {"input_tokens": 7, "output_tokens": 1}}),
+    "start_text": _start(type="text", text=""),
+    "start_thinking": _start(type="thinking", thinking="", signature=""),
+    "start_call": _start(type="tool_use", id="call_…", name="f", input={}),
+    "start_whole_call": _start(type="tool_use", id="call_…", name="f", input={"k": "…"}),
+    "start_server_call": _start(type="server_tool_use", id="srv_1", name="web_search", input={}),
+    "start_result": _start(type="web_search_tool_result", tool_use_id="srv_1", content=[{"title": "…"}]),
+    "start_redacted": _start(type="redacted_thinking", data="c2VhbGVk"),
+    "start_nameless": _start(type="tool_use", id="call_…", input={}),
+    "start_unknown": _start(type="hologram", text="…"),
+    "text": _delta(type="text_delta", text="…"),
+    "thought": _delta(type="thinking_delta", thinking="…"),
+    "signature": _delta(type="signature_delta", signature="c2ln"),
+    "arguments": _delta(type="input_json_delta", partial_json='{"k": "…"}'),
+    "half_arguments": _delta(type="input_json_delta", partial_json='{"k'),
+    "high_half": _delta(type="text_delta", text=HALF_HIGH),
+    "low_half": _delta(type="text_delta", text=HALF_LOW),
+    "citation": _delta(type="citations_delta", citation={"cited_text": "…"}),
+    "unknown_delta": _delta(type="hologram_delta", light="…"),
+    "stop": lambda place, _: {"type": "content_block_stop", **_at("index", place)},
+    "message_delta": _said(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 5}),
+    "message_stop": _said(type="message_stop"),
+    "ping": _said(type="ping"),
+    "unknown": _said(type="weather_report", wind="…"),
+    "error": _said(type="error", error={"type": "overloaded_error", "message": "Overloaded"}),
+}
+
+# --- responses ---
+
+
+def _about(kind: str, **values: Any) -> Move:
+    return lambda place, text: {"type": f"response.{kind}", **_at("output_index", place), "item_id": f"it_{place}", **_filled(values, text)}
+
+
+def _item(kind: str, **values: Any) -> Move:
+    item = {"id": "it", "status": "completed" if kind == "done" else "in_progress", **values}
+    return lambda place, text: {
+        "type": f"response.output_item.{kind}",
+        **_at("output_index", place),
+        "item": {**_filled(item, text), "id": f"it_{place}"},
+    }
+
+
+def _whole(status: str, **values: Any) -> Move:
+    response = {"id": "resp_1", "model": "m", "status": status, "output": [], **values}
+    return _said(type=f"response.{status}", response=response)
+
+
+_CALL: Final = {"type": "function_call", "call_id": "call_…", "name": "f"}
+_PART: Final = {"type": "output_text", "annotations": []}
+
+RESPONSES: Final[Mapping[str, Move]] = {
+    "created": _said(type="response.created", response={"id": "resp_1", "model": "m", "status": "in_progress", "output": []}),
+    "add_message": _item("added", type="message", role="assistant", content=[]),
+    "add_reasoning": _item("added", type="reasoning", summary=[]),
+    "add_call": _item("added", **_CALL, arguments=""),
+    "add_custom": _item("added", type="custom_tool_call", call_id="call_…", name="g", input=""),
+    "add_search": _item("added", type="web_search_call"),
+    "add_nameless": _item("added", type="function_call", call_id="call_…", arguments=""),
+    "add_unknown": _item("added", type="hologram", light="…"),
+    "part": _about("content_part.added", content_index=0, part={**_PART, "text": ""}),
+    "text": _about("output_text.delta", content_index=0, delta="…"),
+    "text_done": _about("output_text.done", content_index=0, text="…"),
+    "refusal": _about("refusal.delta", content_index=1, delta="…"),
+    "summary": _about("reasoning_summary_text.delta", summary_index=0, delta="…"),
+    "thought": _about("reasoning_text.delta", content_index=0, delta="…"),
+    "arguments": _about("function_call_arguments.delta", delta='{"k": "…"}'),
+    "arguments_done": _about("function_call_arguments.done", arguments='{"k": "…"}'),
+    "input": _about("custom_tool_call_input.delta", delta="…"),
+    "high_half": _about("output_text.delta", content_index=0, delta=HALF_HIGH),
+    "low_half": _about("output_text.delta", content_index=0, delta=HALF_LOW),
+    "annotation": _about("output_text.annotation.added", content_index=0, annotation={"type": "url_citation", "url": "…"}),
+    "searching": _about("web_search_call.searching"),
+    "done_message": _item("done", type="message", role="assistant", content=[{**_PART, "text": "…"}]),
+    "done_reasoning": _item("done", type="reasoning", summary=[{"type": "summary_text", "text": "…"}]),
+    "done_call": _item("done", **_CALL, arguments='{"k": "…"}'),
+    "done_empty": _item("done", type="message", role="assistant", content=[]),
+    "done_unknown": _item("done", type="hologram", light="…"),
+    "keepalive": _said(type="keepalive"),
+    "unknown": _said(type="response.weather", wind="…"),
+    "completed": _whole("completed", usage={"input_tokens": 7, "output_tokens": 5}),
+    "incomplete": _whole("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    "failed": _whole("failed", error={"code": "server_error", "message": "no"}),
+    "error": _said(type="error", code="rate_limit_exceeded", message="slow down"),
+    "done_mark": lambda _place, _text: "[DONE]",
+}
+
+# --- chat ---
+
+
+def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -> Move:
+    """A chunk whose place is the index of its choice."""
+
+    def move(place: Any, text: str) -> Any:
+        choice = {**_at("index", place), "delta": _filled(delta or {}, text), "finish_reason": finish_reason}
+        return {"id": "c1", "model": "m", "choices": [choice], **values}
+
+    return move
+
+
+def _call(**call: Any) -> Move:
+    """A chunk of choice 0 whose place is the index of its call."""
+
+    def move(place: Any, text: str) -> Any:
+        calls = [{**_at("index", place), **_filled(call, text)}]
+        return {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]}
+
+    return move
+
+
+CHAT: Final[Mapping[str, Move]] = {
+    "role": _chunk({"role": "assistant", "content": ""}),
+    "text": _chunk({"content": "…"}),
+    "thought": _chunk({"reasoning_content": "…"}),
+    "refusal": _chunk({"refusal": "…"}),
+    "begin_call": _call(id="call_…", type="function", function={"name": "f", "arguments": ""}),
+    "arguments": _call(function={"arguments": '{"k": "…"}'}),
+    "half_arguments": _call(function={"arguments": '{"k'}),
+    "whole_call": _call(id="call_…", type="function", function={"name": "f", "arguments": '{"k": "…"}'}),
+    "nameless_call": _call(id="call_…", type="function", function={"arguments": "{}"}),
+    "custom_call": _call(id="call_…", type="custom", custom={"name": "g", "input": "…"}),
+    "unknown_call": _call(id="call_…", type="hologram", hologram={"light": "…"}),
+    "high_half": _chunk({"content": HALF_HIGH}),
+    "low_half": _chunk({"content": HALF_LOW}),
+    "audio": _chunk({"audio": {"id": "a", "data": "QUJD", "transcript": "…"}}),
+    "unknown_key": _chunk({"hologram": "…"}),
+    "stop": _chunk({}, "stop"),
+    "tool_calls": _chunk({}, "tool_calls"),
+    "length": _chunk({}, "length"),
+    "usage": _said(id="c1", model="m", choices=[], usage={"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}),
+    "empty": _said(id="c1", choices=[]),
+    "error": _said(error={"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit_exceeded"}),
+    "done": lambda _place, _text: "[DONE]",
+}
+
+# --- gemini ---
+
+
+def _parts(*parts: Any, finish: Any = None, **values: Any) -> Move:
+    def move(place: Any, text: str) -> Any:
+        candidate = {**_at("index", place), **({"finishReason": finish} if finish else {})}
+        content = {"content": {"parts": _filled(list(parts), text), "role": "model"}} if parts else {}
+        return {"candidates": [{**content, **candidate}], "responseId": "r1", "modelVersion": "m", **values}
+
+    return move
+
+
+GEMINI: Final[Mapping[str, Move]] = {
+    "text": _parts({"text": "…"}),
+    "thought": _parts({"text": "…", "thought": True}),
+    "signed": _parts({"text": "…", "thoughtSignature": "c2ln"}),
+    "call": _parts({"functionCall": {"name": "f", "args": {"k": "…"}}}),
+    "call_again": _parts({"functionCall": {"id": "same", "name": "f", "args": {"k": "…"}}}),
+    "begin_call": _parts({"functionCall": {"name": "f", "willContinue": True}}),
+    "argument": _parts({"functionCall": {"partialArgs": [{"jsonPath": "$.k", "stringValue": "…"}], "willContinue": True}}),
+    "end_call": _parts({"functionCall": {}}),
+    "nameless_call": _parts({"functionCall": {"args": {"k": "…"}}}),
+    "code": _parts({"executableCode": {"code": "…", "language": "PYTHON"}}),
+    "code_result": _parts({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "…"}}),
+    "image": _parts({"inlineData": {"mimeType": "image/png", "data": "QUJD"}}),
+    "unknown_part": _parts({"hologram": "…"}),
+    "empty_part": _parts({}),
+    "high_half": _parts({"text": HALF_HIGH}),
+    "low_half": _parts({"text": HALF_LOW}),
+    "stop": _parts(finish="STOP"),
+    "length": _parts({"text": "…"}, finish="MAX_TOKENS"),
+    "filtered": _parts(finish="SAFETY"),
+    "continuation": _parts(finish="CONTINUATION"),
+    "number": _parts(finish=1),
+    "usage": _said(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
+    "blocked": _said(promptFeedback={"blockReason": "SAFETY"}),
+    "error": _said(error={"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}),
+}
+
+# --- converse ---
+
+
+def _block(name: str, **values: Any) -> Move:
+    return lambda place, text: {name: {**_at("contentBlockIndex", place), **_filled(values, text)}}
+
+
+CONVERSE: Final[Mapping[str, Move]] = {
+    "message_start": _said(messageStart={"role": "assistant"}),
+    "start_call": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…", "name": "f"}}),
+    "start_nameless": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…"}}),
+    "start_unknown": _block("contentBlockStart", start={"hologram": {"light": "…"}}),
+    "text": _block("contentBlockDelta", delta={"text": "…"}),
+    "thought": _block("contentBlockDelta", delta={"reasoningContent": {"text": "…"}}),
+    "signature": _block("contentBlockDelta", delta={"reasoningContent": {"signature": "c2ln"}}),
+    "redacted": _block("contentBlockDelta", delta={"reasoningContent": {"redactedContent": "c2VhbGVk"}}),
+    "arguments": _block("contentBlockDelta", delta={"toolUse": {"input": '{"k": "…"}'}}),
+    "half_arguments": _block("contentBlockDelta", delta={"toolUse": {"input": '{"k'}}),
+    "citation": _block("contentBlockDelta", delta={"citation": {"title": "…"}}),
+    "image": _block("contentBlockDelta", delta={"image": {"format": "png", "source": {"bytes": "QUJD"}}}),
+    "unknown_delta": _block("contentBlockDelta", delta={"hologram": "…"}),
+    "high_half": _block("contentBlockDelta", delta={"text": HALF_HIGH}),
+    "low_half": _block("contentBlockDelta", delta={"text": HALF_LOW}),
+    "stop": _block("contentBlockStop"),
+    "message_stop": _said(messageStop={"stopReason": "end_turn"}),
+    "message_stop_calls": _said(messageStop={"stopReason": "tool_use"}),
+    "metadata": _said(metadata={"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}),
+    "unknown": _said(weatherReport={"wind": "…"}),
+    "exception": lambda _place, _text: {"exception:throttlingException": {"message": "Too many requests"}},
+}
+
+# --- ollama ---
+
+
+def _line(**message: Any) -> Move:
+    return lambda _, text: {"model": "m", "message": {"role": "assistant", **_filled(message, text)}, "done": False}
+
+
+OLLAMA: Final[Mapping[str, Move]] = {
+    "text": _line(content="…"),
+    "thought": _line(content="", thinking="…"),
+    "call": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": {"k": "…"}}}]),
+    "text_arguments": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": '{"k": "…"}'}}]),
+    "nameless_call": _line(content="", tool_calls=[{"function": {"arguments": {"k": "…"}}}]),
+    "images": _line(content="", images=["iVBORw0KGgo="]),
+    "generate": _said(model="m", response="…", done=False),
+    "unknown_key": _line(content="", hologram="…"),
+    "high_half": _line(content=HALF_HIGH),
+    "low_half": _line(content=HALF_LOW),
+    "placed": lambda place, text: {"model": "m", "message": {"content": text}, "done": None if place is MISSING else place},
+    "done": _said(model="m", message={"role": "assistant", "content": ""}, done=True, done_reason="stop", eval_count=5),
+    "length": _said(model="m", message={"role": "assistant", "content": "…"}, done=True, done_reason="length"),
+    "error": _said(error="model runner has unexpectedly stopped"),
+}
+
+_TITAN: Final[Mapping[str, Move]] = {
+    "titan": _said(outputText="…", index=0, completionReason=None),
+    "titan_end": _said(outputText="…", index=0, completionReason="FINISH", **{"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}}),
+}
+
+MOVES: Final[Mapping[WireApi, Mapping[str, Move]]] = {
+    "messages": MESSAGES,
+    "responses": RESPONSES,
+    "chat": CHAT,
+    "gemini": GEMINI,
+    "converse": CONVERSE,
+    "invoke": {**MESSAGES, **_TITAN},
+    "ollama": OLLAMA,
+}
+"""Every wire's moves by name."""
