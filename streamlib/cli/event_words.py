@@ -23,6 +23,7 @@ from streamlib_parsers import (
     ResponseItem,
     ResponseMetadata,
     TokenCount,
+    Usage,
 )
 from streamlib_parsers.items import tag
 
@@ -65,10 +66,14 @@ def _limits(event: RateLimits) -> str:
     return ", ".join([*left, *([event.request_id] if event.request_id else [])])
 
 
-def _usage(event: TokenCount | Completed) -> str:
-    usage = event.usage
+def usage_words(usage: Usage | None) -> str:
+    """Tokens in and out, as far as they are known."""
     counts = {"in": usage.input_tokens, "out": usage.output_tokens} if usage else {}
     return ", ".join(f"{count:,} {name}" for name, count in counts.items() if count is not None)
+
+
+def _usage(event: TokenCount) -> str:
+    return usage_words(event.usage)
 
 
 def _media(event: MediaDelta) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from streamlib.cli.captures import Capture, Unreadable, add_wire, events_of, failure, opened, several
-from streamlib.cli.event_words import quoted
+from streamlib.cli.event_words import quoted, usage_words
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.terminal import printable
@@ -128,6 +128,5 @@ def _said(response: Response, width: int) -> Iterator[str]:
     yield from (f"  {name}: {quoted(text, width - len(name) - 4)}" for name, text in texts.items() if text)
     for call in _calls(response):
         yield f"  call: {printable(call['name'])} {quoted(call['arguments'], width - len(call['name']) - 9)}"
-    usage = response.usage
-    if usage is not None:
-        yield f"  usage: {usage.input_tokens} in, {usage.output_tokens} out"
+    if response.usage is not None:
+        yield f"  usage: {usage_words(response.usage)}"

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable
 from typing import Any, Final, TextIO
 
+from streamlib.cli.event_words import usage_words
 from streamlib.cli.terminal import Printable, printable
 from streamlib.errors import StreamError
 from streamlib_parsers import (
@@ -167,9 +168,7 @@ def _timing(response: Response) -> list[str]:
 
 
 def _usage(response: Response) -> list[str]:
-    usage = response.usage
-    counts = {"in": usage.input_tokens, "out": usage.output_tokens} if usage else {}
-    said = ", ".join(f"{count:,} {name}" for name, count in counts.items() if count is not None)
+    said = usage_words(response.usage)
     return [said] if said else []
 
 
