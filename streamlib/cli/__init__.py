@@ -15,11 +15,15 @@ COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve", "gateway", "
 """In the order in which `--help` teaches them."""
 
 EXAMPLES: Final = """examples:
-  streamlib chat Hello                                    offline; with --model anthropic:claude-opus-5 and a key, for real
-  streamlib chat Hello --record answer.jsonl              record what came, then look at it:
-  streamlib inspect answer.jsonl                          a timeline, and what is missing
-  streamlib inspect capture.sse --wire-api messages       the same for bytes from anywhere
-  streamlib COMMAND --help                                more of them
+  # offline; with --model anthropic:claude-opus-5 and a key, for real
+  streamlib chat Hello
+  # record what came, then look at it: a timeline, and what is missing
+  streamlib chat Hello --record answer.jsonl
+  streamlib inspect answer.jsonl
+  # the same for bytes from anywhere
+  streamlib inspect capture.sse --wire-api messages
+
+More of them: streamlib COMMAND --help
 
 exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted
 """
@@ -43,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="streamlib",
-        description="Stream from any LLM API, or look at what one streamed. Without a key everything runs on a loopback provider.",
+        description="Stream from any LLM API, or look at what one streamed. Without a key\neverything runs on a loopback provider.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

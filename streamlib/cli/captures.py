@@ -130,9 +130,9 @@ def failure(events: list[ResponseEvent]) -> ErrorInfo | None:
 
 def add_wire(command: argparse.ArgumentParser) -> None:
     """`--wire-api`, for commands that read captures."""
-    command.add_argument(
-        "--wire-api", choices=WIRE_APIS, help="the wire it was captured from; a recording of ours knows its own, anything else must be told"
-    )
+    known = ", ".join(WIRE_APIS)
+    told = f"the wire it was captured from: {known}. A recording of ours knows its own, anything else must be told"
+    command.add_argument("--wire-api", choices=WIRE_APIS, metavar="WIRE", help=told)
 
 
 def several(text: str) -> int:

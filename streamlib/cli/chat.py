@@ -10,14 +10,14 @@ import argparse
 import importlib
 import sys
 from collections.abc import AsyncGenerator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
 from streamlib.cli.captures import Unreadable
 from streamlib.cli.chat_files import check_recordings, open_history, read_image, read_tools, record, save_history
-from streamlib.cli.screen import Screen
+from streamlib.cli.screen import GOOD, PLAIN, Screen, coloured
 from streamlib.cli.terminal import printable
 from streamlib.errors import StreamError
 from streamlib.loopback import running
@@ -32,15 +32,23 @@ ROUNDS: Final = 50
 """Requests for one line of a person: calls that are answered, and pauses. A model that goes on for ever is stopped."""
 
 EXAMPLES = """examples:
-  streamlib chat "Name three rivers"                                  offline: the loopback provider repeats what it hears
-  streamlib chat --model anthropic:claude-opus-5                      a conversation; needs ANTHROPIC_API_KEY
-  streamlib chat --model openai:gpt-5 --history talk.json             goes on where talk.json ends, and saves every turn to it
+  # offline: the loopback provider repeats what it hears
+  streamlib chat "Name three rivers"
+  # a conversation, line by line; needs ANTHROPIC_API_KEY
+  streamlib chat --model anthropic:claude-opus-5
+  # goes on where talk.json ends, and saves every turn to it
+  streamlib chat --model openai:gpt-5 --history talk.json
   streamlib chat "What is this?" --image photo.jpg --model google:gemini-3-pro
-  streamlib chat "Weather in Rome?" --tools tools.json                shows the calls and asks you for their outputs; runs nothing
-  streamlib chat Hello --record answer.jsonl                          then: streamlib inspect answer.jsonl
-  streamlib chat Hello --model custom:NAME --base-url http://localhost:8080/v1 --wire-api chat
+  # shows the calls and asks you for their outputs; it runs nothing
+  streamlib chat "Weather in Rome?" --tools tools.json
+  # then: streamlib inspect answer.jsonl
+  streamlib chat Hello --record answer.jsonl
+  # a server of your own
+  streamlib chat Hi --model custom:M --wire-api chat --base-url http://host/v1
 
-tools.json: [{"name": "get_weather", "description": "…", "schema": {"type": "object", "properties": {"city": {"type": "string"}}}}]
+tools.json:
+  [{"name": "get_weather", "description": "…", "schema":
+    {"type": "object", "properties": {"city": {"type": "string"}}}}]
 
 exit code: 0 answered, 1 the last answer failed, 130 stopped with Ctrl-C
 """
@@ -51,16 +59,16 @@ def add(commands: Any) -> None:
     command: argparse.ArgumentParser = commands.add_parser(
         "chat",
         help="stream a conversation to the terminal",
-        description="Streams one answer, or without TEXT a conversation. Without --model no key is needed: the loopback provider answers.",
+        description="Streams one answer, or without TEXT a conversation. Without --model no key is\nneeded: the loopback provider answers.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("text", nargs="*", metavar="TEXT", help="what to say; without it, a conversation line by line")
     command.add_argument("--model", default="loopback:echo", metavar="PROVIDER:MODEL", help="for example anthropic:claude-opus-5")
-    command.add_argument("--wire-api", choices=WIRE_APIS, help="speak this wire instead of the provider's default")
+    command.add_argument("--wire-api", choices=WIRE_APIS, metavar="WIRE", help=f"instead of the provider's default: {', '.join(WIRE_APIS)}")
     command.add_argument("--base-url", metavar="URL", help="another server for the same provider")
     command.add_argument("--system", metavar="TEXT", help="instructions")
-    command.add_argument("--reasoning", choices=EFFORTS, default=None, help="how much the model may think")
+    command.add_argument("--reasoning", choices=EFFORTS, metavar="EFFORT", help=f"how much it may think: {', '.join(EFFORTS)}")
     command.add_argument("--history", metavar="FILE", help="a conversation to go on with, saved after each turn")
     command.add_argument("--image", metavar="FILE", action="append", default=[], help="goes with the first line; may be given again")
     command.add_argument("--tools", metavar="FILE", help="a JSON list of tools to offer; you give the outputs of their calls")
@@ -205,8 +213,11 @@ class Conversation:
 def read_line(prompt: str) -> str | None:
     """A line of the person; None at the end of the input. The prompt is for terminals alone."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        with suppress(ImportError):
+        try:
             importlib.import_module("readline")  # arrows and a history of lines, where the system has it
+            prompt = f"\x01{GOOD}\x02{prompt}\x01{PLAIN}\x02" if coloured(sys.stdout) else prompt  # \x01 \x02: no width in between
+        except ImportError:
+            pass
         try:
             return input(prompt)
         except (EOFError, KeyboardInterrupt):

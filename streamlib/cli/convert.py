@@ -14,12 +14,17 @@ from streamlib_parsers import WIRE_APIS, accumulate
 TARGETS: Final = (*WIRE_APIS, "vercel", "agui", "jsonl")
 
 EXAMPLES = """examples:
-  streamlib convert capture.sse --wire-api messages --to chat            as a Chat Completions stream
-  streamlib convert answer.jsonl --to responses --body                   a recording, as one whole Responses body
-  streamlib convert capture.sse --wire-api gemini --to vercel > ui.sse   for useChat
-  streamlib convert capture.sse --wire-api chat --to jsonl               our own events, one JSON object a line
+  # as a Chat Completions stream
+  streamlib convert capture.sse --wire-api messages --to chat
+  # a recording, as one whole Responses body
+  streamlib convert answer.jsonl --to responses --body
+  # for useChat
+  streamlib convert capture.sse --wire-api gemini --to vercel > ui.sse
+  # our own events, one JSON object a line
+  streamlib convert capture.sse --wire-api chat --to jsonl
 
-exit code: 0 the answer is whole; 1 it is an error or was cut: what came is written all the same, and stderr says why
+exit code: 0 the answer is whole; 1 it is an error or was cut: what came is
+           written all the same, and stderr says why
 """
 
 
@@ -28,13 +33,13 @@ def add(commands: Any) -> None:
     command: argparse.ArgumentParser = commands.add_parser(
         "convert",
         help="say a captured answer in another wire or UI protocol",
-        description="Writes the answer to standard output. What the target cannot say is listed on standard error.",
+        description="Writes the answer to standard output. What the target cannot say is listed on\nstandard error.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("file", metavar="FILE", help="a raw stream, a whole body or a recording; - is standard input")
     add_wire(command)
-    command.add_argument("--to", required=True, choices=TARGETS, help="what to write")
+    command.add_argument("--to", required=True, choices=TARGETS, metavar="X", help=f"what to write: {', '.join(TARGETS)}")
     command.add_argument("--body", action="store_true", help="one whole body instead of a stream")
     command.set_defaults(run=run)
 

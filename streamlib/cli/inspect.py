@@ -15,16 +15,24 @@ from streamlib.cli.captures import Capture, Unreadable, add_wire, events_of, fai
 from streamlib.cli.event_words import quoted, usage_words
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
+from streamlib.cli.screen import BOLD, DIM, FAULT, GOOD, ODD, painted
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import page
 from streamlib_parsers import Completed, Failed, Passthrough, Response, ResponseEvent, ServerToolCall, accumulate
 from streamlib_parsers.items import FunctionCall
 
 EXAMPLES = """examples:
-  streamlib inspect capture.sse --wire-api messages     the timeline: byte, wire event, our events, and what is missing
-  streamlib inspect answer.jsonl                        a recording (chat --record): it knows its wire, and when each byte came
-  curl -sN … | streamlib inspect - --wire-api chat      standard input
-  streamlib inspect *.sse --wire-api chat --json        one JSON object a line for each file, for programs
+  # the timeline: byte, wire event, our events, and what is missing
+  streamlib inspect capture.sse --wire-api messages
+  # a recording (chat --record) knows its wire, and when each byte came
+  streamlib inspect answer.jsonl
+  # standard input
+  curl -sN … | streamlib inspect - --wire-api chat
+  # one JSON object a line for each file, for programs
+  streamlib inspect *.sse --wire-api chat --json
+
+exit code: 0 every answer is whole, 1 one is not or could not be read
+           (with --json 1 only for what could not be read)
 """
 
 
@@ -33,8 +41,8 @@ def add(commands: Any) -> None:
     command: argparse.ArgumentParser = commands.add_parser(
         "inspect",
         help="say what a captured stream or body holds, and what is missing",
-        description="Reads captured answers: raw streams, whole JSON bodies (told apart by their content) and recordings of ours.",
-        epilog=EXAMPLES + "\nexit code: 0 every answer is whole, 1 one is not or could not be read (with --json only the latter)",
+        description="Reads captured answers: raw streams, whole JSON bodies (told apart by their\ncontent) and recordings of ours.",
+        epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
@@ -108,9 +116,15 @@ def _page(capture: Capture) -> int:
     events = [event for step in found for event in step.events]
     response = accumulate(events)
     width = shutil.get_terminal_size((140, 24)).columns
-    lines = [*_head(capture, response), "", *page(capture, found, width), "", *_said(response, width)]
-    lines += [f"  {'!' if n or response.error else '='} {line}" for n, line in enumerate(findings(capture, found))]
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in [*lines, ""]))
+    said = findings(capture, found)
+    marks = [("!", FAULT)] * len(said) if response.error else [("=", GOOD), *[("!", ODD)] * len(said)]
+    first, *head = _head(capture, response)
+    columns, *timeline = page(capture, found, width)
+    lines = [(first, BOLD), *((line, DIM) for line in head), ("", ""), (columns, DIM), *((line, "") for line in timeline), ("", "")]
+    lines += [*((line, "") for line in _said(response, width))]
+    lines += [(f"  {mark} {line}", style) for line, (mark, style) in zip(said, marks, strict=False)]
+    for line, style in [*lines, ("", "")]:
+        sys.stdout.write((painted(line.rstrip(), style, sys.stdout) if style else line.rstrip()) + "\n")
     return 1 if failure(events) else 0
 
 

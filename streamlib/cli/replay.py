@@ -17,9 +17,12 @@ from streamlib.retry import NO_RETRY
 from streamlib.testing import MODEL, replay
 
 EXAMPLES = """examples:
-  streamlib replay answer.jsonl                                    a recording (chat --record), at the pace it came in
-  streamlib replay answer.jsonl --speed 4                          four times as fast; 0 is at once
-  streamlib replay capture.sse --wire-api messages --split 1       a captured body, byte by byte
+  # a recording (chat --record), at the pace it came in
+  streamlib replay answer.jsonl
+  # four times as fast; 0 is at once
+  streamlib replay answer.jsonl --speed 4
+  # a captured body, byte by byte
+  streamlib replay capture.sse --wire-api messages --split 1
 
 exit code: 0 the answer is whole, 1 it was cut or is an error
 """
@@ -30,7 +33,7 @@ def add(commands: Any) -> None:
     command: argparse.ArgumentParser = commands.add_parser(
         "replay",
         help="stream a recording again",
-        description="Plays a recording of ours (with its times) or any captured body through the client, without a network.",
+        description="Plays a recording of ours (with its times) or any captured body through the\nclient, without a network.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -6,6 +6,7 @@ Thoughts are dim and only shown to people; calls stand on lines of their own. Wh
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from typing import Any, Final, TextIO
 
@@ -28,9 +29,12 @@ from streamlib_parsers import (
 )
 
 PLAIN: Final = "\x1b[0m"
+BOLD: Final = "\x1b[1m"
 DIM: Final = "\x1b[2m"
 CALL: Final = "\x1b[36m"
 FAULT: Final = "\x1b[31m"
+GOOD: Final = "\x1b[32m"
+ODD: Final = "\x1b[33m"
 
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 
@@ -39,7 +43,7 @@ class Screen:
     """Events on `out`, a line of status or of error on `err`."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self.colour = _coloured(out)
+        self.colour = coloured(out)
         self._out = out
         self._err = err
         self._safe = Printable()
@@ -63,8 +67,7 @@ class Screen:
 
     def note(self, text: str, style: str = DIM) -> None:
         """A line about the answer."""
-        text = printable(text)
-        self._err.write((f"{style}{text}{PLAIN}" if _coloured(self._err) else text) + "\n")
+        self._err.write(painted(printable(text), style, self._err) + "\n")
         self._err.flush()
 
     def fail(self, error: StreamError) -> None:
@@ -72,9 +75,12 @@ class Screen:
         self.note(str(error), FAULT)
 
     def status(self, response: Response) -> None:
-        """Time to first token, speed, usage, and what is left of the limits."""
-        facts = [*_timing(response), *_usage(response), *_limits(response)]
-        self.note(f"[{response.model or '?'} · {response.stop_reason}{''.join(f' · {fact}' for fact in facts)}]")
+        """Who answered, why it ended early, time to first token, speed, usage, and what is left of the limits: one line."""
+        ended = [] if response.stop_reason in ("stop", None) else [response.stop_reason]
+        facts = [response.model or "?", *ended, *_timing(response), *_usage(response), *_limits(response)]
+        while coloured(self._err) and len(facts) > 1 and len(" · ".join(facts)) + 2 > shutil.get_terminal_size().columns:
+            facts.pop()
+        self.note(f"[{' · '.join(facts)}]")
 
     # --- events ---
 
@@ -154,7 +160,12 @@ _SHOWN: dict[type, Callable[[Screen, Any], None]] = {
 }
 
 
-def _coloured(stream: TextIO) -> bool:
+def painted(line: str, style: str, stream: TextIO) -> str:
+    """A line in a colour, where the stream has colours."""
+    return f"{style}{line}{PLAIN}" if coloured(stream) else line
+
+
+def coloured(stream: TextIO) -> bool:
     """A terminal whose person did not ask for plain text (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 

@@ -12,10 +12,13 @@ import anyio
 from streamlib.loopback import Behaviour, Fault, running
 
 EXAMPLES = """examples:
-  streamlib serve                                 then, for example, in another terminal:
+  streamlib serve
+  # then, in another terminal:
   streamlib chat Hello --model loopback:echo --base-url http://127.0.0.1:8800
-  streamlib serve --pace 0.05 --fault stall@5     words come slowly, and stop coming after the fifth
-  streamlib serve capture.sse --chunk 7           a captured body, in chunks of seven bytes, to whoever asks
+  # words come slowly, and stop coming after the fifth
+  streamlib serve --pace 0.05 --fault stall@5
+  # a captured body, in chunks of seven bytes, to whoever asks
+  streamlib serve capture.sse --chunk 7
 """
 
 
@@ -24,7 +27,7 @@ def add(commands: Any) -> None:
     command: argparse.ArgumentParser = commands.add_parser(
         "serve",
         help="run the loopback provider: any SDK can point at it",
-        description="Answers every wire on 127.0.0.1, from recorded bodies or from the request itself, with faults on demand.",
+        description="Answers every wire on 127.0.0.1, from recorded bodies or from the request\nitself, with faults on demand.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -90,11 +90,13 @@ def test_wrong_words_exit_2(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "chat", "inspect", "replay", "convert", "serve"])
-def test_help_teaches_by_examples_that_are_right(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_teaches_by_examples_that_are_right(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     shown = capsys.readouterr().out
     taught = re.findall(rf"^  (?:curl .* \| )?streamlib ({command or '[a-z]+'}\b.*?)(?:  .*)?$", shown, re.MULTILINE)
+    assert max(map(len, shown.splitlines())) <= 80
     assert len(taught) >= 2
     for line in taught:
         assert _parser().parse_args(shlex.split(line.partition(" >")[0])).run

@@ -221,7 +221,7 @@ def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
     with terminal(*command) as screen:
         end = screen.wait_for("> ")
         screen.type("Hello there\r")
-        end = screen.wait_for("requests left", end)
+        end = screen.wait_for("first token", end)
         assert "\x1b[2mThey want an answer" in screen.written, "thoughts are dim"
         screen.wait_for("> ", end)
         screen.interrupt()

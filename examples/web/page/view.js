@@ -159,7 +159,8 @@ export class Turn {
     again.type = 'button';
     again.addEventListener('click', retry);
     const title = element('strong', [FAILURES[error.kind] ?? 'It did not work']);
-    const facts = [error.kind, error.status && `HTTP ${error.status}`, error.code].filter(Boolean).join(' · ');
+    const code = error.message.includes(error.code) ? null : error.code; // said once
+    const facts = [error.kind, error.status && `HTTP ${error.status}`, code].filter(Boolean).join(' · ');
     const note = element('div', [title, element('span', [error.message]), element('small', [facts]), again], 'error');
     note.setAttribute('role', 'alert');
     this.show(note);
