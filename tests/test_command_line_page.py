@@ -17,8 +17,8 @@ from streamlib.cli import main
 from tests.shared import ROOT
 
 BLOCK = re.compile(r"^(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-VOLATILE = re.compile(r"\+\d+\.\d{3}\b|127\.0\.0\.1:\d+|first token [\d,]+ ms|[\d,]+ tokens/s")
-"""Times and ports: alike whatever they are."""
+VOLATILE = re.compile(r"resp_[0-9a-f]{16}|\+\d+\.\d{3}\b|127\.0\.0\.1:\d+|first token [\d,]+ ms|[\d,]+ tokens/s")
+"""Times, ports and ids: alike whatever they are."""
 PAGES = sorted(page for page in ROOT.glob("docs/**/*.md") if "```console" in page.read_text(encoding="utf-8"))
 
 

@@ -42,6 +42,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output is gone: nothing is wrong, and nothing more can be said
         return 0
+    except OSError as error:  # a disk that is full, a file that went away
+        sys.stderr.write(f"{error.filename or 'streamlib'}: {error.strerror or error}\n")
+        return 1
 
 
 def _parser() -> argparse.ArgumentParser:

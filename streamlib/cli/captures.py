@@ -89,9 +89,15 @@ def _bytes(name: str) -> bytes:
 
 def _unsaid(name: str, data: bytes) -> WireApi:
     """Nobody said which wire it is: an error, with a hint where its first bytes give one."""
-    plain = data[:4096].replace(b'": "', b'":"')
-    hint = next((f"; it looks like --wire-api {wire_api}" for sign, wire_api in SIGNS if sign in plain), "")
+    looks = likely(data)
+    hint = f"; it looks like --wire-api {looks}" if looks else ""
     raise Unreadable(f"{name}: say which wire it was captured from, --wire-api {{{','.join(WIRE_APIS)}}}{hint}", 2)
+
+
+def likely(data: bytes) -> WireApi | None:
+    """The wire that the first bytes look like."""
+    plain = data[:4096].replace(b'": "', b'":"')
+    return next((wire_api for sign, wire_api in SIGNS if sign in plain), None)
 
 
 # --- reading ---

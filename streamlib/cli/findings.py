@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from streamlib.cli.captures import Capture
+from streamlib.cli.captures import Capture, likely
 from streamlib.cli.event_words import item_words, quoted
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
@@ -47,6 +47,7 @@ def _verdict(capture: Capture, steps: list[Step]) -> Iterator[str]:
                 yield from [f"never came: {ENDS[capture.wire_api]}"] if event.error.kind == "truncated" and len(steps) > 1 else []
                 yield from _open_items(steps)
                 yield from _end_of_recording(capture)
+                yield from _other_wire(capture)
 
 
 def _place(capture: Capture, step: Step, kind: str) -> Iterator[str]:
@@ -74,6 +75,12 @@ def _end_of_recording(capture: Capture) -> Iterator[str]:
         yield "whoever recorded it stopped reading here"
     elif end is not None:
         yield f"the connection broke here ({printable(end)})"
+
+
+def _other_wire(capture: Capture) -> Iterator[str]:
+    looks = likely(capture.recording.body)
+    if looks not in (None, capture.wire_api):
+        yield f"read as {capture.wire_api}, but it looks like --wire-api {looks}"
 
 
 def _oddities(wire_api: WireApi, steps: list[Step]) -> Iterator[str]:
@@ -107,4 +114,4 @@ def _silence(capture: Capture) -> Iterator[str]:
 def excerpt(data: bytes, most: int = 80) -> str:
     """The first bytes of a frame, for a person."""
     text = " ".join(printable(data[: most * 4].decode("utf-8", "replace")).split())
-    return text if len(text) <= most else text[:most] + "…"
+    return text[:most] + "…" if len(text) > most else text or "(nothing)"

@@ -71,6 +71,17 @@ def test_a_crash_while_saving_leaves_the_history_before_it(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == [name]
 
 
+def test_a_history_that_cannot_be_saved_is_said_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device", "talk.json")
+
+    monkeypatch.setattr("os.fsync", full)
+    assert chat("hi", "--history", str(tmp_path / "talk.json")) == 1
+    assert capsys.readouterr().err.endswith("talk.json: No space left on device\n")
+
+
 def test_a_file_that_is_no_history_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "notes.txt").write_text("my notes")
     assert chat("hi", "--history", str(tmp_path / "notes.txt")) == 1
