@@ -78,8 +78,11 @@ class Recording(Struct, frozen=True):
         """All the bytes."""
         return b"".join(chunk.data for chunk in self.chunks)
 
-    def events(self, wire_api: WireApi, **options: Any) -> list[ResponseEvent]:
-        """What the recording says, chunk by chunk as it was recorded."""
+    def events(self, wire_api: WireApi | None = None, **options: Any) -> list[ResponseEvent]:
+        """What the recording says, chunk by chunk as it was recorded. wire_api: where the recording does not know it."""
+        wire_api = wire_api or self.wire_api
+        if wire_api is None:
+            raise ValueError("the address of the recording does not say its wire: give `wire_api`")
         parse = parser(wire_api, headers=self.headers, **options)
         return [*(event for chunk in self.chunks for event in parse.feed(chunk.data)), *parse.close()]
 

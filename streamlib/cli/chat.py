@@ -123,7 +123,7 @@ class Conversation:
     def _say(self, text: str) -> int:
         """A line, and the answer to it, with all the calls and pauses in between."""
         before = len(self._history)
-        self._history.append(user(text.encode("utf-8", "replace").decode(), *self._images))
+        self._history.append(user(valid(text), *self._images))
         self._images = []
         for _ in range(ROUNDS):
             code, response = self._answer()
@@ -155,7 +155,7 @@ class Conversation:
 
     async def _ask(self) -> int:
         asked = self._arguments
-        prompt = Prompt(self._history, asked.system, tools=self._tools, reasoning=asked.reasoning)
+        prompt = Prompt(self._history, asked.system and valid(asked.system), tools=self._tools, reasoning=asked.reasoning)
         recorder = self._recorder()
         try:
             async with self._connected(recorder) as client:
@@ -168,7 +168,8 @@ class Conversation:
         finally:
             if recorder is not None:
                 record(asked.record, recorder.recordings, None if self._stream is None else self._stream.request.wire_api)
-                await recorder.aclose()
+                with anyio.CancelScope(shield=True):  # Ctrl-C cancels what waits, and this must not be left half done
+                    await recorder.aclose()
         return 0
 
     @asynccontextmanager
@@ -208,6 +209,11 @@ class Conversation:
                 return False
             self._history.append(call.output(output))
         return True
+
+
+def valid(text: str) -> str:
+    """Text without the halves of characters that a shell may pass on."""
+    return text.encode("utf-8", "replace").decode()
 
 
 def read_line(prompt: str) -> str | None:

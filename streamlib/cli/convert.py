@@ -49,9 +49,9 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         captures = opened(arguments.file, arguments.wire_api)
         return max(_convert(capture, arguments) for capture in captures)
-    except (Unreadable, ValueError) as error:  # a target that has no bodies
+    except Unreadable as error:
         print(printable(str(error)), file=sys.stderr)
-        return error.code if isinstance(error, Unreadable) else 2
+        return error.code
 
 
 def _convert(capture: Capture, arguments: argparse.Namespace) -> int:

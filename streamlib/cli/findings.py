@@ -27,6 +27,9 @@ ENDS: Final[dict[WireApi, str]] = {
 WRITTEN: Final = ("arguments", "input", "text")
 """Fields that hold what a model wrote."""
 
+STOPPED: Final = ("unread", "CancelledError", "Cancelled")
+"""Ends of a recording that its own program made."""
+
 BLOCKS: Final = ("messages", "responses", "converse")
 """Wires that close an item before they begin the next."""
 
@@ -71,7 +74,7 @@ def _open_items(steps: list[Step]) -> Iterator[str]:
 
 def _end_of_recording(capture: Capture) -> Iterator[str]:
     end = capture.recording.end
-    if end == "unread":
+    if end in STOPPED:
         yield "whoever recorded it stopped reading here"
     elif end is not None:
         yield f"the connection broke here ({printable(end)})"

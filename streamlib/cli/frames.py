@@ -47,7 +47,7 @@ def steps(capture: Capture) -> Iterator[Step]:
         for start, end in _cuts(capture.wire_api, body):
             frames, events = framing.feed(body[start:end]), parse.feed(body[start:end])
             if frames or events:
-                yield Step(begun, end, kinds(capture.wire_api, frames), events)
+                yield Step(begun, end, kinds(capture.wire_api, frames) or "(no frame)", events)
                 begun = end
             if parse.ended:
                 break

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import sys
 from typing import Any
 
@@ -16,10 +17,14 @@ from rich.text import Text as RichText  # noqa: E402
 from streamlib import FunctionCall, Message, Reasoning, Response, Text, Usage  # noqa: E402
 from streamlib_parsers.accumulate import Timing  # noqa: E402
 from tests.examples.serving import example  # noqa: E402
-from tests.shared import ROOT  # noqa: E402
+from tests.shared import ROOT, each_vector  # noqa: E402
 from tests.terminals import terminal  # noqa: E402
 
 chat = example("terminal_chat.py")
+
+POWERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+"""What rich itself writes."""
 
 
 def running(**size: int) -> Any:
@@ -85,6 +90,17 @@ def drawn(part: Any, height: int = 24) -> str:
 def test_nothing_a_model_writes_can_move_the_cursor(item: Any) -> None:
     assert "\x1b[2J" not in drawn(chat.shown(item))
     assert "\x07" not in drawn(chat.shown(item))
+
+
+@each_vector("terminal_vectors")
+def test_a_terminal_vector_is_harmless_while_it_grows_and_when_it_is_whole(vector: dict[str, Any]) -> None:
+    text = vector["t"]
+    whole = Message("assistant", (Text(text),))
+    assert chat.shown(whole).markup == vector["o"]
+    for at in range(1, len(text) + 1):
+        growing = Message("assistant", (Text(text[:at]),), status="incomplete")
+        for item in (growing, Reasoning(text[:at]), FunctionCall("c", text[:at], text[:at])):
+            assert not POWERS.search(COLOURS.sub("", drawn(chat.shown(item))))
 
 
 def test_what_grows_never_gets_taller_than_the_screen() -> None:

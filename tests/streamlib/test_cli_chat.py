@@ -146,6 +146,11 @@ def test_an_image_goes_with_the_first_line_alone(tmp_path: Path, monkeypatch: py
     assert [[getattr(part, "media_type", "text") for part in item.content] for item in said] == [["text", "image/png"], ["text"]]
 
 
+def test_words_that_are_no_text_are_made_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert chat("h\udcff", "--system", "s\udcff") == 0
+    assert capsys.readouterr().out.startswith("You said: h?")
+
+
 def test_what_is_no_image_is_not_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.png").write_text("no image")
     assert chat("hi", "--image", str(tmp_path / "a.png")) == 1
@@ -241,7 +246,7 @@ def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
     assert len(load_history((tmp_path / "h.json").read_bytes())) == 3
 
 
-def test_ctrl_c_stops_the_answer_and_not_the_conversation(tmp_path: Path) -> None:
+def test_ctrl_c_stops_the_answer_and_not_the_conversation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     serve = (sys.executable, "-m", "streamlib", "serve", "--port", "0", "--fault", "stall@8")
     with terminal(*serve) as server:
         server.wait_for("listening on ")
@@ -249,6 +254,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation(tmp_path: Path) -> Non
         url = re.search(r"http://\S+", server.text)
         assert url is not None
         command = (sys.executable, "-m", "streamlib", "chat", "--base-url", url.group(), "--history", str(tmp_path / "h.json"))
+        command += ("--record", str(tmp_path / "r.jsonl"))
         with terminal(*command) as screen:
             end = screen.wait_for("> ")
             screen.type("Hello there\r")
@@ -263,3 +269,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation(tmp_path: Path) -> Non
     assert isinstance(cut, Message)
     assert cut.status == "incomplete"
     assert cut.text.startswith("You said")
+    (recorded,) = load_all(tmp_path / "r.jsonl")
+    assert recorded.events()[-1].error.kind == "truncated"  # type: ignore[union-attr]
+    assert main(["inspect", str(tmp_path / "r.jsonl")]) == 1
+    assert "whoever recorded it stopped reading here" in capsys.readouterr().out

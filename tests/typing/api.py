@@ -69,6 +69,8 @@ async def streaming(client: streamlib.Client, chunks: AsyncIterator[bytes]) -> N
     assert_type(stream.rate_limits, streamlib.RateLimits | None)
     assert_type(stream.request, Request)
     assert_type(await client.respond(Prompt("hi"), model="openai:gpt-5"), streamlib.Response)
+    assert_type(await client.respond("hi", "openai:gpt-5", wire_api="chat", dialects=(), errors="event"), streamlib.Response)
+    await client.respond("hi", "openai:gpt-5", wire="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     assert_type(streamlib.ResponseStream.over(chunks, parser("chat")), streamlib.ResponseStream)
 
 
