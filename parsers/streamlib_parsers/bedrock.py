@@ -192,6 +192,29 @@ FITS: Final[dict[str, Callable[[ResponseItem], bool]]] = {
 }
 """Members of a delta: the items they can be applied to."""
 
+
+def _text_alone(delta: Delta) -> str | None:
+    return delta.text if delta.citation is None else None
+
+
+def _arguments_alone(delta: Delta) -> str | None:
+    return delta.tool_use.input if delta.tool_use is not None else None
+
+
+def _thought_alone(delta: Delta) -> str | None:
+    thought = delta.reasoning_content
+    if thought is None or thought.signature is not None or thought.reasoning_text is not None:
+        return None
+    return thought.text if thought.redacted_content is None and thought.data is None else None
+
+
+GROWTH: Final[Sequence[tuple[Callable[[ResponseItem], bool], Callable[[Delta], str | None], str]]] = (
+    (FITS["text"], _text_alone, "text"),
+    (FITS["tool_use"], _arguments_alone, "arguments"),
+    (FITS["reasoning_content"], _thought_alone, "reasoning"),
+)
+"""Items that grow by text: the text of a delta that brings nothing else, and the verb of the assembly that says it."""
+
 LAZY: Final[dict[str, Callable[[Any], ResponseItem]]] = {
     "text": lambda _: Message("assistant"),
     "citation": lambda _: Message("assistant"),

@@ -89,7 +89,7 @@ class Parser:
         self._framing = module.framing(limits)
         self._module = module
         self._limits = limits
-        self._bytes = 0
+        self._room = limits.response_bytes
         self._framed = False
         self._stray: list[bytes] = []
         self._closed = False
@@ -146,10 +146,9 @@ class Parser:
     # --- bytes ---
 
     def _take(self, chunk: bytes) -> None:
-        room = self._limits.response_bytes - self._bytes
-        self._bytes += len(chunk)
-        assembly, machine = self._assembly, self._machine
-        for frame in self._framing.feed(chunk if len(chunk) <= room else chunk[:room]):
+        self._room = room = self._room - len(chunk)
+        assembly, framing, machine = self._assembly, self._framing, self._machine
+        for frame in framing.feed(chunk if room >= 0 else chunk[:room]):
             if frame.stray:
                 self._look_at(frame)
             data = frame.data
@@ -158,15 +157,18 @@ class Parser:
                 machine.frame(frame.event, data)
                 if assembly.ended:
                     return
-        if self._framing.failure is not None:
-            raise self._framing.failure
-        if len(chunk) > room:
-            raise limit_exceeded("response_bytes", self._limits.response_bytes)
+        if framing.failure is not None:
+            raise framing.failure
+        if room < 0:
+            raise self._full()
 
     def _count(self, size: int) -> None:
-        self._bytes += size
-        if self._bytes > self._limits.response_bytes:
-            raise limit_exceeded("response_bytes", self._limits.response_bytes)
+        self._room -= size
+        if self._room < 0:
+            raise self._full()
+
+    def _full(self) -> ParseFailure:
+        return limit_exceeded("response_bytes", self._limits.response_bytes)
 
     def _finish(self) -> None:
         framing = self._framing

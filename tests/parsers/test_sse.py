@@ -216,6 +216,24 @@ def test_any_body_at_any_cut_is_what_the_standard_reads_off_it(body: bytes, data
         assert run(data.draw(cuts(body, 6))) == expected
 
 
+ALIKE: Final = st.sampled_from([b"event: a\ndata: {}\n\n", b"event: a\r\ndata: {}\r\n\r\n", b"data: {}\n\n", b"event:  a\r\ndata: \n\n"])
+BETWEEN: Final = st.sampled_from(
+    [b": c\n\n", b"\n", b"\r", b"\r\n", b"id: 7\n", b"stray\n", b"data: x\n", b"event: b\n", b"data: 1\rdata: 2\n\n", b"data: a\r\n"]
+)
+
+
+@settings(max_examples=500)
+@given(st.lists(st.tuples(ALIKE, st.integers(1, 4), BETWEEN | st.just(b"")), max_size=8), st.data())
+@example([(b"event: a\ndata: {}\n\n", 3, b"data: x\n"), (b"event: a\ndata: {}\n\n", 2, b"")], None)
+def test_events_that_are_written_alike_are_read_as_any_others(runs: list[tuple[bytes, int, bytes]], data: st.DataObject | None) -> None:
+    body = b"".join(event * times + between for event, times, between in runs)
+    expected = oracle(body)
+    assert run([body]) == run(byte_by_byte(body)) == expected
+    assert run([event for event, times, between in runs for event in ([event] * times + [between])]) == expected
+    if data is not None:
+        assert run(data.draw(cuts(body, 6))) == expected
+
+
 def test_a_carriage_return_gives_the_event_out_at_once() -> None:
     framing = SSEFraming()
     assert framing.feed(b"data: 1\r\r") == [Frame(None, b"1")]

@@ -45,6 +45,9 @@ _STRING: Final = 7
 _KNOWN_BLOCKS: Final = 64
 _KNOWN_BLOCK_BYTES: Final = 1024
 
+# Deltas are of like lengths: these many preludes are checked once.
+_KNOWN_PRELUDES: Final = 1024
+
 # A body that is no event stream at all (a proxy's HTML page, a JSON error) is worth showing: this much of it, whatever the split.
 _EXCERPT_BYTES: Final = 200
 
@@ -66,6 +69,7 @@ class EventStreamFraming:
         self._held = bytearray()
         self._need = _PRELUDE.size
         self._recognised = False
+        self._preludes: dict[bytes, tuple[int, int]] = {}
         self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
         self._events: dict[bytes, str] = {}  # of known blocks that are events: their names
 
@@ -85,13 +89,14 @@ class EventStreamFraming:
         if self.failure is not None or not chunk:
             return
         self.blank = False
-        if len(self._held) + len(chunk) < self._need:
-            self._held += chunk
+        held = self._held
+        if len(held) + len(chunk) < self._need:
+            held += chunk
             return
-        data = b"".join((self._held, chunk)) if self._held else chunk
-        self._held.clear()
+        data = b"".join((held, chunk)) if held else chunk
+        held.clear()
         try:
-            self._held += data[self._read(data, make, found) :]
+            held += data[self._read(data, make, found) :]
         except ParseFailure as failure:
             self.failure = failure
 
@@ -104,32 +109,39 @@ class EventStreamFraming:
 
     def _read(self, data: bytes, make: Callable[[bytes, bytes], Any], found: list[Any]) -> int:
         """Appends what `make` makes of the header blocks and payloads in `data`; the index where the unfinished message begins."""
-        at, size, least, ceiling = 0, len(data), _OVERHEAD, self._limits.event_bytes
-        view, crc32, prelude, checksum_at = memoryview(data), zlib.crc32, _PRELUDE.unpack_from, _CHECKSUM.unpack_from
-        events = self._events  # empty where messages are asked for: only `_frame` adds to it
+        at, size, crc32, checksum_at = 0, len(data), zlib.crc32, _CHECKSUM.unpack_from
+        preludes, events = self._preludes, self._events  # the latter is empty where messages are asked for: only `_frame` adds to it
         self._need = _PRELUDE.size
         while size - at >= _PRELUDE.size:
-            total, header_length, checksum = prelude(data, at)
-            headers = at + _PRELUDE.size
-            so_far = crc32(data[at : at + 8])
-            if so_far != checksum:
+            prelude = data[at : at + _PRELUDE.size]
+            lengths = preludes.get(prelude) or self._lengths(prelude)
+            if lengths is None:
                 self._refuse(data)
                 break
-            self._recognised = True
-            if not least + header_length <= total <= ceiling or header_length > HEADER_BLOCK_BYTES:
-                raise _bad_lengths(total, header_length, self._limits)
-            end = at + total - 4
-            if end + 4 > size:
-                self._need = total
+            end, payload = at + lengths[0], at + lengths[1]
+            if end + _CHECKSUM_BYTES > size:
+                self._need = lengths[0] + _CHECKSUM_BYTES
                 break
-            if crc32(view[at + 8 : end], so_far) != checksum_at(data, end)[0]:
+            if crc32(data[at:end]) != checksum_at(data, end)[0]:
                 raise malformed("event stream: the checksum of a message does not hold")
-            payload = headers + header_length
-            block = data[headers:payload]
+            block = data[at + _PRELUDE.size : payload]
             name = events.get(block)
             found.append(make(block, data[payload:end]) if name is None else Frame(name, data[payload:end]))
-            at = end + 4
+            at = end + _CHECKSUM_BYTES
         return at
+
+    def _lengths(self, prelude: bytes) -> tuple[int, int] | None:
+        """Where the payload of a message ends and begins, by its prelude; None where its checksum does not hold."""
+        total, header_length, checksum = _PRELUDE.unpack(prelude)
+        if zlib.crc32(prelude[: _LENGTHS.size]) != checksum:
+            return None
+        self._recognised = True
+        if not _OVERHEAD + header_length <= total <= self._limits.event_bytes or header_length > HEADER_BLOCK_BYTES:
+            raise _bad_lengths(total, header_length, self._limits)
+        lengths = (total - _CHECKSUM_BYTES, _PRELUDE.size + header_length)
+        if len(self._preludes) < _KNOWN_PRELUDES:
+            self._preludes[prelude] = lengths
+        return lengths
 
     def _refuse(self, data: bytes) -> None:
         """A prelude does not hold: the stream is damaged. If it is the first, this is another kind of body, and worth an excerpt."""

@@ -18,32 +18,41 @@ chunk is swallowed there, so that an event of a CR server is never late.
 
 Lines that are no field and no comment (`error: {…}`, bare JSON) have no meaning in the standard; real servers put errors there, so they
 travel as `Frame.stray` and never change which events come out.
+
+Nearly all events of a stream are written alike, `event: x`, one `data: `, a blank line: once two in a row were, their payloads are cut out
+by what stands between them, and what does not fit is read line by line.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from typing import Final, NamedTuple
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.limits import LIMITS, Limits
 
 BOM: Final = b"\xef\xbb\xbf"
-DATA: Final = b"data: "
-NO_LINE: Final = b"\n"
-"""A prefix no line can have."""
-
 LF: Final = 0x0A
 CR: Final = 0x0D
 
 MAX_RETRY: Final = 2**31 - 1
 """Milliseconds, 24 days: what browsers' timers hold. A larger `retry:` is clamped to it."""
 
-NAME_CACHE: Final = 64
-"""`event:` lines remembered with their decoded names; the wires have at most some fifty event kinds."""
 
-NAME_CACHE_LINE: Final = 128
-"""Longest line worth remembering; with NAME_CACHE it bounds the cache at some tens of KiB."""
+class Usual(NamedTuple):
+    """How nearly all events of a stream are written: `head`, a payload of one line, `foot`. The payload is [start:stop] of it."""
+
+    head: bytes
+    foot: bytes
+    start: int
+    stop: int
+    event: str | None
+
+
+_FEET: Final = (b"\n\n", b"\r\n\r\n")
+_HEAD: Final = re.compile(rb"(?:event: ?([^\r\n]{0,128})(?:\r\n|\n))?data: ")
+"""What stands before a payload. Longer names are not worth remembering."""
 
 
 class SSEFraming:
@@ -54,7 +63,7 @@ class SSEFraming:
     """
 
     __slots__ = (
-        "_ceiling", "_data", "_event", "_id", "_more", "_names", "_plain", "_stray", "_swallow", "_tail",
+        "_ceiling", "_data", "_event", "_id", "_more", "_pending", "_ready", "_seen", "_stray", "_swallow", "_tail", "_usual",
         "blank", "failure", "last_event_id", "retry",
     )  # fmt: skip
 
@@ -64,13 +73,15 @@ class SSEFraming:
         self.last_event_id: str | None = None
         self.retry: int | None = None
         self._ceiling = limits.event_bytes
-        self._names: dict[bytes, str] = {}
+        self._usual = Usual(b"data: ", b"\n\n", 6, -2, None)
+        self._seen = b""  # the head of the last event that was looked at
+        self._ready = False  # nothing is held, an event begins
         self._swallow = BOM  # what the next bytes lose if they start with it: the BOM, or the LF after a CR
         self._tail = bytearray()  # the line that has no end yet
         self._reset()
 
     def _reset(self) -> None:
-        self._plain = True  # the block is at most one known `event:` and one `data: ` line: all below but those two is as set here
+        self._pending = False  # a line of an event was read
         self._event: str | None = None
         self._data: bytes | None = None  # the first data line
         self._more = bytearray()  # the further ones, each after an LF
@@ -79,19 +90,20 @@ class SSEFraming:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that `chunk` completes."""
+        if self._ready and len(chunk) <= self._ceiling:  # by far the most frequent chunk, while a model writes: one usual event
+            head, foot, start, stop, event = self._usual
+            if chunk.startswith(head) and chunk.endswith(foot):
+                data = chunk[start:stop]
+                if LF not in data and CR not in data:
+                    self.blank = False
+                    return [Frame(event, data, self.last_event_id)]
         frames: list[Frame] = []
-        if self.failure is not None:
-            return frames
-        try:
-            if self._swallow:
-                chunk = self._swallowed(chunk)
-            if LF in chunk or CR in chunk:
-                self._read(chunk, frames)
-            else:
-                self._check(len(self._tail) + len(chunk))
-                self._tail += chunk
-        except ParseFailure as failure:
-            self._fail(failure)
+        if self.failure is None:
+            try:
+                self._read(self._swallowed(chunk) if self._swallow else chunk, frames)
+                self._ready = not (self._pending or self._tail or self._swallow)
+            except ParseFailure as failure:
+                self._fail(failure)
         return frames
 
     def close(self) -> list[Frame]:
@@ -110,30 +122,53 @@ class SSEFraming:
         return frames
 
     def _read(self, chunk: bytes, frames: list[Frame]) -> None:
-        """Every line that ends in `chunk`. The usual shape, `event: x`, `data: {…}` and the blank line, stays inside this loop."""
-        # While all bytes together do not pass the ceiling, no line or event among them does: then none needs a check of its own.
-        held = len(self._tail) if self._plain and self._data is None else len(self._tail) + self._held()
-        data_prefix = DATA if held + len(chunk) <= self._ceiling else NO_LINE
-        names = self._names
-        for line in self._split(chunk):
-            if not line:
-                if self._plain and self._data is not None:
-                    frames.append(Frame(self._event, self._data, self.last_event_id))
-                    self._event = self._data = None
+        """Everything that ends in `chunk`: from its first usual event to its last blank line by events, the rest by lines."""
+        first = self._first(chunk)
+        if first < 0:
+            self._learn(chunk)
+            first = self._first(chunk)
+        head, foot, start, _, event = self._usual
+        end = chunk.rfind(foot)
+        if not 0 <= first <= end - start or len(chunk) > self._ceiling:
+            self._read_lines(chunk, frames)
+            return
+        self._read_lines(chunk[:first], frames)
+        self.blank = False
+        for data in chunk[first + start : end].split(foot + head):
+            if LF in data or CR in data:
+                self._read_lines(b"".join((head, data, foot)), frames)
+            else:
+                frames.append(Frame(event, data, self.last_event_id))
+        self._read_lines(chunk[end + len(foot) :], frames)
+
+    def _first(self, chunk: bytes) -> int:
+        """Where the first usual event begins, or -1. A foot is a line's end and a blank line wherever it stands."""
+        head, foot, *_ = self._usual
+        if self._ready and chunk.startswith(head):
+            return 0
+        found = chunk.find(foot + head)
+        return found + len(foot) if found >= 0 else -1
+
+    def _learn(self, chunk: bytes) -> None:
+        """The usual way is that of the last whole event in `chunk`, if the one before it was written in the same way."""
+        foot = _FEET[_FEET[1] in chunk]
+        for event in chunk.rsplit(foot, 3)[-3:-1]:
+            written = _HEAD.match(event)
+            if written and written[0] == self._seen:
+                self._usual = Usual(written[0], foot, len(written[0]), -len(foot), _text(written[1] or b"") or None)
+            self._seen = written[0] if written else b""
+
+    def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
+        """Every line that ends in `chunk`."""
+        if LF not in chunk and CR not in chunk:
+            self._tail += chunk
+        else:
+            for line in self._split(chunk):
+                if line:
+                    self._line(line)
                 else:
                     self._dispatch(frames)
-                continue
-            data = line.removeprefix(data_prefix)
-            if len(data) < len(line) and self._data is None:
-                self._data = data
-            elif line in names:
-                self._event = names[line]
-            else:
-                self._line(line)
-        if frames or self._data is not None:
-            self.blank = False
-        if self._tail:
-            self._check(len(self._tail))
+        self._check(len(self._tail))
 
     def _split(self, chunk: bytes) -> list[bytes]:
         """The lines that end in `chunk`, the first begun by the tail; what follows the last line end becomes the new tail."""
@@ -165,7 +200,7 @@ class SSEFraming:
         colon = line.find(b":")
         if colon == 0:
             return
-        self.blank = self._plain = False
+        self.blank, self._pending = False, True
         name, value = line, b""
         if colon > 0:
             # By index, not by partition: a line may be as long as the ceiling, so its value is copied once.
@@ -175,7 +210,6 @@ class SSEFraming:
                 self._add_data(value)
             case b"event":
                 self._event = _text(value) or None
-                self._remember(line)
             case b"id":
                 if b"\0" not in value:
                     self._id = _text(value)
@@ -200,10 +234,6 @@ class SSEFraming:
         self._stray += joint
         self._stray += line
 
-    def _remember(self, line: bytes) -> None:
-        if self._event is not None and len(line) <= NAME_CACHE_LINE and len(self._names) < NAME_CACHE:
-            self._names[line] = self._event
-
     def _dispatch(self, frames: list[Frame]) -> None:
         """The block ends: at a blank line, or with the input."""
         if self._id is not None:
@@ -225,6 +255,7 @@ class SSEFraming:
 
     def _fail(self, failure: ParseFailure) -> None:
         self.failure = failure
+        self._ready = False
         self._tail.clear()
         self._reset()
 

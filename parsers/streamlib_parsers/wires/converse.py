@@ -23,7 +23,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -33,6 +33,7 @@ from streamlib_parsers.bedrock import (
     BLOCKS,
     CALLS,
     FITS,
+    GROWTH,
     JOINS,
     LAZY,
     NO_TEXT,
@@ -116,6 +117,14 @@ LAW: Final[dict[At, dict[str, At]]] = {
 """The wire's law. A known event that its row does not name is passed through and not applied. `messageStart` may be missing."""
 
 
+class Growing(NamedTuple):
+    """An open block that grows by text: its item, the text of a delta that brings nothing else, and what is done with it."""
+
+    item: OpenItem
+    said: Callable[[Delta], str | None]
+    grow: Callable[[OpenItem, str], None]
+
+
 class Machine:
     """Reads the events of one stream."""
 
@@ -124,7 +133,7 @@ class Machine:
         assembly.at_end = self._join_pieces
         self._at = At.START
         self._blocks: dict[int, OpenItem] = {}
-        self._texts: dict[int, OpenItem] = {}
+        self._growing: dict[int, Growing] = {}
         self._begun: set[int] = set()
         self._declared: set[int] = set()
         self._inputs: dict[int, bytes] = {}
@@ -149,12 +158,12 @@ class Machine:
             except REFUSED:
                 self._read(event, data)
                 return
-            block = self._texts.get(message.content_block_index)
-            text = message.delta.text
-            if block is not None and text is not None:
-                self._assembly.text(block, text)
-            else:
+            growing = self._growing.get(message.content_block_index)
+            text = growing.said(message.delta) if growing is not None else None
+            if growing is None or text is None:
                 self._on_delta(message, data)
+            else:
+                growing.grow(growing.item, text)
         elif event in self.HANDLERS:
             self._read(event, data)
         elif event is not None and event.startswith(("exception:", "error:")):
@@ -250,7 +259,9 @@ class Machine:
         block = self._blocks[index] = self._assembly.open(item)
         if is_text(item):
             block.part(0)
-            self._texts[index] = block
+        for fits, said, verb in GROWTH:
+            if fits(item):
+                self._growing[index] = Growing(block, said, getattr(self._assembly, verb))
         return block
 
     # --- blocks grow ---
@@ -365,7 +376,7 @@ class Machine:
 
     def _close(self, index: int, status: ItemStatus = "completed") -> None:
         block = self._blocks.pop(index)
-        self._texts.pop(index, None)
+        self._growing.pop(index, None)
         given = self._inputs.pop(index, b"")
         if given and not block.arguments:
             self._assembly.arguments(block, given.decode("utf-8", "replace"))

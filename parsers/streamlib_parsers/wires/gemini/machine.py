@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator
 from typing import Annotated, Any, ClassVar, Final
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Meta, Raw, Struct, to_builtins
 
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.classification import classify
@@ -33,8 +33,8 @@ from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  #
 from streamlib_parsers.items import Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
 from streamlib_parsers.json_text import Halves, decode_any, repaired
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.usage import Usage, count, overlay, total
 from streamlib_parsers.wires.gemini.calls import Calls
+from streamlib_parsers.wires.gemini.counts import Counts, as_counts, counts_told, merged, usage
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Index,
@@ -104,11 +104,6 @@ FINISH_NUMBERS_VERTEX: Final[dict[int, str]] = {
 }
 """Numbers of google.cloud.aiplatform.v1beta1, which differ. Only Vertex sends `createTime` and `trafficType`: they tell."""
 BLOCK_NUMBERS: Final[dict[int, str]] = {1: "SAFETY", 2: "OTHER", 3: "BLOCKLIST", 4: "PROHIBITED_CONTENT", 5: "IMAGE_SAFETY"}
-MODALITIES: Final[dict[int, str]] = {1: "text", 2: "image", 3: "video", 4: "audio", 5: "document"}
-
-OMITTED_AT_ZERO: Final = ("candidatesTokenCount", "toolUsePromptTokenCount")
-SUMMED: Final = ("promptTokenCount", "thoughtsTokenCount", *OMITTED_AT_ZERO)
-"""The counts that make up `totalTokenCount`."""
 
 # --- chunks: the hot shape, and everything else ---
 
@@ -138,14 +133,13 @@ class TextChunk(Struct, gc=False, forbid_unknown_fields=True):
     """A chunk that brings text and counts, and nothing else. Any other key makes the decoder refuse it: then `_chunk` reads it."""
 
     candidates: Annotated[list[TextCandidate], Meta(min_length=1, max_length=1)]
-    usageMetadata: Raw = NULL  # noqa: N815  # the wire's names
+    usageMetadata: Counts | None = None  # noqa: N815  # the wire's names
     modelVersion: str | None = None  # noqa: N815
     responseId: str | None = None  # noqa: N815
     createTime: str | None = None  # noqa: N815
 
 
 _decode_text: Final = msgspec.json.Decoder(TextChunk).decode
-_as_counts: Final = msgspec.json.Decoder(dict[str, Any]).decode
 
 _WHOLE: Final = "the body is whole"
 """The frame that `body_frames` ends with; told apart by identity, so that no stream can say it."""
@@ -174,7 +168,7 @@ class Machine:
         self._assembly = assembly
         self._candidates: dict[int, Candidate] = {}
         self._usage: dict[str, Any] = {}
-        self._counted = b""
+        self._counts: Counts | None = None
         self._create_time: str | None = None
         self._blocked: str | None = None
         self._whole = False
@@ -207,7 +201,7 @@ class Machine:
     # --- chunks ---
 
     def _text_chunk(self, chunk: TextChunk) -> None:
-        assembly = self._assembly
+        assembly, counts = self._assembly, chunk.usageMetadata
         if assembly.response_id is None or assembly.model is None:
             assembly.identify(chunk.responseId, chunk.modelVersion)
         candidate = chunk.candidates[0]
@@ -216,8 +210,9 @@ class Machine:
             self._say(known, part.text, Reasoning if part.thought else Message)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._envelope({"createTime": chunk.createTime})
-        if chunk.usageMetadata != NULL:
-            self._count(chunk.usageMetadata)
+        if counts is not None and counts != self._counts:
+            self._counts = counts
+            self._tell(to_builtins(counts), counts)
 
     def _other(self, event: str | None, data: bytes) -> None:
         if event is _WHOLE:
@@ -283,17 +278,19 @@ class Machine:
         self._assembly.metadata(values)
 
     def _count(self, raw: Raw) -> None:
-        said = bytes(raw)
-        if said == self._counted:
-            return
         try:
-            newer = _as_counts(raw)
+            newer = as_counts(raw)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._assembly.passthrough("usageMetadata", decode_any(said))
+            self._assembly.passthrough("usageMetadata", decode_any(bytes(raw)))
             return
-        self._counted = said
-        self._usage = _merged(self._usage, newer)
-        self._assembly.usage(usage(self._usage))
+        self._counts = None
+        self._tell({key: value for key, value in newer.items() if value is not None}, None)
+
+    def _tell(self, newer: dict[str, Any], counts: Counts | None) -> None:
+        """The usage so far, with `newer` over it; `counts` is the same decoded, where its shape is the usual."""
+        self._usage = merged(self._usage, newer)
+        told = counts_told(counts, newer) if counts is not None and self._usage is newer else usage(self._usage)
+        self._assembly.usage(told)
 
     # --- text ---
 
@@ -306,7 +303,7 @@ class Machine:
             self._stop_saying(candidate)
             begun = Message("assistant", choice=candidate.index) if kind is Message else Reasoning(choice=candidate.index)
             item = candidate.said = self._assembly.open(begun)
-        self._add(item, text)
+        (self._assembly.text if kind is Message else self._assembly.reasoning)(item, text)
 
     def _add(self, item: OpenItem, text: str) -> None:
         if type(item.item) is Message:
@@ -438,58 +435,6 @@ class Machine:
 TYPED: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
 RESPONSE_KEYS: Final = frozenset({"candidates", "promptFeedback", "responseId", "modelVersion", "error"})
 """A body with none of them is no GenerateContentResponse."""
-
-# --- counts ---
-
-
-def usage(raw: dict[str, Any]) -> Usage:
-    """Gemini counts cached input inside the prompt, and thoughts beside the candidates. What tools read counts as input.
-
-    Where prompt, candidates and tool use alone make the total, the candidates include the thoughts already (older Vertex models).
-    """
-    prompt, tool_use = _count_of(raw, "promptTokenCount"), _count_of(raw, "toolUsePromptTokenCount")
-    said, thought = _count_of(raw, "candidatesTokenCount"), _count_of(raw, "thoughtsTokenCount")
-    included = said is not None and thought and (prompt or 0) + said + (tool_use or 0) == _count_of(raw, "totalTokenCount")
-    return Usage(
-        input_tokens=prompt if prompt is None or tool_use is None else prompt + tool_use,
-        output_tokens=said if included or thought is None else (said or 0) + thought,
-        cache_read_input_tokens=_count_of(raw, "cachedContentTokenCount"),
-        reasoning_output_tokens=thought,
-        input_modalities=_modalities(raw.get("promptTokensDetails"), raw.get("toolUsePromptTokensDetails")),
-        output_modalities=_modalities(raw.get("candidatesTokensDetails")),
-        cache_modalities=_modalities(raw.get("cacheTokensDetails")),
-        raw=raw,
-    )
-
-
-def _count_of(raw: dict[str, Any], key: str) -> int | None:
-    """As `count`, but quick about what is usual: it is asked six times a chunk."""
-    value = raw.get(key)
-    return value if value is None or (type(value) is int and value >= 0) else count(raw, key)
-
-
-def _merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
-    """`newer` over `raw`. The wire leaves out zeros: a count that `newer` leaves out is gone where the others make up its grown total."""
-    if newer.keys() >= raw.keys() and None not in newer.values():
-        return newer
-    now, before = count(newer, "totalTokenCount"), count(raw, "totalTokenCount")
-    if now is not None and before is not None and now >= before and total(*(count(newer, key) for key in SUMMED)) == now:
-        raw = {key: value for key, value in raw.items() if key not in OMITTED_AT_ZERO}
-    return overlay(raw, newer)
-
-
-def _modalities(details: Any, more: Any = None) -> dict[str, int]:
-    """Tokens by modality, over two lists of `{modality, tokenCount}`."""
-    sums: dict[str, int] = {}
-    for one in (details, more):
-        for detail in one if type(one) is list else ():
-            tokens = _count_of(detail, "tokenCount") if type(detail) is dict else None
-            if tokens is not None:
-                said = detail.get("modality")
-                name = said.lower() if type(said) is str else MODALITIES.get(said, str(said)) if type(said) is int else str(said)
-                sums[name] = sums.get(name, 0) + tokens
-    return sums
-
 
 # --- whole bodies ---
 

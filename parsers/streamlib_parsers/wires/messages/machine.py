@@ -23,31 +23,40 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Annotated, Any, ClassVar, Final, TypeAlias
+from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Raw
 
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.items import (
-    Compaction,
-    FunctionCall,
-    JsonObject,
-    Message,
-    Opaque,
-    Reasoning,
-    ResponseItem,
-    ServerToolCall,
-    ServerToolResult,
-    tag,
-)
+from streamlib_parsers.items import Compaction, FunctionCall, Message, Opaque, Reasoning, ServerToolCall, ServerToolResult, tag
 from streamlib_parsers.json_text import Halves, decode_any, objects_at, repaired, word_at
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
+from streamlib_parsers.wires.messages.blocks import item_of, string_at
+from streamlib_parsers.wires.messages.events import (
+    CitationsDelta,
+    CompactionDelta,
+    ContentBlockDelta,
+    ContentBlockStart,
+    ContentBlockStop,
+    ErrorEvent,
+    Growth,
+    InputJsonDelta,
+    MessageDelta,
+    MessageStart,
+    MessageStop,
+    Ping,
+    SignatureDelta,
+    TextDelta,
+    ThinkingDelta,
+    WireEvent,
+    decode,
+)
 
 __all__ = ["LAW", "STOP_REASONS", "At", "Machine", "body_frames", "framing", "usage"]
 
@@ -87,150 +96,13 @@ LAW: Final[dict[At, dict[str, At]]] = {
 }
 """The wire's law. A known event that its row does not name is passed through and not applied."""
 
-# --- frames ---
 
-Index: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
+class Block(NamedTuple):
+    """An open block: its item, the deltas it nearly always gets, and what is done with the text of one."""
 
-
-class _Delta(Struct, gc=False, tag_field="type"):
-    pass
-
-
-class TextDelta(_Delta, tag="text_delta"):
-    text: str | None = None
-
-
-class InputJsonDelta(_Delta, tag="input_json_delta"):
-    partial_json: str | None = None
-
-
-class ThinkingDelta(_Delta, tag="thinking_delta"):
-    thinking: str | None = None
-
-
-class SignatureDelta(_Delta, tag="signature_delta"):
-    signature: str | None = None
-
-
-class CitationsDelta(_Delta, tag="citations_delta"):
-    citation: dict[str, Any]
-
-
-class CompactionDelta(_Delta, tag="compaction_delta"):
-    content: str | None = None
-    encrypted_content: str | None = None
-
-
-Delta: TypeAlias = TextDelta | InputJsonDelta | ThinkingDelta | SignatureDelta | CitationsDelta | CompactionDelta
-
-
-class _Event(Struct, gc=False, tag_field="type"):
-    pass
-
-
-class ContentBlockDelta(_Event, tag="content_block_delta"):
-    index: Index
-    delta: Delta
-
-
-class ContentBlockStart(_Event, tag="content_block_start"):
-    index: Index
-    content_block: dict[str, Raw]
-
-
-class ContentBlockStop(_Event, tag="content_block_stop"):
-    index: Index
-
-
-class MessageStart(_Event, tag="message_start"):
-    pass
-
-
-class MessageDelta(_Event, tag="message_delta"):
-    pass
-
-
-class MessageStop(_Event, tag="message_stop"):
-    pass
-
-
-class Ping(_Event, tag="ping"):
-    pass
-
-
-class ErrorEvent(_Event, tag="error"):
-    pass
-
-
-WireEvent: TypeAlias = (
-    ContentBlockDelta | ContentBlockStart | ContentBlockStop | MessageStart | MessageDelta | MessageStop | Ping | ErrorEvent
-)
-_decode: Final = msgspec.json.Decoder(WireEvent).decode
-
-
-# --- blocks: from the start of a block to its item ---
-
-
-def _rest(block: dict[str, Any], *typed: str) -> JsonObject | None:
-    """What no typed field holds."""
-    return {key: value for key, value in block.items() if key not in typed} or None
-
-
-def _text_block(block: dict[str, Any]) -> ResponseItem:
-    return Message("assistant", native=_rest(block, "type", "text", "citations"))
-
-
-def _thinking_block(block: dict[str, Any]) -> ResponseItem:
-    return Reasoning(signature=_string(block, "signature") or None, native=_rest(block, "type", "thinking", "signature"))
-
-
-def _redacted_block(block: dict[str, Any]) -> ResponseItem:
-    return Reasoning(encrypted_content=_string(block, "data"), redacted=True, native=_rest(block, "type", "data"))
-
-
-def _tool_use_block(block: dict[str, Any]) -> ResponseItem:
-    return FunctionCall(_string(block, "id"), _string(block, "name"), native=_rest(block, "type", "id", "name", "input"))
-
-
-def _server_tool_block(block: dict[str, Any]) -> ResponseItem:
-    return ServerToolCall(_string(block, "id"), _string(block, "name"), native=_rest(block, "id", "name", "input"))
-
-
-def _result_block(block: dict[str, Any]) -> ResponseItem:
-    name = str(block["type"]).removesuffix("_tool_result")
-    return ServerToolResult(_string(block, "tool_use_id"), name, block.get("content"), native=_rest(block, "tool_use_id", "content"))
-
-
-def _compaction_block(block: dict[str, Any]) -> ResponseItem:
-    return Compaction(
-        word_at(block, "content"),
-        word_at(block, "encrypted_content"),
-        signature=word_at(block, "signature"),
-        native=_rest(block, "type", "content", "encrypted_content", "signature"),
-    )
-
-
-def _string(block: dict[str, Any], key: str) -> str:
-    return word_at(block, key) or ""
-
-
-BLOCKS: Final[dict[str, Callable[[dict[str, Any]], ResponseItem]]] = {
-    "text": _text_block,
-    "thinking": _thinking_block,
-    "redacted_thinking": _redacted_block,
-    "tool_use": _tool_use_block,
-    "server_tool_use": _server_tool_block,
-    "mcp_tool_use": _server_tool_block,
-    "compaction": _compaction_block,
-}
-"""Block kinds with an item of their own. `*_tool_result` is a ServerToolResult, every other kind an Opaque."""
-
-
-def _item_of(kind: str, block: dict[str, Any]) -> ResponseItem:
-    if kind.endswith("_tool_result"):
-        return _result_block(block)
-    begin = BLOCKS.get(kind)
-    return begin(block) if begin else Opaque(kind, block)
+    item: OpenItem
+    growth: type[Growth] | None
+    grow: Callable[[OpenItem, str], None]
 
 
 class Machine:
@@ -239,7 +111,7 @@ class Machine:
     def __init__(self, assembly: Assembly) -> None:
         self._assembly = assembly
         self._at = At.START
-        self._blocks: dict[int, OpenItem] = {}
+        self._blocks: dict[int, Block] = {}
         self._inputs: dict[int, bytes] = {}
         self._seen: set[int] = set()
         self._usage: dict[str, Any] = {}
@@ -254,23 +126,17 @@ class Machine:
     def frame(self, event: str | None, data: bytes) -> None:
         """One event. Deltas of open blocks are nearly all of a stream: they are applied here, everything else by the law."""
         try:
-            message = _decode(data)
+            message = decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             self._odd(event, data)
             return
-        if type(message) is not ContentBlockDelta or not self._applied(message):
-            self._apply(message, data)
-
-    def _applied(self, message: ContentBlockDelta) -> bool:
-        """Applies a delta to its block, if that is open and takes it."""
-        block = self._blocks.get(message.index)
-        if block is None:
-            return False
-        apply = APPLY[type(block.item)].get(type(message.delta))
-        if apply is None:
-            return False
-        apply(self._assembly, block, message.delta)
-        return True
+        if type(message) is ContentBlockDelta:
+            block = self._blocks.get(message.index)
+            delta: Any = message.delta
+            if block is not None and type(delta) is block.growth:
+                block.grow(block.item, delta.said or "")
+                return
+        self._apply(message, data)
 
     def end(self) -> None:
         """Complete only if `message_stop` was seen."""
@@ -325,10 +191,10 @@ class Machine:
             value = {**value, "type": kind, "index": int(index) if isinstance(index, float) else index}
             data = msgspec.json.encode(value)
         try:
-            message = _decode(data)
+            message = decode(data)
         except msgspec.ValidationError as error:
             delta = value.get("delta")
-            if kind == "content_block_delta" and isinstance(delta, dict) and _string(delta, "type") not in DELTA_KINDS:
+            if kind == "content_block_delta" and isinstance(delta, dict) and string_at(delta, "type") not in DELTA_KINDS:
                 self._unknown_delta(value)
                 return
             raise malformed(f"{kind}: {error}", data) from None
@@ -339,7 +205,7 @@ class Machine:
         block = self._blocks.get(index) if isinstance(index, int) else None
         if block is None:
             raise malformed(f"a delta for block {index}, which is not open")
-        self._spoil(block, value)
+        self._spoil(block.item, value)
 
     def _spoil(self, block: OpenItem, value: Any) -> None:
         self._assembly.passthrough("content_block_delta", value)
@@ -371,11 +237,13 @@ class Machine:
         if index in self._seen:
             raise malformed(f"block {index} began twice", data)
         block = {key: decode_any(bytes(value)) for key, value in raw.items() if key != "input"}
-        kind = _string(block, "type")
+        kind = string_at(block, "type")
         if kind not in CALLS and "input" in raw:
             block["input"] = decode_any(bytes(raw["input"]))
         self._seen.add(index)
-        item = self._blocks[index] = self._assembly.open(_item_of(kind, block))
+        item = self._assembly.open(item_of(kind, block))
+        growth, verb = GROWTH.get(type(item.item), (None, "text"))
+        self._blocks[index] = Block(item, growth, getattr(self._assembly, verb))
         if kind in CALLS:
             self._inputs[index] = bytes(raw.get("input", b""))
         self._begin(item, kind, block)
@@ -387,9 +255,9 @@ class Machine:
             for citation in objects_at(block, "citations"):
                 assembly.annotation(item, citation)
             item.part(0)
-            assembly.text(item, _string(block, "text"))
+            assembly.text(item, string_at(block, "text"))
         elif kind == "thinking":
-            assembly.reasoning(item, _string(block, "thinking"))
+            assembly.reasoning(item, string_at(block, "thinking"))
         elif kind == "fallback" and isinstance(block.get("to"), dict):
             assembly.rename_model(word_at(block["to"], "model"))
 
@@ -397,17 +265,20 @@ class Machine:
         block = self._blocks.get(message.index)
         if block is None:
             raise malformed(f"a delta for block {message.index}, which is not open", data)
-        if not self._applied(message):
-            self._spoil(block, decode_any(data))
+        apply = APPLY[type(block.item.item)].get(type(message.delta))
+        if apply is None:
+            self._spoil(block.item, decode_any(data))
+        else:
+            apply(self._assembly, block.item, message.delta)
 
     def _on_stop(self, message: ContentBlockStop, data: bytes) -> None:
         block = self._blocks.pop(message.index, None)
         if block is None:
             raise malformed(f"the stop of block {message.index}, which is not open", data)
-        given = self._inputs.pop(message.index, b"")
-        if not block.arguments and given and given.strip() != b"null":
-            self._assembly.arguments(block, given.decode("utf-8", "replace"))
-        self._assembly.close(block)
+        item, given = block.item, self._inputs.pop(message.index, b"")
+        if not item.arguments and given and given.strip() != b"null":
+            self._assembly.arguments(item, given.decode("utf-8", "replace"))
+        self._assembly.close(item)
 
     def _on_message_delta(self, message: WireEvent, data: bytes) -> None:
         value = decode_any(data)
@@ -459,36 +330,36 @@ class Machine:
 # --- deltas: which items they can be applied to, and how ---
 
 
-def _text(assembly: Assembly, block: OpenItem, delta: TextDelta) -> None:
-    assembly.text(block, delta.text or "")
+def _grow(assembly: Assembly, item: OpenItem, delta: Growth) -> None:
+    getattr(assembly, GROWTH[type(item.item)][1])(item, delta.said or "")
 
 
-def _input_json(assembly: Assembly, block: OpenItem, delta: InputJsonDelta) -> None:
-    assembly.arguments(block, delta.partial_json or "")
+def _signature(assembly: Assembly, item: OpenItem, delta: SignatureDelta) -> None:
+    item.fields["signature"] = delta.signature
 
 
-def _thinking(assembly: Assembly, block: OpenItem, delta: ThinkingDelta) -> None:
-    assembly.reasoning(block, delta.thinking or "")
+def _citation(assembly: Assembly, item: OpenItem, delta: CitationsDelta) -> None:
+    assembly.annotation(item, delta.citation)
 
 
-def _signature(assembly: Assembly, block: OpenItem, delta: SignatureDelta) -> None:
-    block.fields["signature"] = delta.signature
-
-
-def _citation(assembly: Assembly, block: OpenItem, delta: CitationsDelta) -> None:
-    assembly.annotation(block, delta.citation)
-
-
-def _compaction(assembly: Assembly, block: OpenItem, delta: CompactionDelta) -> None:
+def _compaction(assembly: Assembly, item: OpenItem, delta: CompactionDelta) -> None:
     given = {"content": delta.content, "encrypted_content": delta.encrypted_content}
-    block.fields.update({key: value for key, value in given.items() if value is not None})
+    item.fields.update({key: value for key, value in given.items() if value is not None})
 
+
+GROWTH: Final[dict[type, tuple[type[Growth], str]]] = {
+    Message: (TextDelta, "text"),
+    Reasoning: (ThinkingDelta, "reasoning"),
+    FunctionCall: (InputJsonDelta, "arguments"),
+    ServerToolCall: (InputJsonDelta, "arguments"),
+}
+"""Items that grow by text: the deltas that bring it, and the verb of the assembly that says it."""
 
 APPLY: Final[dict[type, dict[type, Callable[[Assembly, OpenItem, Any], None]]]] = {
-    Message: {TextDelta: _text, CitationsDelta: _citation, SignatureDelta: _signature},
-    Reasoning: {ThinkingDelta: _thinking, SignatureDelta: _signature},
-    FunctionCall: {InputJsonDelta: _input_json, SignatureDelta: _signature},
-    ServerToolCall: {InputJsonDelta: _input_json},
+    Message: {TextDelta: _grow, CitationsDelta: _citation, SignatureDelta: _signature},
+    Reasoning: {ThinkingDelta: _grow, SignatureDelta: _signature},
+    FunctionCall: {InputJsonDelta: _grow, SignatureDelta: _signature},
+    ServerToolCall: {InputJsonDelta: _grow},
     ServerToolResult: {},
     Compaction: {CompactionDelta: _compaction, SignatureDelta: _signature},
     Opaque: {},
