@@ -11,7 +11,7 @@ from typing import Final
 
 from streamlib import __version__
 
-COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve", "gateway", "fuzz")
+COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve", "gateway", "bench", "fuzz")
 """In the order in which `--help` teaches them."""
 
 EXAMPLES: Final = """examples:

@@ -222,7 +222,7 @@ BETWEEN: Final = st.sampled_from(
 )
 
 
-@settings(max_examples=500)
+@settings(max_examples=200)
 @given(st.lists(st.tuples(ALIKE, st.integers(1, 4), BETWEEN | st.just(b"")), max_size=8), st.data())
 @example([(b"event: a\ndata: {}\n\n", 3, b"data: x\n"), (b"event: a\ndata: {}\n\n", 2, b"")], None)
 def test_events_that_are_written_alike_are_read_as_any_others(runs: list[tuple[bytes, int, bytes]], data: st.DataObject | None) -> None:
