@@ -91,7 +91,10 @@ class Plan(Struct, frozen=True):
 
 
 class ResponseStream:
-    """One response. Made by `Client.stream`, or by `ResponseStream.over` from bytes of any origin; used with `async with`."""
+    """One response. Made by `Client.stream`, or by `ResponseStream.over` from bytes of any origin; used with `async with`.
+
+    It has one reader; `streamlib.pipeline.tee(stream, 2)` gives its events to several.
+    """
 
     def __init__(self, plan: Plan) -> None:
         self.retried: tuple[ErrorInfo, ...] = ()

@@ -31,20 +31,20 @@ class Row:
 
     def __init__(self, step: Step) -> None:
         self.start, self.kind, self.count = step.start, step.kind, 0
-        self._said: list[ResponseEvent] = []
-        self._texts: list[list[str]] = []
+        self._said = step.events
+        self._places = places(step.events)
+        self._texts: list[list[str]] = [[] for _ in step.events]
         self.add(step)
 
     def takes(self, step: Step) -> bool:
         """Whether a frame only goes on with what this row says."""
-        return step.kind == self.kind and (not step.events or self._places(step.events) == self._places(self._said))
+        return step.kind == self.kind and (not step.events or places(step.events) == self._places)
 
     def add(self, step: Step) -> None:
         """One more frame."""
         self.count += 1
         if step.events:
             self._said = step.events
-            self._texts = self._texts or [[] for _ in step.events]
             for texts, event in zip(self._texts, step.events, strict=True):
                 texts.append(getattr(event, "delta", ""))
 
@@ -53,13 +53,12 @@ class Row:
         said = zip(self._said, self._texts, strict=True)
         return [described(event, "".join(texts), width) for event, texts in said] or ["—"]
 
-    @staticmethod
-    def _places(events: list[ResponseEvent]) -> Any:
-        """Which texts the events make longer; something unlike anything else where one of them does more."""
-        grown = [event for event in events if type(event) in PLACES or isinstance(event, TokenCount)]
-        if len(grown) < len(events) or not events:
-            return object()
-        return [(type(event), *(getattr(event, field) for field in PLACES.get(type(event), ()))) for event in events]
+
+def places(events: list[ResponseEvent]) -> Any:
+    """Which texts the events make longer; something unlike anything else where one of them does more, or there is none."""
+    if not events or any(type(event) not in PLACES and not isinstance(event, TokenCount) for event in events):
+        return object()
+    return [(type(event), *(getattr(event, field) for field in PLACES.get(type(event), ()))) for event in events]
 
 
 def rows(steps: Iterable[Step]) -> Iterator[Row]:
