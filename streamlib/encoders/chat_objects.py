@@ -40,9 +40,11 @@ def finish_reason(reason: StopReason, native: str | None, losses: Losses, *, own
     known = STOP_REASONS.get((native or "").lower())
     if native and (own or (native in WORDS and known == reason)):
         return native
-    if reason in ("pause", "other"):
-        losses.note("/stop_reason", f"Chat has no word for {native or reason}: stop")
-    return "stop" if refused and reason == "refusal" else FINISH[reason]
+    if refused and reason == "refusal":
+        return "stop"
+    if reason in ("pause", "other", "refusal"):
+        losses.note("/stop_reason", f"Chat has no word for {native or reason}: {FINISH[reason]}")
+    return FINISH[reason]
 
 
 def envelope_of(values: JsonObject, losses: Losses) -> JsonObject:

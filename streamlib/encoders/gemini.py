@@ -137,7 +137,8 @@ class Encoder:
 
     def _last(self, ends: Sequence[FinishedChoice]) -> bytes:
         """A chunk without parts: metadata, counts, and the reasons for which the candidates ended."""
-        finish = {end.choice: finish_reason(end) for end in ends if not (self._blocked and end.native_stop_reason == self._blocked)}
+        left = [end for end in ends if not (self._blocked and end.native_stop_reason == self._blocked)]
+        finish = {end.choice: finish_reason(end, self._losses) for end in left}
         choices = sorted({*finish, *(place.choice for place, _ in self._held if place.choice is not None)}) or [0]
         made = [
             candidate([NOTHING_SAID], choice, [(place, value) for place, value in self._held if place.choice == choice], finish.get(choice))
@@ -334,5 +335,5 @@ def _whole_candidate(choice: Choice, values: list[tuple[Place, Any]], blocked: s
     parts = [part for item in choice.items for part in parts_of(item, losses)]
     end = FinishedChoice(choice.index, choice.stop_reason or "other", choice.native_stop_reason)
     blocked_here = blocked is not None and end.native_stop_reason == blocked
-    finish = None if blocked_here or (end.native_stop_reason is None and end.stop_reason == "other") else finish_reason(end)
+    finish = None if blocked_here or (end.native_stop_reason is None and end.stop_reason == "other") else finish_reason(end, losses)
     return candidate(parts, choice.index, [(place, value) for place, value in values if place.choice == choice.index], finish)

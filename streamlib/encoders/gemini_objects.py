@@ -192,14 +192,17 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
 _OWN_WORD: Final = re.compile("[A-Z0-9_]+")
 
 
-def finish_reason(end: FinishedChoice) -> str:
+def finish_reason(end: FinishedChoice, losses: Losses) -> str:
     """The wire's own word where it was one of its own, else the nearest."""
     native, meant = end.native_stop_reason or "", STOP_REASONS.get(end.native_stop_reason or "")
     if meant == end.stop_reason or (meant == "stop" and end.stop_reason == "tool_calls"):
         return native
     if meant is None and end.stop_reason == "other" and _OWN_WORD.fullmatch(native):
         return native
-    return NATIVE_STOP[end.stop_reason]
+    word = NATIVE_STOP[end.stop_reason]
+    if STOP_REASONS.get(word, "other") not in (end.stop_reason, "stop"):
+        losses.note("/stop_reason", f"Gemini has no word for {end.stop_reason}: {word}")
+    return word
 
 
 # --- counts ---

@@ -252,7 +252,7 @@ class Encoder:
     def _on_completed(self, event: Completed) -> bytes:
         out = self._begin()
         self._usage = event.usage or self._usage
-        stop = {"stop_reason": native_stop(event.stop_reason, event.native_stop_reason), "stop_sequence": event.stop_sequence}
+        stop = {"stop_reason": native_stop(event.stop_reason, event.native_stop_reason, self._losses), "stop_sequence": event.stop_sequence}
         return out + self._flush(stop) + sse({"type": "message_stop"}, "message_stop")
 
     def _on_failed(self, event: Failed) -> bytes:
@@ -302,11 +302,14 @@ def _is_broken(item: ResponseItem) -> bool:
     return isinstance(item, (FunctionCall, ServerToolCall)) and not is_json(item.arguments)
 
 
-def native_stop(stop_reason: StopReason, native: str | None) -> str:
+def native_stop(stop_reason: StopReason, native: str | None, losses: Losses) -> str:
     """The wire's own word where it was one of its own, else the nearest."""
     if native and (STOP_REASONS.get(native) == stop_reason or stop_reason == "other"):
         return native
-    return NATIVE_STOP[stop_reason]
+    word = NATIVE_STOP[stop_reason]
+    if STOP_REASONS[word] != stop_reason:
+        losses.note("/stop_reason", f"Messages has no word for {stop_reason}: {word}")
+    return word
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
@@ -431,7 +434,7 @@ def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     """A whole Message, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    stop = native_stop(response.stop_reason or "other", response.native_stop_reason)
+    stop = native_stop(response.stop_reason or "other", response.native_stop_reason, losses)
     body = {
         **response.metadata,  # first: a key of another wire must not take the place of one of ours
         "id": response.response_id or "msg_0",

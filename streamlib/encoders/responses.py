@@ -27,6 +27,7 @@ from streamlib.encoders.responses_objects import (
     is_own,
     item_object,
     minted_id,
+    note_unknown,
     response_object,
     sayable,
     usage_object,
@@ -177,8 +178,7 @@ class Encoder:
 
     def _on_usage(self, event: TokenCount) -> bytes:
         out = self._flush() if TokenCount in self._unsaid or self._cut else b""
-        if event.usage.input_tokens is None or event.usage.output_tokens is None:
-            self._losses.note("/usage", "unknown totals are written as 0")
+        note_unknown(event.usage, self._losses)
         self._usage = event.usage
         self._unsaid.add(TokenCount)
         return out
@@ -354,8 +354,10 @@ class Encoder:
         if not self._unsaid:
             out += self._flush_cut()
         self._usage = event.usage or self._usage
+        note_unknown(self._usage, self._losses)
         self._head["model"] = event.model or self._head["model"]
-        status, reason = ending(event.stop_reason, event.native_stop_reason)
+        refused = any(family.part == "refusal" for slot in self._slots.values() for family, _ in slot.parts)
+        status, reason = ending(event.stop_reason, event.native_stop_reason, self._losses, refused=refused)
         if status == "completed" and event.stop_reason not in ("stop", "tool_calls", "refusal"):
             self._losses.note("/stop_reason", f"Responses has no word for {event.stop_reason}")
         if event.stop_sequence is not None:
@@ -416,16 +418,17 @@ def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     head = {"id": response.response_id or "resp_0", "model": response.model or model or ""}
     envelope = envelope_of(response.metadata, losses)
     own = all(map(is_own, response.items))
-    status, fields = _end(response, envelope, own=own)
+    status, fields = _end(response, envelope, losses, own=own)
+    note_unknown(response.usage, losses)
     usage = usage_object(response.usage, own=own)
     return msgspec.json.encode(response_object(head, status, _output(response, head["id"], losses), envelope, usage=usage, **fields))
 
 
-def _end(response: Response, envelope: JsonObject, *, own: bool) -> tuple[str | None, JsonObject]:
+def _end(response: Response, envelope: JsonObject, losses: Losses, *, own: bool) -> tuple[str | None, JsonObject]:
     """Status, and why. A server's own word for its status, where it is none of the wire's, stays."""
     if response.error is not None:
         return "failed", {"error": error_object(response.error)}
-    status, reason = ending(response.stop_reason or "other", response.native_stop_reason)
+    status, reason = ending(response.stop_reason or "other", response.native_stop_reason, losses, refused=bool(response.refusal))
     if response.stop_reason == "other" and status == "completed" and own:
         return response.native_stop_reason, {}
     return status, {"incomplete_details": envelope.get("incomplete_details") or ({"reason": reason} if reason else None)}

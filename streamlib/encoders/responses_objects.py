@@ -167,13 +167,21 @@ def usage_object(usage: Usage | None, *, own: bool) -> JsonObject | None:
     inner = {"cached_tokens": read, "cache_write_tokens": written, **_modalities(usage.input_modalities)}
     outer = {"reasoning_tokens": usage.reasoning_output_tokens, **_modalities(usage.output_modalities)}
     spent, given = usage.input_tokens or 0, usage.output_tokens or 0
-    return {
-        "input_tokens": spent,
-        "input_tokens_details": {key: value for key, value in inner.items() if value is not None},
-        "output_tokens": given,
-        "output_tokens_details": {key: value for key, value in outer.items() if value is not None},
-        "total_tokens": spent + given,
-    }
+    details = {"input_tokens_details": _details(inner, "cached_tokens"), "output_tokens_details": _details(outer, "reasoning_tokens")}
+    known = {key: value for key, value in details.items() if value}
+    return {"input_tokens": spent, "output_tokens": given, "total_tokens": spent + given, **known}
+
+
+def _details(counts: dict[str, int | None], wanted: str) -> JsonObject:
+    """Counts that are known; clients that read any of them want `wanted` among them (Codex ends a stream without it)."""
+    known = {key: value for key, value in counts.items() if value is not None}
+    return {wanted: 0, **known} if known else {}
+
+
+def note_unknown(usage: Usage | None, losses: Losses) -> None:
+    """Clients read totals as numbers."""
+    if usage is not None and None in (usage.input_tokens, usage.output_tokens):
+        losses.note("/usage", "unknown totals are written as 0")
 
 
 def _modalities(split: dict[str, int]) -> dict[str, int]:
@@ -219,10 +227,13 @@ def error_body(error: ErrorInfo) -> JsonObject:
 # --- the response ---
 
 
-def ending(stop_reason: StopReason, native: str | None) -> tuple[str, str | None]:
-    """(status, reason of an incomplete response): the wire's own words where they were its own."""
+def ending(stop_reason: StopReason, native: str | None, losses: Losses, *, refused: bool) -> tuple[str, str | None]:
+    """(status, reason of an incomplete response): the wire's own words where they were its own. refused: in words of its own."""
     if native is not None and native.partition(":")[0] == "incomplete":
         return "incomplete", native.partition(":")[2] or None
+    if stop_reason == "refusal" and not refused:
+        losses.note("/stop_reason", "Responses knows a refusal by its words, and there are none: content_filter")
+        return "incomplete", "content_filter"
     reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
     return ("incomplete", reasons[stop_reason]) if stop_reason in reasons else ("completed", None)
 

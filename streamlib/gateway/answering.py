@@ -15,6 +15,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
+from urllib.parse import quote
 
 import anyio
 import msgspec
@@ -27,7 +28,7 @@ from streamlib.errors import StreamError
 from streamlib.gateway.crossing import Crossing
 from streamlib.gateway.envelopes import disguises
 from streamlib.gateway.guard import refuse, send_whole
-from streamlib.gateway.heads import error_headers, id_header, limit_headers, report_header
+from streamlib.gateway.heads import MODEL, error_headers, id_header, limit_headers, report_header
 from streamlib.gateway.restoring import restored
 from streamlib.gateway.table import Hop, RouteRule, fitted, overridden
 from streamlib.prompt import Prompt
@@ -35,12 +36,16 @@ from streamlib.report import Change
 from streamlib.stream import BEFORE, TOKENS, ResponseStream
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
-from streamlib_parsers.events import Failed, ResponseEvent
+from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent
 from streamlib_parsers.items import ResponseItem, WireApi
 
-KEEP_ALIVE: Final[dict[WireApi, bytes]] = {"messages": b'event: ping\ndata: {"type": "ping"}\n\n'}
-COMMENT: Final = b": keep-alive\n\n"
-"""A sign of life in a wire that has none of its own: readers of server-sent events skip comments."""
+KEEP_ALIVE: Final[dict[WireApi, bytes]] = {
+    "messages": b'event: ping\ndata: {"type": "ping"}\n\n',
+    "chat": b": keep-alive\n\n",
+    "responses": b": keep-alive\n\n",
+    "gemini": b"\n",
+}
+"""A sign of life by the client's wire: its own word, a comment, or an empty line where the SDK takes a comment for JSON (Google's)."""
 OWN_FAULT: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
 )
@@ -50,6 +55,8 @@ STATEFUL: Final[dict[WireApi, tuple[str, ...]]] = {
     "gemini": ("cachedContent",),
 }
 """Words that stand for a history or an answer which its own provider keeps: without them the request would mean something else."""
+NAMING: Final = frozenset({Created, Completed})
+"""Events that name the model."""
 DATED: Final = ("chat", "responses")
 """Wires whose answers say when they were made."""
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
@@ -141,7 +148,7 @@ class Answering:
         while True:
             await anyio.sleep(max(0.0, self._spoke + self._keep_alive - anyio.current_time()))
             if anyio.current_time() >= self._spoke + self._keep_alive and not self._writing.locked():
-                await self._write(KEEP_ALIVE.get(self.asked.wire_api, COMMENT))
+                await self._write(KEEP_ALIVE[self.asked.wire_api])
 
     # --- the way through the targets ---
 
@@ -199,15 +206,23 @@ class Answering:
         last = batch[-1]
         if type(last) is Failed:
             self.error = last.error
-        crossed = batch if crossing is None else [event for one in batch for event in crossing.feed(one)]
-        data = b"".join([self._encoder.feed(event) for event in crossed])
+        data = b"".join([self._encoder.feed(event) for event in self._crossed(batch, crossing)])
         if data:
             await self._write(data)
+
+    def _crossed(self, batch: list[ResponseEvent], crossing: Crossing | None) -> list[ResponseEvent]:
+        """The events as the client may see them, of the model that it asked for: Claude Code takes another name for another model, and
+        leaves the thoughts of that one out of its next request.
+        """
+        asked = self.asked.prompt.model
+        if not self.model.endswith(f":{asked}"):
+            batch = [msgspec.structs.replace(event, model=asked) if type(event) in NAMING else event for event in batch]
+        return batch if crossing is None else [event for one in batch for event in crossing.feed(one)]
 
     async def _whole(self, stream: ResponseStream, crossing: Crossing | None) -> ErrorInfo | None:
         fold = Accumulator()
         async for batch in stream.batches():
-            for event in batch if crossing is None else [event for one in batch for event in crossing.feed(one)]:
+            for event in self._crossed(batch, crossing):
                 fold.feed(event)
         response = fold.response
         if response.error is not None:
@@ -222,7 +237,8 @@ class Answering:
     # --- bytes to the client ---
 
     def _common(self) -> dict[str, str]:
-        return {**id_header(self.asked.wire_api, self.asked.request_id), **report_header(self.report)}
+        head = {**id_header(self.asked.wire_api, self.asked.request_id), **report_header(self.report)}
+        return {**head, MODEL: quote(self.model, safe=":/@")} if self.model else head
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
         """Bytes of a stream, behind its head."""

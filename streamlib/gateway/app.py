@@ -33,7 +33,7 @@ from streamlib.gateway.answering import Answering, Asked
 from streamlib.gateway.counting import count_tokens
 from streamlib.gateway.guard import Guard, read_body, refuse, wire_of
 from streamlib.gateway.heads import error_headers, id_header, status_of
-from streamlib.gateway.listing import for_gemini, for_others, model_names
+from streamlib.gateway.listing import listed, model_names
 from streamlib.gateway.table import Table
 from streamlib.loopback import running
 from streamlib.providers import Provider
@@ -135,9 +135,8 @@ class Gateway:
         return JSONResponse({"input_tokens": count}, headers={"x-streamlib-estimate": "true"} if estimated else None)
 
     async def models(self, request: Request) -> Response:
-        """The models that the routes name, in the form that the client reads."""
-        names = await model_names(self.client, self.table)
-        return JSONResponse(for_gemini(names) if request.url.path.startswith("/v1beta") else for_others(names))
+        """The models that the routes name."""
+        return JSONResponse(listed(await model_names(self.client, self.table)))
 
 
 def loopback_at(url: str) -> Provider:

@@ -5,11 +5,12 @@ unread: the one for sealed thoughts.
 
 | client's wire | beside a thought | for an item that has no such slot, or no words here |
 |---|---|---|
-| messages | `thinking.signature` | a `redacted_thinking` block after it |
-| responses | `reasoning.encrypted_content` | a `reasoning` item after it |
+| messages | `thinking.signature` | a `redacted_thinking` block |
+| responses | `reasoning.encrypted_content` | a `reasoning` item |
 | chat | an element of `reasoning_details` | the same |
 | gemini | `thoughtSignature` of the thought | an empty thought with a `thoughtSignature` |
 
+Such a block stands before a call, where the call's state is known by then (clients leave out thoughts at the end of a turn), else after it.
 `restoring.py` is the way back. The words of the model's wire (metadata, native stop reasons, unknown events) mean nothing here: left out,
 and in the report.
 """
@@ -55,10 +56,8 @@ from streamlib_parsers.usage import Usage
 
 HIDDEN: Final = (ServerToolCall, ServerToolResult, Compaction, Opaque)
 """Kinds that only the wire they come from has words for: in an envelope they go along unseen."""
+CALLS: Final = (FunctionCall, CustomToolCall)
 BARE: Final[JsonObject] = {"id": None, "signature": None, "encrypted_content": None, "redacted": False, "native": None}
-CARRIERS: Final = 1 << 30
-"""Indexes of what is added here begin above those of any answer."""
-
 Slot = Callable[[str, int], JsonObject]
 
 
@@ -88,11 +87,11 @@ class Crossing:
         self._origin = Origin(wire_api)
         self._custom = custom
         self._losses = Losses()
-        self._hidden: set[int] = set()
+        self._places: dict[int, int] = {}
+        self._begun = 0
         self._free: set[int] = set()
-        self._carried = 0
-        self._detailed = 0
-        self._begun = False
+        self._told: set[int] = set()
+        self._sealed = 0
         self._counted: TokenCount | None = None
 
     @property
@@ -101,43 +100,55 @@ class Crossing:
         return self._losses.changes
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """The event as the client's encoder may see it; what belongs to a hidden item, nothing of."""
+        """The event as the client's encoder may see it; of a hidden item, nothing but its envelope."""
         handler = _HANDLERS.get(type(event))
-        if handler is not None:
-            return handler(self, event)
-        return [] if self._hidden and getattr(event, "index", None) in self._hidden else [event]
+        return self._moved(event) if handler is None else handler(self, event)
+
+    def _moved(self, event: Any) -> list[ResponseEvent]:
+        """The event under the index that its item has here."""
+        index: int | None = getattr(event, "index", None)
+        if index is None:
+            return [event]
+        place = self._places.get(index)
+        if place is None:
+            return []
+        return [event if place == index else msgspec.structs.replace(event, index=place)]
 
     # --- items ---
 
     def _added(self, event: OutputItemAdded) -> list[ResponseEvent]:
-        item = event.item
-        self._begun = True
+        item: ResponseItem = event.item
         if isinstance(item, HIDDEN):
-            self._hidden.add(event.index)
             return []
+        before = self._carrier(item, event.index) if isinstance(item, CALLS) and _has_state(item) else []
+        self._told |= {event.index} if before else set()
+        self._places[event.index] = self._next()
         if isinstance(item, Reasoning):
-            return [OutputItemAdded(event.index, msgspec.structs.replace(item, origin=self._origin, **BARE))]
-        if isinstance(item, FunctionCall) and item.name in self._custom:
+            item = msgspec.structs.replace(item, origin=self._origin, **BARE)
+        elif isinstance(item, FunctionCall) and item.name in self._custom:
             self._free.add(event.index)
-            return [OutputItemAdded(event.index, _free_form(item))]
-        return [event]
+            item = _free_form(item)
+        return [*before, OutputItemAdded(self._places[event.index], item)]
+
+    def _next(self) -> int:
+        self._begun += 1
+        return self._begun - 1
 
     def _arguments(self, event: FunctionCallArgumentsDelta) -> list[ResponseEvent]:
-        return [] if event.index in self._hidden or event.index in self._free else [event]
+        return [] if event.index in self._free else self._moved(event)
 
     def _done(self, event: OutputItemDone) -> list[ResponseEvent]:
-        item = event.item
-        if event.index in self._hidden:
-            self._hidden.discard(event.index)
+        item, place = event.item, self._places.get(event.index)
+        if place is None:
             self._losses.note(f"/{type(item).__name__}", "the client's wire has no words for it")
             return self._carrier(item, event.index)
         if isinstance(item, Reasoning):
-            return [OutputItemDone(event.index, self._thought(item, event.index))]
-        said: list[ResponseEvent] = [event]
+            return [OutputItemDone(place, self._thought(item, event.index))]
+        said: list[ResponseEvent] = [OutputItemDone(place, item)]
         if event.index in self._free and isinstance(item, FunctionCall):
             free = _free_form(item)
-            said = [FunctionCallArgumentsDelta(event.index, free.input), OutputItemDone(event.index, free)]
-        return said + (self._carrier(item, event.index) if _has_state(item) else [])
+            said = [FunctionCallArgumentsDelta(place, free.input), OutputItemDone(place, free)]
+        return said + (self._carrier(item, event.index) if _has_state(item) and event.index not in self._told else [])
 
     def _thought(self, item: Reasoning, at: int) -> ResponseItem:
         slot = self._slot(THOUGHTS, item, at)
@@ -148,8 +159,7 @@ class Crossing:
         slot = self._slot(ALONE, item, at)
         if not slot:
             return []
-        self._carried += 1
-        index = CARRIERS + self._carried
+        index = self._next()
         thought = Reasoning(choice=item.choice, origin=self._origin, **slot)
         return [OutputItemAdded(index, msgspec.structs.replace(thought, status="incomplete")), OutputItemDone(index, thought)]
 
@@ -158,8 +168,8 @@ class Crossing:
         if made is None:
             self._losses.note("/state", "the client's wire has no slot for what only the model's wire can read")
             return {}
-        self._detailed += 1
-        return made(sealed(item, at), self._detailed - 1)
+        self._sealed += 1
+        return made(sealed(item, at), self._sealed - 1)
 
     # --- the envelope of the answer ---
 

@@ -34,6 +34,8 @@ STATUS: Final[dict[ErrorKind, int]] = {
 """Kinds that are not here are 500. What failed between us and the model is a bad gateway, not the client's fault."""
 OWN_STATUS: Final[dict[tuple[WireApi, ErrorKind], int]] = {("messages", "overloaded"): 529}
 REPORT: Final = "x-streamlib-report"
+MODEL: Final = "x-streamlib-model"
+"""The model that answered: the body names the one that the client asked for."""
 REQUEST_ID: Final = {"messages": "request-id"}
 """The wire's name for it, where it is not `x-request-id`."""
 MAIN: Final = ("requests", "tokens", "input_tokens", "output_tokens")

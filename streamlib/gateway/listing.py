@@ -19,32 +19,21 @@ async def model_names(client: Client, table: Table) -> list[str]:
         elif rule.to[0].endswith(":*"):
             hop = table.hops(rule, "model")[0]
             try:
-                listed = await client.models(hop.provider, wire_api=hop.where.wire_api, base_url=rule.base_url, api_key=hop.key)
+                found = await client.models(hop.provider, wire_api=hop.where.wire_api, base_url=rule.base_url, api_key=hop.key)
             except StreamError:  # no list, or no key for it: what is not known is not offered
                 continue
-            names.update((one.id, None) for one in listed if fnmatchcase(one.id, rule.model))
+            names.update((one.id, None) for one in found if fnmatchcase(one.id, rule.model))
     return list(names)
 
 
-def for_others(names: list[str]) -> JsonObject:
-    """OpenAI's and Anthropic's list in one: each reads its own keys."""
-    models = [
-        {
-            "id": name,
-            "object": "model",
-            "created": 0,
-            "owned_by": "streamlib",
-            "type": "model",
-            "display_name": name,
-            "created_at": "1970-01-01T00:00:00Z",
-        }
-        for name in names
-    ]
-    ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-    return {"object": "list", "data": models, "has_more": False, **ends}
-
-
-def for_gemini(names: list[str]) -> JsonObject:
-    """Gemini's list."""
+def listed(names: list[str]) -> JsonObject:
+    """OpenAI's, Anthropic's and Google's list in one: all three SDKs ask the same path, and each reads its own keys."""
     methods = ["generateContent", "streamGenerateContent"]
-    return {"models": [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods} for name in names]}
+    ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
+    models = [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods} for name in names]
+    return {"object": "list", "data": [_model(name) for name in names], "has_more": False, **ends, "models": models}
+
+
+def _model(name: str) -> JsonObject:
+    openai = {"id": name, "object": "model", "created": 0, "owned_by": "streamlib"}
+    return {**openai, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}

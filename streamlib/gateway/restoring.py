@@ -39,8 +39,9 @@ DETAILS: Final = "reasoning_details"
 def restored(items: Sequence[ResponseItem], known: Mapping[Origin | None, Origin]) -> list[ResponseItem]:
     """The items as they were. known: disguised origins of the targets this request may go to."""
     out: list[ResponseItem] = []
-    for turn in _turns(items):
-        out += _Turn(turn, known).items if any(True for item in turn for _ in _texts(item)) else turn
+    for number, turn in enumerate(_turns(items)):
+        sealed = any(True for item in turn for _ in _texts(item))
+        out += [msgspec.structs.replace(item, response_id=f"turn_{number}") for item in _Turn(turn, known).items] if sealed else turn
     return out
 
 
@@ -99,7 +100,7 @@ class _Turn:
         """Puts the item where the client has its words; whether it has."""
         for at in (*range(min(place, len(self.items)) - 1, -1, -1), *range(place, len(self.items))):
             if not self._settled[at] and _same(self.items[at], inside.item):
-                self.items[at], self._settled[at] = self._named(inside.item), True
+                self.items[at], self._settled[at] = self._named(_filled(inside.item, self.items[at])), True
                 return True
         return False
 
@@ -128,8 +129,21 @@ def _without(item: ResponseItem, origin: Origin | None) -> ResponseItem:
 def _same(shown: ResponseItem, item: ResponseItem) -> bool:
     """Whether the client's item is what it was shown of this one."""
     if isinstance(shown, CALLS) and isinstance(item, CALLS):
-        return shown.call_id == item.call_id and _value(shown) == _value(item)
+        return shown.call_id == item.call_id and (not _arguments(item) or _value(shown) == _value(item))
     return type(shown) is type(item) and isinstance(item, (Message, Reasoning)) and _squeezed(shown) == _squeezed(item)
+
+
+def _filled(item: ResponseItem, shown: ResponseItem) -> ResponseItem:
+    """A call whose envelope was written before its arguments were known has those that the client has."""
+    if isinstance(item, FunctionCall) and isinstance(shown, FunctionCall) and not item.arguments:
+        return msgspec.structs.replace(item, arguments=shown.arguments, status=shown.status)
+    if isinstance(item, FunctionCall) and isinstance(shown, CustomToolCall) and not item.arguments:
+        return msgspec.structs.replace(item, arguments=msgspec.json.encode({"input": shown.input}).decode(), status=shown.status)
+    return item
+
+
+def _arguments(call: FunctionCall | CustomToolCall) -> str:
+    return call.input if isinstance(call, CustomToolCall) else call.arguments
 
 
 def _value(call: FunctionCall | CustomToolCall) -> object:

@@ -152,6 +152,14 @@ async def test_rate_limits_have_the_names_of_the_clients_wire() -> None:
     assert messages.headers["anthropic-ratelimit-requests-remaining"] == "49"
 
 
+@each_client
+@pytest.mark.parametrize("whole", [False, True], ids=["stream", "whole"])
+async def test_the_answer_is_of_the_model_that_was_asked_for(wire: WireApi, whole: bool) -> None:
+    async with serving(Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages")) as client:
+        answer = await ask(client, wire, asking(), whole=whole)
+    assert (read(wire, answer, whole=whole).model, answer.headers["x-streamlib-model"]) == ("client-model", "custom:model-1")
+
+
 async def test_what_the_other_wire_cannot_say_is_counted_in_the_head() -> None:
     upstream = Upstream(streaming("messages", *turn_bytes("messages")))
     async with serving(upstream, rule("messages")) as client:
@@ -169,9 +177,9 @@ async def test_while_the_model_thinks_the_client_is_told_so(wire: WireApi) -> No
     upstream = Upstream(streaming("gemini", 0.05, first, 0.05, *rest))
     async with serving(upstream, rule("gemini"), keep_alive=0.01) as client:
         answer = await ask(client, wire, asking())
-    sign = b"event: ping" if wire == "messages" else b": keep-alive"
-    assert answer.content.count(sign) >= 2
+    sign = {"messages": b"event: ping", "gemini": b"\n"}.get(wire, b": keep-alive")
     assert answer.content.startswith(sign)
+    assert answer.content.count(sign) >= 2
     assert plain(read(wire, answer)) == plain(said("gemini", first, *rest))
 
 
