@@ -121,7 +121,7 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     names = known(more)
     if name not in names:
         near = difflib.get_close_matches(name, names, 3, 0.5)
-        hint = f"; did you mean {', '.join(near)}?" if near else f": one of {', '.join(sorted(names))}"
+        hint = f"; did you mean {', '.join(near)}?" if near else f": one of {', '.join(sorted({one.name for one in names.values()}))}"
         raise invalid_request(f"unknown provider {name!r}{hint}", "unknown_provider")
     return names[name]
 
