@@ -39,10 +39,10 @@ from streamlib import (
 )
 from streamlib.encoders import encode_all, error_body
 from streamlib.loopback import answer
+from streamlib.testing.laws import fold
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS
-from tests.cuts import fold
 from tests.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
 from tests.streamlib.bedrock_readers import streamed, whole
 from tests.wires import events_of, parsed

@@ -40,10 +40,10 @@ from streamlib.encoders import encode_all, error_body
 from streamlib.encoders.gemini import Pending
 from streamlib.loopback import answer
 from streamlib.prompt import Prompt
+from streamlib.testing.laws import fold
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
-from tests.cuts import fold
 from tests.gemini_streams import array, call, chunk, piece, sse, text
 from tests.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
 from tests.wires import parsed as events_of

@@ -33,9 +33,9 @@ from streamlib import (
 )
 from streamlib.encoders import encode_all, error_body
 from streamlib.loopback import answer
+from streamlib.testing.laws import fold
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.limits import LIMITS
-from tests.cuts import fold
 from tests.shared import BODIES, STREAMS, Recording, each_recording
 from tests.streamlib.bedrock_readers import streamed
 from tests.wires import events_of, parsed

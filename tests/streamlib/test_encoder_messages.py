@@ -31,10 +31,10 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
 from streamlib.encoders import encode_all, error_body  # noqa: E402
 from streamlib.loopback import answer  # noqa: E402
 from streamlib.prompt import Prompt  # noqa: E402
+from streamlib.testing.laws import fold  # noqa: E402
 from streamlib_parsers.assembly import Assembly  # noqa: E402
 from streamlib_parsers.items import ToolSpec  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
-from tests.cuts import fold  # noqa: E402
 from tests.shared import STREAMS, Recording, each_recording  # noqa: E402
 
 PROMPT = Prompt(

@@ -47,10 +47,10 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     parse_body,
 )
 from streamlib.encoders import encode_all, error_body  # noqa: E402
+from streamlib.testing.laws import fold  # noqa: E402
 from streamlib_parsers.assembly import Assembly  # noqa: E402
 from streamlib_parsers.errors import ErrorKind  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
-from tests.cuts import fold  # noqa: E402
 from tests.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402
 from tests.wires import events_of, parsed  # noqa: E402
 
