@@ -165,7 +165,7 @@ class Script:
 
     def say(self, which: int, text: str) -> None:
         item = self._opened(which)
-        if item is None or (isinstance(item.item, Message) and any(part.refusal for part in item.parts.values())):
+        if item is None or (isinstance(item.item, Message) and any(part.refused for part in item.parts.values())):
             return
         if isinstance(item.item, Message):
             self.assembly.text(item, text, which % 2 if 0 in item.parts else 0, [{"token": text}] if which == 3 else None)
@@ -182,7 +182,7 @@ class Script:
 
     def cite(self, which: int) -> None:
         item = self._opened(which)
-        if item is not None and isinstance(item.item, Message) and item.parts and not any(part.refusal for part in item.parts.values()):
+        if item is not None and isinstance(item.item, Message) and item.parts and not any(part.refused for part in item.parts.values()):
             self.assembly.annotation(item, {"type": "url_citation", "url": "https://x"}, 0)
 
     def close(self, which: int, status: Any) -> None:
