@@ -20,16 +20,16 @@ from streamlib_parsers.protocol import wire
 
 NAMED: Final = ("messages", "responses")
 """Wires whose server-sent events have names."""
-BINARY: Final = ("converse", "invoke")
-"""Wires in AWS frames."""
 
 
 def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
     """One message of the wire around a payload."""
     if wire_api == "ollama":
         return payload + b"\n"
-    if wire_api in BINARY:
-        return _aws(name or "chunk", payload if wire_api == "converse" else _chunk(payload))
+    if wire_api == "converse" or (wire_api == "invoke" and ":" in (name or "")):
+        return _aws(name or "", payload)
+    if wire_api == "invoke":
+        return _aws("chunk", _chunk(payload))
     lines = b"".join(b"data: " + line + b"\n" for line in payload.splitlines() or [b""])
     return (b"event: %s\n" % name.encode() if name and wire_api in NAMED else b"") + lines + b"\n"
 

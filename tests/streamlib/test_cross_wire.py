@@ -238,7 +238,7 @@ def test_no_history_breaks_a_rule_of_its_wire(wire: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("wire", MODELS)
 @given(st.data())
-def test_case_20_nothing_sealed_elsewhere_is_ever_sent(wire: str, data: st.DataObject) -> None:
+def test_law_6_case_20_nothing_sealed_elsewhere_is_ever_sent(wire: str, data: st.DataObject) -> None:
     made = FOREIGN if wire != "chat" else Origin("ollama", "elsewhere")
     request = built_or_empty(data.draw(histories(made, wire)), wire)
     assert request is None or SEAL.encode() not in request.body

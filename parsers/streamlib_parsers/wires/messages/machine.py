@@ -394,20 +394,17 @@ def usage(raw: dict[str, Any]) -> Usage:
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """A whole Message (or error) body as the events of its stream: every block is whole in its start."""
     try:
-        message = msgspec.json.decode(body, type=dict[str, Raw])
+        message = msgspec.json.decode(repaired(body) or body, type=dict[str, Raw])
+        blocks = msgspec.json.decode(message.pop("content", Raw(b"null")), type=list[Raw] | None)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        fixed = repaired(body)
-        if fixed is None:
-            raise malformed("the body is not a Message", body) from None
-        message = msgspec.json.decode(fixed, type=dict[str, Raw])
+        raise malformed("the body is not a Message", body) from None
     if message.get("type") == Raw(b'"error"'):
         yield "error", body
         return
-    if "content" not in message:
+    if blocks is None:
         raise malformed("the body is not a Message", body)
     encode = msgspec.json.encode
     stop = {key: message.pop(key) for key in ("stop_reason", "stop_sequence") if key in message}
-    blocks = msgspec.json.decode(message.pop("content"), type=list[Raw])
     yield None, encode({"type": "message_start", "message": message})
     for index, block in enumerate(blocks):
         yield None, encode({"type": "content_block_start", "index": index, "content_block": block})

@@ -36,6 +36,7 @@ class Output:
         self._to_answer: dict[str, None] = {}
         self._said = False
         self._refused = False
+        self._unnamed: dict[tuple[int | None, str | None], ResponseItem] = {}
 
     # --- begin ---
 
@@ -47,6 +48,8 @@ class Output:
         item = item_of(block, raw)
         if isinstance(item, NAMED) and not item.name:
             self.slots.leave_unnamed(item.id or message.item_id)
+            self._unnamed[message.output_index, item.id or message.item_id] = item
+            self._assembly.at_end = self._never_named
             return
         opened = self._begin(item, type_of(message.item), message.output_index)
         is_text = not call_text(item) or call_text(item) in block.values()
@@ -103,7 +106,24 @@ class Output:
             opened = None
         elif opened is None and self._is_repeated(block, message, data):
             return
+        self._named(message.output_index, item_id)
         self._settle(opened or self._begin(item, type_of(message.item), message.output_index), item, block)
+
+    def _named(self, place: int | None, item_id: str | None) -> None:
+        """A call that was added without a name is told of again, at its place or under its id."""
+        for key in [
+            key for key in self._unnamed if (place, item_id) == key or (place is not None and place == key[0]) or item_id == key[1]
+        ]:
+            del self._unnamed[key]
+
+    def _never_named(self) -> None:
+        """Calls that were added and never got a name: nobody can answer them, and they are told of all the same."""
+        for item in self._unnamed.values():
+            if self._assembly.begun < self._assembly.limits.items:
+                opened = self._begin(item, "", None)
+                self._assembly.notice("nameless_call", "the call never got a name", opened)
+                self._assembly.close(opened, "incomplete")
+        self._unnamed.clear()
 
     def _settle(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> None:
         before = opened.item
@@ -132,7 +152,7 @@ class Output:
 
         An item that it does not tell of ends complete where its own text was told whole.
         """
-        for raw, slot in zip(raws, self.slots.matched([type_of(raw) for raw in raws]), strict=True):
+        for place, (raw, slot) in enumerate(zip(raws, self.slots.matched([type_of(raw) for raw in raws]), strict=True)):
             block, own = self._read(raw) if slot is None or slot.open is not None else ({}, b"")
             if not block:
                 continue
@@ -140,6 +160,7 @@ class Output:
             if not whole and block.get("status") not in (None, "completed"):
                 item = msgspec.structs.replace(item, status="incomplete")
             opened = slot.open if slot is not None else None
+            self._named(place, item.id)
             self._settle(opened or self._begin(item, type_of(raw), None), item, block)
         for opened in [slot.open for slot in self.slots.all if whole and slot.finished and slot.open is not None]:
             self._assembly.close(opened)
