@@ -130,7 +130,7 @@ def marks_of(wire_api: WireApi, names: list[str], places: list[int]) -> tuple[li
 @given(st.data())
 def test_law_4_whatever_was_said_comes_out_in_some_event(wire_api: WireApi, data: st.DataObject) -> None:
     """Known kinds, unknown kinds, unknown items, unknown deltas: each says a word of its own, and the word is there."""
-    moves = list(MOVES[wire_api])
+    moves = [name for name in MOVES[wire_api] if name not in ("done", "done_mark")]  # nothing behind `[DONE]` is looked at
     names = [moves[0], *data.draw(st.lists(st.sampled_from(moves), max_size=6))]
     payloads, marks = marks_of(
         wire_api, names, [0, *data.draw(st.lists(st.sampled_from((0, 1)), min_size=len(names) - 1, max_size=len(names) - 1))]
