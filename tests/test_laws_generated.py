@@ -30,6 +30,7 @@ from streamlib_parsers import (
     OutputTextDelta,
     Reasoning,
     ResponseEvent,
+    ToolSpec,
     WireApi,
     accumulate,
     parse_body,
@@ -155,6 +156,8 @@ def ended(events: list[ResponseEvent]) -> bool:
 
 # --- 5 and 6 ---
 
+TOOLS: Final = [ToolSpec("get_weather", "The weather in a city.", {"type": "object", "properties": {"city": {"type": "string"}}})]
+
 
 @each_wire
 @few
@@ -163,7 +166,7 @@ def test_law_5_each_request_begins_with_the_one_before(wire_api: WireApi, data: 
     """Element by element: what a cache of prefixes needs. Turns of the user are where an agent asks again."""
     history = data.draw(strategies.histories(wire_api))
     asked = [n + 1 for n, item in enumerate(history) if getattr(item, "role", "") == "user"]
-    requests = [build(Prompt(history[:n]), "custom:any", wire_api=wire_api, base_url="https://example.test/v1") for n in asked]
+    requests = [build(Prompt(history[:n], tools=TOOLS), "custom:any", wire_api=wire_api, base_url="https://example.test/v1") for n in asked]
     for shorter, longer in pairwise(map(elements, requests)):
         assert longer[: len(shorter)] == shorter
 

@@ -71,6 +71,7 @@ class Encoder:
         self._usage: Usage | None = None
         self._items: dict[int, ResponseItem] = {}
         self._told: set[int] = set()
+        self._pieces: set[int] = set()
         self._paragraphs: set[tuple[int, int]] = set()
 
     @property
@@ -134,9 +135,12 @@ class Encoder:
         return self._line(event.index, thinking=gap + event.delta)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
-        """A call of this wire came whole, and stays in its place; one of another wire waits for its end."""
+        """A call of this wire came whole, and stays in its place; one of another wire, or in pieces (a dialect's), waits for its end."""
         item = self._items[event.index]
-        if not (isinstance(item, FunctionCall) and _is_own(item) and item.name and is_json(event.delta)) or event.index in self._told:
+        first = event.index not in self._pieces
+        self._pieces.add(event.index)
+        whole = first and event.delta.startswith("{") and is_json(event.delta)
+        if not (whole and isinstance(item, FunctionCall) and _is_own(item) and item.name) or event.index in self._told:
             return b""
         self._told.add(event.index)
         return self._line(event.index, tool_calls=[_call(msgspec.structs.replace(item, arguments=event.delta), self._losses)])

@@ -266,3 +266,17 @@ def test_the_loopback_provider_speaks_it() -> None:
     again = accumulate(parsed(encode_all("ollama", events)))
     whole = accumulate(events)
     assert (again.text, again.reasoning, len(again.calls)) == (whole.text, whole.reasoning, 1)
+
+
+@pytest.mark.parametrize("pieces", [['{"k', "0", '": 1}'], ['{"k": ', "{}", "}"], ['{"k": 1}']], ids=["a number", "an object", "whole"])
+def test_a_piece_of_arguments_that_is_json_by_itself_is_not_taken_for_all_of_them(pieces: list[str]) -> None:
+    """A dialect's call on this wire comes in pieces, and one of them may be `0`."""
+    assembly = Assembly(LIMITS, Origin("ollama"))
+    assembly.identify("r1", "m")
+    item = assembly.open(FunctionCall("c", "f"))
+    for piece in pieces:
+        assembly.arguments(item, piece)
+    assembly.close(item)
+    assembly.complete("tool_calls")
+    (call,) = accumulate(parsed(encode_all("ollama", assembly.take()))).calls
+    assert call.arguments == "".join(pieces)  # type: ignore[union-attr]
