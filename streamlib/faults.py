@@ -24,6 +24,7 @@ SORTS: Final[dict[str, Sort]] = {
     "InvalidURL": "request",
     "LocalProtocolError": "request",
     "RemoteProtocolError": "protocol",
+    "ClientResponseError": "protocol",
     "DecodingError": "content",
     "ContentEncodingError": "content",
     "error": "content",  # zlib.error
@@ -78,7 +79,9 @@ def fault(error: BaseException, stage: Stage) -> ErrorInfo:
 def gone(error: BaseException) -> bool:
     """Whether the peer merely closed the connection, as a server does with one that was idle for long."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ReadError", "WriteError", "CloseError"}) or ("RemoteProtocolError" in names and bool(_GONE.search(str(error))))
+    return bool(names & {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}) or (
+        "RemoteProtocolError" in names and bool(_GONE.search(str(error)))
+    )
 
 
 def _kind(sort: Sort, error: BaseException, stage: Stage) -> ErrorKind:

@@ -4,10 +4,10 @@
     async for chunk in answer.chunks: ...
     await answer.aclose()                       # the connection is closed, or kept where everything was read
 
-`transport_for` takes whatever a user brings: an `httpx.AsyncClient`, an `httpx2.AsyncClient`, anything with their methods, or a
-`Transport` of one's own. Redirects are never followed, the body is never decoded behind our back, and no request ever waits in httpx's
-own pool: a cancelled waiter there loses its place for ever (encode/httpcore #830), so callers queue at `slots`, which is cancelled
-cleanly.
+`transport_for` takes whatever a user brings: an `httpx.AsyncClient`, an `httpx2.AsyncClient`, anything with their methods, an
+`aiohttp.ClientSession` (`transport_aiohttp.py`), or a `Transport` of one's own. Redirects are never followed, the body is never decoded
+behind our back, and no request ever waits in httpx's own pool: a cancelled waiter there loses its place for ever (encode/httpcore #830),
+so callers queue at `slots`, which is cancelled cleanly.
 """
 
 from __future__ import annotations
@@ -75,13 +75,21 @@ class Transport(Protocol):
 
 
 def transport_for(http: Any = None, connections: int | None = None) -> Transport:
-    """The transport of `http`: None (a client of ours), an httpx or httpx2 client, anything with their methods, or a `Transport`."""
+    """The transport of `http`: None (a client of ours), an httpx or httpx2 client, anything with their methods, an aiohttp session, or a
+    `Transport`.
+    """
     if http is None:
         return Pooled(_own_client(), connections or CONNECTIONS, owned=True)
     if hasattr(http, "build_request"):
         return Pooled(http, connections or pool_size(http), owned=False)
+    if hasattr(http, "ws_connect"):  # aiohttp's session
+        from streamlib.transport_aiohttp import AiohttpTransport
+
+        return AiohttpTransport(http, connections)
     if not (hasattr(http, "send") and hasattr(http, "aclose")):
-        raise TypeError(f"http= takes an httpx.AsyncClient, an httpx2.AsyncClient or a Transport, not {type(http).__name__}")
+        raise TypeError(
+            f"http= takes an httpx.AsyncClient, an httpx2.AsyncClient, an aiohttp.ClientSession or a Transport, not {type(http).__name__}"
+        )
     transport: Transport = http
     return transport
 

@@ -28,7 +28,24 @@ def library(name: str) -> Any:
 
 def opened(name: str, **options: Any) -> Any:
     """A client of that library. Trust is read from the disk once: it takes longer than most tests."""
+    if name == "aiohttp":
+        return _aiohttp()
     return library(name).AsyncClient(**{"verify": _tls(name), **options})
+
+
+def _aiohttp() -> Any:
+    """Our transport of aiohttp, with the life of a client."""
+    library("aiohttp")
+    from streamlib.transport_aiohttp import AiohttpTransport
+
+    class Opened(AiohttpTransport):
+        async def __aenter__(self) -> Any:
+            return self
+
+        async def __aexit__(self, *_: object) -> None:
+            await self.aclose()
+
+    return Opened()
 
 
 def asked(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') -> Request:
