@@ -289,7 +289,9 @@ class ResponseStream:
 
     async def _fill(self) -> None:
         """Reads until there are events to give, else ends the iteration."""
-        events = await self._next() if not self._closed else []
+        events = await self._attempt.read() if not self._closed else []
+        if events and type(events[-1]) is Failed:
+            events = await self._instead(events)
         if events:
             self._given = True
             self._time(events)
@@ -297,17 +299,15 @@ class ResponseStream:
         elif not self._pending:
             await self._finish()
 
-    async def _next(self) -> list[ResponseEvent]:
-        """The next events of the answer; where its very first is a failure, perhaps of another."""
-        while True:
-            events = await self._attempt.read()
-            last = events[-1] if events else None
-            if not isinstance(last, Failed):
-                return events
+    async def _instead(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
+        """A failure that is the very first of its answer, or the first events of another answer."""
+        while events and isinstance(failed := events[-1], Failed):
             await self._attempt.close()
-            if self._given or not all(type(event) in BEFORE for event in events) or not await self._again(last.error):
+            if self._given or not all(type(event) in BEFORE for event in events) or not await self._again(failed.error):
                 return [] if self._cancelled else events
             await self._open()
+            events = await self._attempt.read()
+        return events
 
     async def _again(self, failure: ErrorInfo) -> bool:
         """Waits as the policy says and makes ready for another try; False where there is none."""
