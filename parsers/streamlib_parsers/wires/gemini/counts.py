@@ -61,6 +61,7 @@ def counts_told(counts: Counts, raw: dict[str, Any]) -> Usage:
     """
     prompt, tool_use = counts.promptTokenCount, counts.toolUsePromptTokenCount
     said, thought = counts.candidatesTokenCount, counts.thoughtsTokenCount
+    asked = counts.promptTokensDetails
     included = said is not None and thought and (prompt or 0) + said + (tool_use or 0) == counts.totalTokenCount
     return Usage(  # by place: half the time, and this is asked once a chunk
         prompt if prompt is None or tool_use is None else prompt + tool_use,
@@ -71,9 +72,9 @@ def counts_told(counts: Counts, raw: dict[str, Any]) -> Usage:
         None,
         None,
         None,
-        _modalities(counts.promptTokensDetails, counts.toolUsePromptTokensDetails),
-        _modalities(counts.candidatesTokensDetails),
-        _modalities(counts.cacheTokensDetails),
+        _modalities(asked, counts.toolUsePromptTokensDetails) if asked or counts.toolUsePromptTokensDetails else {},
+        _modalities(counts.candidatesTokensDetails) if counts.candidatesTokensDetails else {},
+        _modalities(counts.cacheTokensDetails) if counts.cacheTokensDetails else {},
         raw,
     )
 
@@ -94,11 +95,10 @@ def merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
 def _modalities(details: Details | None, more: Details | None = None) -> dict[str, int]:
     """Tokens by modality, over lists of `{modality, tokenCount}`."""
     sums: dict[str, int] = {}
-    if details or more:
-        for detail in (*(details or ()), *(more or ())):
-            tokens = count(detail, "tokenCount")
-            if tokens is not None:
-                said: Any = detail.get("modality")
-                name = said.lower() if type(said) is str else MODALITIES.get(said, str(said)) if type(said) is int else str(said)
-                sums[name] = sums.get(name, 0) + tokens
+    for detail in (*(details or ()), *(more or ())):
+        tokens = count(detail, "tokenCount")
+        if tokens is not None:
+            said: Any = detail.get("modality")
+            name = said.lower() if type(said) is str else MODALITIES.get(said, str(said)) if type(said) is int else str(said)
+            sums[name] = sums.get(name, 0) + tokens
     return sums
