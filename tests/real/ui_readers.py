@@ -20,7 +20,7 @@ from tests.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent / "readers"
 HOME: Final = ROOT / ".real" / "readers"
-PACKAGES: Final = ("ai", "ai7", "@ag-ui/client", "playwright-core")
+PACKAGES: Final = ("ai", "ai7", "@ag-ui/client", "eventsource-parser", "playwright-core")
 SECONDS: Final = 300.0
 APT: Final = ("apt-get", "-o", "Acquire::Retries=1", "-qq")
 
@@ -74,7 +74,7 @@ class Readers:
         self._process = process
 
     def read(self, reader: str, body: bytes, chunk: int = 4096) -> dict[str, Any]:
-        """What a reader (`vercel6`, `vercel7`, `agui`) makes of a stream given in chunks of this size: see `readers/read.mjs`."""
+        """What a reader (`vercel6`, `vercel7`, `agui`, `sse`) makes of a stream given in chunks of this size: see `readers/read.mjs`."""
         asked = {"reader": reader, "body": base64.b64encode(body).decode(), "chunk": chunk}
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -85,11 +85,24 @@ async function agui(client, body, size) {
   return { refused, errors, messages: JSON.parse(JSON.stringify(agent.messages)), outcome, pending, custom };
 }
 
-const [ai6, ai7, client] = await Promise.all([load('ai/dist/index.mjs'), load('ai7/dist/index.js'), load('@ag-ui/client/dist/index.mjs')]);
+// Server-sent events as eventsource-parser reads them; it wants text, which is decoded as browsers decode it.
+function sse({ createParser }, body, size) {
+  const events = [];
+  const parser = createParser({ onEvent: ({ event, data }) => { events.push([event || 'message', data]); } });
+  const decoder = new TextDecoder();
+  for (let at = 0; at < body.length; at += size) parser.feed(decoder.decode(body.subarray(at, at + size), { stream: true }));
+  parser.feed(decoder.decode());
+  return { refused: [], events };
+}
+
+const [ai6, ai7, client, eventsource] = await Promise.all(
+  ['ai/dist/index.mjs', 'ai7/dist/index.js', '@ag-ui/client/dist/index.mjs', 'eventsource-parser/dist/index.js'].map(load),
+);
 const readers = {
   vercel6: (body, size) => vercel(ai6, body, size),
   vercel7: (body, size) => vercel(ai7, body, size),
   agui: (body, size) => agui(client, body, size),
+  sse: (body, size) => sse(eventsource, body, size),
 };
 
 for await (const line of createInterface({ input: process.stdin })) {
