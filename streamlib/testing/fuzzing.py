@@ -44,10 +44,15 @@ class Finding:
 
 def examine(what: Target, body: bytes, places: Sequence[int] = ()) -> None:
     """Reads a body whole and cut at these places: raises `LawBroken` where a law of the target does not hold, and whatever escapes it."""
-    whole = what.read([body])
+    whole = _whole(what, body)
     what.judge(body, whole)
     if places:
         _same(what, body, whole, cut_at(body, places))
+
+
+def _whole(what: Target, body: bytes) -> list[Any]:
+    """As deep in the stack as `_same` reads: how deep JSON may be nested depends on the stack that is left."""
+    return what.read([body])
 
 
 def _same(what: Target, body: bytes, whole: list[Any], chunks: Sequence[bytes]) -> None:
@@ -104,7 +109,7 @@ class Campaign:
             partitions.append(list(range(1, len(body))))
         places: Sequence[int] = ()
         try:
-            whole = self.target.read([body])
+            whole = _whole(self.target, body)
             self.target.judge(body, whole)
             self.readings += 1
             for places in partitions:
@@ -148,7 +153,7 @@ def broken(what: Target, body: bytes, places: Sequence[int] = ()) -> Finding | N
     several += [[place] for place in range(len(body) + 1)] if len(body) <= EVERY_CUT else []
     found: Sequence[int] = ()
     try:
-        whole = what.read([body])
+        whole = _whole(what, body)
         what.judge(body, whole)
         for found in several:
             _same(what, body, whole, cut_at(body, found))

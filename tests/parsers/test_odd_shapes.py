@@ -1,0 +1,215 @@
+"""Odd shapes of the other wires, each with the one thing it must lead to."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+
+from streamlib.testing.frames import framed, said
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    FunctionCall,
+    Image,
+    Message,
+    Notice,
+    OutputTextDelta,
+    Passthrough,
+    Reasoning,
+    WireApi,
+    accumulate,
+    parse_body,
+)
+from streamlib_parsers.wires.responses.items import wire_item
+from tests.gemini_streams import chunk as gemini_chunk
+from tests.gemini_streams import piece, read
+from tests.laws import events_of
+from tests.responses_frames import about, added, call, completed, created, done, frame, message, reasoning
+
+# --- responses ---
+
+
+def responses(*frames: bytes) -> list[Any]:
+    return events_of("responses", [created(), *frames, completed()])
+
+
+@pytest.mark.parametrize("bad", [b"data: [1]\n\n", added(5), done("x"), frame("response.output_item.added", output_index=-1, item={})])  # type: ignore[arg-type]
+def test_responses_ends_on_what_is_no_event_and_no_item(bad: bytes) -> None:
+    last = responses(bad)[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "malformed"
+
+
+def test_responses_takes_a_null_item_for_nothing() -> None:
+    assert accumulate(responses(done(None))).items == ()
+
+
+def test_responses_closes_an_item_that_is_done_as_another_kind() -> None:
+    items = accumulate(responses(added(message(item_id="it_0")), done(reasoning("so", item_id="it_0")))).items
+    assert [(type(item), item.status) for item in items] == [(Message, "incomplete"), (Reasoning, "completed")]
+
+
+def test_responses_gives_text_without_a_name_to_the_newest_item_that_is_open() -> None:
+    events = responses(
+        added(message(item_id="a")),
+        added(message(item_id="b"), 1),
+        done(message("two", item_id="b"), 1),
+        frame("response.output_text.delta", delta="one"),
+    )
+    assert [item.text for item in accumulate(events).items] == ["one", "two"]  # type: ignore[union-attr]
+
+
+def test_responses_gives_audio_without_a_message_one_of_its_own() -> None:
+    (item,) = accumulate(responses(frame("response.audio.delta", delta="QUJD"))).items
+    assert isinstance(item, Message)
+    assert item.content
+
+
+def test_responses_passes_rate_limits_through_that_say_nothing() -> None:
+    assert [event.event for event in responses(frame("codex.rate_limits")) if isinstance(event, Passthrough)] == ["codex.rate_limits"]
+
+
+def test_responses_takes_a_whole_text_that_is_none_for_nothing() -> None:
+    events = responses(added(message(item_id="m")), about("output_text.done", 0, "m", content_index=0, text=5))
+    assert not [event for event in events if isinstance(event, OutputTextDelta)]
+
+
+def test_responses_tells_of_a_call_that_never_got_a_name() -> None:
+    nameless = call(name="", item_id="fc", call_id="c")
+    for frames in ([created(), added(nameless), completed()], [created(), added(nameless)]):
+        events = events_of("responses", frames)
+        (item,) = accumulate(events).items
+        assert isinstance(item, FunctionCall)
+        assert (item.call_id, item.name, item.status) == ("c", "", "incomplete")
+        assert "nameless_call" in [event.code for event in events if isinstance(event, Notice)]
+
+
+@pytest.mark.parametrize("told", [done(call("{}", item_id="fc")), completed(call("{}", item_id="other"))])
+def test_responses_tells_once_of_a_call_that_got_its_name_late(told: bytes) -> None:
+    events = events_of("responses", [created(), added(call(name="", item_id="fc")), told, completed()])
+    (item,) = accumulate(events).items
+    assert (item.name, item.status) == ("f", "completed")  # type: ignore[union-attr]
+
+
+def test_responses_says_so_where_a_final_item_lacks_a_part_that_was_streamed() -> None:
+    streamed = [added(message(item_id="m")), about("output_text.delta", 0, "m", content_index=0, delta="a")]
+    events = responses(*streamed, about("output_text.delta", 0, "m", content_index=1, delta="b"), done(message("a", item_id="m")))
+    assert [(event.code, event.index) for event in events if isinstance(event, Notice)] == [("text_replaced", 0)]
+
+
+def test_responses_keeps_a_refusal_and_a_text_of_one_part_apart() -> None:
+    events = responses(
+        about("refusal.delta", 0, "m", content_index=0, delta="No."), about("output_text.delta", 0, "m", content_index=0, delta="Yes.")
+    )
+    response = accumulate(events)
+    assert (response.text, response.refusal) == ("Yes.", "No.")
+
+
+def test_responses_has_no_part_for_an_image_of_its_own() -> None:
+    with pytest.raises(TypeError, match="Image part"):
+        wire_item(Message("assistant", [Image(data="AA==")]))
+
+
+# --- the others ---
+
+
+def test_ollama_reads_the_error_of_a_line_that_is_otherwise_broken() -> None:
+    last = events_of("ollama", [b'{"message": 5, "error": "model not found"}\n'])[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind != "malformed"
+
+
+def test_invoke_skips_an_empty_payload() -> None:
+    empty = framed("invoke", b"")
+    titan = framed("invoke", json.dumps({"outputText": "Hi", "completionReason": "FINISH"}).encode())
+    response = accumulate(events_of("invoke", [empty, titan]))
+    assert (response.text, response.status) == ("Hi", "completed")
+
+
+def test_gemini_ends_a_string_of_a_streamed_call_with_a_piece_that_says_nothing() -> None:
+    parts = [
+        {"functionCall": {"name": "f", "willContinue": True}},
+        piece("$.k", stringValue="a", willContinue=True),
+        piece("$.k"),
+        {"functionCall": {}},
+    ]
+    (made,) = read(*(gemini_chunk(part) for part in parts), gemini_chunk(finish="STOP")).calls
+    assert made.parsed() == {"k": "a"}  # type: ignore[union-attr]
+
+
+WHOLE: dict[WireApi, Any] = {
+    "messages": {"type": "message", "content": {}},
+    "responses": {"output": 5},
+    "chat": {"choices": [{"message": 5}]},
+    "gemini": [5],
+    "converse": {"output": {"message": {"content": 5}}},
+    "invoke": {"type": "message", "content": 5},
+    "ollama": {"model": "m"},
+}
+
+
+@pytest.mark.parametrize(("wire_api", "body"), WHOLE.items())
+def test_a_whole_body_of_the_wrong_shape_is_malformed_or_empty(wire_api: WireApi, body: Any) -> None:
+    events = parse_body(wire_api, json.dumps(body).encode())
+    assert isinstance(events[-1], (Failed, Completed))
+    assert accumulate(events).items == ()
+
+
+def messages(*payloads: Any) -> list[Any]:
+    start = {"type": "message_start", "message": {"id": "m1", "model": "m", "usage": {"input_tokens": 1}}}
+    end = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    return events_of("messages", [said("messages", [start, *payloads, *end])])
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "[1]",
+        {"type": 5},
+        {"type": "message_start"},
+        {"type": "content_block_delta", "index": 3, "delta": {"type": "hologram_delta"}},
+        {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "x"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": {}}},
+        {"type": "content_block_stop", "index": 3},
+        {"type": "content_block_start", "index": -1, "content_block": {"type": "text"}},
+    ],
+)
+def test_messages_ends_on_what_its_law_refuses(bad: Any) -> None:
+    last = messages(bad)[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "malformed"
+
+
+def test_messages_keeps_content_of_the_start_and_citations_of_a_block() -> None:
+    block = {"type": "text", "text": "a", "citations": [{"cited_text": "c"}, 5]}
+    events = messages(
+        {"type": "message_start", "message": {"id": "m2", "content": [{"type": "text", "text": "early"}]}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+    )
+    assert ("message_start.content", [{"type": "text", "text": "early"}]) in [
+        (e.event, e.data) for e in events if isinstance(e, Passthrough)
+    ]
+    (item,) = accumulate(events).items
+    assert item.content[0].annotations == ({"cited_text": "c"},)  # type: ignore[union-attr]
+
+
+def test_messages_reads_a_block_with_bytes_that_are_no_utf8() -> None:
+    body = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","x":"\xff"}}\n\n'
+    (item,) = accumulate(events_of("messages", [body])).items
+    assert (item.name, item.native) == ("f", {"x": "\ufffd"})  # type: ignore[union-attr]
+
+
+def test_messages_names_the_model_that_a_fallback_goes_on_with() -> None:
+    block = {"type": "fallback", "to": {"model": "other"}}
+    events = messages({"type": "content_block_start", "index": 0, "content_block": block}, {"type": "content_block_stop", "index": 0})
+    assert isinstance(events[-1], Completed)
+    assert events[-1].model == "other"
+
+
+def test_base64_of_an_inner_event_may_be_anything() -> None:
+    body = framed("converse", json.dumps({"bytes": base64.b64encode(b"nonsense").decode()}).encode(), "chunk")
+    assert isinstance(events_of("invoke", [body])[-1], Failed)
