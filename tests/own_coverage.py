@@ -13,7 +13,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -64,19 +65,27 @@ def missed(name: str, folder: Path) -> dict[str, Any]:
     env = {**os.environ, "STREAMLIB_SHARED": str(folder), "COVERAGE_FILE": str(data)}
     env.pop("STREAMLIB_CORPUS", None)
     files = [path for pattern in part.files for path in PACKAGE.glob(pattern)]
-    include = ",".join(str(path) for path in files)
-    run = [*coverage, "run", "--branch", f"--include={include}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS, *tests]
+    settings = folder / f"{name}.ini"
+    settings.write_text(_settings(files), encoding="utf-8")
+    run = [*coverage, "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS, *tests]
     ran = subprocess.run(run, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError(ran.stdout[-3000:])
     report = folder / f"{name}.json"
-    subprocess.run([*coverage, "json", "-q", "-o", str(report)], env=env, cwd=ROOT, capture_output=True, check=True)
+    subprocess.run([*coverage, "json", f"--rcfile={settings}", "-q", "-o", str(report)], env=env, cwd=ROOT, capture_output=True, check=True)
     found = json.loads(report.read_bytes())["files"]
     return {
         path: (one["missing_lines"], one["missing_branches"])
         for path, one in found.items()
         if one["missing_lines"] or one["missing_branches"]
     }
+
+
+def _settings(files: Iterable[Path]) -> str:
+    """The project's own, for these files alone: a `source` would undo an `include`."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["coverage"]
+    include, exclude = ("\n  ".join(["", *lines]) for lines in (map(str, files), project["report"]["exclude_also"]))
+    return f"[run]\nbranch = true\ninclude = {include}\n[report]\nexclude_also = {exclude}\n"
 
 
 def main(names: Sequence[str]) -> int:
