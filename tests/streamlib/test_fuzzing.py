@@ -16,7 +16,9 @@ from streamlib.testing.fuzzing import Campaign, Finding, broken, examine, replay
 from streamlib.testing.laws import LawBroken
 from streamlib.testing.targets import TARGETS, target
 from streamlib_parsers.dialects.known import DIALECTS
+from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS
+from tests.fuzz.judges import SECOND, judged
 
 
 class Lines:
@@ -168,6 +170,25 @@ def test_a_short_hunt_finds_nothing(name: str) -> None:
 def test_the_sample_of_a_dialect_is_one_of_its_calls(name: str) -> None:
     kinds = {type(event).__name__ for event in target(name).read([CALLS[name].encode()])}
     assert kinds & {"FunctionCallArgumentsDelta", "ReasoningContentDelta"}
+
+
+@pytest.mark.parametrize("name", SECOND)
+def test_a_second_reader_finds_the_same_in_any_body(name: str) -> None:
+    """The judges of `python -m tests.fuzz`, on bodies of a seed."""
+    what = judged(target(name))
+    rng = random.Random(name)
+    for _ in range(25):
+        body = what.change(what.seed(rng), rng)
+        what.judge(body, what.read([body]))
+        with pytest.raises(LawBroken, match="oracle"):
+            what.judge(EXTRA[name] + body, what.read([body]))
+
+
+EXTRA = {
+    "sse": b"data: more\n\n",
+    "ndjson": b"{}\n",
+    "eventstream": encode_message({":event-type": "chunk", ":message-type": "event"}, b"more"),
+}
 
 
 KEPT = [
