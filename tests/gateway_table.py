@@ -175,8 +175,11 @@ def part_deltas(index: int, at: int, part: Any) -> list[Any]:
 
 def crossed(client: WireApi, model: WireApi, stream: bytes) -> list[ResponseEvent]:
     """The model's stream as the client's encoder gets it."""
+    return crossed_events(client, model, events_of(model, stream, origin=hop(model).where.origin))
+
+
+def crossed_events(client: WireApi, model: WireApi, events: list[ResponseEvent]) -> list[ResponseEvent]:
     crossing = None if client == model else Crossing(client, frozenset({"patch"}))
-    events = events_of(model, stream, origin=hop(model).where.origin)
     return events if crossing is None else [one for event in events for one in crossing.feed(event)]
 
 
@@ -224,7 +227,12 @@ def next_request(client: WireApi, model: WireApi, stream: bytes) -> bytes:
     calls = got(client, model, stream).calls
     body = msgspec.json.decode(build(PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway").body)
     conversation_of(body).extend([*KEPT[client](whole), *(OUTPUTS[client](calls) if calls else [])])
-    read = parse_request(client, msgspec.json.encode(body), path="/v1beta/models/m:generateContent")
+    return received(client, model, msgspec.json.encode(body))
+
+
+def received(client: WireApi, model: WireApi, body: bytes) -> bytes:
+    """What the model gets of a client's request."""
+    read = parse_request(client, body, path="/v1beta/models/m:generateContent")
     asked = Asked(client, read, route(model).rules[0], [hop(model)], whole=False, request_id="r")
     return build(prompt_for(asked, hop(model)), "m", provider="custom", wire_api=model, base_url="http://up").body
 

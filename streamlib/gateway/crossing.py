@@ -24,6 +24,7 @@ import msgspec
 
 from streamlib.encoders import Losses
 from streamlib.gateway.envelopes import sealed
+from streamlib.gateway.sequence import BLOCKLESS, Sequence
 from streamlib.report import Change
 from streamlib_parsers.events import (
     Completed,
@@ -87,6 +88,7 @@ class Crossing:
         self._origin = Origin(wire_api)
         self._custom = custom
         self._losses = Losses()
+        self._sequence = Sequence() if wire_api in BLOCKLESS else None
         self._places: dict[int, int] = {}
         self._begun = 0
         self._free: set[int] = set()
@@ -101,6 +103,11 @@ class Crossing:
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event as the client's encoder may see it; of a hidden item, nothing but its envelope."""
+        if self._sequence is None:
+            return self._cross(event)
+        return [crossed for one in self._sequence.feed(event) for crossed in self._cross(one)]
+
+    def _cross(self, event: ResponseEvent) -> list[ResponseEvent]:
         handler = _HANDLERS.get(type(event))
         return self._moved(event) if handler is None else handler(self, event)
 

@@ -28,6 +28,7 @@ from streamlib_parsers.items import (
     Reasoning,
     Refusal,
     ResponseItem,
+    Text,
 )
 
 CALLS: Final = (FunctionCall, CustomToolCall)
@@ -89,7 +90,7 @@ class _Turn:
         return _Held(len(self.items), found, bool(_details(item))) if found else None
 
     def _settle(self, held: _Held) -> None:
-        left = [inside for inside in held.inside if not self._replaces(inside, held.place)]
+        left = [inside for inside in held.inside if not (self._replaces(inside, held.place) or self._splits(inside.item))]
         for inside in sorted(left, key=lambda one: one.at):
             if isinstance(inside.item, STANDS) or (isinstance(inside.item, Message) and not _text(inside.item)):
                 at = min(held.place + (inside.at if held.listed else 0), len(self.items))
@@ -101,6 +102,19 @@ class _Turn:
         for at in (*range(min(place, len(self.items)) - 1, -1, -1), *range(place, len(self.items))):
             if not self._settled[at] and _same(self.items[at], inside.item):
                 self.items[at], self._settled[at] = self._named(_filled(inside.item, self.items[at])), True
+                return True
+        return False
+
+    def _splits(self, item: ResponseItem) -> bool:
+        """Takes a text out of a longer one: a client's wire without blocks has run them together."""
+        for at, shown in enumerate(self.items):
+            if isinstance(item, Message) and isinstance(shown, Message) and item.text and item.text in shown.text and not self._settled[at]:
+                before, _, after = shown.text.partition(item.text)
+                rest = [msgspec.structs.replace(shown, content=(Text(text),) if text else ()) for text in (before, after)]
+                pieces = [(rest[0], False), (self._named(item), True), (rest[1], False)]
+                kept = [piece for piece, text in zip(pieces, (before, item.text, after), strict=True) if text]
+                self.items[at : at + 1] = [piece for piece, _ in kept]
+                self._settled[at : at + 1] = [settled for _, settled in kept]
                 return True
         return False
 
