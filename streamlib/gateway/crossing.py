@@ -220,8 +220,13 @@ def _numbers(usage: Usage) -> Usage:
 
 
 def _has_state(item: ResponseItem) -> bool:
-    """Whether there is something about the item that no client's wire has a word for."""
+    """Whether there is something about the item that no client's wire has a word for.
+
+    An id that is the call's own is one: Gemini's calls may have none, and where they have, the outputs have it too.
+    """
     if item.signature or item.native or getattr(item, "phase", None):
+        return True
+    if isinstance(item, CALLS) and item.id == item.call_id:
         return True
     return isinstance(item, Message) and any(isinstance(part, Text) and (part.annotations or part.native) for part in item.content)
 
