@@ -134,7 +134,13 @@ class Answering:
             group.start_soon(self._wait_for_leaving, receive, group.cancel_scope)
             if not self.asked.whole:
                 group.start_soon(self._stay_alive)
-            await self._try_hops()
+            try:
+                await self._try_hops()
+            except OSError as error:  # some servers raise one where the client is gone
+                self.error = ErrorInfo("cancelled", f"the client is gone: {type(error).__name__}")
+            except Exception as error:  # noqa: BLE001  # what is wrong here is an error for the client, not a torn stream
+                _log.exception("%s failed inside the gateway", self.asked.request_id)
+                await self._fail(ErrorInfo("server_error", f"the gateway failed: {type(error).__name__}"))
             group.cancel_scope.cancel()
 
     async def _wait_for_leaving(self, receive: Receive, scope: anyio.CancelScope) -> None:
@@ -145,9 +151,14 @@ class Answering:
         scope.cancel()
 
     async def _stay_alive(self) -> None:
+        wait = self._keep_alive
         while True:
-            await anyio.sleep(max(0.0, self._spoke + self._keep_alive - anyio.current_time()))
-            if anyio.current_time() >= self._spoke + self._keep_alive and not self._writing.locked():
+            await anyio.sleep(wait)
+            wait = self._spoke + self._keep_alive - anyio.current_time()
+            if wait > 0:
+                continue
+            wait = self._keep_alive
+            if not self._writing.locked():  # else the client does not read: it knows that there is more
                 await self._write(KEEP_ALIVE[self.asked.wire_api])
 
     # --- the way through the targets ---

@@ -8,11 +8,14 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
+from msgspec import Struct
 
 from streamlib.client import Client
+from streamlib.errors import StreamError
 from streamlib.gateway.table import Hop
 from streamlib.prompt import Prompt
 from streamlib.request import Request, build_for
+from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject
 
 CHARACTERS: Final = 4
@@ -23,6 +26,10 @@ COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinki
 """Keys of a Messages request that its count takes."""
 
 
+class _Count(Struct):
+    input_tokens: int
+
+
 async def count_tokens(client: Client, prompt: Prompt, hop: Hop) -> tuple[int, bool]:
     """The count, and whether it is an estimate. Raises `StreamError` where the provider was asked and refused."""
     if hop.provider.name != "anthropic" or hop.where.wire_api != "messages":
@@ -31,7 +38,10 @@ async def count_tokens(client: Client, prompt: Prompt, hop: Hop) -> tuple[int, b
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     asked = msgspec.json.encode({key: body[key] for key in COUNTED if key in body})
     answer = await client.fetch(_at(request, asked), hop.provider, api_key=hop.key)
-    return msgspec.json.decode(answer, type=dict[str, int])["input_tokens"], False
+    try:
+        return msgspec.json.decode(answer, type=_Count).input_tokens, False
+    except msgspec.MsgspecError as error:
+        raise StreamError(ErrorInfo("malformed", f"the answer is no count of tokens: {error}")) from None
 
 
 def _at(request: Request, body: bytes) -> Request:

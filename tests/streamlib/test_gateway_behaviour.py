@@ -437,3 +437,33 @@ async def test_after_a_fallback_answered_its_state_is_its_own() -> None:
         await ask(client, "messages", answered(asking(), first))
     assert b"c2lnbmVk" not in upstream.asked[2][2]
     assert (upstream.body(4)["model"], b"c2lnbmVk" in upstream.asked[4][2]) == ("two", True)
+
+
+# --- inside ---
+
+
+async def test_a_mistake_of_ours_is_an_error_of_the_clients_wire(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    def broken(*_: Any) -> None:
+        raise KeyError("ours")
+
+    monkeypatch.setattr("streamlib.gateway.answering.prompt_for", broken)
+    async with serving(Upstream(), rule("messages")) as client:
+        answer = await ask(client, "chat", asking())
+    assert (answer.status_code, error_of("chat", answer.content).kind) == (500, "server_error")
+    assert "failed inside the gateway" in caplog.text
+
+
+async def test_texts_that_grow_at_once_are_told_one_after_the_other_where_there_are_no_blocks() -> None:
+    block = '{"type":"content_block_%s","index":%d,%s}'
+    lines = [
+        '{"type":"message_start","message":{"id":"m","role":"assistant","content":[],"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}',
+        *(block % ("start", at, '"content_block":{"type":"text","text":""}') for at in (0, 1)),
+        *(block % ("delta", at, f'"delta":{{"type":"text_delta","text":"{word}"}}') for at, word in ((0, "Hel"), (1, "B"), (0, "lo "))),
+        *(block % ("stop", at, '"x":0') for at in (0, 1)),
+        '{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}',
+        '{"type":"message_stop"}',
+    ]
+    stream = "".join(f"data: {line}\n\n" for line in lines).encode()
+    async with serving(Upstream(streaming("messages", stream)), rule("messages")) as client:
+        for wire in CLIENTS:
+            assert said(wire, (await ask(client, wire, asking())).content).text == "Hello B"
