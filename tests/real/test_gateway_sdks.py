@@ -221,14 +221,17 @@ def test_google_waits_for_a_slow_model_and_hears_of_a_cut_one(google_sdk: Any) -
 
 # --- without an SDK ---
 
+GEMINI = "/v1beta/models/slow-chat:streamGenerateContent?alt=sse"
 
-@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions", "/v1/responses"])
+
+@pytest.mark.parametrize("path", ["/v1/messages", "/v1/chat/completions", "/v1/responses", GEMINI])
 def test_a_plain_reader_of_events_reads_every_route(url: str, path: str) -> None:
     import httpx
     from httpx_sse import connect_sse
 
     said = [{"role": "user", "content": "Hello"}]
-    body = {"model": "slow-gemini", "stream": True, "max_tokens": 50, **({"input": said} if "responses" in path else {"messages": said})}
+    words = {"/v1/responses": {"input": said}, GEMINI: {"contents": [{"role": "user", "parts": [{"text": "Hello"}]}]}}
+    body = {"model": "slow-gemini", "stream": True, "max_tokens": 50, **words.get(path, {"messages": said})}
     with httpx.Client() as client, connect_sse(client, "POST", f"{url}{path}", json=body) as source:
         events = list(source.iter_sse())
     assert len(events) > 5
