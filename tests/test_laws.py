@@ -33,6 +33,7 @@ from streamlib_parsers import (
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.cuts import byte_by_byte, every_single_cut, random_partitions
+from tests.figures import figure
 from tests.shared import STREAMS, WIRES, Recording, recordings
 
 FOLDERS = sorted(WIRES)
@@ -76,6 +77,7 @@ def test_law_1_events_do_not_depend_on_where_the_bytes_were_cut(folder: str, sam
         ways = [byte_by_byte(body, 1 if len(body) < 20_000 else 13), *random_partitions(body, 2 if sample else 50)]
         for chunks in ways:
             assert log(events_of(recording.wire, chunks)) == reference, recording.path.name
+        figure("split runs", len(ways))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -189,3 +191,4 @@ def test_every_single_cut_of_the_smaller_recordings(folder: str) -> None:
             reference = log(whole)
             for chunks in every_single_cut(body):
                 assert log(events_of(recording.wire, chunks)) == reference, recording.path.name
+            figure("split runs", len(body) + 1)

@@ -49,6 +49,7 @@ from tests.dialect_streams import (
     tool,
     xai,
 )
+from tests.figures import figure
 from tests.shared import MISSING, WIRES, Recording, each_recording, each_vector, recordings
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
@@ -470,6 +471,7 @@ def test_text_of_others_never_becomes_a_call(vector: dict[str, Any]) -> None:
     if vector["where"] == "assistant_delta":
         assert took < 3  # the vector says 1 s, on a machine of its own; growth is tested above
         assert vector["calls"] or response.text == text
+    figure(f"{'recovered' if vector['calls'] else 'attack'}/{vector['id']}")
 
 
 def deltas_of(where: str, text: str) -> list[dict[str, Any]]:

@@ -27,6 +27,7 @@ from streamlib_parsers.framing.eventstream import (
 )
 from streamlib_parsers.limits import LIMITS, Limits
 from tests.cuts import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
+from tests.figures import figure
 from tests.framings import growth, read
 from tests.shared import Recording, each_recording, each_vector
 
@@ -104,6 +105,7 @@ def test_every_vector_reads_the_same_whole_at_every_split_and_byte_by_byte(vecto
         assert failure is None
         assert [{name: plain(value) for name, value in one.headers.items()} for one in found] == [m["headers"] for m in vector["messages"]]
         assert [one.payload.decode() for one in found] == [m["payload"] for m in vector["messages"]]
+    figure(f"vector/{vector['id']}")
 
 
 @each_recording("aws-eventstream-vectors")
@@ -202,6 +204,7 @@ def test_no_flipped_bit_ever_gives_a_wrong_message() -> None:
             assert failure is not None
             assert found == good[: len(found)]
             assert len(found) < len(good)
+    figure("flips", flips)
     assert flips >= 50_000
 
 

@@ -23,6 +23,7 @@ from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming
 from streamlib_parsers.limits import LIMITS, MIB, Limits
 from tests.cuts import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
+from tests.figures import figure
 from tests.shared import CORPUS, Recording, each_vector, recordings, require, vectors
 
 BOM: Final = b"\xef\xbb\xbf"
@@ -140,6 +141,7 @@ def test_the_vectors_hold_strict_and_tolerant(vector: dict[str, Any], chunks: Ca
     assert events(outcome.tolerant) == vector["tolerant"]
     assert (outcome.last_event_id or "") == vector["last_event_id"]
     assert outcome.retry == (None if vector["retry"] is None else min(vector["retry"], MAX_RETRY))
+    figure(f"vector/{vector['id']}")
 
 
 def test_no_cut_changes_a_vector() -> None:
@@ -152,6 +154,7 @@ def test_no_cut_changes_a_vector() -> None:
             runs += 1
             different += run(chunks) != whole
     say(f"{len(bodies)} vectors, {runs} cut runs, {different} differences")
+    figure("split runs", runs)
     assert different == 0
     assert runs > 60_000
 

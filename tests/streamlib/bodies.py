@@ -122,7 +122,7 @@ def aws(payload: Any, **headers: str) -> bytes:
         bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
         for name, value in ((f":{key.replace('_', '-')}", value) for key, value in headers.items())
     )
-    body = json.dumps(payload).encode()
+    body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()
     start = struct.pack(">II", 16 + len(lines) + len(body), len(lines))
     frame = start + struct.pack(">I", zlib.crc32(start)) + lines + body
     return frame + struct.pack(">I", zlib.crc32(frame))

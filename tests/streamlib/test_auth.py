@@ -27,6 +27,7 @@ from streamlib.retry import RetryPolicy
 from streamlib.sigv4 import sign
 from streamlib_parsers import ErrorInfo, Origin
 from streamlib_parsers.redaction import MASK
+from tests.figures import figure
 from tests.streamlib.asking import KEY, LIBRARIES, Memory, asked, client, opened
 from tests.streamlib.bodies import HELLO, MESSAGE, error_body, named
 from tests.streamlib.sockets import FIN, HANG, RST, Script, Wait, chunk, head, scripted, whole
@@ -439,6 +440,7 @@ async def test_the_canary_is_found_nowhere(http: str, style: Any, caplog: pytest
                 assert ODD not in shown
                 searched += 1
     await inner.aclose()
+    figure("exposures", searched)
     assert searched > 400
     # httpcore logs the headers of answers at DEBUG, whatever they echo: what we sent must not be there.
     assert all(ODD not in record.getMessage() for record in caplog.records if "receive_response_headers" not in record.getMessage())

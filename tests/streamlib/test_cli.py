@@ -11,6 +11,7 @@ import pytest
 
 from streamlib.cli import _parser, main
 from streamlib.cli.terminal import Printable, printable
+from tests.figures import figure
 from tests.shared import ROOT, each_vector
 
 HOME = ROOT / "tests" / "recordings"
@@ -24,6 +25,8 @@ def test_text_of_a_model_cannot_steer_the_terminal_at_any_split(vector: dict[str
     for at in range(len(text) + 1):
         screen = Printable()
         assert screen.feed(text[:at]) + screen.feed(text[at:]) + screen.close() == safe
+    figure(f"vector/{vector}")
+    figure("splits", len(text) + 1)
 
 
 def test_inspect_prints_one_json_object_a_file(capsys: pytest.CaptureFixture[str]) -> None:

@@ -42,6 +42,7 @@ from streamlib import (
     parser,
     user,
 )
+from tests.figures import figure
 from tests.streamlib.wire_rules import check, elements, official, turns_of
 
 SNAPSHOTS: Final = Path(__file__).parent / "snapshots" / "cross_wire"
@@ -348,3 +349,4 @@ def test_case_12_law_5_any_interleaving_of_thoughts_text_and_calls_is_replayed_b
     chance = random.Random(5)
     for _ in range(count):
         replays_byte_for_byte(chance)
+    figure("histories", count)

@@ -12,6 +12,7 @@ from streamlib.deadlines import FOREVER, Deadlines, Watch, expired
 from streamlib.errors import StreamError
 from streamlib.retry import RetryPolicy
 from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
+from tests.figures import figure
 from tests.streamlib.asking import Memory, asked, client
 from tests.streamlib.bodies import CHAT, HELLO, LAST, MESSAGE, OPENED, PING, SAID, START, converse, finish, named, part, stop, text
 from tests.streamlib.virtual import anyio_backend
@@ -115,6 +116,8 @@ async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str
         seconds, error, stream = await run(Memory([*before, *SIGNS[sign] * 10, 1e6]), LIMITS, wire)
         assert failure(error) == ("stalled", "idle")
         assert seconds == pytest.approx(2 * place + 30, abs=1e-3), place
+        figure("stalls")
+        figure("late by", abs(seconds - (2 * place + 30)))
         assert stream.response.timing.longest_gap is None or stream.response.timing.longest_gap == pytest.approx(2)
 
 

@@ -25,6 +25,7 @@ from streamlib.deadlines import Deadlines
 from streamlib.retry import RetryPolicy
 from streamlib.stream import ResponseStream
 from streamlib_parsers import Failed, FunctionCall, Limits, Opaque, Response
+from tests.figures import figure
 from tests.shared import SHARED, vectors
 from tests.streamlib import asking
 from tests.streamlib.asking import KEY, asked
@@ -474,18 +475,21 @@ async def test_a_fault_ends_as_the_catalogue_wants(row: Row) -> None:
         assert len(response.error.message.encode()) <= 2200
         assert KEY not in repr(response)
     assert server.open == 0
+    figure(f"fault/{row.id}")
 
 
 async def test_dns_a_name_that_does_not_resolve_is_a_connection_failure() -> None:
     response, _, _ = await outcome("http://no-such-host.invalid", Row("dns", ()))
     assert response.error is not None
     assert (response.error.kind, response.error.retryable) == ("connection", True)
+    figure("fault/dns")
 
 
 async def test_refused_a_closed_port_is_a_connection_failure() -> None:
     response, _, _ = await outcome(NOBODY, Row("refused", ()))
     assert response.error is not None
     assert (response.error.kind, response.error.retryable) == ("connection", True)
+    figure("fault/refused")
 
 
 @pytest.fixture(scope="module")
@@ -508,6 +512,7 @@ async def test_tls_bad_a_certificate_that_is_not_trusted_is_not_tried_again(cert
         assert response.error is not None
         assert (response.error.kind, response.error.retryable) == ("connection", False)
         assert (answer.retried, server.requests) == ((), [])
+    figure("fault/tls-bad")
 
 
 async def test_307_cross_nothing_is_sent_to_the_other_origin() -> None:
@@ -521,6 +526,7 @@ async def test_307_cross_nothing_is_sent_to_the_other_origin() -> None:
         assert "http://localhost" in response.error.message
         assert "secret" not in repr(response)
         assert (other.connections, len(server.requests)) == (0, 1)
+    figure("fault/307-cross")
 
 
 async def test_slow_consumer_no_deadline_runs_while_the_caller_holds_an_event() -> None:
@@ -531,6 +537,7 @@ async def test_slow_consumer_no_deadline_runs_while_the_caller_holds_an_event() 
             async for _ in answer:
                 await anyio.sleep(0.15)
         assert answer.response.status == "completed"
+    figure("fault/slow-consumer")
 
 
 async def test_tool_name_split_pieces_of_a_name_are_joined() -> None:
@@ -544,6 +551,7 @@ async def test_tool_name_split_pieces_of_a_name_are_joined() -> None:
     async with scripted(stream(*pieces)) as server:
         response, _, _ = await outcome(server.url, Row("tool-name-split", (), wire="chat"))
     assert the_call(response).name == "get_weather"
+    figure("fault/tool-name-split")
 
 
 @pytest.mark.parametrize("error_code", [0, 2])
@@ -561,6 +569,7 @@ async def test_h2_goaway_in_mid_stream_is_a_truncated_answer(name: str, error_co
     failed = events[-1]
     assert isinstance(failed, Failed)
     assert (failed.error.kind, failed.error.retryable, answer.response.text) == ("truncated", True, "Hel")
+    figure("fault/h2-goaway")
 
 
 def test_every_fault_of_the_catalogue_is_made() -> None:

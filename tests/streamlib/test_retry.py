@@ -17,6 +17,7 @@ from streamlib.retry import NO_RETRY, RetryPolicy
 from streamlib_parsers import ErrorInfo
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE
+from tests.figures import figure
 from tests.shared import each_vector, vectors
 from tests.streamlib.asking import Memory, asked, client
 from tests.streamlib.bodies import CALL, CREATED, HELLO, MESSAGE, OVERLOADED, PING, SAID, START, arguments, error_body, response_end
@@ -84,6 +85,7 @@ def test_retry_after_in_every_form(vector: dict[str, Any]) -> None:
         assert POLICY.wait(failure, 0, 0, 0) == POLICY.base
     else:
         assert POLICY.wait(failure, 0, 0, 0) == pytest.approx(vector["s"])
+    figure(f"vector/{vector}")
 
 
 # --- the client ---
@@ -167,6 +169,8 @@ async def test_nothing_is_sent_again_once_anything_was_given_out(script: Any) ->
     assert response.error is not None
     assert response.error.retryable
     assert response.response_id == "msg_1"
+    figure("faults after output")
+    figure("repeats after output", len(transport.sent) - 1)
 
 
 @pytest.mark.parametrize("place", range(1, 6))
@@ -176,6 +180,8 @@ async def test_a_fault_after_any_event_gives_the_partial_response(place: int) ->
     transport = Memory([*frames[:place], OVERLOADED], [MESSAGE])
     async with client(URL, transport, errors="event") as asking:
         response = await asking.respond(asked(URL))
+    figure("faults after output")
+    figure("repeats after output", len(transport.sent) - 1)
     assert (len(transport.sent), response.status) == (1, "failed")
     assert SAID.startswith(response.text)
 

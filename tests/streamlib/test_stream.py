@@ -16,6 +16,7 @@ from streamlib.deadlines import Deadlines
 from streamlib.errors import StreamError
 from streamlib.stream import ResponseStream
 from streamlib_parsers import Completed, Failed, FunctionCallArgumentsDelta, OutputTextDelta, RateLimits, accumulate, parser
+from tests.figures import figure
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, opened
 from tests.streamlib.bodies import (
     CALL,
@@ -278,6 +279,7 @@ async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> No
         del stream
         gc.collect()
     assert any(__file__ in str(warning.message) for warning in warned)
+    figure("fault/no-with")
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
@@ -321,6 +323,8 @@ async def test_leaving_after_any_event_closes_the_connection(http: str, way: str
                 assert stream.response.usage.input_tokens == 7
             await server.quiet()
             assert server.open == 0, place
+            figure("stops")
+        figure("fault/break-early")
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.006, 0.01, 0.02])
@@ -451,6 +455,8 @@ async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], A
         await made.aclose()
         await server.quiet()
         assert server.open == 0
+    figure("stops", stops)
+    figure("fault/cancel-any")
     gc.collect()
     await anyio.lowlevel.checkpoint()
     return stops

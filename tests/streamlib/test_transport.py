@@ -24,6 +24,7 @@ from streamlib.faults import Stage, fault, gone
 from streamlib.retry import RetryPolicy
 from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, Pooled, pool_size, transport_for
 from streamlib.unpacking import PIECE, unpacked
+from tests.figures import figure
 from tests.shared import ROOT
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, library, opened
 from tests.streamlib.bodies import HELLO, MESSAGE, SAID, frames_of
@@ -180,6 +181,7 @@ async def test_a_hundred_streams_in_a_row_take_one_connection(http: str | None) 
                     if n % 2 and type(event).__name__ == "Completed":
                         break
             assert stream.response.text == SAID
+        figure("connections", server.connections)
         assert (server.connections, len(server.requests)) == (1, 100)
         if inner is not None:
             await inner.aclose()
@@ -193,6 +195,7 @@ async def test_a_kept_connection_that_was_closed_is_replaced_once_and_silently(h
             for _ in range(2):
                 assert (await asking.respond(asked(server.url))).text == SAID
         assert (server.connections, len(server.requests)) == (2, 3)
+    figure("fault/keepalive-stale")
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
@@ -267,6 +270,7 @@ async def storm(http: str, cancellations: int, connections: int = 4) -> None:
         await inner.aclose()
         await server.quiet()
         assert server.open == 0
+    figure("cancellations", cancellations)
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
