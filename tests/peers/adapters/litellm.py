@@ -1,0 +1,58 @@
+"""litellm's `acompletion` and `aresponses`, over each wire it speaks; its chunks have the Chat shape.
+
+Never 1.82.7 or 1.82.8: those were malicious.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import litellm
+
+from tests.peers.adapters.chunks import Chunks, response_event
+from tests.peers.peer import READ, Ask, Peer
+from tests.peers.told import Told
+
+litellm.suppress_debug_info = True
+litellm.telemetry = False
+MESSAGES = [{"role": "user", "content": "x"}]
+MODELS: dict[str, tuple[str, str]] = {
+    "messages": ("anthropic/claude-sonnet-4-5", ""),
+    "chat": ("openai/gpt-4o", "/v1"),
+    "gemini": ("gemini/gemini-2.5-flash", ""),
+    "converse": ("bedrock/converse/us.amazon.nova-lite-v1:0", ""),
+    "ollama": ("ollama_chat/llama3", ""),
+}
+
+
+async def ask(asked: Ask, told: Told) -> None:
+    """Chunks of the Chat shape."""
+    model, path = MODELS[asked.wire]
+    options: dict[str, Any] = {"api_base": asked.url + path, "api_key": "k-1"}
+    if asked.wire == "converse":
+        keys = {"aws_access_key_id": "AK", "aws_secret_access_key": "s", "aws_region_name": "us-east-1"}
+        options = {"aws_bedrock_runtime_endpoint": asked.url, **keys}
+    stream: Any = await litellm.acompletion(
+        model=model, messages=MESSAGES, stream=True, timeout=READ, num_retries=asked.retries, max_retries=asked.retries, **options
+    )
+    chunks, seen = Chunks(told), 0
+    try:
+        async for chunk in stream:
+            seen += 1
+            if asked.leave_after is not None and seen > asked.leave_after:
+                await stream.aclose()
+                break
+            chunks.feed(chunk)
+    finally:
+        chunks.close()
+
+
+async def responses(asked: Ask, told: Told) -> None:
+    """Events of Responses."""
+    options: dict[str, Any] = {"api_base": f"{asked.url}/v1", "api_key": "k-1", "timeout": READ, "num_retries": asked.retries}
+    stream: Any = await litellm.aresponses(model="openai/gpt-4o", input="x", stream=True, **options)
+    async for event in stream:
+        response_event(event, told)
+
+
+PEERS = (Peer("litellm", "litellm", {**dict.fromkeys(MODELS, ask), "responses": responses}, ("litellm",)),)

@@ -1,0 +1,56 @@
+"""Ourselves, as a user would: a provider by its address, the stream in its block."""
+
+from __future__ import annotations
+
+from streamlib import Client, Deadlines, Provider
+from streamlib.request import Request
+from streamlib.retry import RetryPolicy
+from streamlib_parsers import FunctionCall, Message, Reasoning, Response
+from streamlib_parsers.items import Origin
+from streamlib_parsers.protocol import WIRE_APIS
+from tests.peers.peer import READ, Ask, Peer
+from tests.peers.told import Told
+
+PATIENCE = Deadlines(headers=READ, first_byte=READ, first_event=READ, idle=READ, total=30)
+
+
+async def ask(asked: Ask, told: Told) -> None:
+    """Any wire."""
+    place = Provider(name="peer", wires=WIRE_APIS, base_url=asked.url, auth="x-api-key")
+    request = Request(
+        "POST",
+        f"{asked.url}/v1/{asked.wire}",
+        {"content-type": "application/json"},
+        b"{}",
+        [],
+        asked.wire,
+        "m-1",
+        Origin(asked.wire, "peer", asked.url, "m-1"),  # type: ignore[arg-type]
+    )
+    options = {"deadlines": PATIENCE, "retry": RetryPolicy(retries=asked.retries)}
+    async with Client(providers=(place,), api_key="k-1", **options) as client:  # type: ignore[arg-type]
+        stream = client.stream(request)
+        try:
+            async with stream:
+                seen = 0
+                async for _ in stream:
+                    seen += 1
+                    if asked.leave_after is not None and seen > asked.leave_after:
+                        break
+        finally:
+            read(stream.response, told)
+
+
+def read(response: Response, told: Told) -> None:
+    """What the response says."""
+    told.text, told.reasoning = response.text, response.reasoning
+    told.calls = [(call.name, call.arguments) for call in response.calls if isinstance(call, FunctionCall)]
+    kinds = {Message: "text", Reasoning: "reasoning", FunctionCall: "call"}
+    told.order = [kinds[type(item)] for item in response.items if type(item) in kinds]
+    told.signatures = [item.signature for item in response.items if item.signature]
+    told.stop = response.stop_reason
+    if response.usage:
+        told.input_tokens, told.output_tokens = response.usage.input_tokens, response.usage.output_tokens
+
+
+PEERS = (Peer("streamlib", "streamlib", dict.fromkeys(WIRE_APIS, ask), ("streamlib",)),)

@@ -1,0 +1,54 @@
+"""What an adapter provides."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+from tests.peers.told import Told
+
+READ: float = 1.0
+"""Seconds of silence that every library is told to allow, wherever it has a setting for that."""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """One request: where, how many retries, after how many events the reader leaves."""
+
+    url: str
+    wire: str
+    retries: int
+    leave_after: int | None
+
+
+Asker = Callable[[Ask, Told], Awaitable[None]]
+"""Streams an answer and fills in what its user is told, while it comes."""
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One column of the table."""
+
+    name: str
+    distribution: str
+    wires: dict[str, Asker]
+    own: tuple[str, ...]
+    """Modules whose exceptions are the library's own family."""
+    framing: bool = False
+    """It reads SSE and nothing above: asked only for cases of framing."""
+
+
+def keep(told: Told, kind: str) -> None:
+    """A part of that kind begins, unless one is open."""
+    if not told.order or told.order[-1] != kind or kind == "call":
+        told.order.append(kind)
+
+
+def attr(value: Any, *names: str, default: Any = None) -> Any:
+    """A value down a path of attributes or keys; the default where there is none."""
+    for name in names:
+        value = value.get(name) if isinstance(value, dict) else getattr(value, name, None)
+        if value is None:
+            return default
+    return value

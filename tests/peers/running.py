@@ -1,0 +1,117 @@
+"""Every case through every peer that is installed here, over one scripted server a case; results as JSON."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import logging
+import os
+import sys
+import warnings
+from dataclasses import asdict
+from importlib import metadata
+from typing import Any
+
+import anyio
+
+from tests.peers.cases import CASES, Case
+from tests.peers.peer import Ask, Peer
+from tests.peers.told import Told
+from tests.streamlib.sockets import Script, Server, scripted
+
+
+def peers(modules: list[str]) -> list[Peer]:
+    """The adapters of these modules."""
+    return [peer for name in modules for peer in importlib.import_module(f"tests.peers.adapters.{name}").PEERS]
+
+
+def version(peer: Peer) -> str:
+    """As installed; ours from its own word, since it may run from a checkout."""
+    if peer.distribution == "streamlib":
+        import streamlib
+
+        return streamlib.__version__
+    return metadata.version(peer.distribution)
+
+
+def concerned(peer: Peer, case: Case) -> bool:
+    """Whether the case is put to the peer."""
+    return case.wire in peer.wires and (case.framing or not peer.framing)
+
+
+async def told_by(peer: Peer, case: Case) -> Told:
+    """What it told."""
+    told = Told()
+    async with scripted(choose=chosen(case)) as server:
+        asked = Ask(server.url, case.wire, case.retries, case.leave_after)
+        with anyio.move_on_after(case.patience) as scope:
+            try:
+                await peer.wires[case.wire](asked, told)
+            except Exception as error:  # noqa: BLE001  # what is compared
+                told.ended, told.error, told.own = "error", said(error), own(error, peer)
+        if scope.cancelled_caught:
+            told.ended = "hang"
+        told.requests = len(server.requests)
+        await settled(server, case)
+        told.open = server.open
+    return told
+
+
+def chosen(case: Case) -> Any:
+    """The scripts of a case by turns; `{port}` in one is the server's own."""
+    turns: list[bytes] = []
+
+    def choose(request: bytes) -> Script:
+        script = case.scripts[min(len(turns), len(case.scripts) - 1)]
+        turns.append(request)
+        port = next((line.rpartition(b":")[2].strip() for line in request.split(b"\r\n") if line.lower().startswith(b"host:")), b"")
+        return [step.replace(b"{port}", port) if isinstance(step, bytes) and b"{port}" in step else step for step in script]
+
+    return choose
+
+
+async def settled(server: Server, case: Case) -> None:
+    """A connection that is going to be closed has a second for it."""
+    if case.want.closed:
+        await server.quiet(1.0)
+
+
+def own(error: BaseException, peer: Peer) -> bool:
+    """Whether a user who catches the library's errors catches this one."""
+    errors = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
+    return all(any(base.__module__.split("._")[0].startswith(peer.own) for base in type(one).__mro__) for one in errors)
+
+
+def said(error: BaseException) -> str:
+    """An error in a line."""
+    text = " ".join(str(error).split())
+    return f"{type(error).__name__}: {text}"[:300]
+
+
+async def everything(modules: list[str], only: list[str]) -> dict[str, Any]:
+    """All results: peer -> version and what each case came to."""
+    results: dict[str, Any] = {}
+    for peer in peers(modules):
+        rows: dict[str, Any] = {}
+        for case in CASES:
+            if concerned(peer, case) and (not only or case.id in only):
+                rows[case.id] = asdict(await told_by(peer, case))
+        results[peer.name] = {"distribution": peer.distribution, "version": version(peer), "told": rows}
+        sys.stderr.write(f"{peer.name} {version(peer)}: {len(rows)} cases\n")
+    return results
+
+
+def main() -> None:
+    """`python -m tests.peers.running OUT MODULE… [-- CASE…]`: in the environment that has these peers."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+    out, *words = sys.argv[1:]
+    modules, _, only = (words, None, []) if "--" not in words else (words[: words.index("--")], None, words[words.index("--") + 1 :])
+    results = anyio.run(everything, modules, only)
+    with open(out, "w", encoding="utf-8") as file:
+        json.dump(results, file, indent=1, ensure_ascii=True, default=str)
+    os._exit(0)  # threads of a library that hung are not waited for
+
+
+if __name__ == "__main__":
+    main()
