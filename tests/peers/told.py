@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -117,6 +118,11 @@ def value(arguments: Any) -> Any:
         except ValueError:
             return f"no JSON: {arguments}"
     return arguments or {}
+
+
+def brief(text: str) -> str:
+    """A text, or what tells a very long one from another."""
+    return text if len(text) < 100_000 else f"{len(text)} characters {zlib.crc32(text.encode('utf-8', 'replace'))}"
 
 
 def _short(have: Any) -> str:

@@ -61,12 +61,13 @@ def detail(promise: Promise, result: Result) -> str:
         if not demand.held(result.counted)
     ]
     lines += [f"   - failed: `{name}`" for name in result.failed]
-    lines += [
-        f"   - {name}: {number(max(values))}" for name, values in sorted(result.counted.items()) if name.startswith(("bomb/", "doubling/"))
-    ]
+    lines += [f"   - {name}: {number(max(values))}" for name, values in sorted(result.counted.items()) if name.startswith(DETAILED)]
     lines += [f"   - {note}" for note in result.notes]
     return "\n".join(lines)
 
+
+DETAILED = ("bomb/", "doubling/", "MB/", "one loop only/", "slowest/")
+"""Figures that are shown one by one: the largest of each."""
 
 LABELS = {"vector/": "vectors", "fault/": "faults as wanted", "attack/": "attacks, no call", "recovered/": "calls recovered"}
 

@@ -173,7 +173,7 @@ PROMISES: Final = (
         17,
         "State machines refuse nonsense",
         (Demand("sequences", 20_000),),
-        ("tests/fuzzing -k machine",),
+        ("tests/test_wire_machines.py -k twenty_thousand",),
         remark="illegal moves on every wire",
     ),
     Promise(18, "Connections are reused", (most("connections", 1),), ("tests/streamlib/test_transport.py -k hundred_streams_in_a_row",)),

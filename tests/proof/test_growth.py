@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from typing import Any, Final
 
 import pytest
@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.slow]
 HUGE: Final = Limits(event_bytes=1 << 30, response_bytes=1 << 30, argument_bytes=1 << 30, held_bytes=1 << 30)
 KEPT: Final = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str((1 << 31) - 1)}
 """glibc keeps what is freed."""
-SIZES: Final = (1, 2, 4, 8, 16, 32)
+SIZES: Final = (1, 2, 4, 8, 16)
+"""MiB; each against its double."""
 
 
 def of(size: int, piece: bytes, first: bytes = b"") -> Iterator[bytes]:
@@ -66,14 +67,22 @@ def seconds(way: str, size: int) -> float:
     return took
 
 
+def ratio(way: str, size: int) -> float:
+    """How many times longer twice as much takes: by turns, the middle of some ratios. A busy machine spoils one try, quadratic code all."""
+    tries: list[float] = []
+    for _ in range(3):
+        turns = [(seconds(way, size), seconds(way, 2 * size)) for _ in range(5 if size < 8 else 3)]
+        tries.append(statistics.median(twice / once for once, twice in turns))
+        if tries[-1] <= 2.3:
+            break
+    return min(tries)
+
+
 def measured(way: str) -> list[float]:
-    """The least time for each size: a busy machine makes a run look longer, never shorter. Memory is taken from the system once,
-    before: fresh pages cost more than most parsers here, and begin to be taken at some size, as a step."""
+    """The ratio of each doubling. Memory is taken from the system once, before: fresh pages cost more than most parsers here, and begin
+    to be taken at some size, as a step."""
     bytearray(400 * MIB)
-    best = [seconds(way, size) for size in SIZES]
-    for _ in range(2):
-        best = [min(one, seconds(way, size)) for one, size in zip(best, SIZES, strict=True)]
-    return best
+    return [ratio(way, size) for size in SIZES]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -82,11 +91,11 @@ def test_10_twice_the_input_takes_about_twice_the_time(way: str) -> None:
     ran = subprocess.run(
         [sys.executable, "-m", __spec__.name if __spec__ else __name__, way], env=environment, capture_output=True, text=True, check=True
     )
-    times: list[float] = json.loads(ran.stdout)
-    worst = max(b / a for a, b in pairwise(times))
+    ratios: list[float] = json.loads(ran.stdout)
+    worst = max(ratios)
     figure(f"doubling/{way}", worst)
     figure("worst doubling", worst)
-    assert worst < 3, times  # quadratic is 4; what is demanded is 2.3, and reported
+    assert worst < 3, ratios  # quadratic is 4; what is demanded is 2.3, and reported
 
 
 if __name__ == "__main__":

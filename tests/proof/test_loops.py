@@ -76,6 +76,8 @@ def test_15_async_tests_run_on_both_loops() -> None:
             loops.setdefault(line.replace(found[1], "*", 1), set()).add(found[1])
     both = sum(on == {"asyncio", "trio"} for on in loops.values())
     alone = sorted({name.split("[")[0].rpartition("::")[2] for name, on in loops.items() if on != {"asyncio", "trio"}})
+    for name in alone:
+        figure(f"one loop only/{name}")
     figure("async tests", len(loops))
     figure("async tests on both, %", 100 * both / len(loops))
     assert both > 300, alone

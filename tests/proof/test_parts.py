@@ -45,6 +45,9 @@ def test_22_few_and_small_parts() -> None:
     ours = sum(path.stat().st_size for folder in ("streamlib", "parsers/streamlib_parsers") for path in (ROOT / folder).rglob("*.py"))
     figure("distributions", len(found) + 1)
     figure("MB", (sum(map(size_of, found.values())) + ours) / 1e6)
+    for name, distribution in found.items():
+        figure(f"MB/{name}", size_of(distribution) / 1e6)
+    figure("MB/streamlib", ours / 1e6)
     assert len(found) < 12
 
 
