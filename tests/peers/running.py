@@ -64,10 +64,10 @@ def chosen(case: Case) -> Any:
     turns: list[bytes] = []
 
     def choose(request: bytes) -> Script:
-        script = case.scripts[min(len(turns), len(case.scripts) - 1)]
-        turns.append(request)
         if request.startswith(b"POST /api/show"):  # a question about the model, not for the answer
             return whole(b"{}", "404 Not Found", "application/json")
+        script = case.scripts[min(len(turns), len(case.scripts) - 1)]
+        turns.append(request)
         port = next((line.rpartition(b":")[2].strip() for line in request.split(b"\r\n") if line.lower().startswith(b"host:")), b"")
         return [step.replace(b"{port}", port) if isinstance(step, bytes) and b"{port}" in step else step for step in script]
 
