@@ -47,6 +47,8 @@ class Case(NamedTuple):
     want: Want
     retries: int = 0
     framing: bool = False
+    replay: bool = False
+    """The conversation goes on: what counts is how the answer is sent back."""
     leave_after: int | None = None
     """The reader leaves after so many events."""
     patience: float = 8.0
@@ -817,6 +819,70 @@ REASONING: Final = (
     ),
 )
 
+
+def replayed(id: str, source: str, condition: str, *pieces: bytes, sent: tuple[str, ...]) -> Case:  # noqa: A002
+    """An answer of Messages, and how its turn must stand in the next request."""
+    return raw(
+        id,
+        source,
+        "messages",
+        condition,
+        streamed("messages", START, *pieces, finish("tool_use"), LAST),
+        whole(MESSAGE),
+        want=Want(sent=sent),
+        replay=True,
+    )
+
+
+REPLAYS: Final = (
+    replayed(
+        "r-12",
+        "12",
+        "thought, call, thought, call: sent back in this order, signatures on their own thoughts",
+        thought(0, "first", "s1"),
+        tool(1, "f", '{"a":1}'),
+        thought(2, "second", "s2"),
+        tool(3, "g", '{"b":2}'),
+        sent=("thinking first s1", 'call f {"a":"1"}', "thinking second s2", 'call g {"b":"2"}'),
+    ),
+    replayed(
+        "r-13",
+        "13",
+        "text, call, text, call: sent back in this order",
+        block(0) + text("one") + stop(),
+        tool(1, "f", '{"a":1}'),
+        block(2) + text("two", 2) + stop(2),
+        tool(3, "g", '{"b":2}'),
+        sent=("text one", 'call f {"a":"1"}', "text two", 'call g {"b":"2"}'),
+    ),
+    replayed(
+        "r-16",
+        "16",
+        "a signature whose thought is empty: sent back",
+        thought(0, "", "s1"),
+        tool(1, "f", '{"a":1}'),
+        sent=("thinking  s1", 'call f {"a":"1"}'),
+    ),
+    replayed(
+        "r-redacted",
+        "15",
+        "a redacted thought between two others: sent back in its place",
+        thought(0, "first", "s1"),
+        block(1, "redacted_thinking", data="c2VhbGVk") + stop(1),
+        thought(2, "second", "s2"),
+        tool(3, "f", '{"a":1}'),
+        sent=("thinking first s1", "redacted c2VhbGVk", "thinking second s2", 'call f {"a":"1"}'),
+    ),
+    replayed("r-7", "6, 7", "a call without arguments: sent back with an empty input", tool(0, "f"), sent=("call f {}",)),
+    replayed(
+        "r-46",
+        "46",
+        "arguments in an unusual order, 1.0 and 1e5: the same text is sent back, or the cache of the prompt is lost",
+        tool(0, "f", '{"b":1.0,', '"a":1e5}'),
+        sent=('call f {"b":"1.0","a":"1e5"}',),
+    ),
+)
+
 USAGE: Final = (
     case(
         "43",
@@ -1104,6 +1170,7 @@ THEMES: Final[tuple[tuple[str, tuple[Case, ...]], ...]] = (
     ("Broken protocol", STATES),
     ("Tool calls", CALLS),
     ("Thoughts, order, signatures", REASONING),
+    ("The answer sent back in the next turn", REPLAYS),
     ("Usage", USAGE),
     ("Lines and bytes", LINES),
     ("HTTP and retries", HTTP),

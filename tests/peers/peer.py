@@ -35,6 +35,8 @@ class Peer:
     wires: dict[str, Asker]
     own: tuple[str, ...]
     """Modules whose exceptions are the library's own family."""
+    replays: Asker | None = None
+    """Asks on Messages, answers its calls, and asks again with all of it: as its documentation continues a conversation."""
     framing: bool = False
     """It reads SSE and nothing above: asked only for cases of framing."""
 

@@ -37,7 +37,7 @@ def version(peer: Peer) -> str:
 
 def concerned(peer: Peer, case: Case) -> bool:
     """Whether the case is put to the peer."""
-    return case.wire in peer.wires and (case.framing or not peer.framing)
+    return case.wire in peer.wires and (case.framing or not peer.framing) and (peer.replays is not None or not case.replay)
 
 
 async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
@@ -47,11 +47,12 @@ async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
         asked = Ask(server.url, case.wire, case.retries, case.leave_after)
         with anyio.move_on_after(case.patience) as scope:
             try:
-                await peer.wires[case.wire](asked, told)
+                await (peer.replays if case.replay and peer.replays else peer.wires[case.wire])(asked, told)
             except Exception as error:  # noqa: BLE001  # what is compared
                 told.ended, told.error, told.own = "error", said(error), own(error, peer)
         if scope.cancelled_caught:
             told.ended = "hang"
+        told.sent = sent_back(server.requests) if case.replay else []
         told.text, told.requests = brief(told.text), len(server.requests)
         if case.want.closed:  # a connection that is going to be closed has a second for it
             await anyio.sleep(1)
@@ -72,6 +73,33 @@ def chosen(case: Case) -> Any:
         return [step.replace(b"{port}", port) if isinstance(step, bytes) and b"{port}" in step else step for step in script]
 
     return choose
+
+
+def sent_back(requests: list[bytes]) -> list[str]:
+    """The assistant's turn in the last request, a label for each block; numbers as they were written."""
+    if len(requests) < 2:
+        return []
+    body = json.loads(requests[-1].partition(b"\r\n\r\n")[2], parse_float=str, parse_int=str)
+    turns = [turn["content"] for turn in body["messages"] if turn["role"] == "assistant"]
+    blocks = [
+        block if isinstance(block, dict) else {"type": "text", "text": block}
+        for turn in turns
+        for block in ([turn] if isinstance(turn, str) else turn)
+    ]
+    return [label(block) for block in blocks]
+
+
+def label(block: dict[str, Any]) -> str:
+    """One block of Messages."""
+    match block.get("type"):
+        case "thinking":
+            return f"thinking {block.get('thinking')} {block.get('signature')}"
+        case "redacted_thinking":
+            return f"redacted {block.get('data')}"
+        case "tool_use":
+            return f"call {block.get('name')} {json.dumps(block.get('input'), separators=(',', ':'))}"
+        case kind:
+            return f"{kind} {block.get('text', '')}"
 
 
 def own(error: BaseException, peer: Peer) -> bool:

@@ -27,6 +27,8 @@ class Told:
     error: str = ""
     own: bool = True
     """Whether the error is of the library's own family."""
+    sent: list[str] = field(default_factory=list)
+    """The assistant's turn as the next request sent it back, block by block."""
     requests: int = 0
     open: int = 0
     """Connections still open after the stream was left."""
@@ -42,6 +44,7 @@ class Want:
     order: tuple[str, ...] | None = None
     signatures: tuple[str, ...] | None = None
     tokens: tuple[int, int] | None = None
+    sent: tuple[str, ...] | None = None
     stop: tuple[str, ...] | None = None
     error: str | None = None
     requests: int | None = None
@@ -94,6 +97,7 @@ def _missing(told: Told, want: Want) -> list[str]:
         ("calls", want.calls, None if want.calls is None else tuple(told.calls)),
         ("order", want.order, tuple(told.order)),
         ("signatures", want.signatures, tuple(told.signatures)),
+        ("sent", want.sent, tuple(told.sent)),
         ("tokens", want.tokens, (told.input_tokens, told.output_tokens)),
     ]
     missing = [f"{name} {_short(have)}" for name, wanted, have in pairs if wanted is not None and not _same(name, wanted, have)]
@@ -126,4 +130,4 @@ def brief(text: str) -> str:
 
 
 def _short(have: Any) -> str:
-    return (repr(have) if have else "nothing")[:60]
+    return (repr(have) if have else "nothing")[:110]

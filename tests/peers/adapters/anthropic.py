@@ -105,7 +105,18 @@ def final(message: Any, told: Told) -> None:
     told.input_tokens, told.output_tokens = message.usage.input_tokens, message.usage.output_tokens
 
 
+async def replay(asked: Ask, told: Told) -> None:
+    """Two turns: the message's content goes back as it is, as the SDK's own tool examples do."""
+    turns: list[Any] = [*MESSAGES]
+    async with client(asked) as made:
+        for _ in range(2):
+            async with made.messages.stream(model="claude-sonnet-4-5", max_tokens=2000, messages=turns) as answer:
+                message = await answer.get_final_message()
+            results = [{"type": "tool_result", "tool_use_id": one.id, "content": "ok"} for one in message.content if one.type == "tool_use"]
+            turns += [{"role": "assistant", "content": message.content}, {"role": "user", "content": results or "on"}]
+
+
 PEERS = (
     Peer("anthropic create", "anthropic", {"messages": create}, ("anthropic",)),
-    Peer("anthropic stream", "anthropic", {"messages": stream}, ("anthropic",)),
+    Peer("anthropic stream", "anthropic", {"messages": stream}, ("anthropic",), replay),
 )

@@ -55,4 +55,19 @@ async def responses(asked: Ask, told: Told) -> None:
         response_event(event, told)
 
 
-PEERS = (Peer("litellm", "litellm", {**dict.fromkeys(MODELS, ask), "responses": responses}, ("litellm",)),)
+async def replay(asked: Ask, told: Told) -> None:
+    """Two turns on Messages: chunks built into a message with litellm's own function, and sent back."""
+    turns: list[Any] = [*MESSAGES]
+    tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("f", "g")]
+    options: dict[str, Any] = {"api_base": asked.url, "api_key": "k-1", "tools": tools, "max_tokens": 4000, "timeout": READ}
+    for _ in range(2):
+        thinking = {"type": "enabled", "budget_tokens": 1024}
+        stream: Any = await litellm.acompletion(model=MODELS["messages"][0], messages=turns, stream=True, thinking=thinking, **options)
+        chunks = [chunk async for chunk in stream]
+        built: Any = litellm.stream_chunk_builder(chunks, messages=turns)
+        message = built.choices[0].message
+        calls = message.tool_calls or ()
+        turns += [message.model_dump(), *({"role": "tool", "tool_call_id": call.id, "content": "ok"} for call in calls)]
+
+
+PEERS = (Peer("litellm", "litellm", {**dict.fromkeys(MODELS, ask), "responses": responses}, ("litellm",), replay),)

@@ -12,7 +12,8 @@ from botocore.config import Config
 from google import genai
 from google.genai import types
 from pydantic_ai.direct import model_request_stream
-from pydantic_ai.messages import ModelRequest, TextPart, ThinkingPart, ToolCallPart
+from pydantic_ai.messages import ModelRequest, TextPart, ThinkingPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models import ModelRequestParameters
 from pydantic_ai.models.anthropic import AnthropicModel
 from pydantic_ai.models.bedrock import BedrockConverseModel
 from pydantic_ai.models.google import GoogleModel
@@ -21,6 +22,7 @@ from pydantic_ai.providers.anthropic import AnthropicProvider
 from pydantic_ai.providers.bedrock import BedrockProvider
 from pydantic_ai.providers.google import GoogleProvider
 from pydantic_ai.providers.openai import OpenAIProvider
+from pydantic_ai.tools import ToolDefinition
 
 from tests.peers.peer import READ, Ask, Peer
 from tests.peers.told import Told
@@ -99,5 +101,19 @@ def signature(part: Any) -> str | None:
     return getattr(part, "signature", None) or details.get("thought_signature")
 
 
+async def replay(asked: Ask, told: Told) -> None:
+    """Two turns on Messages."""
+    model, turns = messages(asked), list[Any]([ModelRequest.user_text_prompt("x")])
+    tools = [ToolDefinition(name=name, parameters_json_schema={"type": "object"}) for name in ("f", "g")]
+    for _ in range(2):
+        async with model_request_stream(model, turns, model_request_parameters=ModelRequestParameters(function_tools=tools)) as stream:
+            async for _event in stream:
+                pass
+        answer = stream.get()
+        calls = [part for part in answer.parts if isinstance(part, ToolCallPart)]
+        results = [ToolReturnPart(tool_name=call.tool_name, content="ok", tool_call_id=call.tool_call_id) for call in calls]
+        turns += [answer, ModelRequest(parts=results)]
+
+
 MODELS = {"messages": messages, "chat": chat, "responses": responses, "gemini": gemini, "converse": converse}
-PEERS = (Peer("pydantic-ai", "pydantic-ai-slim", {wire: asker(model) for wire, model in MODELS.items()}, ("pydantic_ai",)),)
+PEERS = (Peer("pydantic-ai", "pydantic-ai-slim", {wire: asker(model) for wire, model in MODELS.items()}, ("pydantic_ai",), replay),)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from streamlib import Client, Deadlines, Provider
+from typing import Any
+
+from streamlib import Client, Deadlines, Prompt, Provider, ToolSpec, user
 from streamlib.request import Request
 from streamlib.retry import RetryPolicy
 from streamlib_parsers import FunctionCall, Message, Reasoning, Response
@@ -53,4 +55,16 @@ def read(response: Response, told: Told) -> None:
         told.input_tokens, told.output_tokens = response.usage.input_tokens, response.usage.output_tokens
 
 
-PEERS = (Peer("streamlib", "streamlib", dict.fromkeys(WIRE_APIS, ask), ("streamlib",)),)
+async def replay(asked: Ask, told: Told) -> None:
+    """Two turns on Messages, as the quick start has them."""
+    place = Provider(name="peer", wires=("messages",), base_url=asked.url, auth="x-api-key")
+    tools = [ToolSpec(name, schema={"type": "object"}) for name in ("f", "g")]
+    async with Client(providers=(place,), api_key="k-1", deadlines=PATIENCE) as client:
+        history: list[Any] = [user("x")]
+        for _ in range(2):
+            response = await client.respond(Prompt(history, tools=tools, reasoning="low"), model="peer:claude-sonnet-4-5")
+            history += response.items
+            history += [call.output("ok") for call in response.calls if isinstance(call, FunctionCall)]
+
+
+PEERS = (Peer("streamlib", "streamlib", dict.fromkeys(WIRE_APIS, ask), ("streamlib",), replay),)
