@@ -122,7 +122,7 @@ PROMISES: Final = (
         "Memory of a stream is bounded",
         (most("over the ceiling", 2), most("over twice the ceiling", 2)),
         (f"{PROOF}/test_bombs.py",),
-        remark="MiB traced above a ceiling of 8 MiB, everything included; what is text or arguments is held once in pieces and once joined",
+        remark="MiB traced above a ceiling of 8 MiB, everything included; text and arguments are held in pieces and joined once, so twice",
     ),
     Promise(
         10,
@@ -172,9 +172,9 @@ PROMISES: Final = (
     Promise(
         17,
         "State machines refuse nonsense",
-        (Demand("sequences", 20_000),),
-        ("tests/test_wire_machines.py -k twenty_thousand",),
-        remark="illegal moves on every wire",
+        (Demand("sequences", 20_000), Demand("transitions", 100), most("transitions never made", 0, "sum")),
+        (f"{PROOF}/test_machines.py",),
+        remark="illegal moves on every wire, in every state; brackets, one end, no words of two places in one item",
     ),
     Promise(18, "Connections are reused", (most("connections", 1),), ("tests/streamlib/test_transport.py -k hundred_streams_in_a_row",)),
     Promise(19, "The tests can fail", (Demand("mutants", 1_000), Demand("killed, %", 95, "min")), (), quoted="mutation"),
