@@ -49,8 +49,8 @@ class Case(NamedTuple):
     framing: bool = False
     replay: bool = False
     """The conversation goes on: what counts is how the answer is sent back."""
-    leave_after: int | None = None
-    """The reader leaves after so many events."""
+    leave: bool = False
+    """The reader leaves when it has seen some text."""
     patience: float = 8.0
     """Seconds after which it counts as a hang; every library was told to allow one second of silence."""
 
@@ -195,7 +195,9 @@ def thought(index: int, said: str, signature: str) -> bytes:
 def tool(index: int, name: str, *pieces: str, kind: str = "tool_use") -> bytes:
     """A call of Messages."""
     return (
-        block(index, kind, id=f"toolu_{index}", name=name, input={}) + b"".join(arguments(piece, index) for piece in pieces) + stop(index)
+        block(index, kind, id=f"{'srv' if kind == 'server_tool_use' else ''}toolu_{index}", name=name, input={})
+        + b"".join(arguments(piece, index) for piece in pieces)
+        + stop(index)
     )
 
 
@@ -664,7 +666,7 @@ CALLS: Final = (
         "a search by the server, then text",
         START,
         tool(0, "web_search", '{"query"', ':"x"}', kind="server_tool_use"),
-        block(1, "web_search_tool_result", tool_use_id="toolu_0", content=[]),
+        block(1, "web_search_tool_result", tool_use_id="srvtoolu_0", content=[]),
         stop(1),
         block(2),
         text(SAID, 2),
@@ -906,7 +908,7 @@ USAGE: Final = (
         HELLO,
         want=Want(tokens=(7, 1)),
         then=(HANG,),
-        leave_after=2,
+        leave=True,
     ),
     case(
         "usage-last",
@@ -1085,7 +1087,7 @@ HTTP: Final = (
         text("x"),
         want=Want(closed=True),
         then=(Again(chunk(text("x")), 0.02),),
-        leave_after=3,
+        leave=True,
     ),
 )
 

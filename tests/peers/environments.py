@@ -25,7 +25,7 @@ ENVIRONMENTS: Final[dict[str, Environment]] = {
     ),
     "pydantic-ai": Environment(("pydantic-ai-slim[openai,anthropic,google,bedrock]",), ("pydantic_ai",)),
     # Two releases of litellm were malicious: https://github.com/BerriAI/litellm/issues/24512
-    "litellm": Environment(("litellm!=1.82.7,!=1.82.8", "boto3", "mcp"), ("litellm",)),
+    "litellm": Environment(("litellm!=1.82.7,!=1.82.8", "boto3", "mcp", "tenacity"), ("litellm",)),
     "any-llm": Environment(("any-llm-sdk[anthropic,gemini,ollama]",), ("any_llm",)),
 }
 

@@ -5,13 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 LACKING: Final = (
+    ("Blocking code. Every library here has a blocking client; `streamlib` parses without a loop, but its client is asynchronous only."),
     (
-        "Blocking code. Every peer here but httpx-sse's users has a synchronous client or is one; `streamlib` parses without a loop, "
-        "but its client is asynchronous only."
-    ),
-    (
-        "A WebSocket transport: OpenAI's Realtime and Responses over WebSocket, Gemini Live (openai, google-genai, litellm, pydantic- "
-        "ai). Messages that you have framed yourself go in by `feed_event`."
+        "A WebSocket transport: OpenAI's Realtime and Responses over WebSocket, Gemini Live (openai, google-genai, litellm, "
+        "pydantic-ai). Messages that you have framed yourself go in by `feed_event`."
     ),
     ("Taking up a broken stream where it stopped: Responses in the background with `starting_after` (openai, pydantic-ai)."),
     (

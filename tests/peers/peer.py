@@ -14,12 +14,17 @@ READ: float = 1.0
 
 @dataclass(frozen=True)
 class Ask:
-    """One request: where, how many retries, after how many events the reader leaves."""
+    """One request: where, and how many retries are allowed."""
 
     url: str
     wire: str
     retries: int
-    leave_after: int | None
+    leave: bool
+    """The reader leaves when it has seen some text."""
+
+
+class ReportedError(Exception):
+    """The library gave the failure to its user as an event or a status, not as an exception: told all the same."""
 
 
 Asker = Callable[[Ask, Told], Awaitable[None]]

@@ -16,7 +16,7 @@ import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tests.peers.cases import CASES, Case
-from tests.peers.peer import Ask, Peer
+from tests.peers.peer import Ask, Peer, ReportedError
 from tests.peers.told import Told, brief
 from tests.streamlib.sockets import Script, scripted, whole
 
@@ -44,7 +44,7 @@ async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
     """What it told. The server lives in a thread of its own: some libraries block the loop they run on."""
     told = Told()
     with portal.wrap_async_context_manager(scripted(choose=chosen(case))) as server:
-        asked = Ask(server.url, case.wire, case.retries, case.leave_after)
+        asked = Ask(server.url, case.wire, case.retries, case.leave)
         with anyio.move_on_after(case.patience) as scope:
             try:
                 await (peer.replays if case.replay and peer.replays else peer.wires[case.wire])(asked, told)
@@ -104,6 +104,8 @@ def label(block: dict[str, Any]) -> str:
 
 def own(error: BaseException, peer: Peer) -> bool:
     """Whether a user who catches the library's errors catches this one."""
+    if isinstance(error, ReportedError):
+        return True
     errors = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
     return all(any(base.__module__.split("._")[0].startswith(peer.own) for base in type(one).__mro__) for one in errors)
 

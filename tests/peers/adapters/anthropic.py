@@ -24,14 +24,12 @@ async def create(asked: Ask, told: Told) -> None:
     async with client(asked) as made:
         stream = await made.messages.create(model="m-1", max_tokens=9, messages=MESSAGES, stream=True)
         blocks: dict[int, dict[str, Any]] = {}
-        seen = 0
         try:
             async for event in stream:
-                seen += 1
-                if asked.leave_after is not None and seen > asked.leave_after:
+                gather(event, blocks, told)
+                if asked.leave and any(one["text"] for one in blocks.values()):
                     await stream.close()
                     break
-                gather(event, blocks, told)
         finally:
             fold(blocks, told)
 
@@ -79,13 +77,12 @@ def fold(blocks: dict[int, dict[str, Any]], told: Told) -> None:
 async def stream(asked: Ask, told: Told) -> None:
     """The helper, and the message it has put together."""
     async with client(asked) as made, made.messages.stream(model="m-1", max_tokens=9, messages=MESSAGES) as answer:
-        seen = 0
         try:
-            async for _ in answer:
-                seen += 1
-                if asked.leave_after is not None and seen > asked.leave_after:
+            async for event in answer:
+                if asked.leave and event.type == "text":
                     break
-            final(await answer.get_final_message(), told) if asked.leave_after is None else None
+            if not asked.leave:
+                final(await answer.get_final_message(), told)
         finally:
             snapshot = getattr(answer, "_AsyncMessageStream__final_message_snapshot", None)
             if snapshot is not None and not told.order:

@@ -33,14 +33,13 @@ async def ask(asked: Ask, told: Told) -> None:
         client_args=settings,
         max_tokens=9,
     )
-    chunks, seen = Chunks(told), 0
+    chunks = Chunks(told)
     try:
         async for chunk in stream:
-            seen += 1
-            if asked.leave_after is not None and seen > asked.leave_after:
+            chunks.feed(chunk)
+            if asked.leave and told.text:
                 await stream.aclose()
                 break
-            chunks.feed(chunk)
     finally:
         chunks.close()
 

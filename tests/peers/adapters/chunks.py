@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.peers.peer import attr
+from tests.peers.peer import ReportedError, attr
 from tests.peers.told import Told
 
 
@@ -44,12 +44,14 @@ class Chunks:
 
 
 def response_event(event: Any, told: Told) -> None:
-    """One event of Responses, as OpenAI's examples read them: `response.failed` is an event like any other there."""
+    """One event of Responses. A failure is an event there, and whoever reads the documentation looks for it."""
     kind = attr(event, "type", default="")
     if kind == "response.output_text.delta":
         told.text += event.delta
     elif kind == "response.output_item.done" and attr(event, "item", "type") == "function_call":
         told.calls.append((event.item.name, event.item.arguments))
+    elif kind in {"response.failed", "error"}:
+        raise ReportedError(attr(event, "response", "error", "message") or attr(event, "message") or kind)
     elif kind in {"response.completed", "response.incomplete"}:
         told.stop = attr(event, "response", "incomplete_details", "reason") or attr(event, "response", "status")
         told.input_tokens, told.output_tokens = (

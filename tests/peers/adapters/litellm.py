@@ -28,21 +28,18 @@ MODELS: dict[str, tuple[str, str]] = {
 async def ask(asked: Ask, told: Told) -> None:
     """Chunks of the Chat shape."""
     model, path = MODELS[asked.wire]
-    options: dict[str, Any] = {"api_base": asked.url + path, "api_key": "k-1"}
+    options: dict[str, Any] = {"api_base": asked.url + path, "api_key": "k-1", "stream_options": {"include_usage": True}}
     if asked.wire == "converse":
         keys = {"aws_access_key_id": "AK", "aws_secret_access_key": "s", "aws_region_name": "us-east-1"}
         options = {"aws_bedrock_runtime_endpoint": asked.url, **keys}
-    stream: Any = await litellm.acompletion(
-        model=model, messages=MESSAGES, stream=True, timeout=READ, num_retries=asked.retries, max_retries=asked.retries, **options
-    )
-    chunks, seen = Chunks(told), 0
+    stream: Any = await litellm.acompletion(model=model, messages=MESSAGES, stream=True, timeout=READ, num_retries=asked.retries, **options)
+    chunks = Chunks(told)
     try:
         async for chunk in stream:
-            seen += 1
-            if asked.leave_after is not None and seen > asked.leave_after:
+            chunks.feed(chunk)
+            if asked.leave and told.text:
                 await stream.aclose()
                 break
-            chunks.feed(chunk)
     finally:
         chunks.close()
 

@@ -71,11 +71,9 @@ def asker(model: Any) -> Any:
 
     async def ask(asked: Ask, told: Told) -> None:
         async with model_request_stream(model(asked), [ModelRequest.user_text_prompt("x")]) as stream:
-            seen = 0
             try:
                 async for _ in stream:
-                    seen += 1
-                    if asked.leave_after is not None and seen > asked.leave_after:
+                    if asked.leave and any(isinstance(part, TextPart) and part.content for part in stream.get().parts):
                         break
             finally:
                 read(stream.get(), told)

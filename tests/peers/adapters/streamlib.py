@@ -7,7 +7,7 @@ from typing import Any
 from streamlib import Client, Deadlines, Prompt, Provider, ToolSpec, user
 from streamlib.request import Request
 from streamlib.retry import RetryPolicy
-from streamlib_parsers import FunctionCall, Message, Reasoning, Response
+from streamlib_parsers import FunctionCall, Message, OutputTextDelta, Reasoning, Response
 from streamlib_parsers.items import Origin
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.peers.peer import READ, Ask, Peer
@@ -34,10 +34,8 @@ async def ask(asked: Ask, told: Told) -> None:
         stream = client.stream(request)
         try:
             async with stream:
-                seen = 0
-                async for _ in stream:
-                    seen += 1
-                    if asked.leave_after is not None and seen > asked.leave_after:
+                async for event in stream:
+                    if asked.leave and isinstance(event, OutputTextDelta):
                         break
         finally:
             read(stream.response, told)
