@@ -10,9 +10,9 @@ import pytest
 from tests.figures import VARIABLE, figure, figures
 from tests.peers.cases import CASES, THEMES
 from tests.peers.told import Told, Want, verdict
-from tests.proof.page import bound, held, number, row
+from tests.proof.page import bound, held, number, page, row
 from tests.proof.promises import PROMISES, Demand, Promise, most
-from tests.proof.results import Result
+from tests.proof.results import Result, counted, load, quoted
 from tests.shared import ROOT
 
 # --- figures ---
@@ -45,16 +45,18 @@ def test_figures_are_kept_only_where_somebody_collects(tmp_path: Path, monkeypat
     ],
 )
 def test_a_bound_is_kept_or_not_and_what_was_not_counted_is_not_kept(demand: Demand, value: float | None, kept: bool) -> None:
-    counted = {"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]}
-    assert (demand.value(counted), demand.held(counted)) == (value, kept)
+    found = counted({"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]})
+    assert (demand.value(found), demand.held(found)) == (value, kept)
 
 
 def test_a_promise_is_not_held_where_a_test_failed_or_a_figure_fell_short() -> None:
     promise = Promise(1, "It holds", (Demand("runs", 5),), ("tests",))
-    assert held(promise, Result({"runs": [5]}))
-    assert not held(promise, Result({"runs": [4]}))
-    assert not held(promise, Result({"runs": [5]}, failed=("test_x",)))
-    assert row(promise, Result({"runs": [4]}, 2.4)) == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 |"
+    enough, few = counted({"runs": [5]}), counted({"runs": [4]})
+    assert held(promise, Result(enough))
+    assert not held(promise, Result(few))
+    assert not held(promise, Result({}))
+    assert not held(promise, Result(enough, failed=("test_x",)))
+    assert row(promise, Result(few, 2.4, run="today")) == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today |"
 
 
 def test_numbers_can_be_read() -> None:
@@ -78,6 +80,12 @@ def test_every_promise_has_a_demand_and_tests_that_exist_or_another_command() ->
         assert promise.demands
         assert bool(promise.tests) != bool(promise.quoted)
         assert [words for words in promise.tests if not (ROOT / words.split(" ")[0]).exists()] == []
+
+
+def test_the_page_of_promises_is_the_one_made_of_what_was_measured() -> None:
+    assert (ROOT / "docs" / "PROOF.md").read_text(encoding="utf-8") == page(
+        load() | {n.number: quoted(n.quoted) for n in PROMISES if n.quoted}
+    )
 
 
 # --- peers ---

@@ -1,8 +1,9 @@
 """The proof: runs the tests of every promise, reads the figures they count, and writes docs/PROOF.md.
 
     python -m tests.proof                 all of it: under 20 minutes on two cores that do nothing else
-    python -m tests.proof --only 1 9      some promises; prints their rows and leaves the page alone
+    python -m tests.proof --only 1 9      some promises; the other rows of the page stay as they were measured last
     python -m tests.proof --jobs 1        one process at a time
+    python -m tests.proof --page          writes the page of what was measured before
 
 Vectors and recordings are read from `../shared` (tests/shared.py); without them some figures fall short, and are shown so.
 The default tests are the short form: they take the same proofs with fewer cases.
@@ -13,7 +14,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import resource
 import shlex
 import subprocess
 import sys
@@ -27,7 +27,7 @@ from pathlib import Path
 from tests.figures import VARIABLE, figures
 from tests.proof.page import held, page, row
 from tests.proof.promises import PROMISES, Promise
-from tests.proof.results import Result, quoted
+from tests.proof.results import Result, counted, known, load, quoted, save
 from tests.shared import ROOT
 
 PAGE = ROOT / "docs" / "PROOF.md"
@@ -55,36 +55,39 @@ def prove(promise: Promise) -> Result:
             tails.append(lines[-1].strip("= "))
             failed += [line.partition(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
             failed += [] if ran.returncode in {0, 1} else [f"{words}: exit {ran.returncode}"]
-        counted = figures(place)
-    return Result(counted, time.monotonic() - began, "; ".join(tails), tuple(dict.fromkeys(failed)))
+        found = counted(figures(place))
+    return Result(found, time.monotonic() - began, "; ".join(tails), tuple(dict.fromkeys(failed)), surroundings())
 
 
 def run(promises: Iterable[Promise], jobs: int) -> dict[int, Result]:
-    """All of them, some at a time; the long ones first, so that none is left over at the end."""
-    results: dict[int, Result] = {}
+    """All of them, some at a time; the long ones first, so that none is left over at the end. Kept as soon as they are there."""
     order = sorted(promises, key=lambda promise: LONG.index(promise.number) if promise.number in LONG else len(LONG))
+    fresh: dict[int, Result] = {}
     with ThreadPoolExecutor(jobs) as pool:
         begun = {pool.submit(prove, promise): promise for promise in order}
         for done in as_completed(begun):
             promise = begun[done]
-            results[promise.number] = done.result()
-            sys.stdout.write(row(promise, results[promise.number]) + "\n")
+            fresh[promise.number] = done.result()
+            save({**load(), **fresh})
+            write()
+            sys.stdout.write(row(promise, fresh[promise.number]) + "\n")
             sys.stdout.flush()
-    return results
+    return fresh
+
+
+def write() -> None:
+    """The page of all that is known."""
+    PAGE.write_text(page(known((promise.number, promise.quoted) for promise in PROMISES)), encoding="utf-8")
 
 
 LONG = (23, 17, 12, 10, 3, 11, 2, 7, 16, 15, 1, 9, 4, 8)
 """Promises whose proofs take longest, longest first."""
 
 
-def surroundings(began: float, jobs: int) -> str:
-    """Where and when it ran."""
-    load, used = f"{os.getloadavg()[0]:.1f}", resource.getrusage(resource.RUSAGE_CHILDREN)
-    return (
-        f"Run on {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, Python {platform.python_version()}, {platform.system()}, {os.cpu_count()} cores "
-        f"(load {load} at the end, {jobs} processes at a time): {(time.monotonic() - began) / 60:.1f} minutes and\n"
-        f"{(used.ru_utime + used.ru_stime) / 60:.1f} minutes of processor time. Commit {commit()}."
-    )
+def surroundings() -> str:
+    """When and where it ran."""
+    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores at load {os.getloadavg()[0]:.0f}"
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}, {commit()}"
 
 
 def commit() -> str:
@@ -98,14 +101,15 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m tests.proof", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", type=int, nargs="+", metavar="N", help="these promises alone; the page is not written")
+    parser.add_argument("--only", type=int, nargs="+", metavar="N", help="measure these promises alone")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: one a core)")
+    parser.add_argument("--page", action="store_true", help="measure nothing: write the page of what was measured before")
     asked = parser.parse_args()
-    began = time.monotonic()
+    if asked.page:
+        write()
+        return 0
     results = run([promise for promise in PROMISES if not asked.only or promise.number in asked.only], asked.jobs)
-    if not asked.only:
-        PAGE.write_text(page(results, surroundings(began, asked.jobs)), encoding="utf-8")
-        sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
+    sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
     return 0 if all(held(promise, results[promise.number]) for promise in PROMISES if promise.number in results) else 1
 
 

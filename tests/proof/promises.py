@@ -7,7 +7,10 @@ same vector on two loops is one.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
+
+from tests.proof.results import Counted
 
 Fold = Literal["sum", "max", "min", "names"]
 
@@ -20,16 +23,16 @@ class Demand(NamedTuple):
     fold: Fold = "sum"
     least: bool = True
 
-    def value(self, counted: dict[str, list[float]]) -> float | None:
+    def value(self, figures: Mapping[str, Counted]) -> float | None:
         """The one number; None where nothing was counted."""
         if self.fold == "names":
-            return sum(name.startswith(self.figure) for name in counted) or None
-        found = counted.get(self.figure)
-        return None if not found else {"sum": sum, "max": max, "min": min}[self.fold](found)
+            return sum(name.startswith(self.figure) for name in figures) or None
+        found = figures.get(self.figure)
+        return None if found is None else getattr(found, self.fold)
 
-    def held(self, counted: dict[str, list[float]]) -> bool:
+    def held(self, figures: Mapping[str, Counted]) -> bool:
         """Whether the bound is kept; what was not counted is not."""
-        value = self.value(counted)
+        value = self.value(figures)
         return value is not None and (value >= self.bound if self.least else value <= self.bound)
 
 
