@@ -61,7 +61,7 @@ def test_a_promise_is_not_held_where_a_test_failed_or_a_figure_fell_short() -> N
 
 def test_numbers_can_be_read() -> None:
     assert [number(value) for value in (None, 0, 1_000_000, 2.2471, 0.0012, 12_345.6)] == [
-        "nothing",
+        "not measured:",
         "0",
         "1,000,000",
         "2.25",
