@@ -22,6 +22,7 @@ import time
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 
 from tests.figures import VARIABLE, figures
@@ -63,6 +64,7 @@ def run(promises: Iterable[Promise], jobs: int) -> dict[int, Result]:
     """All of them, some at a time; the long ones first, so that none is left over at the end. Kept as soon as they are there."""
     order = sorted(promises, key=lambda promise: LONG.index(promise.number) if promise.number in LONG else len(LONG))
     fresh: dict[int, Result] = {}
+    commit()  # before what is written makes it "dirty"
     with ThreadPoolExecutor(jobs) as pool:
         begun = {pool.submit(prove, promise): promise for promise in order}
         for done in as_completed(begun):
@@ -90,6 +92,7 @@ def surroundings() -> str:
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}, {commit()}"
 
 
+@cache
 def commit() -> str:
     """The short name of what was proved."""
     ran = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)

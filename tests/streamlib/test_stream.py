@@ -438,7 +438,7 @@ async def _awaited(counted: CancelAt) -> None:
 
 async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1) -> int:
     """Stops a stream at every place where it waits; how many places. After each, what is open is what the pool keeps for later."""
-    stops = 0
+    stops, slowest = 0, 0.0
     async with scripted(PACED[wire]) as server, opened(http) as made, client(server.url, made) as asking:
         pool, slots = made._transport._pool, asking._transport.slots
         for _ in range(rounds):
@@ -448,7 +448,9 @@ async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], A
                 stream = asking.stream(asked(server.url, wire))
                 more = await stopped(stream, n)
                 stops += more
-                await until(lambda: server.open == sum(one.is_idle() for one in pool.connections), 0.1)
+                left = anyio.current_time()  # 0.1 s is enough on a machine that does nothing else
+                await until(lambda: server.open == sum(one.is_idle() for one in pool.connections), 2)
+                slowest = max(slowest, anyio.current_time() - left)
                 assert server.open == sum(one.is_idle() for one in pool.connections), (n, pool.connections)
                 assert [one for one in pool.connections if not (one.is_idle() or one.is_closed())] == []
                 assert slots.borrowed_tokens == 0
@@ -458,6 +460,7 @@ async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], A
         await server.quiet()
         assert server.open == 0
     figure("stops", stops)
+    figure("slowest/close, s", slowest)
     figure("fault/cancel-any")
     gc.collect()
     await anyio.lowlevel.checkpoint()
