@@ -197,6 +197,26 @@ def test_messages_keeps_content_of_the_start_and_citations_of_a_block() -> None:
     assert item.content[0].annotations == ({"cited_text": "c"},)  # type: ignore[union-attr]
 
 
+def test_messages_reads_what_has_no_type() -> None:
+    last = messages({"error": {"type": "overloaded_error", "message": "Overloaded"}})[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "overloaded"
+    assert accumulate(messages({"proxy": "x"}, {"type": "message_delta"})).metadata == {"proxy": "x"}
+
+
+def test_messages_keeps_an_input_of_a_block_that_is_no_call() -> None:
+    block = {"type": "text", "text": "a", "input": {"k": 1}}
+    events = messages({"type": "content_block_start", "index": 0, "content_block": block}, {"type": "content_block_stop", "index": 0})
+    assert accumulate(events).items[0].native == {"input": {"k": 1}}
+
+
+def test_messages_reads_an_error_as_a_whole_body() -> None:
+    last = parse_body("messages", b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "overloaded"
+    assert isinstance(parse_body("messages", b"5")[-1], Failed)
+
+
 def test_messages_reads_a_block_with_bytes_that_are_no_utf8() -> None:
     body = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","x":"\xff"}}\n\n'
     (item,) = accumulate(events_of("messages", [body])).items
