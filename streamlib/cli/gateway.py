@@ -45,7 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
-    except (OSError, ValueError, StreamError) as error:
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except (ValueError, StreamError) as error:
         print(error.message if isinstance(error, StreamError) else error, file=sys.stderr)
         return 1
     return _serve(arguments, table, token)

@@ -29,6 +29,7 @@ from streamlib.gateway.crossing import Crossing
 from streamlib.gateway.envelopes import disguises
 from streamlib.gateway.guard import refuse, send_whole
 from streamlib.gateway.heads import MODEL, error_headers, id_header, limit_headers, report_header
+from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.restoring import restored
 from streamlib.gateway.table import Hop, RouteRule, fitted, overridden
 from streamlib.prompt import Prompt
@@ -65,7 +66,7 @@ _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class Asked(Struct, frozen=True):
-    """A client's request, read. whole: it wants one body. hops: where it may go, the first before the others."""
+    """A client's request, read. hops: where it may go, the first before the others. whole: one body. array: a stream that is JSON."""
 
     wire_api: WireApi
     prompt: Prompt
@@ -73,6 +74,7 @@ class Asked(Struct, frozen=True):
     hops: Sequence[Hop]
     whole: bool
     request_id: str
+    array: bool = False
 
     @property
     def custom(self) -> frozenset[str]:
@@ -126,7 +128,8 @@ class Answering:
 
     def _new_encoder(self) -> Encoder:
         dated: dict[str, Any] = {"created_at": int(time.time())} if self.asked.wire_api in DATED else {}
-        return encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
+        made = encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
+        return JsonArray(made) if self.asked.array else made
 
     async def run(self, receive: Receive) -> None:
         """Answers, until the end or until the client is gone."""

@@ -120,7 +120,8 @@ class Gateway:
         rule = self.table.rule(model)
         stream = prompt.stream if found.stream is None else found.stream
         prompt = msgspec.structs.replace(prompt, model=model)
-        return Asked(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id)
+        array = found.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
+        return Asked(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id, array)
 
     async def count(self, request: Request) -> Response:
         """The tokens of a Messages request: what Anthropic says, or an estimate that says it is one."""

@@ -132,8 +132,8 @@ def read_table(text: str) -> list[RouteRule]:
     """The routes of a TOML file; ValueError says what is wrong with it."""
     try:
         return msgspec.convert(tomllib.loads(text), _File).route
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"no TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"the route file: {error}") from None
 
 
 def load_table(path: str | Path) -> list[RouteRule]:

@@ -168,6 +168,16 @@ async def test_what_the_other_wire_cannot_say_is_counted_in_the_head() -> None:
     assert b"logit_bias" not in upstream.asked[0][2]
 
 
+async def test_a_gemini_client_that_does_not_ask_for_events_gets_an_array() -> None:
+    upstream = Upstream(streaming("messages", *turn_bytes("messages")))
+    body = request("gemini", asking()).body
+    async with serving(upstream, rule("messages"), keep_alive=0.001) as client:
+        answer = await client.post("/v1beta/models/client-model:streamGenerateContent", content=body)
+    assert answer.headers["content-type"] == "application/json"
+    assert len(answer.json()) > 5
+    assert plain(said("gemini", answer.content)) == plain(said("messages", *turn_bytes("messages")))
+
+
 # --- time ---
 
 
@@ -319,7 +329,7 @@ async def test_a_model_without_a_route_is_not_found() -> None:
 def test_a_route_file_says_what_is_wrong_with_it() -> None:
     assert read_table('[[route]]\nmodel = "a*"\nto = "anthropic:*"')[0].to == ("anthropic:*",)
     for wrong in ("[[route]", '[[route]]\nmodel = "a"', '[[route]]\nmodel = "a"\nto = []', '[[route]]\nmodel="a"\nto="b:c"\nuse="x"'):
-        with pytest.raises((ValueError, msgspec.ValidationError)):
+        with pytest.raises(ValueError, match="the route file: "):
             read_table(wrong)
     with pytest.raises(StreamError, match="unknown provider"):
         Table([read_route("*=antropic:x")])
