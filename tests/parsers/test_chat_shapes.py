@@ -52,6 +52,11 @@ def test_audio_in_pieces_that_are_each_base64_of_their_own_is_one_base64() -> No
     assert audio("Q?==", "Qg==") == "Q?==Qg=="
 
 
+def test_audio_that_has_only_its_id_so_far_says_nothing_yet() -> None:
+    (item,) = items_of(said(audio={"id": "a"}), said(audio={"data": "QQ=="}), STOP)
+    assert item.content == (Audio(data="QQ==", name="a"),)
+
+
 def test_an_id_of_ours_is_none_that_the_wire_has_used() -> None:
     items = items_of(calls(call(0, "f", "{}", "call_0"), call(1, "f", "{}", "x")), calls(call(2, "g", "{}")), FINISH)
     assert [item.call_id for item in items] == ["call_0", "x", "call_1"]
