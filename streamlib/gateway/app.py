@@ -113,7 +113,8 @@ class Gateway:
         path = _path(scope)
         found = route(path)
         if found is None or found.wire_api not in CLIENT_WIRES:
-            raise StreamError(ErrorInfo("not_found", f"nothing is served at {path[:200]}", code="path"))
+            hint = ": the base URL that this client takes has no /v1" if path.startswith("/v1/v1/") else ""
+            raise StreamError(ErrorInfo("not_found", f"nothing is served at {path[:200]}{hint}", code="path"))
         body = await read_body(scope, receive)
         prompt = parse_request(found.wire_api, body, path=path)
         model = prompt.model or found.model or ""
