@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 
 import streamlib
 from streamlib.cli import main
 from streamlib.encoders import SCREENS
-from streamlib.testing import MODEL, Behaviour, loopback
+from streamlib.testing import MODEL, Behaviour, loopback, strategies
 from streamlib_parsers.items import Message, Text
 
 
@@ -132,3 +135,24 @@ def test_text_where_bytes_are_meant_is_one_clear_line(wire_api: streamlib.WireAp
     for wrong in ("abc\n\n", None, 3):
         with pytest.raises(TypeError, match="a parser reads bytes, not"):
             streamlib.parser(wire_api).feed(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_strategies_refuse_a_name_that_is_none_at_once_with_the_known_ones() -> None:
+    for make in (strategies.answers, strategies.streams, strategies.odd_streams, strategies.bad_streams, strategies.histories):
+        with pytest.raises(ValueError, match="one of messages, responses"):
+            make("chatt")  # type: ignore[operator]
+    with pytest.raises(ValueError, match="one of cut, flip"):
+        strategies.faults("boom")
+
+
+def test_a_missing_extra_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "streamlib.testing.strategies", raising=False)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'streamlib\[fuzz\]'"):
+        importlib.import_module("streamlib.testing.strategies")
+
+
+def test_what_is_no_event_is_not_accumulated() -> None:
+    with pytest.raises(TypeError, match="a str is no event"):
+        streamlib.accumulate(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    assert streamlib.accumulate([streamlib.Passthrough("comet", {})]) == streamlib.Response()
