@@ -30,7 +30,7 @@ from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.request import Request, build_for
 from streamlib.retry import RetryPolicy
-from streamlib.stream import Errors, Plan, ResponseStream, wall_clock
+from streamlib.stream import Errors, Plan, ResponseStream, check_errors, wall_clock
 from streamlib.transport import Transport, transport_for
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.dialects.table import dialects_for
@@ -94,6 +94,7 @@ class Client:
         self._wire_api: WireApi | None = wire_api
         self._providers = tuple(providers)
         self._limits = limits
+        check_errors(errors)
         self._errors: Errors = errors
         self._models = models
         self._deadlines = deadlines or Deadlines()

@@ -56,8 +56,12 @@ class Placed(NamedTuple):
 
 
 def dump_history(items: Iterable[ResponseItem]) -> bytes:
-    """A history as JSON: `{"streamlib_history": 1, "items": […]}`."""
-    return msgspec.json.encode({"streamlib_history": SCHEMA, "items": list(items)})
+    """A history as JSON: `{"streamlib_history": 1, "items": […]}`. TypeError for what could not be loaded again."""
+    items = list(items)
+    for at, item in enumerate(items):
+        if not isinstance(item, get_args(ResponseItem)):
+            raise TypeError(f"items[{at}] is a {type(item).__name__}, not an item: made by `streamlib.user(…)` and its like")
+    return msgspec.json.encode({"streamlib_history": SCHEMA, "items": items})
 
 
 def load_history(data: bytes | str) -> list[ResponseItem]:
@@ -65,7 +69,9 @@ def load_history(data: bytes | str) -> list[ResponseItem]:
     try:
         saved = msgspec.json.decode(data, type=dict[str, Any])
         return [_load(item) for item in saved["items"]]
-    except (msgspec.DecodeError, KeyError, TypeError, RecursionError) as error:
+    except KeyError as error:
+        raise ValueError(f"not a saved history: it has no {error}") from None
+    except (msgspec.DecodeError, TypeError, RecursionError) as error:
         raise ValueError(f"not a saved history: {error}") from None
 
 

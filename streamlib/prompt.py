@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import force_setattr
@@ -84,6 +84,9 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
             raise ValueError(f"reasoning is one of {', '.join(EFFORTS)}, not {self.reasoning!r}")
+        _numbers(self)
+        if isinstance(self.input, (Struct, bytes, dict, int, type(None))):
+            raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
         for name in ("input", "tools", "stop"):
             value = getattr(self, name)
             if not isinstance(value, (str, tuple)):
@@ -103,6 +106,19 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
         if isinstance(asked, int):
             return ReasoningOptions(budget=asked)
         return ReasoningOptions(effort=asked) if isinstance(asked, str) else asked
+
+
+NUMBERS: Final = (
+    *("max_output_tokens", "temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "seed", "n", "logprobs"),
+)
+
+
+def _numbers(prompt: Prompt) -> None:
+    """A provider would refuse them, or a wire that has no place for them would hide the mistake."""
+    for name in NUMBERS:
+        value = getattr(prompt, name)
+        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+            raise TypeError(f"{name} is a number, not {value!r}")
 
 
 def _structs(name: str, values: str | Sequence[Any]) -> None:

@@ -135,10 +135,28 @@ def load_all(path: str | Path) -> list[Recording]:
 
 def parse(data: bytes) -> list[Recording]:
     """The recordings that JSON lines hold; ValueError on anything else."""
+    if not is_recording(data):
+        raise ValueError(of_another_kind(data) or f"it does not begin with {HEAD}")
+    found, broken = read(data)
+    if broken is not None:
+        raise ValueError(broken)
+    return found
+
+
+def read(data: bytes) -> tuple[list[Recording], str | None]:
+    """The whole recordings at the beginning of JSON lines, and why those behind them cannot be read; None where all can."""
+    found: list[Recording] = []
+    held: list[dict[str, Any]] = []
+    number = 0
     try:
-        return _recordings([msgspec.json.decode(line, type=dict[str, Any]) for line in data.splitlines()])
-    except (LookupError, TypeError, msgspec.DecodeError) as error:
-        raise ValueError(str(error)) from None
+        for number, line in enumerate(data.splitlines(), 1):  # noqa: B007  # it is said behind the loop
+            held.append(msgspec.json.decode(line, type=dict[str, Any]))
+            if "end" in held[-1]:
+                found.append(_recording(*held))
+                held = []
+    except (LookupError, TypeError, ValueError) as error:
+        return found, f"line {number} breaks it: {error}"
+    return found, f"it stops before the end of a recording, at line {number}" if held or not found else None
 
 
 def is_recording(data: bytes) -> bool:
@@ -146,17 +164,21 @@ def is_recording(data: bytes) -> bool:
     return data.startswith(b'{"%s"' % HEAD.encode())
 
 
-def _recordings(lines: list[dict[str, Any]]) -> list[Recording]:
-    found: list[Recording] = []
-    held: list[dict[str, Any]] = []
-    for line in lines:
-        held.append(line)
-        if "end" in line:
-            found.append(_recording(*held))
-            held = []
-    if held or not found:
-        raise ValueError("it stops before the end of a recording")
-    return found
+def of_another_kind(data: bytes) -> str | None:
+    """What a file is that streamlib wrote, or nobody yet, and that holds no recording; None where that is not known."""
+    first = data.partition(b"\n")[0]
+    if not data.strip():
+        return "it is empty"
+    if first.startswith(b'{"streamlib_history"'):
+        return "it is a saved history (read it with load_history)"
+    return "it is an event log (read it with load_events)" if first.startswith(b'{"type":') and _is_event(first) else None
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        return bool(load_events(line))
+    except ValueError:
+        return False
 
 
 def _recording(head: dict[str, Any], *rest: dict[str, Any]) -> Recording:

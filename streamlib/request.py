@@ -7,7 +7,7 @@ provider's values, then `extra`. No key is needed: auth is applied when the requ
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, cast
 
 import msgspec
@@ -26,7 +26,7 @@ from streamlib.providers.steps import prepared
 from streamlib.report import Change, Report
 from streamlib.target import Built, Target
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import Origin, WireApi
+from streamlib_parsers.items import Origin, ResponseItem, WireApi
 
 
 class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
@@ -55,7 +55,7 @@ class Builder(Protocol):
 
 
 def build(
-    prompt: Prompt,
+    prompt: Prompt | str | Sequence[ResponseItem],
     model: str,
     *,
     provider: str | Provider | None = None,
@@ -74,6 +74,7 @@ def build(
     """
     name = provider.name if isinstance(provider, Provider) else provider
     extra = (*providers, provider) if isinstance(provider, Provider) else providers
+    prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
     found, model = find(model, name, extra)
     return build_for(prompt, target(found, model, wire_api, base_url, models, account), strict=strict, strict_origin=strict_origin)
 

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
 
 import anyio
 import msgspec
@@ -65,6 +65,12 @@ CANCELLED: Final = ErrorInfo("cancelled", "the stream was closed before its end"
 _log: Final = logging.getLogger("streamlib")
 
 
+def check_errors(errors: Errors) -> None:
+    """A misspelt word would turn every exception off."""
+    if errors not in get_args(Errors):
+        raise ValueError(f"errors is one of {', '.join(get_args(Errors))}, not {errors!r}")
+
+
 def wall_clock() -> datetime:
     """Now, in UTC."""
     return datetime.now(UTC)
@@ -88,6 +94,9 @@ class Plan(Struct, frozen=True):
     now: Callable[[], datetime] = wall_clock
     jitter: Callable[[], float] = lambda: 0.0
     orphans: list[Attempt] = []
+
+    def __post_init__(self) -> None:
+        check_errors(self.errors)
 
 
 class ResponseStream:

@@ -13,6 +13,7 @@ from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
     Created,
+    Event,
     Failed,
     FinishedChoice,
     FunctionCallArgumentsDelta,
@@ -120,6 +121,8 @@ class Accumulator:
         handler = _HANDLERS.get(type(event))
         if handler is not None:
             handler(self, event)
+        elif not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise TypeError(f"a {type(event).__name__} is no event of a stream")
 
     @property
     def response(self) -> Response:

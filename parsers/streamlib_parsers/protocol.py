@@ -117,6 +117,9 @@ class Parser:
                 self._take(chunk)
             except (ParseFailure, RecursionError) as failure:
                 assembly.fail(_told(failure))
+            except (TypeError, AttributeError):
+                _check_bytes(chunk)
+                raise
         return self._given()
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
@@ -221,6 +224,7 @@ class Parser:
 
     def feed_body(self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> list[ResponseEvent]:
         """A whole, non-streaming body: the frames it stands for, or the error it is."""
+        _check_bytes(body)
         assembly = self._assembly
         if not assembly.ended:
             try:
@@ -251,6 +255,12 @@ class Parser:
         """Ends the stream from outside (connection lost, deadline, cancelled): what came so far, then `Failed`."""
         self._assembly.fail(error)
         return self._given()
+
+
+def _check_bytes(data: object) -> None:
+    """Said plainly: half of all HTTP libraries give text as well."""
+    if not isinstance(data, bytes | bytearray):
+        raise TypeError(f"a parser reads bytes, not {type(data).__name__}")
 
 
 SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")

@@ -35,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)  # a terminal that lacks a character shows its number
     try:
-        arguments = _parser().parse_args(argv)
+        arguments, unknown = _parser().parse_known_args(argv)
+        if unknown:  # said with the usage of the command, not of them all
+            arguments.command.error(f"unrecognized arguments: {' '.join(unknown)}")
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130
@@ -58,4 +60,5 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
     for name in COMMANDS:
         importlib.import_module(f"streamlib.cli.{name}").add(commands)
+        commands.choices[name].set_defaults(command=commands.choices[name])
     return parser

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from streamlib.cli.captures import Unreadable, opened
+from streamlib.cli.numbers import whole
+from streamlib.cli.terminal import printable
 from streamlib_parsers import WIRE_APIS
 
 
@@ -19,11 +22,13 @@ def add(commands: Any) -> None:
         description="Times the parsers without a network: CPU time by turns, the best of the rounds. What others take for the same bytes "
         "is measured by `benchmarks/` in the source distribution.",
     )
-    command.add_argument("file", nargs="?", metavar="FILE", help="a captured stream to time, instead of the workloads")
+    command.add_argument(
+        "file", nargs="?", metavar="FILE", help="a captured stream or a recording of ours to time, instead of the workloads"
+    )
     command.add_argument("--wire-api", "--wire", choices=WIRE_APIS, metavar="W", help="only workloads of this wire; the wire of FILE")
     command.add_argument("--workload", action="append", metavar="NAME", help="only this workload; may be repeated")
-    command.add_argument("--chunk", type=int, metavar="N", help="feed N bytes at a time; 0: an event of the wire at a time")
-    command.add_argument("--rounds", type=int, default=7, metavar="N", help="how often each is measured (7)")
+    command.add_argument("--chunk", type=whole(0, "bytes"), metavar="N", help="feed N bytes at a time; 0: an event of the wire at a time")
+    command.add_argument("--rounds", type=whole(1, "rounds"), default=7, metavar="N", help="how often each is measured (7)")
     command.add_argument("--json", metavar="F", help="write the records to this file")
     command.add_argument("--chart", metavar="F.svg", help="draw the bytes per second into this file")
     command.set_defaults(run=run)
@@ -38,10 +43,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         chosen = [] if arguments.file else _chosen(arguments, WORKLOADS)
         found = _captured(arguments, feed) if arguments.file else feed.cases(chosen, arguments.chunk)
-    except (OSError, ValueError) as error:
-        print(f"streamlib bench: {error}", file=sys.stderr)
-        return 1
-    rounds = max(1, arguments.rounds)
+    except (Unreadable, ValueError) as error:
+        print(printable(f"streamlib bench: {error}" if isinstance(error, ValueError) else str(error)), file=sys.stderr)
+        return error.code if isinstance(error, Unreadable) else 1
+    rounds = arguments.rounds
     bar = Bar(rounds * (len(found) + len(chosen)))
     records = feed.measure(found, rounds, bar.tell)
     grown = growth.measure(chosen, rounds, bar.tell)
@@ -65,11 +70,9 @@ def _chosen(arguments: argparse.Namespace, workloads: dict[str, Any]) -> list[An
 
 
 def _captured(arguments: argparse.Namespace, feed: Any) -> list[Any]:
-    if arguments.wire_api is None:
-        raise ValueError(f"say which wire {arguments.file} is of: --wire-api {'|'.join(WIRE_APIS)}")
     sizes = () if arguments.chunk is None else ((max(1, arguments.chunk),),)
-    found: list[Any] = feed.capture(arguments.file, Path(arguments.file).read_bytes(), arguments.wire_api, *sizes)
-    return found
+    captures = opened(arguments.file, arguments.wire_api)
+    return [case for one in captures for case in feed.capture(one.name, one.recording.body, one.wire_api, *sizes)]
 
 
 class Bar:

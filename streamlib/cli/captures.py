@@ -6,16 +6,16 @@
 from __future__ import annotations
 
 import argparse
-import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from msgspec import Struct
 
 from streamlib.cli.progress import Progress
-from streamlib.recording import Recording, from_body, is_recording, parse
+from streamlib.cli.terminal import printable
+from streamlib.recording import Recording, from_body, is_recording, of_another_kind, read
 from streamlib_parsers import WIRE_APIS, ErrorInfo, Failed, ResponseEvent, parse_body, parser
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
@@ -62,20 +62,33 @@ class Capture(Struct, frozen=True):
         return {"headers": self.recording.headers} if self.recording.headers else {}
 
 
-def opened(name: str, wire_api: WireApi | None) -> list[Capture]:
-    """The answers in a file (`-`: standard input). Raises `Unreadable`."""
+def each(name: str, wire_api: WireApi | None, look: Callable[[Capture], int]) -> int:
+    """Looks at every answer in a file, and says what could not be read; the worst exit code."""
+    code = 0
+    try:
+        for capture in opened(name, wire_api):
+            code = max(code, look(capture))
+    except Unreadable as error:
+        print(printable(str(error)), file=sys.stderr)
+        code = max(code, error.code)
+    return code
+
+
+def opened(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
+    """The answers in a file (`-`: standard input). Raises `Unreadable`; where recordings break off, behind the whole ones."""
     data = _bytes(name)
     if not is_recording(data):
-        return [Capture(name, wire_api or _unsaid(name, data), from_body(data), ours=False)]
-    try:
-        found = parse(data)
-    except ValueError as error:
-        raise Unreadable(f"{name}: it begins as a recording of ours, but {error}") from None
-    names = [name] if len(found) == 1 else [f"{name}#{n}" for n in range(1, len(found) + 1)]
-    return [
-        Capture(one, wire_api or recording.wire_api or _unsaid(one, recording.body), recording, ours=True)
-        for one, recording in zip(names, found, strict=True)
-    ]
+        other = of_another_kind(data) if data.strip() else None  # an empty body is an answer that was cut before it began
+        if other is not None:
+            raise Unreadable(f"{name}: {other}, and no captured answer")
+        yield Capture(name, wire_api or _unsaid(name, data), from_body(data), ours=False)
+        return
+    found, broken = read(data)
+    names = [name] if len(found) == 1 and broken is None else [f"{name}#{n}" for n in range(1, len(found) + 1)]
+    for one, recording in zip(names, found, strict=True):
+        yield Capture(one, wire_api or recording.wire_api or _unsaid(one, recording.body), recording, ours=True)
+    if broken is not None:
+        raise Unreadable(f"{name}: it begins as a recording of ours, but {broken}")
 
 
 def _bytes(name: str) -> bytes:
@@ -98,6 +111,12 @@ def likely(data: bytes) -> WireApi | None:
     """The wire that the first bytes look like."""
     plain = data[:4096].replace(b'": "', b'":"')
     return next((wire_api for sign, wire_api in SIGNS if sign in plain), None)
+
+
+def other_wire(capture: Capture) -> str | None:
+    """A hint where a capture looks like another wire than it was read as. It is for answers that did not turn out whole."""
+    looks = likely(capture.recording.body)
+    return f"read as {capture.wire_api}, but it looks like --wire-api {looks}" if looks not in (None, capture.wire_api) else None
 
 
 # --- reading ---
@@ -139,21 +158,3 @@ def add_wire(command: argparse.ArgumentParser) -> None:
     known = ", ".join(WIRE_APIS)
     told = f"the wire it was captured from: {known}. A recording of ours knows its own, anything else must be told"
     command.add_argument("--wire-api", choices=WIRE_APIS, metavar="WIRE", help=told)
-
-
-def several(text: str) -> int:
-    """A number of bytes: one or more."""
-    if not text.isascii() or not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of bytes: 1 or more")
-    return int(text)
-
-
-def speed(text: str) -> float:
-    """A factor: 0 or more."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a speed: 1 is the recorded pace, 2 twice as fast, 0 at once")
-    return value

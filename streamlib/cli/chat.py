@@ -19,9 +19,11 @@ from streamlib.cli.captures import Unreadable
 from streamlib.cli.chat_files import check_recordings, open_history, read_image, read_tools, record, save_history
 from streamlib.cli.screen import GOOD, PLAIN, Screen, coloured
 from streamlib.cli.terminal import printable
+from streamlib.endpoints import target
 from streamlib.errors import StreamError
 from streamlib.loopback import running
 from streamlib.prompt import EFFORTS, Prompt
+from streamlib.providers import find
 from streamlib_parsers import WIRE_APIS, Response, user
 
 if TYPE_CHECKING:
@@ -91,6 +93,7 @@ class Conversation:
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
+        check_words(arguments)
         self._images = [read_image(name) for name in arguments.image]
         self._tools = read_tools(arguments.tools) if arguments.tools else []
         self._history = open_history(arguments.history) if arguments.history else []
@@ -209,6 +212,19 @@ class Conversation:
                 return False
             self._history.append(call.output(output))
         return True
+
+
+WORDS: Final = ("unknown_provider", "base_url", "wire_api", "model")
+"""Codes of requests that cannot be sent because of what was typed."""
+
+
+def check_words(arguments: argparse.Namespace) -> None:
+    """A model that names no target is wrong words: said before anything is asked, in the words of the command line."""
+    try:
+        target(*find(arguments.model), arguments.wire_api, arguments.base_url)
+    except StreamError as error:
+        if error.info.code in WORDS:
+            raise Unreadable(error.message.replace("base_url=", "--base-url"), 2) from None
 
 
 def valid(text: str) -> str:

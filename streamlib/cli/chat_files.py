@@ -29,8 +29,9 @@ def open_history(name: str) -> list[ResponseItem]:
         if not path.parent.is_dir():
             raise Unreadable(f"{name}: there is no folder {path.parent}")
         return []
+    data = _read(name)
     try:
-        return load_history(_read(name))
+        return load_history(data) if data.strip() else []
     except ValueError as error:
         raise Unreadable(f"{name}: {error}; it was left as it is") from None
 
@@ -84,10 +85,14 @@ def check_recordings(name: str) -> None:
     path = Path(name)
     if not path.parent.is_dir():
         raise Unreadable(f"{name}: there is no folder {path.parent}")
+    if path.is_dir():
+        raise Unreadable(f"{name}: it is a folder; name a file")
     if path.exists() and path.stat().st_size:
         try:
             load_all(path)
-        except (ValueError, OSError):
+        except OSError as error:
+            raise Unreadable(f"{name}: {error.strerror}") from None
+        except ValueError:
             raise Unreadable(f"{name}: there is a file of that name that is no recording; it was left as it is") from None
 
 

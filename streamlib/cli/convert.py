@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any, Final
 
-from streamlib.cli.captures import Capture, Unreadable, add_wire, events_of, failure, opened
+from streamlib.cli.captures import Capture, add_wire, each, events_of, failure, other_wire
 from streamlib.cli.terminal import printable
 from streamlib.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
@@ -46,12 +46,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Converts one file."""
-    try:
-        captures = opened(arguments.file, arguments.wire_api)
-        return max(_convert(capture, arguments) for capture in captures)
-    except Unreadable as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
+    return each(arguments.file, arguments.wire_api, lambda capture: _convert(capture, arguments))
 
 
 def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
@@ -64,5 +59,6 @@ def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
         print(printable(f"not said: {change.path} ({change.reason})"), file=sys.stderr)
     error = failure(events)
     if error is not None:
-        print(printable(f"{capture.name}: not whole, {error.kind}: {error.message}"), file=sys.stderr)
+        said = [f"not whole, {error.kind}: {error.message}", other_wire(capture)]
+        print("\n".join(printable(f"{capture.name}: {line}") for line in said if line), file=sys.stderr)
     return 1 if error else 0

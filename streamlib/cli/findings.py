@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
-from streamlib.cli.captures import Capture, likely
+from streamlib.cli.captures import Capture, other_wire
 from streamlib.cli.event_words import item_words, quoted
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
@@ -45,12 +46,13 @@ def _verdict(capture: Capture, steps: list[Step]) -> Iterator[str]:
             if isinstance(event, Completed):
                 yield "the answer is whole"
             elif isinstance(event, Failed):
+                hint = other_wire(capture)
+                yield from [hint] if hint else []
                 yield f"not whole, {event.error.kind}: {printable(event.error.message)}"
                 yield from _place(capture, step, event.error.kind)
                 yield from [f"never came: {ENDS[capture.wire_api]}"] if event.error.kind == "truncated" and len(steps) > 1 else []
                 yield from _open_items(steps)
                 yield from _end_of_recording(capture)
-                yield from _other_wire(capture)
 
 
 def _place(capture: Capture, step: Step, kind: str) -> Iterator[str]:
@@ -80,24 +82,29 @@ def _end_of_recording(capture: Capture) -> Iterator[str]:
         yield f"the connection broke here ({printable(end)})"
 
 
-def _other_wire(capture: Capture) -> Iterator[str]:
-    looks = likely(capture.recording.body)
-    if looks not in (None, capture.wire_api):
-        yield f"read as {capture.wire_api}, but it looks like --wire-api {looks}"
-
-
 def _oddities(wire_api: WireApi, steps: list[Step]) -> Iterator[str]:
+    """What is odd, in the order in which it first came; what came often is one line."""
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for start, what, said in _odd(wire_api, steps):
+        found[what, said].append(start)
+    for (what, said), starts in found.items():
+        often = f" and {len(starts) - 1:,} more {'time' if len(starts) == 2 else 'times'}" if len(starts) > 1 else ""
+        yield f"{what} at byte {starts[0]:,}{often}{said}"
+
+
+def _odd(wire_api: WireApi, steps: list[Step]) -> Iterator[tuple[int, str, str]]:
+    """Where, what, and what is said of it."""
     last = -1
     for step in steps:
         for event in step.events:
             if isinstance(event, Notice):
-                yield f"{printable(event.code)} at byte {step.start:,}: {printable(event.detail)}"
+                yield step.start, printable(event.code), f": {printable(event.detail)}"
             elif isinstance(event, Passthrough):
-                yield f"unknown to this version, at byte {step.start:,}: {printable(event.event)}"
+                yield step.start, "unknown to this version,", f": {printable(event.event)}"
             elif isinstance(event, OutputItemAdded):
                 last = event.index
             elif isinstance(event, OutputItemDone) and event.index < last and wire_api in BLOCKS and event.item.status == "completed":
-                yield f"late end: item {event.index} was closed at byte {step.start:,}, after item {last} had begun"
+                yield step.start, f"late end: item {event.index} was closed", f", after item {last} had begun"
 
 
 def _unread(capture: Capture, steps: list[Step]) -> Iterator[str]:

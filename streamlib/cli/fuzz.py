@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
+from streamlib.cli.numbers import duration
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
 from streamlib.testing.targets import TARGETS, Target, target
 
@@ -28,31 +30,48 @@ def add(commands: Any) -> None:
     )
     command.add_argument("target", metavar="WIRE", help="a wire, a framing, a dialect, or module:callable")
     command.add_argument("files", nargs="*", metavar="FILE", help="captured bodies to begin with")
-    command.add_argument("--time", type=float, default=60.0, metavar="SECONDS", help="how long to look (60)")
+    command.add_argument("--time", type=duration, default=60.0, metavar="SECONDS", help="how long to look (60)")
     command.add_argument("--seed", type=int, default=None, help="for the same run again; printed at the end")
     command.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where the reproducer is written (here)")
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """One hunt; 1 where something was found or a file could not be read."""
+    """One hunt; 1 where something was found or a file cannot be read or written, 2 where there is no such target."""
     sys.path.insert(0, str(Path.cwd()))  # a parser of the user's own lies where they stand
     try:
         what = target(arguments.target)
-        corpus = [Path(name).read_bytes() for name in arguments.files]
-    except (ImportError, AttributeError, ValueError, OSError) as error:
+    except (ImportError, AttributeError, ValueError) as error:
         print(f"streamlib fuzz: {error}", file=sys.stderr)
+        return 2
+    try:
+        corpus = [Path(name).read_bytes() for name in arguments.files]
+        _check_writable(arguments.out)
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     seed = random.SystemRandom().randrange(1 << 32) if arguments.seed is None else arguments.seed
     campaign = Campaign(what, seed=seed, corpus=corpus)
     for _ in campaign.run(arguments.time):
         _progress(campaign)
     _progress(campaign, end="\n")
+    if not campaign.executions:
+        print(f"{what.name}: nothing was tried: there was no time", file=sys.stderr)
+        return 1
     if campaign.finding is None:
         print(f"{what.name}: nothing broke; seed {seed}")
         return 0
     print(f"{what.name}: {campaign.finding.law} broke; seed {seed}; making it small", file=sys.stderr)
     return _report(what, campaign.finding, arguments.out)
+
+
+def _check_writable(folder: Path) -> None:
+    """OSError where no reproducer could be written: before the hunt, not after it. Makes no folder."""
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    try:
+        tempfile.TemporaryFile(dir=nearest).close()
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(folder)) from None
 
 
 def _progress(campaign: Campaign, end: str = "") -> None:

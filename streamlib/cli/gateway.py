@@ -45,7 +45,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ModuleNotFoundError as error:
         print(f"no {error.name}: pip install 'streamlib[cli,gateway]'", file=sys.stderr)
         return 1
-    except (OSError, ValueError, StreamError) as error:
+    except OSError as error:
+        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    except (ValueError, StreamError) as error:
         print(error.message if isinstance(error, StreamError) else error, file=sys.stderr)
         return 1
     return _serve(arguments, table, token)
@@ -92,7 +95,8 @@ def _serve(arguments: argparse.Namespace, table: Table, token: Secret | None) ->
 def _hello(table: Table, token: Secret | None, address: tuple[Any, ...]) -> str:
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     url = f"http://{host}:{address[1]}"
-    routes = "\n".join(f"  {rule.model:<24} -> {', '.join(rule.to)}" for rule in table.rules)
+    places = [f" at {rule.base_url}" if rule.base_url else "" for rule in table.rules]
+    routes = "\n".join(f"  {rule.model:<24} -> {', '.join(rule.to)}{place}" for rule, place in zip(table.rules, places, strict=True))
     key = "the token" if token else "any"
     return (
         f"gateway on {url}  (Ctrl-C stops, streams finish)\n{routes}\n"

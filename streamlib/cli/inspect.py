@@ -11,10 +11,11 @@ from typing import Any
 
 import msgspec
 
-from streamlib.cli.captures import Capture, Unreadable, add_wire, events_of, failure, opened, several
+from streamlib.cli.captures import Capture, add_wire, each, events_of, failure
 from streamlib.cli.event_words import quoted, usage_words
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
+from streamlib.cli.numbers import several
 from streamlib.cli.screen import BOLD, DIM, FAULT, GOOD, ODD, painted
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import page
@@ -58,12 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _one(name: str, arguments: argparse.Namespace) -> int:
-    try:
-        captures = opened(name, arguments.wire_api)
-    except Unreadable as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
-    return max(_json(one, arguments.chunk) if arguments.json else _page(one) for one in captures)
+    return each(name, arguments.wire_api, lambda one: _json(one, arguments.chunk) if arguments.json else _page(one))
 
 
 # --- for programs ---

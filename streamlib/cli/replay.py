@@ -8,10 +8,10 @@ from typing import Any
 
 import anyio
 
-from streamlib.cli.captures import Capture, Unreadable, add_wire, opened, several, speed
+from streamlib.cli.captures import Capture, add_wire, each, other_wire
+from streamlib.cli.numbers import several, speed
 from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
-from streamlib.cli.terminal import printable
 from streamlib.errors import StreamError
 from streamlib.retry import NO_RETRY
 from streamlib.testing import MODEL, replay
@@ -46,12 +46,7 @@ def add(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Plays every answer of one file."""
-    try:
-        captures = opened(arguments.file, arguments.wire_api)
-    except Unreadable as error:
-        print(printable(str(error)), file=sys.stderr)
-        return error.code
-    return max(anyio.run(_play, capture, arguments) for capture in captures)
+    return each(arguments.file, arguments.wire_api, lambda capture: anyio.run(_play, capture, arguments))
 
 
 async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
@@ -65,6 +60,9 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
         except StreamError as error:
             screen.end()
             screen.fail(error)
+            hint = other_wire(capture)
+            if hint:
+                screen.note(hint)
             return 1
     screen.end()
     screen.status(stream.response)

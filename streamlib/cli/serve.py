@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 import anyio
 
+from streamlib.cli.numbers import pause, several
 from streamlib.loopback import Behaviour, Fault, running
 
 EXAMPLES = """examples:
@@ -33,17 +34,18 @@ def add(commands: Any) -> None:
     )
     command.add_argument("files", nargs="*", metavar="FILE", help="recorded bodies, sent one a request, in turn")
     command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")
-    command.add_argument("--chunk", type=int, metavar="N", help="bytes in one HTTP chunk (default: one event)")
-    command.add_argument("--pace", type=float, default=0.0, metavar="SECONDS", help="pause between chunks")
+    command.add_argument("--chunk", type=several, metavar="N", help="bytes in one HTTP chunk (default: one event)")
+    command.add_argument("--pace", type=pause, default=0.0, metavar="SECONDS", help="pause between chunks")
     command.add_argument("--fault", metavar="KIND[@N]", type=_fault, help=f"after N chunks (default 3): {', '.join(get_args(Fault))}")
     command.set_defaults(run=run)
 
 
 def _fault(text: str) -> tuple[str, int]:
-    kind, _, at = text.partition("@")
-    if kind not in get_args(Fault) or not (at or "3").isdigit():
+    kind, sign, at = text.partition("@")
+    at = at if sign else "3"
+    if kind not in get_args(Fault) or not (at.isascii() and at.isdigit()):
         raise argparse.ArgumentTypeError(f"{text!r}: KIND[@N] with KIND one of {', '.join(get_args(Fault))}")
-    return kind, int(at or 3)
+    return kind, int(at)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -53,6 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
+    for name, body in zip(arguments.files, recordings, strict=True):
+        if not body:
+            print(f"{name}: it is empty: there is nothing to serve", file=sys.stderr)
+            return 1
     fault, at = arguments.fault or (None, 3)
     try:
         anyio.run(_serve, Behaviour(recordings, arguments.chunk, arguments.pace, fault, at), arguments.port)

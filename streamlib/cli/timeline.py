@@ -5,7 +5,7 @@
      340    +0.655  content_block_start      OutputItemAdded 0 message
      470    +0.655  content_block_delta x81  OutputTextDelta 0 'Rivers run … the sea.' (1,204 characters)
 
-Adjacent frames that only make the same text longer are one row.
+Adjacent frames that only make the same text longer are one row, and so are unknown ones of one kind; of those the last is shown.
 """
 
 from __future__ import annotations
@@ -20,10 +20,14 @@ from streamlib.cli.event_words import described
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
 from streamlib.pipeline import PLACES
-from streamlib_parsers import ResponseEvent, TokenCount
+from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
 
 KIND_WIDTH: Final = 44
 """Columns that the wire's words may take; longer ones push their line."""
+
+
+_SAME: Final[dict[type, tuple[str, ...]]] = {**PLACES, TokenCount: (), Passthrough: ("event",), Notice: ("code", "detail", "index")}
+"""Events that may come again in one row, and the fields that must be alike in them."""
 
 
 class Row:
@@ -55,10 +59,10 @@ class Row:
 
 
 def places(events: list[ResponseEvent]) -> Any:
-    """Which texts the events make longer; something unlike anything else where one of them does more, or there is none."""
-    if not events or any(type(event) not in PLACES and not isinstance(event, TokenCount) for event in events):
+    """Which texts the events make longer, or what is odd again; something unlike anything else where one does more, or there is none."""
+    if not events or any(type(event) not in _SAME for event in events):
         return object()
-    return [(type(event), *(getattr(event, field) for field in PLACES.get(type(event), ()))) for event in events]
+    return [(type(event), *(getattr(event, field) for field in _SAME[type(event)])) for event in events]
 
 
 def rows(steps: Iterable[Step]) -> Iterator[Row]:

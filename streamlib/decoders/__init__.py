@@ -25,7 +25,9 @@ def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] 
     module: Any = importlib.import_module(f"streamlib.decoders.{wire_api}")
     try:
         return _checked(module.decode(body, headers or {}, path or ""), wire_api)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, KeyError, TypeError, AttributeError, ValueError) as error:
+    except KeyError as error:
+        raise invalid_request(f"not a {wire_api} request: {error} is missing, or is no word of this wire") from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError, AttributeError, ValueError) as error:
         raise invalid_request(f"not a {wire_api} request: {error}") from None
 
 

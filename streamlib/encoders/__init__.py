@@ -46,6 +46,19 @@ def encoder(wire_api: str, *, model: str | None = None, response_id: str | None 
     return _module(wire_api).Encoder(model=model, response_id=response_id, **options)  # type: ignore[no-any-return]
 
 
+KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "messages": ("message_", "content_block_"),
+    "responses": ("response.",),
+    "converse": ("messageSt", "contentBlock"),
+}
+"""How the events of a wire are called, as far as only that wire's are: those it knows, and those it may yet invent."""
+
+
+def of_another(wire_api: str, kind: str) -> bool:
+    """Whether an event of this kind, unknown where it was read, is surely another wire's than `wire_api`."""
+    return any(kind.startswith(words) for wire, words in KINDS.items() if wire != wire_api)
+
+
 UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
 
 

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.encoders import Losses
+from streamlib.encoders import Losses, of_another
 from streamlib.encoders.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
 from streamlib.encoders.converse_blocks import (
     IMAGE_TYPES,
@@ -264,7 +264,7 @@ class Encoder:
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if self._foreign:
+        if self._foreign or of_another("converse", event.event):
             self._losses.note("/passthrough", "events that only another wire knows")
             return b""
         return self._begin() + self._settle() + event_frame(event.event[:LONGEST_NAME], event.data)

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib.encoders import Losses, sse
+from streamlib.encoders import Losses, of_another, sse
 from streamlib.report import Change
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
@@ -247,6 +247,9 @@ class Encoder:
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
+        if of_another("messages", event.event):
+            self._losses.note("/passthrough", "events that only another wire knows")
+            return b""
         return self._flush() + sse(event.data, event.event)
 
     def _on_completed(self, event: Completed) -> bytes:

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from streamlib.encoders import Losses, sse
+from streamlib.encoders import Losses, of_another, sse
 from streamlib.encoders.responses_objects import (
     citation,
     ending,
@@ -347,6 +347,8 @@ class Encoder:
 
     def _may_pass(self, kind: str) -> bool:
         """An event of another wire is not passed on; one without a name only where it is surely this wire's."""
+        if of_another("responses", kind):
+            return False
         return self._is_own is not False if kind else self._is_own is True or not self._created
 
     def _on_completed(self, event: Completed) -> bytes:

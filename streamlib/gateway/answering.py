@@ -15,7 +15,7 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import anyio
 import msgspec
@@ -29,6 +29,7 @@ from streamlib.gateway.crossing import Crossing
 from streamlib.gateway.envelopes import disguises
 from streamlib.gateway.guard import refuse, send_whole
 from streamlib.gateway.heads import MODEL, error_headers, id_header, limit_headers, report_header
+from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.restoring import restored
 from streamlib.gateway.table import Hop, RouteRule, fitted, overridden
 from streamlib.prompt import Prompt
@@ -59,13 +60,15 @@ NAMING: Final = frozenset({Created, Completed})
 """Events that name the model."""
 DATED: Final = ("chat", "responses")
 """Wires whose answers say when they were made."""
+NETWORK: Final[frozenset[ErrorKind]] = frozenset({"connection", "stalled", "deadline", "authentication", "permission"})
+"""Failures whose words are ours and say nothing of the content: the log has them."""
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class Asked(Struct, frozen=True):
-    """A client's request, read. whole: it wants one body. hops: where it may go, the first before the others."""
+    """A client's request, read. hops: where it may go, the first before the others. whole: one body. array: a stream that is JSON."""
 
     wire_api: WireApi
     prompt: Prompt
@@ -73,6 +76,7 @@ class Asked(Struct, frozen=True):
     hops: Sequence[Hop]
     whole: bool
     request_id: str
+    array: bool = False
 
     @property
     def custom(self) -> frozenset[str]:
@@ -126,7 +130,8 @@ class Answering:
 
     def _new_encoder(self) -> Encoder:
         dated: dict[str, Any] = {"created_at": int(time.time())} if self.asked.wire_api in DATED else {}
-        return encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
+        made = encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
+        return JsonArray(made) if self.asked.array else made
 
     async def run(self, receive: Receive) -> None:
         """Answers, until the end or until the client is gone."""
@@ -266,6 +271,7 @@ class Answering:
     async def _fail(self, error: ErrorInfo) -> None:
         """The failure in the client's wire: an HTTP error, or inside the stream that has begun."""
         self.error = error
+        error = _for_the_client(error)
         if self._started:
             await self._write(self._encoder.feed(Failed(error)) + self._encoder.close(), more=False)
             return
@@ -277,9 +283,10 @@ class Answering:
         response = self.stream.response if self.stream else None
         usage = response.usage if response else None
         tokens = f"{usage.input_tokens}+{usage.output_tokens} tokens" if usage else "no usage"
-        end = self.error.kind if self.error else response.stop_reason if response else "nothing"
+        end = _failure(self.error) if self.error else response.stop_reason if response else "nothing"
+        at = f" at {urlsplit(self.asked.rule.base_url).netloc}" if self.asked.rule.base_url else ""
         return (
-            f"{self.asked.request_id} {self.asked.wire_api} {self.asked.prompt.model} -> {self.model}: {end}, {tokens}"
+            f"{self.asked.request_id} {self.asked.wire_api} {self.asked.prompt.model} -> {self.model}{at}: {end}, {tokens}"
             f"{_counted(self.report)}"
         )
 
@@ -292,6 +299,17 @@ async def _first(batches: AsyncIterator[list[ResponseEvent]]) -> list[ResponseEv
         if any(type(event) not in BEFORE or type(event) is Failed for event in batch):
             break
     return held
+
+
+def _for_the_client(error: ErrorInfo) -> ErrorInfo:
+    """A key that the gateway lacks is none that its client could set."""
+    if error.code != "no_key":
+        return error
+    return ErrorInfo("server_error", "the gateway has no key for this model's provider: its log says more", code="no_key")
+
+
+def _failure(error: ErrorInfo) -> str:
+    return f"{error.kind} ({error.message})" if error.kind in NETWORK else error.kind
 
 
 def _counted(report: Sequence[Change]) -> str:

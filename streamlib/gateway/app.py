@@ -113,14 +113,16 @@ class Gateway:
         path = _path(scope)
         found = route(path)
         if found is None or found.wire_api not in CLIENT_WIRES:
-            raise StreamError(ErrorInfo("not_found", f"nothing is served at {path[:200]}", code="path"))
+            hint = ": the base URL that this client takes has no /v1" if path.startswith("/v1/v1/") else ""
+            raise StreamError(ErrorInfo("not_found", f"nothing is served at {path[:200]}{hint}", code="path"))
         body = await read_body(scope, receive)
         prompt = parse_request(found.wire_api, body, path=path)
         model = prompt.model or found.model or ""
         rule = self.table.rule(model)
         stream = prompt.stream if found.stream is None else found.stream
         prompt = msgspec.structs.replace(prompt, model=model)
-        return Asked(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id)
+        array = found.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
+        return Asked(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id, array)
 
     async def count(self, request: Request) -> Response:
         """The tokens of a Messages request: what Anthropic says, or an estimate that says it is one."""

@@ -95,13 +95,20 @@ class Table:
         self._providers = tuple(providers)
         self._keys = {rule.key_env: _key(rule.key_env) for rule in self.rules if rule.key_env}
         for rule in self.rules:
-            self.hops(rule, "model")  # a route that cannot be is said at once, not with the first request
+            self._check(rule)
 
     def using(self, *providers: Provider) -> Table:
         """The same routes, with other providers."""
         table = Table.__new__(Table)
         table.rules, table._keys, table._providers = self.rules, self._keys, (*providers, *self._providers)
         return table
+
+    def _check(self, rule: RouteRule) -> None:
+        """A route that cannot be is said at once, not with the first request."""
+        try:
+            self.hops(rule, "model")
+        except StreamError as error:
+            raise ValueError(f"the route {rule.model!r} to {', '.join(rule.to)}: {error.info.message}") from None
 
     def rule(self, model: str) -> RouteRule:
         """The first that matches; `not_found` where none does."""
@@ -132,13 +139,17 @@ def read_table(text: str) -> list[RouteRule]:
     """The routes of a TOML file; ValueError says what is wrong with it."""
     try:
         return msgspec.convert(tomllib.loads(text), _File).route
-    except tomllib.TOMLDecodeError as error:
-        raise ValueError(f"no TOML: {error}") from None
+    except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise ValueError(f"the route file: {error}") from None
 
 
 def load_table(path: str | Path) -> list[RouteRule]:
     """The routes of a file."""
-    return read_table(Path(path).read_text(encoding="utf-8"))
+    text = Path(path).read_text(encoding="utf-8")
+    try:
+        return read_table(text)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def read_route(text: str) -> RouteRule:

@@ -136,6 +136,8 @@ def find(model: str, provider_name: str | None = None, more: Iterable[Provider] 
     """`"provider:model"` (or the two apart) -> the provider and the model name. Where names hold a colon, the longest that is known."""
     if provider_name is not None:
         return provider(provider_name, more), model
+    if not model:
+        raise invalid_request("no model was given: write it provider:model", "unknown_provider")
     if ":" not in model:
         raise invalid_request(f"a model is written provider:model, not {model!r}", "unknown_provider")
     names = known(more)

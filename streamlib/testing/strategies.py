@@ -20,7 +20,10 @@ from __future__ import annotations
 import random
 from typing import Any, Final
 
-from hypothesis import strategies as st
+try:
+    from hypothesis import strategies as st
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError("streamlib.testing.strategies needs hypothesis: pip install 'streamlib[fuzz]'", name=error.name) from None
 
 from streamlib.encoders import encode_all
 from streamlib.testing.answers import answer
@@ -28,7 +31,7 @@ from streamlib.testing.frames import framed, unframed
 from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, scribbled
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Image, Message, Origin, Reasoning, ResponseItem, Text, WireApi, user
-from streamlib_parsers.protocol import WIRE_APIS
+from streamlib_parsers.protocol import WIRE_APIS, wire
 
 __all__ = ["answers", "bad_streams", "faults", "histories", "odd_streams", "splits", "streams", "wires"]
 
@@ -48,6 +51,7 @@ def answers(wire_api: WireApi = "messages", *, failing: bool | None = None) -> s
 
     failing: True for those that end in `Failed`, False for those that end in `Completed`, None for both.
     """
+    wire(wire_api)  # a ValueError for a name that is none: here, not when a body is drawn
     ends = st.booleans() if failing is None else st.just(failing)
     return st.builds(answer, _chance(), st.just(wire_api), failing=ends)
 
@@ -60,6 +64,7 @@ def streams(wire_api: WireApi, *, failing: bool | None = None, noise: bool = Tru
 
 def odd_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
     """Well-framed messages of the wire in any order, at places that are allowed and at others."""
+    wire(wire_api)
     return _chance().map(lambda rng: scribbled(wire_api, rng))
 
 
@@ -75,7 +80,10 @@ def splits(data: bytes, *, most: int = 12) -> st.SearchStrategy[list[bytes]]:
 
 
 def faults(*names: str) -> st.SearchStrategy[Fault]:
-    """Faults to put on bytes: `fault(data)`. names: of those kinds alone."""
+    """Faults to put on bytes: `fault(data)`. names: of those kinds alone; ValueError for one that is none."""
+    unknown = [name for name in names if name not in FAULTS]
+    if unknown:
+        raise ValueError(f"no fault {unknown[0]!r}: one of {', '.join(FAULTS)}")
     return st.builds(Fault, st.sampled_from(names or tuple(FAULTS)), st.integers(0, 1 << 20), st.integers(1, 63))
 
 
@@ -111,6 +119,7 @@ def histories(wire_api: WireApi = "messages", *, turns: int = 3, images: bool = 
 
     The items are stamped with the origin `wire_api` and a response id a turn. images: the user shows some, and tools give some.
     """
+    wire(wire_api)
     return st.builds(_conversation, st.just(wire_api), _chance(), st.integers(1, turns), images=st.just(images))
 
 

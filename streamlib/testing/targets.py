@@ -234,6 +234,7 @@ def _yours(name: str) -> Target:
     make = importlib.import_module(module)
     for part in attribute.split("."):
         make = getattr(make, part)
+    _check_made(name, make)
 
     def read(chunks: Iterable[bytes]) -> list[Any]:
         one: Any = make()  # type: ignore[operator]
@@ -243,6 +244,18 @@ def _yours(name: str) -> Target:
         return b"".join(rng.choice((*TOKENS, *_SSE, *_LINES)) for _ in range(rng.randrange(10)))
 
     return Target(name, read, _nothing, seed, _changed_bytes)
+
+
+def _check_made(name: str, make: Any) -> None:
+    """ValueError for what makes no parser: it is no finding."""
+    try:
+        one = make()
+    except Exception as error:
+        raise ValueError(f"{name} could not be made: {type(error).__name__}: {error}") from error
+    if not (callable(getattr(one, "feed", None)) and callable(getattr(one, "close", None))):
+        raise ValueError(  # noqa: TRY004  # a name that is none, as every other
+            f"{name} gives a {type(one).__name__}: a parser has feed(bytes) -> list and close() -> list"
+        )
 
 
 TARGETS: Final[dict[str, Callable[[], Target]]] = {

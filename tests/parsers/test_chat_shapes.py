@@ -52,9 +52,14 @@ def test_audio_in_pieces_that_are_each_base64_of_their_own_is_one_base64() -> No
     assert audio("Q?==", "Qg==") == "Q?==Qg=="
 
 
+def test_audio_that_has_only_its_id_so_far_says_nothing_yet() -> None:
+    (item,) = items_of(said(audio={"id": "a"}), said(audio={"data": "QQ=="}), STOP)
+    assert item.content == (Audio(data="QQ==", name="a"),)
+
+
 def test_an_id_of_ours_is_none_that_the_wire_has_used() -> None:
-    items = items_of(calls(call(0, "f", "{}", "call_0")), calls(call(1, "g", "{}")), FINISH)
-    assert [item.call_id for item in items] == ["call_0", "call_1"]
+    items = items_of(calls(call(0, "f", "{}", "call_0"), call(1, "f", "{}", "x")), calls(call(2, "g", "{}")), FINISH)
+    assert [item.call_id for item in items] == ["call_0", "x", "call_1"]
 
 
 def test_a_call_of_an_unknown_type_with_a_function_keeps_its_type() -> None:
@@ -73,6 +78,26 @@ def test_arguments_as_an_object_with_half_an_emoji_are_written_anew() -> None:
     (made,) = accumulate(wires.events_of("chat", sse(body, FINISH))).calls
     assert isinstance(made, FunctionCall)
     assert made.parsed() == {"k": "\ufffd"}
+
+
+def test_arguments_as_objects_keep_their_bytes_where_the_chunk_can_be_searched_and_are_written_anew_where_it_cannot() -> None:
+    def arguments(*entries: Any) -> list[str]:
+        chunk = {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": list(entries)}}]}
+        return [made.arguments for made in accumulate(events_of(chunk, FINISH)).calls if isinstance(made, FunctionCall)]
+
+    one, two = (call(n, "f", {"k": n}, f"c{n}") for n in (0, 1))
+    assert arguments(one, two) == ['{"k":0}', '{"k":1}']
+    assert arguments(3, one) == ['{"k":0}']
+
+
+def test_an_object_behind_text_that_was_given_out_is_not_added_to_it() -> None:
+    (item,) = items_of(calls(call(0, "f", '{"a":', "x")), calls(call(0, None, "1}")), calls(call(0, None, {"k": 1})), FINISH)
+    assert item.arguments == '{"a":1}'
+
+
+def test_a_signature_beside_a_thought_signs_the_thought() -> None:
+    (item,) = items_of(said(reasoning_content="hm", thought_signature="S"), STOP)
+    assert (item.text, item.signature) == ("hm", "S")
 
 
 def test_what_litellm_says_twice_is_kept_once() -> None:

@@ -285,6 +285,11 @@ def test_a_tool_result_is_joined_where_its_text_goes_on() -> None:
     )
 
 
+def test_a_citation_may_come_with_its_text() -> None:
+    events = events_of(START, delta(0, text="Ruby", citation={"title": "facts"}), TAIL)
+    assert accumulate(events).items[0].content == (Text("Ruby", ({"title": "facts"},)),)  # type: ignore[union-attr]
+
+
 def test_a_citation_may_come_before_its_text() -> None:
     citation = {"title": "facts", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 73}}}
     events = events_of(START, delta(0, citation=citation), texts(0, "Ruby"), TAIL)

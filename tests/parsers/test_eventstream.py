@@ -511,3 +511,9 @@ def test_twice_the_message_takes_at_most_twice_the_time() -> None:
 
 def test_twice_the_messages_take_at_most_twice_the_time() -> None:
     assert growth(EventStreamFraming, lambda size: events(size // 150), 1 << 19) <= 2.3
+
+
+def test_more_lengths_than_are_remembered_are_read_all_the_same() -> None:
+    payloads = [b"x" * size for size in range(1_100)]
+    body = b"".join(encode_message(EVENT, payload) for payload in payloads) * 2
+    assert read(EventStreamFraming(), [body]).data == payloads * 2

@@ -23,6 +23,7 @@ from streamlib_parsers import (
     accumulate,
     parse_body,
 )
+from streamlib_parsers.limits import Limits
 from streamlib_parsers.wires.responses.items import wire_item
 from tests.gemini_streams import chunk as gemini_chunk
 from tests.gemini_streams import piece, read
@@ -106,6 +107,44 @@ def test_responses_keeps_a_refusal_and_a_text_of_one_part_apart() -> None:
     )
     response = accumulate(events)
     assert (response.text, response.refusal) == ("Yes.", "No.")
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        frame("response.in_progress", response=5),
+        about("output_text.annotation.added", 0, "m", content_index=0, annotation=5),
+        frame("response.audio.delta", delta=5),
+        about("refusal.delta", 1, "rs", content_index=0, delta="No."),
+        about("reasoning_text.delta", 0, "m", content_index=0, delta="Hm."),
+        about("reasoning_summary_text.delta", 0, "m", summary_index=0, delta="Hm."),
+    ],
+)
+def test_responses_passes_through_what_it_cannot_apply(odd: bytes) -> None:
+    events = responses(added(message(item_id="m")), added(reasoning(item_id="rs"), 1), odd)
+    assert len([event for event in events if isinstance(event, Passthrough)]) == 1
+
+
+def test_responses_counts_parts_as_they_come_where_their_numbers_drift() -> None:
+    deltas = [about("output_text.delta", 0, "m", content_index=place, delta=text) for place, text in ((1, "a"), (1, "b"), (3, "c"))]
+    (item,) = accumulate(responses(added(message(item_id="m")), *deltas)).items
+    assert [part.text for part in item.content] == ["ab", "c"]  # type: ignore[union-attr]
+
+
+def test_responses_begins_another_item_where_another_id_is_done_at_its_place() -> None:
+    items = accumulate(responses(added(message(item_id="m")), done(reasoning("so", item_id="rs")))).items
+    assert {type(item) for item in items} == {Message, Reasoning}
+
+
+def test_responses_gives_no_nameless_call_past_the_ceiling_of_items() -> None:
+    frames = [created(), added(message(item_id="m")), added(call(name="", item_id="fc"), 1)]
+    assert len(accumulate(events_of("responses", frames, limits=Limits(items=1))).items) == 1
+
+
+def test_gemini_tells_of_each_time_of_creation() -> None:
+    chunks = [gemini_chunk({"text": letter}, createTime=time) for letter, time in (("a", "1"), ("b", "2"), ("c", "2"))]
+    response = read(*chunks, gemini_chunk(finish="STOP"))
+    assert (response.text, response.metadata["createTime"]) == ("abc", "2")
 
 
 def test_responses_has_no_part_for_an_image_of_its_own() -> None:
@@ -195,6 +234,27 @@ def test_messages_keeps_content_of_the_start_and_citations_of_a_block() -> None:
     ]
     (item,) = accumulate(events).items
     assert item.content[0].annotations == ({"cited_text": "c"},)  # type: ignore[union-attr]
+
+
+def test_messages_reads_what_has_no_type() -> None:
+    last = messages({"error": {"type": "overloaded_error", "message": "Overloaded"}})[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "overloaded"
+    assert accumulate(messages({"proxy": "x"}, {"type": "message_delta"})).metadata == {"proxy": "x"}
+
+
+def test_messages_keeps_an_input_of_a_block_that_is_no_call() -> None:
+    block = {"type": "text", "text": "a", "input": {"k": 1}}
+    events = messages({"type": "content_block_start", "index": 0, "content_block": block}, {"type": "content_block_stop", "index": 0})
+    assert accumulate(events).items[0].native == {"input": {"k": 1}}
+
+
+def test_messages_reads_an_error_as_a_whole_body() -> None:
+    last = parse_body("messages", b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "overloaded"
+    for body in (b"5", b'{"type":"message"}'):
+        assert isinstance(parse_body("messages", body)[-1], Failed)
 
 
 def test_messages_reads_a_block_with_bytes_that_are_no_utf8() -> None:

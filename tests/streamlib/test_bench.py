@@ -93,19 +93,21 @@ def test_a_capture_of_ones_own_is_timed_by_its_events(workload: Workload, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "code", "said"),
     [
-        (["FILE"], "which wire"),
-        (["FILE", "--wire-api", "chat"], "no whole stream"),
-        (["missing", "--wire-api", "chat"], "No such file"),
-        (["--workload", "nothing"], "there are messages, chat"),
+        (["FILE"], 2, "which wire"),
+        (["FILE", "--wire-api", "chat"], 1, "no whole stream"),
+        (["missing", "--wire-api", "chat"], 1, "missing: No such file"),
+        (["--workload", "nothing"], 1, "there are messages, chat"),
     ],
     ids=["no wire", "another wire", "no file", "no such workload"],
 )
-def test_wrong_words_are_answered_with_what_to_do(words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_words_are_answered_with_what_to_do(
+    words: list[str], code: int, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     path = tmp_path / "FILE"
     path.write_bytes(b"".join(SHORT.events())[:-40])
-    assert main(["bench", *(str(path) if word == "FILE" else word for word in words)]) == 1
+    assert main(["bench", *(str(path) if word == "FILE" else word for word in words)]) == code
     assert said in capsys.readouterr().err
 
 

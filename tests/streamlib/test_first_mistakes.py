@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+
 import pytest
 
 import streamlib
 from streamlib.cli import main
 from streamlib.encoders import SCREENS
-from streamlib.testing import MODEL, Behaviour, loopback
+from streamlib.testing import MODEL, Behaviour, loopback, strategies
 from streamlib_parsers.items import Message, Text
 
 
@@ -83,3 +86,73 @@ def test_the_command_line_says_mistakes_in_one_line(words: list[str], said: str,
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
+
+
+@pytest.mark.anyio
+async def test_a_misspelt_errors_does_not_turn_exceptions_off() -> None:
+    with pytest.raises(ValueError, match="errors is one of raise, event"):
+        streamlib.Client(errors="evnt")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    async with streamlib.Client() as client:
+        with pytest.raises(ValueError, match="errors is one of raise, event"):
+            client.stream("x", MODEL, errors="evnt")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_what_could_not_be_loaded_again_is_not_saved_as_a_history() -> None:
+    for wrong in ("abc", [{"role": "user", "content": "x"}]):
+        with pytest.raises(TypeError, match=r"items\[0\] is a .*streamlib.user"):
+            streamlib.dump_history(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="it has no 'items'"):
+        streamlib.load_history(b"{}")
+
+
+@pytest.mark.parametrize("wrong", [streamlib.user("x"), None, 3, b"x", {"role": "user"}], ids=repr)
+def test_a_prompt_of_the_wrong_kind_says_what_it_takes(wrong: object) -> None:
+    with pytest.raises(TypeError, match="input is a str or a list of items, not"):
+        streamlib.Prompt(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+@pytest.mark.parametrize("name", ["temperature", "max_output_tokens", "seed"])
+def test_a_number_that_is_none_is_not_sent(name: str) -> None:
+    for wrong in ("hot", True):
+        with pytest.raises(TypeError, match=f"{name} is a number, not"):
+            streamlib.Prompt("x", **{name: wrong})  # type: ignore[arg-type]
+
+
+def test_build_takes_what_respond_takes() -> None:
+    made = [
+        streamlib.build(given, MODEL, base_url="http://127.0.0.1").body for given in ("x", [streamlib.user("x")], streamlib.Prompt("x"))
+    ]
+    assert made[0] == made[1] == made[2]
+    with pytest.raises(streamlib.StreamError, match="no model was given"):
+        streamlib.build("x", "")
+
+
+@pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
+def test_text_where_bytes_are_meant_is_one_clear_line(wire_api: streamlib.WireApi) -> None:
+    for wrong in ("abc", None, {}):
+        with pytest.raises(TypeError, match="a parser reads bytes, not"):
+            streamlib.parse_body(wire_api, wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    for wrong in ("abc\n\n", None, 3):
+        with pytest.raises(TypeError, match="a parser reads bytes, not"):
+            streamlib.parser(wire_api).feed(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_strategies_refuse_a_name_that_is_none_at_once_with_the_known_ones() -> None:
+    for make in (strategies.answers, strategies.streams, strategies.odd_streams, strategies.bad_streams, strategies.histories):
+        with pytest.raises(ValueError, match="one of messages, responses"):
+            make("chatt")  # type: ignore[operator]
+    with pytest.raises(ValueError, match="one of cut, flip"):
+        strategies.faults("boom")
+
+
+def test_a_missing_extra_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "streamlib.testing.strategies", raising=False)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'streamlib\[fuzz\]'"):
+        importlib.import_module("streamlib.testing.strategies")
+
+
+def test_what_is_no_event_is_not_accumulated() -> None:
+    with pytest.raises(TypeError, match="a str is no event"):
+        streamlib.accumulate(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+    assert streamlib.accumulate([streamlib.Passthrough("comet", {})]) == streamlib.Response()

@@ -125,16 +125,19 @@ def test_the_command_is_content_with_what_is_whole(mine: str, tmp_path: Path, ca
 
 
 @pytest.mark.parametrize(
-    ("arguments", "why"),
+    ("arguments", "code", "why"),
     [
-        (["nonsense"], "no target 'nonsense': one of messages"),
-        (["no_such_module:parser"], "No module named"),
-        (["json:nothing"], "nothing"),
-        (["chat", "/no/such/file"], "No such file"),
+        (["nonsense"], 2, "no target 'nonsense': one of messages"),
+        (["no_such_module:parser"], 2, "No module named"),
+        (["json:nothing"], 2, "nothing"),
+        (["os:getcwd"], 2, "gives a str: a parser has feed(bytes)"),
+        (["json:loads"], 2, "could not be made: TypeError"),
+        (["chat", "/no/such/file"], 1, "/no/such/file: No such file"),
+        (["chat", "--out", "/dev/null"], 1, "/dev/null: Not a directory"),
     ],
 )
-def test_a_wrong_word_is_told_in_one_line(arguments: list[str], why: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fuzz", *arguments]) == 1
+def test_a_wrong_word_is_told_in_one_line(arguments: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["fuzz", *arguments]) == code
     said = capsys.readouterr().err
     assert why in said
     assert said.count("\n") == 1

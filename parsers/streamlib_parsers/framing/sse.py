@@ -123,10 +123,12 @@ class SSEFraming:
 
     def _read(self, chunk: bytes, frames: list[Frame]) -> None:
         """Everything that ends in `chunk`: from its first usual event to its last blank line by events, the rest by lines."""
-        first = self._first(chunk)
-        if first < 0:
-            self._learn(chunk)
+        first = -1
+        if LF in chunk:  # else it is a piece of a long line
             first = self._first(chunk)
+            if first < 0:
+                self._learn(chunk)
+                first = self._first(chunk)
         head, foot, start, _, event = self._usual
         end = chunk.rfind(foot)
         if not 0 <= first <= end - start or len(chunk) > self._ceiling:

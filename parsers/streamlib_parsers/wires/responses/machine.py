@@ -261,9 +261,9 @@ class Machine:
 
     def _on_annotation(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         item, annotation = self._find(value), value.get("annotation")
-        if item is None or type(item.item) is not Message:
+        if item is None or type(item.item) is not Message or not isinstance(annotation, dict):
             self._assembly.passthrough(kind, value)
-        elif isinstance(annotation, dict):
+        else:
             self._assembly.annotation(item, annotation, self._part(item, index_of(value, "content_index") or 0))
 
     # --- hosted tools, images, audio ---
@@ -289,13 +289,13 @@ class Machine:
         item, delta = self._find(value), value.get("delta")
         if item is None or type(item.item) is not Message:
             item = self._output.placeholder(Message("assistant"), About())
-        if item is None:
-            self._assembly.passthrough(kind, value)
-        elif kind.endswith(".done"):
+        if item is not None and kind.endswith(".done"):
             self._slots.slot(item).finished = True
-        elif isinstance(delta, str):
+        elif item is not None and isinstance(delta, str):
             said = {"transcript" if "transcript" in kind else "data": delta}
             self._assembly.media(item, self._part(item, index_of(value, "content_index") or 0), None, **said)
+        else:
+            self._assembly.passthrough(kind, value)
 
     def _on_passed(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         self._assembly.passthrough(kind, value)
@@ -306,6 +306,8 @@ class Machine:
         response = value.get("response")
         if isinstance(response, dict):
             self._envelope(value, response)
+        else:
+            self._assembly.passthrough(kind, value)
 
     def _envelope(self, value: dict[str, Any], response: dict[str, Any]) -> None:
         self._assembly.identify(word(response.get("id")), word(response.get("model")))
