@@ -2,6 +2,7 @@
 
     python -m tests.mutation --count 1000 --seed 1            # a seeded sample, some hours; survivors are listed at the end
     python -m tests.mutation --part chat --count 100
+    python -m tests.mutation --quote                          # what it comes to is kept for docs/PROOF.md
 
 One mistake at a time, in a copy of the package: a comparison turned round, `and` for `or`, a constant off by one, a condition negated, a
 statement left out. Each mutant gets the part's own tests (`own_coverage.PARTS`), without the shared recordings, until the first that
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import json
 import os
 import random
 import shutil
@@ -19,11 +21,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.own_coverage import PACKAGE, PARTS, SLOW_WORDS
+from tests.proof.results import QUOTED
 from tests.shared import ROOT
 
 MUTATED: Final = ("framing", "wires", "dialects")
@@ -172,10 +176,11 @@ def main() -> None:
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--part", choices=sorted(PARTS))
     command.add_argument("--seconds", type=float, default=float("inf"), help="begin no further mutant after that time")
+    command.add_argument("--quote", action="store_true", help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)")
     arguments = command.parse_args()
     mutants = sample(arguments.count, arguments.seed, arguments.part)
     until = time.monotonic() + arguments.seconds
-    tried, survived = 0, []
+    tried, survived = 0, list[str]()
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for name in ("parsers", "streamlib", "tests", "docs"):
@@ -188,11 +193,25 @@ def main() -> None:
             tried += 1
             left = survives(mutant, home)
             if left is not None:
-                survived.append(left)
-                sys.stdout.write(f"survived: {mutant.path.relative_to(PACKAGE)} {left}\n")
+                survived.append(f"{mutant.path.relative_to(PACKAGE)} {left}")
+                sys.stdout.write(f"survived: {survived[-1]}\n")
                 sys.stdout.flush()
     score = 100 * (1 - len(survived) / tried) if tried else 0.0
     sys.stdout.write(f"{tried} mutants of {len(mutants)}, seed {arguments.seed}: {tried - len(survived)} noticed, {score:.1f} %\n")
+    if arguments.quote:
+        quote(f"python -m tests.mutation --seed {arguments.seed}", tried, round(score, 1), survived)
+
+
+def quote(command: str, tried: int, score: float, survived: Sequence[str]) -> None:
+    """Keeps a run for the page of promises."""
+    told = {
+        "command": command,
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "figures": {"mutants": tried, "killed, %": score},
+        "notes": [f"survived: {one}" for one in survived],
+    }
+    QUOTED.mkdir(exist_ok=True)
+    (QUOTED / "mutation.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
