@@ -18,7 +18,7 @@ import anyio
 from streamlib.cli.captures import Unreadable
 from streamlib.cli.chat_files import check_recordings, open_history, read_image, read_tools, record, save_history
 from streamlib.cli.screen import GOOD, PLAIN, Screen, coloured
-from streamlib.cli.terminal import printable
+from streamlib.cli.terminal import in_options, printable
 from streamlib.endpoints import target
 from streamlib.errors import StreamError
 from streamlib.loopback import running
@@ -224,7 +224,7 @@ def check_words(arguments: argparse.Namespace) -> None:
         target(*find(arguments.model), arguments.wire_api, arguments.base_url)
     except StreamError as error:
         if error.info.code in WORDS:
-            raise Unreadable(error.message.replace("base_url=", "--base-url"), 2) from None
+            raise Unreadable(in_options(error.message), 2) from None
 
 
 def valid(text: str) -> str:

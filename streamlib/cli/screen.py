@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final, TextIO
 
 from streamlib.cli.event_words import usage_words
-from streamlib.cli.terminal import Printable, printable
+from streamlib.cli.terminal import Printable, in_options, printable
 from streamlib.errors import StreamError
 from streamlib_parsers import (
     CustomToolCall,
@@ -72,7 +72,7 @@ class Screen:
 
     def fail(self, error: StreamError) -> None:
         """What went wrong, in one line."""
-        self.note(str(error), FAULT)
+        self.note(in_options(str(error)), FAULT)
 
     def status(self, response: Response) -> None:
         """Who answered, why it ended early, time to first token, speed, usage, and what is left of the limits: one line."""

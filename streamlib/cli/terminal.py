@@ -44,3 +44,18 @@ def _escape(match: re.Match[str]) -> str:
     if code == 0x0D:
         return "\\r"
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+_OPTIONS: Final = {
+    " or api_key=": "",
+    ": give api_key= together with base_url=": ", and goes nowhere else",
+    "base_url=": "--base-url",
+}
+"""Words of the library that its errors name, and what the command line has for them. It takes keys from variables alone."""
+
+
+def in_options(message: str) -> str:
+    """A message of the library, for somebody who calls a command."""
+    for word, option in _OPTIONS.items():
+        message = message.replace(word, option)
+    return message

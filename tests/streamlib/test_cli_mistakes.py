@@ -166,6 +166,15 @@ def test_a_model_that_names_no_target_is_wrong_words(words: list[str], said: str
     assert errors.count("\n") == 1
 
 
+@pytest.mark.parametrize(("key", "said"), [("", "set OPENAI_API_KEY\n"), ("k", "http://x.invalid:80, and goes nowhere else\n")])
+def test_what_to_do_about_a_key_is_said_without_words_of_the_library(
+    key: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", key)
+    assert main(["chat", "hi", "--model", "openai:gpt-5", "--base-url", "http://x.invalid"]) == 1
+    assert capsys.readouterr().err.endswith(said)
+
+
 def test_an_unknown_option_is_told_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["chat", "hi", "--colour"])
