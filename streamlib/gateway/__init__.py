@@ -5,7 +5,13 @@ It is `parse_request`, `Client` and `encoder` with a route table between them; n
 
 from __future__ import annotations
 
-from streamlib.gateway.app import Gateway, gateway
+try:
+    from streamlib.gateway.app import Gateway, gateway
+except ModuleNotFoundError as error:
+    if error.name is None or error.name.startswith("streamlib"):
+        raise
+    raise ModuleNotFoundError(f"streamlib.gateway needs {error.name}: pip install 'streamlib[cli,gateway]'", name=error.name) from None
+
 from streamlib.gateway.table import RouteRule, Table, load_table, read_route, read_table
 
 __all__ = ["Gateway", "RouteRule", "Table", "gateway", "load_table", "read_route", "read_table"]

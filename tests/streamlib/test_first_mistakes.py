@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import subprocess
 import sys
 
 import pytest
@@ -156,3 +157,9 @@ def test_what_is_no_event_is_not_accumulated() -> None:
     with pytest.raises(TypeError, match="a str is no event"):
         streamlib.accumulate(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     assert streamlib.accumulate([streamlib.Passthrough("comet", {})]) == streamlib.Response()
+
+
+def test_the_gateway_without_its_extra_says_what_to_install() -> None:
+    without = "import sys; sys.modules['starlette'] = sys.modules['starlette.types'] = None; import streamlib.gateway"
+    ran = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    assert "pip install 'streamlib[cli,gateway]'" in ran.stderr
