@@ -557,6 +557,13 @@ def test_half_an_emoji_waits_for_the_other_half() -> None:
         ({"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 7, "totalTokenCount": 22}, (10, 12, None, 7)),
         ({"promptTokenCount": 10, "candidatesTokenCount": 12, "thoughtsTokenCount": 7, "totalTokenCount": 22}, (10, 12, None, 7)),
         ({"promptTokenCount": 10, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 5, "totalTokenCount": 18}, (13, 5, None, None)),
+        (
+            {
+                **{"promptTokenCount": 10, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 12, "thoughtsTokenCount": 7},
+                "totalTokenCount": 25,
+            },
+            (13, 12, None, 7),
+        ),
         ({"promptTokenCount": 10, "cachedContentTokenCount": 8, "candidatesTokenCount": 5}, (10, 5, 8, None)),
         ({"promptTokenCount": 10, "totalTokenCount": 10}, (10, None, None, None)),
         ({"promptTokenCount": 10, "thoughtsTokenCount": 7}, (10, 7, None, 7)),

@@ -42,6 +42,11 @@ def check(text: str, dialects: list[str], said: str, thought: str, calls: Any = 
     return told(whole)[3]
 
 
+def test_thoughts_in_a_row_are_thoughts_of_their_own() -> None:
+    items = accumulate(staged(["<think>a</think>\n<think>b</think>ok"], ["think"])).items
+    assert [(type(item), item.text) for item in items] == [(Reasoning, "a"), (Reasoning, "b"), (Message, "ok")]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("tags", THOUGHT_TAGS, ids=lambda tags: tags[0].strip())
 def test_every_pair_of_tags_makes_a_thought(tags: tuple[str, str]) -> None:
     begin, end = tags
