@@ -559,7 +559,10 @@ def test_half_an_emoji_waits_for_the_other_half() -> None:
         ({"promptTokenCount": 10, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 5, "totalTokenCount": 18}, (13, 5, None, None)),
         (
             {
-                **{"promptTokenCount": 10, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 12, "thoughtsTokenCount": 7},
+                "promptTokenCount": 10,
+                "toolUsePromptTokenCount": 3,
+                "candidatesTokenCount": 12,
+                "thoughtsTokenCount": 7,
                 "totalTokenCount": 25,
             },
             (13, 12, None, 7),
