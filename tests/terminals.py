@@ -19,11 +19,12 @@ from tests.shared import ROOT
 ANSI = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 SECONDS = 20.0
 OWN_THE_TERMINAL = """
-import fcntl, os, sys, termios
+import fcntl, os, signal, sys, termios
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])
 """
-"""So that Ctrl-C becomes a signal."""
+"""So that Ctrl-C becomes a signal, and one that counts: what a shell starts in the background ignores it, and so do its children."""
 
 
 class Terminal:
