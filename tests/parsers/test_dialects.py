@@ -567,6 +567,16 @@ def test_a_token_that_is_spoken_of_in_a_channel_stays() -> None:
     assert told(staged([text], ["harmony"]))[0] == "Write `<|end|>` here."
 
 
+def test_only_xai_reads_json_where_a_tool_was_offered_without_properties() -> None:
+    tools = [ToolSpec("f", schema={"type": "object"})]
+    xai, bare = (
+        '<xai:function_call name="f"><xai:parameter name="k">[1]</xai:parameter></xai:function_call>',
+        '<invoke name="f">%s</invoke>',
+    )
+    assert told(staged([xai], ["xai"], tools))[2] == [("f", {"k": [1]})]
+    assert told(staged([bare % '<parameter name="k">[1]</parameter>'], ["anthropic"], tools))[2] == [("f", {"k": "[1]"})]
+
+
 def test_random_forms_in_a_row_are_all_found() -> None:
     rng = random.Random(5)
     alone = [

@@ -646,7 +646,9 @@ def test_a_whole_body_is_complete_without_a_reason_but_not_with_a_continuation()
     whole = end(chunk(text("Hi")))
     assert isinstance(whole, Completed)
     assert (whole.stop_reason, whole.native_stop_reason) == ("other", None)
-    assert isinstance(end(chunk(text("Hi"), finish="CONTINUATION")), Failed)
+    failed = end(chunk(text("Hi"), finish="CONTINUATION"))
+    assert isinstance(failed, Failed)
+    assert failed.error.detail == {"finish_reasons": ["CONTINUATION"]}
     assert isinstance(parse_body("gemini", array(chunk(text("Hi"))))[-1], Failed)
 
 

@@ -146,6 +146,12 @@ def test_thinking_without_text_is_kept_for_its_signature() -> None:
     assert (item.content, item.signature) == ("", "sig")
 
 
+def test_a_signature_in_the_start_of_a_thought_is_its_signature() -> None:
+    item = response_of(start() + block(0, {**THINKING, "signature": "sig"}) + end()).items[0]
+    assert isinstance(item, Reasoning)
+    assert (item.signature, item.native) == ("sig", None)
+
+
 @pytest.mark.parametrize(("native", "normal"), [*STOP_REASONS.items(), ("brand_new_reason", "other")])
 def test_every_stop_reason_has_its_normal_word(native: str, normal: str) -> None:
     response = response_of(start() + block(0, TEXT, *said("x")) + end(native))
