@@ -70,7 +70,9 @@ def _chosen(arguments: argparse.Namespace, workloads: dict[str, Any]) -> list[An
 
 
 def _captured(arguments: argparse.Namespace, feed: Any) -> list[Any]:
-    sizes = () if arguments.chunk is None else ((max(1, arguments.chunk),),)
+    if arguments.chunk == 0:
+        raise ValueError("--chunk 0 is for the workloads, whose events are known one by one: give bytes for a FILE")
+    sizes = () if arguments.chunk is None else ((arguments.chunk,),)
     captures = opened(arguments.file, arguments.wire_api)
     return [case for one in captures for case in feed.capture(one.name, one.recording.body, one.wire_api, *sizes)]
 
