@@ -567,6 +567,23 @@ def test_a_token_that_is_spoken_of_in_a_channel_stays() -> None:
     assert told(staged([text], ["harmony"]))[0] == "Write `<|end|>` here."
 
 
+@pytest.mark.parametrize(
+    ("text", "dialect"),
+    [
+        ("<|tool_call>call:f{k:oops}<tool_call|>", "gemma4"),
+        ("<|tool_call>call:f{:1}<tool_call|>", "gemma4"),
+        ("<|tool_call>call:f{n:1 b:2}<tool_call|>", "gemma4"),
+        ("<|tool_call>call:f{n:1} and more<tool_call|>", "gemma4"),
+        ("<|tools_prefix|>[{f: {}}]<|tools_suffix|>", "apertus"),
+        ('<|tools_prefix|>[{"f" {}}]<|tools_suffix|>', "apertus"),
+        ('<|tools_prefix|>[{"f": 1}]<|tools_suffix|>', "apertus"),
+    ],
+)
+def test_what_is_nearly_a_call_comes_back_as_it_was_written(text: str, dialect: str) -> None:
+    said, _, calls, _ = told(staged([text], [dialect]))
+    assert (said, calls) == (text, [])
+
+
 def test_only_xai_reads_json_where_a_tool_was_offered_without_properties() -> None:
     tools = [ToolSpec("f", schema={"type": "object"})]
     xai, bare = (
