@@ -96,6 +96,7 @@ def run(clients: int) -> Counter[str]:
             if not equal:
                 lost.append(f"{client} <- {whole[0].wire} {whole[0].path.name}: {len(list(state(wanted)))} {len(list(state(got)))}")
     assert not lost, lost
+    assert counts["with signed state"] > 20 * clients, counts  # else there was nothing to lose
     return counts
 
 
