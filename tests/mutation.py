@@ -1,27 +1,30 @@
 """Mutation testing of framings, wires and dialects: small mistakes are made in the code, and the tests of its part must notice.
 
-    python -m tests.mutation --count 1000 --seed 1            # a seeded sample, some hours; survivors are listed at the end
-    python -m tests.mutation --part chat --count 100
-    python -m tests.mutation --quote                          # what it comes to is kept for docs/PROOF.md
+    python -m tests.mutation --quote                # up to 100 mistakes a file, an hour or two; kept for docs/PROOF.md
+    python -m tests.mutation --part chat --each 20  # a seeded sample of one part; survivors are listed
+    python -m tests.mutation --again --quote        # after new tests: the survivors of the run that was kept, once more
 
 One mistake at a time, in a copy of the package: a comparison turned round, `and` for `or`, a constant off by one, a condition negated, a
 statement left out. Each mutant gets the part's own tests (`own_coverage.PARTS`), without the shared recordings, until the first that
-fails. A mutant that runs into the time limit counts as noticed.
+fails. A mutant that hangs or eats the machine's memory counts as noticed. What changes nothing anybody can see is no mistake: whether a
+struct is frozen or known to the garbage collector, imports for type checkers.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import itertools
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
@@ -31,8 +34,12 @@ from tests.proof.results import QUOTED
 from tests.shared import ROOT
 
 MUTATED: Final = ("framing", "wires", "dialects")
+HANGS: Final = 20
+"""Seconds for one test; the slowest needs three."""
 SECONDS: Final = 120.0
-"""For one mutant; the slowest part needs a third of it."""
+"""For all tests of a part; the slowest part needs ten."""
+MEMORY_BYTES: Final = 4 << 30
+QUOTE: Final = QUOTED / "mutation.json"
 
 COMPARED: Final[dict[type, type]] = {
     ast.Eq: ast.NotEq,
@@ -66,7 +73,7 @@ class Place(NamedTuple):
 
 def places(tree: ast.Module) -> Iterator[Place]:
     """Every place of a file where one of the mistakes can be made. Type hints, docstrings and imports are left alone."""
-    for node in ast.walk(tree):
+    for node in _meaningful(tree):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
             yield Place(node, "comparison")
         elif isinstance(node, ast.BoolOp):
@@ -79,6 +86,18 @@ def places(tree: ast.Module) -> Iterator[Place]:
             yield Place(node, "constant")
         elif isinstance(node, (ast.AugAssign, ast.Delete, ast.Raise)) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
             yield Place(node, "statement")
+
+
+def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
+    """As `ast.walk`, without the keywords of classes (`frozen`, `gc`) and without what only type checkers read."""
+    todo = deque([tree])
+    while todo:
+        node = todo.popleft()
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            continue
+        yield node
+        skipped = node.keywords if isinstance(node, ast.ClassDef) else []
+        todo.extend(child for child in ast.iter_child_nodes(node) if child not in skipped)
 
 
 def _is_type(node: ast.BinOp) -> bool:
@@ -130,88 +149,108 @@ def part_of(path: Path) -> str | None:
     )
 
 
-def sample(count: int, seed: int, only: str | None) -> list[Mutant]:
-    """That many mutants, spread evenly over the files, the same ones for the same seed."""
+def sample(each: int, seed: int, only: str | None) -> list[Mutant]:
+    """Up to that many mutants of each file, one of every file in turn, the same ones for the same seed."""
     files = sorted(path for folder in MUTATED for path in (PACKAGE / folder).rglob("*.py"))
-    wanted = [(part, path) for path in files if (part := part_of(path)) is not None and only in (None, part)]
     rng = random.Random(seed)
-    queues = []
-    for part, path in wanted:
-        numbers = list(range(len(list(places(ast.parse(path.read_text(encoding="utf-8")))))))
-        rng.shuffle(numbers)
-        queues.append([Mutant(part, path, number) for number in numbers])
-    found: list[Mutant] = []
-    while len(found) < count and any(queues):
-        found += [queue.pop() for queue in queues if queue]
-    return found[:count]
+    queues = [_drawn(part, path, each, rng) for path in files if (part := part_of(path)) is not None and only in (None, part)]
+    return [mutant for row in itertools.zip_longest(*queues) for mutant in row if mutant is not None]
 
 
-def survives(mutant: Mutant, home: Path) -> str | None:
-    """What the mistake is where no test noticed it; None where one did."""
+def _drawn(part: str, path: Path, each: int, rng: random.Random) -> list[Mutant]:
+    numbers = range(len(list(places(ast.parse(path.read_text(encoding="utf-8"))))))
+    return [Mutant(part, path, number) for number in rng.sample(numbers, min(each, len(numbers)))]
+
+
+def told(mutant: Mutant) -> str:
+    """The file and the mistake, in words."""
+    return f"{mutant.path.relative_to(PACKAGE)} {mutate(mutant.path.read_text(encoding='utf-8'), mutant.number)[1]}"
+
+
+def prepare(home: Path) -> None:
+    """A copy of the project with every file compiled, so that each mutant compiles one file alone."""
+    for name in ("parsers", "streamlib", "tests", "docs"):
+        shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", home)
+    (home / "nothing").mkdir()
+    if not noticed_nothing(("test_*.py",), home, "--collect-only"):
+        raise SystemExit("the tests cannot be collected")
+
+
+def survives(mutant: Mutant, home: Path) -> bool:
+    """Whether no test noticed the mistake."""
     copy = home / "parsers" / "streamlib_parsers" / mutant.path.relative_to(PACKAGE)
-    original = mutant.path.read_text(encoding="utf-8")
-    spoiled, what = mutate(original, mutant.number)
-    copy.write_text(spoiled, encoding="utf-8")
-    tests = [str(path.relative_to(home)) for name in PARTS[mutant.part].tests for path in sorted((home / "tests" / "parsers").glob(name))]
-    env = {
-        **os.environ,
-        "PYTHONPATH": f"{home}:{home / 'parsers'}",
-        "STREAMLIB_SHARED": str(home / "nothing"),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS, *tests]
+    copy.write_text(mutate(mutant.path.read_text(encoding="utf-8"), mutant.number)[0], encoding="utf-8")
+    os.utime(copy, (0, mutant.number + 1))  # a time of its own, or the bytecode of a mistake of the same second would be run
     try:
-        ran = subprocess.run(command, env=env, cwd=home, capture_output=True, timeout=SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return None
+        return noticed_nothing(PARTS[mutant.part].tests, home)
     finally:
-        copy.write_text(original, encoding="utf-8")
-    return what if ran.returncode == 0 else None
+        shutil.copy2(mutant.path, copy)
+
+
+def noticed_nothing(patterns: Iterable[str], home: Path, *words: str) -> bool:
+    """Runs these tests in the copy; False as soon as one fails, hangs or takes too much memory."""
+    tests = [str(path.relative_to(home)) for name in patterns for path in sorted((home / "tests" / "parsers").glob(name))]
+    env = {**os.environ, "PYTHONPATH": f"{home}:{home / 'parsers'}", "STREAMLIB_SHARED": str(home / "nothing")}
+    env |= {} if words else {"PYTHONDONTWRITEBYTECODE": "1"}
+    limits = ["-o", f"faulthandler_timeout={HANGS}", "-o", "faulthandler_exit_on_timeout=true"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *limits, "-k", SLOW_WORDS, *words, *tests]
+    try:
+        ran = subprocess.run(command, env=env, cwd=home, capture_output=True, timeout=SECONDS, check=False, preexec_fn=_little_memory)
+    except subprocess.TimeoutExpired:
+        return False
+    return ran.returncode == 0
+
+
+def _little_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
 def main() -> None:
     """Tries the sample and says what survived."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.add_argument("--count", type=int, default=1000)
+    command.add_argument("--each", type=int, default=100, help="mistakes a file (default 100)")
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--part", choices=sorted(PARTS))
-    command.add_argument("--seconds", type=float, default=float("inf"), help="begin no further mutant after that time")
+    command.add_argument("--again", action="store_true", help="of the run that was kept only the survivors; its other mutants stay noticed")
     command.add_argument("--quote", action="store_true", help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)")
     arguments = command.parse_args()
-    mutants = sample(arguments.count, arguments.seed, arguments.part)
-    until = time.monotonic() + arguments.seconds
-    tried, survived = 0, list[str]()
+    mutants = sample(arguments.each, arguments.seed, arguments.part)
+    tried = [mutant for mutant in mutants if f"survived: {told(mutant)}" in _kept_notes()] if arguments.again else mutants
     with tempfile.TemporaryDirectory() as folder:
-        home = Path(folder)
-        for name in ("parsers", "streamlib", "tests", "docs"):
-            shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
-        shutil.copy(ROOT / "pyproject.toml", home)
-        (home / "nothing").mkdir()
-        for mutant in mutants:
-            if time.monotonic() > until:
-                break
-            tried += 1
-            left = survives(mutant, home)
-            if left is not None:
-                survived.append(f"{mutant.path.relative_to(PACKAGE)} {left}")
-                sys.stdout.write(f"survived: {survived[-1]}\n")
-                sys.stdout.flush()
-    score = 100 * (1 - len(survived) / tried) if tried else 0.0
-    sys.stdout.write(f"{tried} mutants of {len(mutants)}, seed {arguments.seed}: {tried - len(survived)} noticed, {score:.1f} %\n")
+        prepare(Path(folder))
+        survived = [told(mutant) for mutant in tried if _tried(mutant, Path(folder))]
+    score = 100 * (1 - len(survived) / len(mutants))
+    sys.stdout.write(f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n")
     if arguments.quote:
-        quote(f"python -m tests.mutation --seed {arguments.seed}", tried, round(score, 1), survived)
+        words = "".join(f" --{name} {value}" for name in ("each", "seed", "part") if (value := getattr(arguments, name)) is not None)
+        keep(f"python -m tests.mutation{words}", mutants, survived)
 
 
-def quote(command: str, tried: int, score: float, survived: Sequence[str]) -> None:
+def _kept_notes() -> list[str]:
+    notes: list[str] = json.loads(QUOTE.read_bytes())["notes"]
+    return notes
+
+
+def _tried(mutant: Mutant, home: Path) -> bool:
+    survived = survives(mutant, home)
+    sys.stdout.write(f"survived: {told(mutant)}\n" if survived else "")
+    sys.stdout.flush()
+    return survived
+
+
+def keep(command: str, mutants: list[Mutant], survived: list[str]) -> None:
     """Keeps a run for the page of promises."""
-    told = {
+    files = Counter(str(mutant.path.relative_to(PACKAGE)) for mutant in mutants)
+    smallest = ", ".join(f"{name} {count}" for name, count in files.most_common() if count < 100)
+    kept = {
         "command": command,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "figures": {"mutants": tried, "killed, %": score},
-        "notes": [f"survived: {one}" for one in survived],
+        "figures": {"mutants": len(mutants), "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1)},
+        "notes": [f"files that have less than 100 places: {smallest}", *(f"survived: {one}" for one in survived)],
     }
     QUOTED.mkdir(exist_ok=True)
-    (QUOTED / "mutation.json").write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    QUOTE.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
