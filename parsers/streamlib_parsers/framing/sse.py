@@ -26,7 +26,7 @@ by what stands between them, and what does not fit is read line by line.
 from __future__ import annotations
 
 import re
-from typing import Final, NamedTuple
+from typing import Final, TypeAlias
 
 from streamlib_parsers.errors import ParseFailure, limit_exceeded
 from streamlib_parsers.framing import Frame
@@ -40,15 +40,8 @@ MAX_RETRY: Final = 2**31 - 1
 """Milliseconds, 24 days: what browsers' timers hold. A larger `retry:` is clamped to it."""
 
 
-class Usual(NamedTuple):
-    """How nearly all events of a stream are written: `head`, a payload of one line, `foot`. The payload is [start:stop] of it."""
-
-    head: bytes
-    foot: bytes
-    start: int
-    stop: int
-    event: str | None
-
+Usual: TypeAlias = tuple[bytes, bytes, int, int, str | None]
+"""How nearly all events of a stream are written: head, foot, where the payload of an event starts and stops between them, its name."""
 
 _FEET: Final = (b"\n\n", b"\r\n\r\n")
 _HEAD: Final = re.compile(rb"(?:event: ?([^\r\n]{0,128})(?:\r\n|\n))?data: ")
@@ -73,7 +66,7 @@ class SSEFraming:
         self.last_event_id: str | None = None
         self.retry: int | None = None
         self._ceiling = limits.event_bytes
-        self._usual = Usual(b"data: ", b"\n\n", 6, -2, None)
+        self._usual: Usual = (b"data: ", b"\n\n", 6, -2, None)
         self._seen = b""  # the head of the last event that was looked at
         self._ready = False  # nothing is held, an event begins
         self._swallow = BOM  # what the next bytes lose if they start with it: the BOM, or the LF after a CR
@@ -157,7 +150,7 @@ class SSEFraming:
         for event in chunk.rsplit(foot, 3)[-3:-1]:
             written = _HEAD.match(event)
             if written and written[0] == self._seen:
-                self._usual = Usual(written[0], foot, len(written[0]), -len(foot), _text(written[1] or b"") or None)
+                self._usual = (written[0], foot, len(written[0]), -len(foot), _text(written[1] or b"") or None)
             self._seen = written[0] if written else b""
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:

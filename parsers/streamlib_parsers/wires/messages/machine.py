@@ -23,10 +23,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import Enum
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.classification import classify
@@ -97,7 +97,7 @@ LAW: Final[dict[At, dict[str, At]]] = {
 """The wire's law. A known event that its row does not name is passed through and not applied."""
 
 
-class Block(NamedTuple):
+class Block(Struct, frozen=True, gc=False):
     """An open block: its item, the deltas it nearly always gets, and what is done with the text of one."""
 
     item: OpenItem
