@@ -76,7 +76,7 @@ def each(name: str, wire_api: WireApi | None, look: Callable[[Capture], int]) ->
 
 def opened(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
     """The answers in a file (`-`: standard input). Raises `Unreadable`; where recordings break off, behind the whole ones."""
-    data = _bytes(name)
+    data = file_bytes(name)
     if not is_recording(data):
         other = of_another_kind(data) if data.strip() else None  # an empty body is an answer that was cut before it began
         if other is not None:
@@ -91,7 +91,8 @@ def opened(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
         raise Unreadable(f"{name}: it begins as a recording of ours, but {broken}")
 
 
-def _bytes(name: str) -> bytes:
+def file_bytes(name: str) -> bytes:
+    """A file, or standard input for `-`. Raises `Unreadable`."""
     try:
         return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
     except OSError as error:

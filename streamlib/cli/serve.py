@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from pathlib import Path
 from typing import Any, get_args
 
 import anyio
 
+from streamlib.cli.captures import Unreadable, file_bytes
 from streamlib.cli.numbers import pause, several
+from streamlib.cli.terminal import printable
 from streamlib.loopback import Behaviour, Fault, running
+from streamlib.recording import is_recording, read
 
 EXAMPLES = """examples:
   streamlib serve
@@ -18,8 +20,10 @@ EXAMPLES = """examples:
   streamlib chat Hello --model loopback:echo --base-url http://127.0.0.1:8800
   # words come slowly, and stop coming after the fifth
   streamlib serve --pace 0.05 --fault stall@5
-  # a captured body, in chunks of seven bytes, to whoever asks
-  streamlib serve capture.sse --chunk 7
+  # the first request breaks off, the next goes well
+  streamlib serve --fault disconnect@0 --failing 1
+  # what was recorded or captured, in chunks of seven bytes, to whoever asks
+  streamlib serve answer.jsonl capture.sse --chunk 7
 """
 
 
@@ -32,11 +36,12 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("files", nargs="*", metavar="FILE", help="recorded bodies, sent one a request, in turn")
+    command.add_argument("files", nargs="*", metavar="FILE", help="recordings, or bodies as they came; sent one a request, in turn")
     command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")
     command.add_argument("--chunk", type=several, metavar="N", help="bytes in one HTTP chunk (default: one event)")
     command.add_argument("--pace", type=pause, default=0.0, metavar="SECONDS", help="pause between chunks")
     command.add_argument("--fault", metavar="KIND[@N]", type=_fault, help=f"after N chunks (default 3): {', '.join(get_args(Fault))}")
+    command.add_argument("--failing", type=several, metavar="N", help="only the first N requests get the fault (default: all)")
     command.set_defaults(run=run)
 
 
@@ -51,21 +56,30 @@ def _fault(text: str) -> tuple[str, int]:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted."""
     try:
-        recordings = tuple(Path(name).read_bytes() for name in arguments.files)
-    except OSError as error:
-        print(f"{error.filename}: {error.strerror}", file=sys.stderr)
-        return 1
-    for name, body in zip(arguments.files, recordings, strict=True):
-        if not body:
-            print(f"{name}: it is empty: there is nothing to serve", file=sys.stderr)
-            return 1
+        bodies = tuple(body for name in arguments.files for body in _bodies(name))
+    except Unreadable as error:
+        print(printable(str(error)), file=sys.stderr)
+        return error.code
     fault, at = arguments.fault or (None, 3)
     try:
-        anyio.run(_serve, Behaviour(recordings, arguments.chunk, arguments.pace, fault, at), arguments.port)
+        behaviour = Behaviour(bodies, arguments.chunk, arguments.pace, fault, at, failing=arguments.failing)
+        anyio.run(_serve, behaviour, arguments.port)
     except (OSError, OverflowError) as error:
         print(f"port {arguments.port}: {error}", file=sys.stderr)
         return 1
     return 0
+
+
+def _bodies(name: str) -> list[bytes]:
+    """What a file holds, to be sent: the bodies of our recordings, any other file as it is."""
+    data = file_bytes(name)
+    found, broken = read(data) if is_recording(data) else ([], None)
+    bodies = [recording.body for recording in found] or [data]
+    if broken is not None:
+        raise Unreadable(f"{name}: it begins as a recording of ours, but {broken}")
+    if not all(bodies):
+        raise Unreadable(f"{name}: it is empty: there is nothing to serve")
+    return bodies
 
 
 async def _serve(behaviour: Behaviour, port: int) -> None:

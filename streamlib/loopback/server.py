@@ -42,7 +42,8 @@ class Behaviour(Struct, frozen=True):
 
     recordings: bodies to send as they are, one a request, in turn; without any, the answer is made of the request.
     chunk: bytes in one HTTP chunk (None: one event). pace: seconds between chunks. fault, at: what goes wrong, after how many chunks.
-    status, headers: sent instead of 200, and beside the usual headers.
+    status, headers: sent instead of 200, and beside the usual headers. failing: how many requests get the fault or an error status,
+    the first so many (None: all); those behind them go well.
     """
 
     recordings: tuple[bytes, ...] = ()
@@ -52,6 +53,7 @@ class Behaviour(Struct, frozen=True):
     at: int = 3
     status: int = 200
     headers: dict[str, str] = {}
+    failing: int | None = None
 
     def __post_init__(self) -> None:
         if self.fault is not None and self.fault not in get_args(Fault):
@@ -104,7 +106,16 @@ class Loopback:
     def __init__(self, behaviour: Behaviour, answers: Answer) -> None:
         self.behaviour = behaviour
         self._answers = answers
+        self._asked = 0
         self._sent = 0
+
+    def turn(self) -> Behaviour:
+        """How the next request is answered."""
+        self._asked += 1
+        behaviour = self.behaviour
+        if behaviour.failing is None or self._asked <= behaviour.failing:
+            return behaviour
+        return msgspec.structs.replace(behaviour, fault=None, status=200 if behaviour.status >= 400 else behaviour.status)
 
     async def connection(self, stream: SocketStream) -> None:
         """One connection, request after request, until either side is done."""
@@ -114,7 +125,9 @@ class Loopback:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, h11.RemoteProtocolError):
                 return
 
-    def chunks(self, found: Route | None, body: bytes, headers: dict[str, str], path: str) -> tuple[int, str, Iterator[bytes]]:
+    def chunks(
+        self, behaviour: Behaviour, found: Route | None, body: bytes, headers: dict[str, str], path: str
+    ) -> tuple[int, str, Iterator[bytes]]:
         """Status, media type and body chunks of the answer."""
         if found is None:
             return 404, "application/json", iter([b'{"error":{"message":"no such path","type":"not_found_error"}}'])
@@ -122,15 +135,15 @@ class Loopback:
             prompt = parse_request(found.wire_api, body, headers=headers, path=path)
         except StreamError as error:
             return 400, "application/json", iter([msgspec.json.encode(error_body(found.wire_api, error.info))])
-        if self.behaviour.recordings:
-            return self.behaviour.status, _kind(found), self._split(self._recording())
-        return self._made(found, prompt)
+        if behaviour.recordings:
+            return behaviour.status, _kind(found), self._split(self._recording())
+        return self._made(behaviour, found, prompt)
 
-    def _made(self, found: Route, prompt: Prompt) -> tuple[int, str, Iterator[bytes]]:
+    def _made(self, behaviour: Behaviour, found: Route, prompt: Prompt) -> tuple[int, str, Iterator[bytes]]:
         wire_api = found.wire_api
-        if self.behaviour.status >= 400:
-            error = ErrorInfo("overloaded" if self.behaviour.status >= 500 else "rate_limited", "the loopback provider was told to fail")
-            return self.behaviour.status, "application/json", iter([msgspec.json.encode(error_body(wire_api, error))])
+        if behaviour.status >= 400:
+            error = ErrorInfo("overloaded" if behaviour.status >= 500 else "rate_limited", "the loopback provider was told to fail")
+            return behaviour.status, "application/json", iter([msgspec.json.encode(error_body(wire_api, error))])
         prompt = msgspec.structs.replace(prompt, model=prompt.model or found.model)
         events = self._answers(prompt, wire_api)
         stream = prompt.stream if found.stream is None else found.stream
@@ -194,10 +207,10 @@ class _Connection:
     async def _respond(self, request: h11.Request, body: bytes) -> None:
         path = request.target.decode("ascii", "replace")
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
-        status, media_type, chunks = self._provider.chunks(route(path), body, headers, path)
-        given = {"content-type": media_type, "request-id": "req_loopback", **LIMIT_HEADERS, **self._provider.behaviour.headers}
+        behaviour = self._provider.turn()
+        status, media_type, chunks = self._provider.chunks(behaviour, route(path), body, headers, path)
+        given = {"content-type": media_type, "request-id": "req_loopback", **LIMIT_HEADERS, **behaviour.headers}
         await self._send(h11.Response(status_code=status, headers=list(given.items())))
-        behaviour = self._provider.behaviour
         for n, chunk in enumerate(chunks):
             if behaviour.fault and n == behaviour.at and await self._fail(behaviour.fault, chunk):
                 return

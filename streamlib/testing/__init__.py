@@ -48,7 +48,7 @@ async def replay(
 
 @asynccontextmanager
 async def loopback(wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any) -> AsyncGenerator[Client]:
-    """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, status … of `Behaviour`."""
+    """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, failing, status … of `Behaviour`."""
     async with running(Behaviour(**behaviour)) as url:
         path = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta"}.get(wire_api, "")
         async with Client(base_url=url + path, wire_api=wire_api, **(client or {})) as made:

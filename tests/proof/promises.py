@@ -186,9 +186,9 @@ PROMISES: Final = (
     Promise(
         22,
         "Few and small parts",
-        (most("distributions", 8), most("MB", 3), most("import s", 0.25, "min")),
+        (most("distributions beside ours", 8), most("MB", 3), most("import s", 0.25, "min")),
         (f"{PROOF}/test_parts.py",),
-        remark="this library included; megabytes on the disk without compiled files; CPU seconds of the import",
+        remark="megabytes on the disk, this library included, without compiled files; CPU seconds of the import",
     ),
     Promise(
         23,

@@ -119,6 +119,13 @@ async def test_a_stall_lasts_until_the_client_goes() -> None:
     assert scope.cancelled_caught
 
 
+@pytest.mark.parametrize("first", [{"fault": "truncate", "at": 4}, {"status": 529}], ids=["fault", "status"])
+async def test_the_requests_behind_the_failing_ones_go_well(first: dict[str, Any]) -> None:
+    async with loopback(Behaviour(failing=2, **first)) as url:
+        replies = [await ask(url) for _ in range(4)]
+    assert [reply.status_code == 200 and read(reply).status == "completed" for reply in replies] == [False, False, True, True]
+
+
 async def test_a_body_that_is_no_request_is_answered_with_the_wires_own_error() -> None:
     async with loopback() as url, httpx.AsyncClient() as client:
         reply = await client.post(f"{url}/v1/messages", content=b"[]")
