@@ -5,9 +5,9 @@
     python -m tests.mutation --again --quote        # after new tests: the survivors of the run that was kept, once more
 
 One mistake at a time, in a copy of the package: a comparison turned round, `and` for `or`, a constant off by one, a condition negated, a
-statement left out. Each mutant gets the part's own tests (`own_coverage.PARTS`), without the shared recordings, until the first that
-fails. A mutant that hangs or eats the machine's memory counts as noticed. What changes nothing anybody can see is no mistake: whether a
-struct is frozen or known to the garbage collector, imports for type checkers.
+statement left out. Each mutant gets those of the part's own tests (`own_coverage.PARTS`) that run its line, without the shared
+recordings, until the first that fails. A mutant that hangs or eats the machine's memory counts as noticed. What changes nothing
+anybody can see is no mistake: whether a struct is frozen or known to the garbage collector, imports for type checkers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,9 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
+
+import coverage
 
 from tests.own_coverage import PACKAGE, PARTS, SLOW_WORDS
 from tests.proof.results import QUOTED
@@ -69,6 +71,12 @@ class Place(NamedTuple):
 
     node: Any
     name: str
+
+    @property
+    def lines(self) -> range:
+        """Where it stands."""
+        node = self.node.test if self.name == "condition" else self.node
+        return range(node.lineno, node.end_lineno + 1)
 
 
 def places(tree: ast.Module) -> Iterator[Place]:
@@ -167,39 +175,76 @@ def told(mutant: Mutant) -> str:
     return f"{mutant.path.relative_to(PACKAGE)} {mutate(mutant.path.read_text(encoding='utf-8'), mutant.number)[1]}"
 
 
-def prepare(home: Path) -> None:
-    """A copy of the project with every file compiled, so that each mutant compiles one file alone."""
+Tests: TypeAlias = dict[str, dict[int, set[str]]]
+"""File of the package -> line -> the tests that run it."""
+
+
+def prepare(home: Path, parts: Iterable[str]) -> Tests:
+    """A copy of the project with every file compiled, so that each mutant compiles one file alone; and which tests run which line."""
     for name in ("parsers", "streamlib", "tests", "docs"):
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", home)
     (home / "nothing").mkdir()
-    if not noticed_nothing(("test_*.py",), home, "--collect-only"):
-        raise SystemExit("the tests cannot be collected")
+    found: Tests = {}
+    for part in sorted(set(parts)):
+        sys.stdout.write(f"which tests of {part} run which line\n")
+        sys.stdout.flush()
+        settings, data = home / f"{part}.ini", home / f"{part}.data"
+        settings.write_text(f"[run]\ndata_file = {data}\nsource_pkgs = streamlib_parsers\n", encoding="utf-8")
+        words = ["-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-p", "tests.contexts"]
+        ran = _run([*words, *_all_tests(part, home)], home, 20 * SECONDS, PYTHONDONTWRITEBYTECODE="")
+        if ran != 0:
+            raise SystemExit(f"the tests of {part} do not pass as they are: {ran}")
+        found |= _by_line(data, home, part)
+    return found
 
 
-def survives(mutant: Mutant, home: Path) -> bool:
-    """Whether no test noticed the mistake."""
-    copy = home / "parsers" / "streamlib_parsers" / mutant.path.relative_to(PACKAGE)
-    copy.write_text(mutate(mutant.path.read_text(encoding="utf-8"), mutant.number)[0], encoding="utf-8")
+def _by_line(data: Path, home: Path, part: str) -> Tests:
+    measured = coverage.CoverageData(str(data))
+    measured.read()
+    found: Tests = {}
+    for path in measured.measured_files():
+        relative = Path(path).relative_to(home / "parsers" / "streamlib_parsers")
+        if part_of(PACKAGE / relative) == part:
+            lines = measured.contexts_by_lineno(path)
+            found[str(relative)] = {line: {test for test in tests if test} for line, tests in lines.items()}
+    return found
+
+
+def _all_tests(part: str, home: Path) -> list[str]:
+    return [str(path.relative_to(home)) for name in PARTS[part].tests for path in sorted((home / "tests" / "parsers").glob(name))]
+
+
+def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
+    """Whether no test noticed the mistake. What runs at import, or in helpers alone, gets all tests of the part."""
+    relative = mutant.path.relative_to(PACKAGE)
+    copy = home / "parsers" / "streamlib_parsers" / relative
+    source = mutant.path.read_text(encoding="utf-8")
+    place = list(places(ast.parse(source)))[mutant.number]
+    fitting = sorted({test for line in place.lines for test in tests.get(str(relative), {}).get(line, ())})
+    copy.write_text(mutate(source, mutant.number)[0], encoding="utf-8")
     os.utime(copy, (0, mutant.number + 1))  # a time of its own, or the bytecode of a mistake of the same second would be run
+    limits = ["-x", "-o", f"faulthandler_timeout={HANGS}", "-o", "faulthandler_exit_on_timeout=true"]
     try:
-        return noticed_nothing(PARTS[mutant.part].tests, home)
+        return _run(["-m", "pytest", *limits, *(fitting or _all_tests(mutant.part, home))], home, SECONDS) == 0
     finally:
         shutil.copy2(mutant.path, copy)
 
 
-def noticed_nothing(patterns: Iterable[str], home: Path, *words: str) -> bool:
-    """Runs these tests in the copy; False as soon as one fails, hangs or takes too much memory."""
-    tests = [str(path.relative_to(home)) for name in patterns for path in sorted((home / "tests" / "parsers").glob(name))]
-    env = {**os.environ, "PYTHONPATH": f"{home}:{home / 'parsers'}", "STREAMLIB_SHARED": str(home / "nothing")}
-    env |= {} if words else {"PYTHONDONTWRITEBYTECODE": "1"}
-    limits = ["-o", f"faulthandler_timeout={HANGS}", "-o", "faulthandler_exit_on_timeout=true"]
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *limits, "-k", SLOW_WORDS, *words, *tests]
+def _run(words: list[str], home: Path, seconds: float, **more: str) -> int:
+    """The exit code of Python in the copy; 1 where it takes too long or too much memory."""
+    env = {**_environment(home), "PYTHONDONTWRITEBYTECODE": "1", **more}
+    command = [sys.executable, *words, "-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS]
     try:
-        ran = subprocess.run(command, env=env, cwd=home, capture_output=True, timeout=SECONDS, check=False, preexec_fn=_little_memory)
+        return subprocess.run(
+            command, env=env, cwd=home, capture_output=True, timeout=seconds, check=False, preexec_fn=_little_memory
+        ).returncode
     except subprocess.TimeoutExpired:
-        return False
-    return ran.returncode == 0
+        return 1
+
+
+def _environment(home: Path) -> dict[str, str]:
+    return {**os.environ, "PYTHONPATH": f"{home}:{home / 'parsers'}", "STREAMLIB_SHARED": str(home / "nothing")}
 
 
 def _little_memory() -> None:
@@ -216,15 +261,18 @@ def main() -> None:
     command.add_argument("--quote", action="store_true", help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)")
     arguments = command.parse_args()
     mutants = sample(arguments.each, arguments.seed, arguments.part)
-    tried = [mutant for mutant in mutants if f"survived: {told(mutant)}" in _kept_notes()] if arguments.again else mutants
+    doubted = [mutant for mutant in mutants if f"survived: {told(mutant)}" in _kept_notes()] if arguments.again else mutants
+    words = "".join(f" --{name} {value}" for name in ("each", "seed", "part") if (value := getattr(arguments, name)) is not None)
     with tempfile.TemporaryDirectory() as folder:
-        prepare(Path(folder))
-        survived = [told(mutant) for mutant in tried if _tried(mutant, Path(folder))]
+        tests = prepare(Path(folder), (mutant.part for mutant in doubted))
+        survived: list[str] = []
+        for number, mutant in enumerate(doubted, 1):
+            survived += _tried(mutant, Path(folder), tests)
+            done = mutants if arguments.again else mutants[:number]
+            if arguments.quote and (number % 50 == 0 or number == len(doubted)):
+                keep(f"python -m tests.mutation{words}", done, survived)
     score = 100 * (1 - len(survived) / len(mutants))
     sys.stdout.write(f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n")
-    if arguments.quote:
-        words = "".join(f" --{name} {value}" for name in ("each", "seed", "part") if (value := getattr(arguments, name)) is not None)
-        keep(f"python -m tests.mutation{words}", mutants, survived)
 
 
 def _kept_notes() -> list[str]:
@@ -232,11 +280,12 @@ def _kept_notes() -> list[str]:
     return notes
 
 
-def _tried(mutant: Mutant, home: Path) -> bool:
-    survived = survives(mutant, home)
-    sys.stdout.write(f"survived: {told(mutant)}\n" if survived else "")
+def _tried(mutant: Mutant, home: Path, tests: Tests) -> list[str]:
+    if not survives(mutant, home, tests):
+        return []
+    sys.stdout.write(f"survived: {told(mutant)}\n")
     sys.stdout.flush()
-    return survived
+    return [told(mutant)]
 
 
 def keep(command: str, mutants: list[Mutant], survived: list[str]) -> None:
