@@ -104,8 +104,16 @@ def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
             continue
         yield node
-        skipped = node.keywords if isinstance(node, ast.ClassDef) else []
-        todo.extend(child for child in ast.iter_child_nodes(node) if child not in skipped)
+        todo.extend(child for child in ast.iter_child_nodes(node) if child not in _unseen(node))
+
+
+def _unseen(node: ast.AST) -> list[ast.AST | None]:
+    """What of a node changes nothing: keywords of classes, and annotations, which are never evaluated."""
+    if isinstance(node, ast.ClassDef):
+        return [*node.keywords]
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return [node.returns]
+    return [node.annotation] if isinstance(node, ast.arg) else []
 
 
 def _is_type(node: ast.BinOp) -> bool:

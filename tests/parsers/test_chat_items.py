@@ -282,6 +282,8 @@ def test_audio_comes_in_pieces_under_an_id() -> None:
         said(audio={"id": "audio_1", "transcript": "Hel"}),
         said(audio={"data": "QQ=="}),
         said(audio={"data": "Qg==", "transcript": "lo"}),
+        said(audio={}),
+        said(audio={"id": None, "data": ""}),
         said(audio={"expires_at": 9}),
         STOP,
     )

@@ -397,6 +397,10 @@ def test_an_index_is_a_small_whole_number(name: str, index: Any) -> None:
 def test_a_float_index_with_a_whole_value_is_accepted() -> None:
     deltas = event("contentBlockDelta", contentBlockIndex=0.0, delta={"text": "Hi"}), event("contentBlockStop", contentBlockIndex=0.0)
     assert [item.text for item in items_of(*deltas)] == ["Hi"]
+    called = event("contentBlockStart", contentBlockIndex=1.0, start={"toolUse": {"toolUseId": "t", "name": "f"}})
+    more = event("contentBlockDelta", contentBlockIndex=1.0, delta={"toolUse": {"input": '{"a":1}'}})
+    (call,) = items_of(called, more, event("contentBlockStop", contentBlockIndex=1.0))
+    assert (call.name, call.arguments, call.status) == ("f", '{"a":1}', "completed")
 
 
 def test_after_the_stop_nothing_is_applied_and_nothing_is_lost() -> None:

@@ -430,6 +430,14 @@ def test_one_message_holds_the_text() -> None:
     assert item.status == "completed"
 
 
+@pytest.mark.parametrize("kind", [[], {}, ["stream-end"], 5])
+def test_an_event_type_that_is_no_word_passes_through(kind: Any) -> None:
+    """It was looked up in a table: a list there raised an exception that is none of ours."""
+    events = events_of(stream([STREAMED["cohere"][0], {"event_type": kind, "text": "a"}, *STREAMED["cohere"][1:]]))
+    assert [event.event for event in events if isinstance(event, Passthrough)] == [str(kind)]
+    assert accumulate(events).text == "Hello"
+
+
 PAYLOAD = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3),
     lambda inner: (

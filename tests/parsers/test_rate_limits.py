@@ -78,6 +78,11 @@ def test_azures_zero_milliseconds_do_not_hide_its_seconds() -> None:
     assert retry_after({"retry-after-ms": "0", "retry-after": "1"}) == 1
 
 
+def test_milliseconds_are_finer_than_seconds_and_have_a_ceiling() -> None:
+    assert retry_after({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
+    assert retry_after({"retry-after-ms": "9e99"}) == CENTURY
+
+
 def test_githubs_own_header_is_the_last_resort() -> None:
     assert retry_after({"x-ratelimit-user-retry-after": "9"}) == 9
     assert retry_after({"x-ratelimit-user-retry-after": "9", "retry-after": "2"}) == 2

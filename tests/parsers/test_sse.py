@@ -301,6 +301,10 @@ def test_retry_is_ascii_digits_in_milliseconds_and_clamped(value: bytes, retry: 
     assert run([b"retry:" + value + b"\n"]).retry == retry
 
 
+def test_an_id_with_a_null_byte_leaves_the_one_before() -> None:
+    assert run([b"id: 7\ndata: x\n\nid: 8\0\ndata: y\n\n"]).last_event_id == "7"
+
+
 def test_the_standard_drops_the_event_whose_blank_line_never_came_and_close_gives_it() -> None:
     outcome = run([b"id: 7\nevent: e\ndata: x"])
     assert outcome.strict == []

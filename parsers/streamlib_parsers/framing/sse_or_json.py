@@ -36,11 +36,11 @@ class SSEOrJsonFraming:
         """The frames that `chunk` completes."""
         if self._chosen is None:
             chunk = self._choose(chunk)
-        return self._given(self._chosen.feed(chunk)) if self._chosen is not None else []
+        return self._given(self._chosen, self._chosen.feed(chunk)) if self._chosen is not None else []
 
     def close(self) -> list[Frame]:
         """The frame whose end was only missing its terminator, as the chosen framing has it."""
-        return self._given(self._chosen.close()) if self._chosen is not None else []
+        return self._given(self._chosen, self._chosen.close()) if self._chosen is not None else []
 
     def _choose(self, chunk: bytes) -> bytes:
         """All bytes so far once one of them is not blank; before, nothing that a framing would need yet."""
@@ -55,8 +55,6 @@ class SSEOrJsonFraming:
         self._chosen = JsonArrayFraming(self._limits) if said[0] in _JSON else SSEFraming(self._limits)
         return b"".join((self._held, chunk))
 
-    def _given(self, frames: list[Frame]) -> list[Frame]:
-        chosen = self._chosen
-        if chosen is not None:
-            self.failure, self.blank = chosen.failure, chosen.blank
+    def _given(self, chosen: Framing, frames: list[Frame]) -> list[Frame]:
+        self.failure, self.blank = chosen.failure, chosen.blank
         return frames

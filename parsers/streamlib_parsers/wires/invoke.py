@@ -165,7 +165,7 @@ class TextMachine:
         if family.inside and isinstance(inner := value.get(family.inside), dict):
             value = {**(rest_of(inner, "text") or {}), **value}
         kind = value.get("event_type")
-        if family.kinds and kind is not None and kind not in family.kinds:
+        if family.kinds and kind is not None and not (isinstance(kind, str) and kind in family.kinds):
             self._assembly.passthrough(str(kind), value)
         else:
             self._say(value)

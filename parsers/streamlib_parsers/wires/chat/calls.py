@@ -281,17 +281,19 @@ class Calls:
     def flush(self) -> None:
         """Gives out what is still held; a call without a name is shown as what it is, never as callable. May come twice."""
         for slot in self._slots:
-            item = slot.item or self._nameless(slot)
-            if slot.quoted:
-                self._unquote(slot, item)
-            self._give(slot, item)
+            self._shown(slot)
 
     def close(self) -> None:
-        """Ends every call."""
-        self.flush()
-        for slot in self._slots:
-            if slot.item is not None and not slot.item.closed:
-                self.whole += self._assembly.close(slot.item) == "completed"
+        """Ends every call, once all of them are shown."""
+        for item in [self._shown(slot) for slot in self._slots]:
+            self.whole += self._assembly.close(item) == "completed"
+
+    def _shown(self, slot: Slot) -> OpenItem:
+        item = slot.item or self._nameless(slot)
+        if slot.quoted:
+            self._unquote(slot, item)
+        self._give(slot, item)
+        return item
 
     def _nameless(self, slot: Slot) -> OpenItem:
         item = self._begin(slot)

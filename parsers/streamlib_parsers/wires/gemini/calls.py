@@ -46,16 +46,16 @@ PIECE: Final = frozenset({"jsonPath", "stringValue", "numberValue", "boolValue",
 class Call:
     """One call.
 
-    by_path: its arguments, where they are streamed. final: they, where the deltas did not bring them in order.
+    by_path: its arguments, as far as they are streamed. final: they, where the deltas did not bring them in order.
     cut: it was said to go on, and did not.
     """
 
     __slots__ = ("by_path", "cut", "final", "item", "name")
 
-    def __init__(self, item: OpenItem, name: str, by_path: ArgumentsByPath | None) -> None:
+    def __init__(self, item: OpenItem, name: str) -> None:
         self.item = item
         self.name = name
-        self.by_path = by_path
+        self.by_path = ArgumentsByPath()
         self.final: str | None = None
         self.cut = False
 
@@ -91,8 +91,8 @@ class Calls:
     def stop(self, *, by_itself: bool) -> None:
         """A call that should have gone on does not: it is whole if the model stopped by itself, and not inside a string."""
         call = self._streamed
-        if call is not None and call.by_path is not None:
-            self._end_streamed(whole=by_itself and not call.by_path.in_string)
+        if call is not None:
+            self._end_streamed(call, whole=by_itself and not call.by_path.in_string)
 
     def close(self, item: OpenItem) -> bool:
         """Closes `item` if it is one of these calls."""
@@ -115,7 +115,7 @@ class Calls:
         call_id = self._assembly.mint() if taken or not identifier else identifier
         item = self._open(FunctionCall(call_id, name, id=identifier or None, **self._state(part, call)))
         streamed = "partialArgs" in call or is_true(call, "willContinue")
-        made = self._by_item[item.index] = Call(item, name, ArgumentsByPath() if streamed else None)
+        made = self._by_item[item.index] = Call(item, name)
         if taken:
             self._assembly.notice("duplicate_call_id", f"an earlier call has the id {identifier} too", item)
         elif identifier:
@@ -134,21 +134,19 @@ class Calls:
         if arguments_of(call).strip() not in {"", "{}"}:
             streamed.final = arguments_of(call)
         if not is_true(call, "willContinue"):
-            self._end_streamed()
+            self._end_streamed(streamed)
 
     def _piece(self, streamed: Call, piece: Object) -> None:
-        text = _put(streamed.by_path, piece) if streamed.by_path is not None else None
+        text = _put(streamed.by_path, piece)
         if text is None:
             self._assembly.passthrough("partialArgs", {key: as_value(value) for key, value in piece.items()})
             self._assembly.spoil(streamed.item, "a partial argument that cannot be applied")
         else:
             self._assembly.arguments(streamed.item, text)
 
-    def _end_streamed(self, *, whole: bool = True) -> None:
+    def _end_streamed(self, call: Call, *, whole: bool = True) -> None:
         """The streamed call is over."""
-        call, self._streamed = self._streamed, None
-        if call is None or call.by_path is None:
-            return
+        self._streamed = None
         if not whole:
             call.cut = True
         elif call.final is None and call.by_path.replaced:

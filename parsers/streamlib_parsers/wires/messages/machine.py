@@ -399,10 +399,13 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise malformed("the body is not a Message", body) from None
     if message.get("type") == Raw(b'"error"'):
-        yield "error", body
-        return
+        return iter([("error", body)])
     if blocks is None:
         raise malformed("the body is not a Message", body)
+    return _frames_of(message, blocks)
+
+
+def _frames_of(message: dict[str, Raw], blocks: list[Raw]) -> Iterator[tuple[None, bytes]]:
     encode = msgspec.json.encode
     stop = {key: message.pop(key) for key in ("stop_reason", "stop_sequence") if key in message}
     yield None, encode({"type": "message_start", "message": message})
