@@ -36,6 +36,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "ndjson": Part(("framing/ndjson.py",), ("test_ndjson.py",)),
     "json_array": Part(("framing/json_array.py",), ("test_json_array.py",)),
     "sse_or_json": Part(("framing/sse_or_json.py",), ("test_sse_or_json.py",)),
+    "base64_text": Part(("base64_text.py",), ("test_base64_text.py",)),
     "json_fragments": Part(("json_fragments.py",), ("test_json_fragments.py",)),
     "rate_limits": Part(("rate_limits.py",), ("test_rate_limits.py",)),
     "redaction": Part(("redaction.py",), ("test_redaction.py",)),

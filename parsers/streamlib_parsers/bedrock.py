@@ -8,8 +8,6 @@ A value of type blob is base64 text. Where one comes in pieces, each piece is ba
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 
@@ -17,6 +15,7 @@ import msgspec
 from msgspec import Meta, Raw, Struct
 
 from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, malformed
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
@@ -224,14 +223,6 @@ LAZY: Final[dict[str, Callable[[Any], ResponseItem]]] = {
 
 
 # --- blobs and results in pieces ---
-
-
-def joined_base64(pieces: list[str]) -> str:
-    """Every piece is base64 of its own, so its padding may stand in the middle."""
-    try:
-        return base64.b64encode(b"".join(base64.b64decode(piece, validate=True) for piece in pieces)).decode("ascii")
-    except (binascii.Error, ValueError):
-        return "".join(pieces)
 
 
 JOINS: Final[dict[str, Callable[[list[str], OpenItem], JsonObject]]] = {

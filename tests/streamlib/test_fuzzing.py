@@ -205,6 +205,7 @@ KEPT = [
     ("responses", b'data:{"type":"response.refusal.delta","":1,"delta":"8"}\n\ndata:{"type":"response.output_item.done","item":{"type":"message","content":[{"type":"output_text"}]}}\n\n'),
     ("ollama", b'{"message":{"tool_calls":[{"":{"":"\xff"},"function":{"name":"f","":"\xff","arguments":{}}}]},"done":false}\n'),
     ("messages", b'{"type":"message","content":{"":null}}'),
+    ("chat", b'data:{"choices":[{"delta":{"audio":{"data":"UJd83d\\ude00"}}}]}\n\ndata:{"choices":[{"delta":{"audio":{"data":"D"}}}]}'),
 ]  # fmt: skip
 # ruff: noqa: E501  # bytes as they were found
 """Bodies on which a wire broke, before it was mended: a foreign exception, a field of the wrong type, a text that was lost."""

@@ -16,12 +16,11 @@ Held back: nothing. `native` of a thought and the joined bytes of an audio part 
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeAlias
 
 from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.items import Audio, Image, JsonObject, Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.chat.calls import Calls
@@ -256,8 +255,8 @@ class Answer:
     def _flush_audio(self) -> None:
         part, rest = self.item.part(0), dict(self._native)
         name = rest.pop("id", None)
-        said = "".join(part.spoken) or None
-        self.item.fields["content"] = (Audio(data=_blob(part.data), name=name if isinstance(name, str) else None, transcript=said),)
+        data, said = joined_base64(part.data) or None, "".join(part.spoken) or None
+        self.item.fields["content"] = (Audio(data=data, name=name if isinstance(name, str) else None, transcript=said),)
         if rest:
             self.item.fields["native"] = {"audio": rest}
 
@@ -335,13 +334,3 @@ def _string(values: JsonObject, key: str) -> str:
 
 def _list(value: Any) -> list[Any]:
     return value if isinstance(value, list) else [value] if value else []
-
-
-def _blob(pieces: list[str]) -> str | None:
-    """Base64 that came in pieces, each encoded by itself, as one text; joined as it stands where it is no base64."""
-    if all(len(piece) % 4 == 0 and not piece.endswith("=") for piece in pieces[:-1]):
-        return "".join(pieces) or None
-    try:
-        return base64.b64encode(b"".join(base64.b64decode(piece, validate=True) for piece in pieces)).decode()
-    except binascii.Error:
-        return "".join(pieces)
