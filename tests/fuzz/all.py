@@ -1,6 +1,7 @@
 """Every target of the atheris harness in turn, each in a process of its own; what it comes to is kept for docs/PROOF.md.
 
 python -m tests.fuzz.all --wires 600 --others 60      # seconds for SSE, AWS frames and each wire, and for each dialect and the rest
+    python -m tests.fuzz.all chat sse --wires 600         # these alone; of the others the last run stays on record
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import re
 import subprocess
 import sys
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 from streamlib.testing.targets import TARGETS
 from streamlib_parsers.protocol import WIRE_APIS
@@ -19,6 +20,7 @@ from tests.proof.results import QUOTED
 
 LONG: Final = (*WIRE_APIS, "sse", "eventstream")
 """The targets that everything goes through."""
+RECORD: Final = QUOTED / "atheris.json"
 EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 
@@ -32,29 +34,53 @@ def hunt(name: str, seconds: int) -> tuple[int, bool]:
     return int(found[1]), ran.returncode != 0
 
 
-def keep(command: str, ran: dict[str, tuple[int, bool]], notes: list[str]) -> None:
-    """Written after each target, so that a run that is stopped has its record: it says how many targets it came to."""
-    notes = [f"{len(ran)} of {len(TARGETS)} targets", *notes]
-    figures = {"executions": sum(count for count, _ in ran.values()), "crashes": sum(broke for _, broke in ran.values())}
-    told = {"command": command, "date": f"{datetime.now(UTC):%Y-%m-%d}", "figures": figures, "notes": notes}
+class Run(NamedTuple):
+    """The last hunt on one target."""
+
+    executions: int
+    seconds: int
+    broke: bool
+    date: str
+
+    def __str__(self) -> str:
+        return f"{self.executions:,} executions in {self.seconds} s{', something broke' if self.broke else ''} ({self.date})"
+
+
+def known() -> dict[str, Run]:
+    """What is on record."""
+    told = json.loads(RECORD.read_bytes()) if RECORD.exists() else {}
+    return {name: Run(*run) for name, run in told.get("runs", {}).items()}
+
+
+def keep(runs: dict[str, Run]) -> None:
+    """Written after each target, so that a hunt that is stopped has its record."""
+    figures = {"executions": sum(run.executions for run in runs.values()), "crashes": sum(run.broke for run in runs.values())}
+    notes = [f"{len(runs)} of {len(TARGETS)} targets", *(f"{name}: {run}" for name, run in runs.items())]
+    told = {
+        "command": "python -m tests.fuzz.all",
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+        "figures": figures,
+        "notes": notes,
+        "runs": runs,
+    }
     QUOTED.mkdir(exist_ok=True)
-    (QUOTED / "atheris.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+    RECORD.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 def main() -> None:
     """Hunts through all of them."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("targets", nargs="*", choices=[*TARGETS, []], metavar="TARGET")
     command.add_argument("--wires", type=int, default=600, metavar="SECONDS")
     command.add_argument("--others", type=int, default=60, metavar="SECONDS")
     arguments = command.parse_args()
-    ran, notes = dict[str, tuple[int, bool]](), list[str]()
-    for name in TARGETS:
+    for name in arguments.targets or TARGETS:
         seconds = arguments.wires if name in LONG else arguments.others
-        ran[name] = executions, broke = hunt(name, seconds)
-        notes.append(f"{name}: {executions:,} executions in {seconds} s{', something broke' if broke else ''}")
-        sys.stdout.write(f"{notes[-1]}\n")
+        executions, broke = hunt(name, seconds)
+        run = Run(executions, seconds, broke, f"{datetime.now(UTC):%Y-%m-%d}")
+        sys.stdout.write(f"{name}: {run}\n")
         sys.stdout.flush()
-        keep(f"python -m tests.fuzz.all --wires {arguments.wires} --others {arguments.others}", ran, notes)
+        keep(known() | {name: run})
 
 
 if __name__ == "__main__":
