@@ -70,10 +70,12 @@ def keep(runs: dict[str, Run]) -> None:
 def main() -> None:
     """Hunts through all of them."""
     command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.add_argument("targets", nargs="*", choices=[*TARGETS, []], metavar="TARGET")
+    command.add_argument("targets", nargs="*", metavar="TARGET")
     command.add_argument("--wires", type=int, default=600, metavar="SECONDS")
     command.add_argument("--others", type=int, default=60, metavar="SECONDS")
     arguments = command.parse_args()
+    if unknown := {*arguments.targets} - {*TARGETS}:
+        command.error(f"no target {', '.join(unknown)}; one of {', '.join(TARGETS)}")
     for name in arguments.targets or TARGETS:
         seconds = arguments.wires if name in LONG else arguments.others
         executions, broke = hunt(name, seconds)
