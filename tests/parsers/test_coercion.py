@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.dialects.coercion import Parameter, arguments_text, coerced, property_schema, unescaped
+from streamlib_parsers.dialects.coercion import HOPS, Parameter, arguments_text, coerced, property_schema, unescaped
 from streamlib_parsers.dialects.python_literals import keyword_arguments, literal
 
 DEFS = {"$defs": {"Point": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}, "a/b": {"type": "integer"}}}
@@ -165,6 +165,28 @@ def test_references_are_followed_inside_the_schema(reference: str, text: str, wa
     assert value(text, {"$ref": reference}) == wanted
 
 
+def within(depth: int, wrap: Any) -> dict[str, Any]:
+    """A schema of an integer, wrapped so often."""
+    schema: dict[str, Any] = {"type": "integer"}
+    for _ in range(depth):
+        schema = wrap(schema)
+    return schema
+
+
+@pytest.mark.parametrize(
+    ("most", "schema"),
+    [
+        (4, lambda size: within(size, lambda inner: {"anyOf": [inner]})),
+        (HOPS, lambda size: {"anyOf": [{"type": "null"}] * (size - 1) + [INTEGER]}),
+        (HOPS - 1, lambda size: {"$ref": "#/0", **{str(n): {"$ref": f"#/{n + 1}"} for n in range(size - 1)}, str(size - 1): INTEGER}),
+    ],
+    ids=["nested", "beside-each-other", "references"],
+)
+def test_alternatives_and_references_are_followed_so_far_and_no_further(most: int, schema: Any) -> None:
+    assert value("5", schema(most)) == 5
+    assert value("5", schema(most + 1)) == "5"
+
+
 @pytest.mark.parametrize(
     "schema", [{"type": 5}, {"type": [None]}, {"anyOf": "x"}, {"anyOf": [None, 3]}, {"$ref": 5}, {"enum": "ab"}, {"properties": 3}]
 )
@@ -205,6 +227,19 @@ def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
 )
 def test_character_references_are_read_only_where_the_dialect_says_so(entities: Any, text: str, wanted: str) -> None:
     assert json.loads(arguments_text({}, [Parameter("k", text)], entities, print)) == {"k": wanted}
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("&#x41;&#X41;&#65;", "AAA"),
+        ("&#1;&#xD7FF;&#xE000;&#x10FFFF;", "\x01\ud7ff\ue000\U0010ffff"),
+        ("&#x110000;&#xDFFF;&#xD800;", "&#x110000;&#xDFFF;&#xD800;"),
+        ("&#0000000065;&#00000000065;", "A&#00000000065;"),
+    ],
+)
+def test_every_character_has_a_number_and_what_is_none_stays(text: str, wanted: str) -> None:
+    assert unescaped(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["&a;", "&", "&&lt", "&#;", "&#x;", "&#xD800;", "&#0;", "&#99999999;", "&#-5;", "&nbsp;", "&LT;", "&#٣;"])
@@ -253,6 +288,13 @@ def test_what_is_read_is_what_python_reads(text: str) -> None:
         except (ValueError, SyntaxError):
             return  # JSON spellings, a line break in a string, or 007: read all the same
     assert json.dumps(mine) == json.dumps(python)
+
+
+def test_escapes_are_characters_and_halves_of_one_are_refused() -> None:
+    assert literal(r"'\x00\xff\ud7ff\ue000\U0010ffff\q'") == "\x00\xff\ud7ff\ue000\U0010ffff\\q"
+    for text in (r"'\ud800'", r"'\udfff'", r"'\U00110000'", r"'\x4'", r"'\x4 '", r"'\x+1'", r"'\u 123'"):
+        with pytest.raises(ValueError, match=r"."):
+            literal(text)
 
 
 def test_keyword_arguments() -> None:

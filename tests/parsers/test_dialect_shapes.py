@@ -19,6 +19,26 @@ GIVEN_BACK = [
     ("hermes", '<tool_call>{"name": "f", "arguments": "5"}</tool_call>'),
     ("hermes", f'<tool_call>{{"name": {LONG}}}</tool_call>'),
     ("hermes", '<tool_call>{"nonsense": 1}</tool_call>'),
+    ("hermes", '<tool_call>{"unknown": 1, "name": "f"}</tool_call>'),
+    ("hermes", '<tool_call>{"name" "f"}</tool_call>'),
+    ("hermes", '<tool_call>{name: "f"}</tool_call>'),
+    ("gemma4", '<|tool_call>f{k:<|"|>v<|"|>}<tool_call|>'),
+    ("gemma4", '<|tool_call>call:f <|"|>k<|"|>:1}<tool_call|>'),
+    ("gemma4", '<|tool_call>call:f{k:<|"|>v}'),
+    ("gemma4", '<|tool_call>call:f{<|"|>k:1}'),
+    ("apertus", "<|tools_prefix|>[{5: {}}]<|tools_suffix|>"),
+    ("apertus", "<|tools_prefix|>[{[]: {}}]<|tools_suffix|>"),
+    ("minimax_m2", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
+    ("dots", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
+    ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"5"<|tool_call_end|>'),
+    ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>5<|tool_call_end|>"),
+    ("glm45", "<tool_call>f<arg_key>k</arg_key>v</arg_value></tool_call>"),
+    ("anthropic", '<invoke name="f"><invoke name="f"></invoke>'),
+    ("qwen3_coder", "<tool_call><function=f>\n<function=f>\n</function></tool_call>"),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": 5}'),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": []}'),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": [5]}'),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "f", "parameters": 5}]}'),
     ("llama3_json", '{"name": "f", "parameters": {}} and more'),
     ("llama3_json", '{"answer": 1}'),
     ("minimax_m3", f"{ELEMENT}<tool_call>{ELEMENT}<invoke>{ELEMENT}</invoke>{ELEMENT}</tool_call>"),
@@ -35,11 +55,17 @@ GIVEN_BACK = [
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("pythonic", "[f(o={'a': 1,}, a=[1,])]", {"o": {"a": 1}, "a": [1]}),
     ("pythonic", '[f(k="\\x41\\u00e9")]', {"k": "Aé"}),
+    ("mimo", "<tool_call><function=f><parameter=k>\nv\n</parameter></function></tool_call>", {"k": "\nv\n"}),
+    ("seed_oss", "<seed:tool_call><function=f><parameter=k>\nv\n</parameter></function></seed:tool_call>", {"k": "v"}),
+    ("dots", '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></dots_function_call>', {"k": "v"}),
+    ("minimax_m2", '<minimax:tool_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></minimax:tool_call>', {"k": "v"}),
+    ("minicpm5", '<function name="f"><param name="k">\nv\n</param></function>', {"k": "\nv\n"}),
+    ("xai", '<xai:function_call name="f"><xai:parameter name="k">\nv\n</xai:parameter></xai:function_call>', {"k": "\nv\n"}),
     ("mimo", "<tool_call><function=f><parameter=k>&#xZZ;&#65;&lt;</parameter></function></tool_call>", {"k": "&#xZZ;A<"}),
 ]
 
 
-@pytest.mark.parametrize(("dialect", "text"), GIVEN_BACK, ids=lambda value: value[:40])
+@pytest.mark.parametrize(("dialect", "text"), GIVEN_BACK, ids=lambda value: value if len(value) < 100 else f"{value[:40]}…{value[-20:]}")
 def test_what_is_no_call_is_the_text_it_was_at_any_cut(dialect: str, text: str) -> None:
     for pieces in ([text], *cuts_of(text, count=3)):
         events = staged(pieces if len(text) < 1_000 else [text], [dialect])

@@ -225,6 +225,12 @@ def test_a_kimi_call_without_a_usable_name_is_left_out_of_its_section() -> None:
     assert told(staged([text], ["kimi_k2"])) == ("ab", "", [("g", {})], ["leaked_tool_call"] * 2)
 
 
+def test_the_end_of_a_section_goes_the_way_of_its_last_call() -> None:
+    begin, end, nameless, other = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimi(":1", "{}"), kimi("rm:2", "{}")
+    assert told(staged([f"a{begin}{other}{nameless}{end}b"], ["kimi_k2"]))[0] == f"a{begin}{other}b"
+    assert told(staged([f"a{begin}{nameless}{other}{end}b"], ["kimi_k2"]))[0] == f"a{other}{end}b"
+
+
 def test_the_last_of_two_equal_parameters_stands_with_a_notice() -> None:
     text = xai("f", n="1").replace("</xai:function_call>", '<xai:parameter name="n">2</xai:parameter></xai:function_call>')
     assert told(staged([text], ["xai"])) == ("", "", [("f", {"n": 2})], ["duplicate_parameter"])
@@ -560,6 +566,13 @@ def test_nested_elements(inside: str, arguments: Any) -> None:
     said, _, calls, _ = told(staged([text], ["minimax_m3"]))
     assert calls == ([("f", arguments)] if arguments is not None else [])
     assert calls or said == text
+
+
+@pytest.mark.parametrize("between", ["<|end|>\n<|start|>assistant", "<|end|>\n\n", "<|start|>assistant", "", "<|return|> "])
+def test_white_space_between_channels_is_no_text_and_a_channel_may_begin_without_the_end_of_the_last(between: str) -> None:
+    text = f"<|channel|>analysis<|message|>Hm.{between}<|channel|>commentary<|message|>I look.{between}<|channel|>final<|message|>So."
+    for pieces in ([text], list(text)):
+        assert told(staged(pieces, ["harmony"]))[:2] == ("I look.So.", "Hm.")
 
 
 def test_a_token_that_is_spoken_of_in_a_channel_stays() -> None:

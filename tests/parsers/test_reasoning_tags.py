@@ -109,6 +109,12 @@ def test_only_the_start_counts_where_the_model_is_unknown() -> None:
 def test_a_closing_tag_without_an_opening_one_makes_a_thought_of_what_came_before(end: str) -> None:
     assert check(f"I look.\n{end}\n\nParis.", ["think"], "Paris.", "I look.") == ["text_replaced"]
     assert check(f"I look.{end}Paris.", ["think"], "Paris.", "I look.") == ["text_replaced"]
+    assert check(f"I look.{end}\n\n\nParis.", ["think"], "\nParis.", "I look.") == ["text_replaced"]
+
+
+def test_a_line_break_before_a_lone_closing_tag_is_no_thought() -> None:
+    assert check("\n</think>\n\nParis.", ["think"], "Paris.", "") == ["text_replaced"]
+    assert [type(item) for item in accumulate(staged(["\n</think>Paris."], ["think"])).items] == [Message, Message]
 
 
 def test_a_text_that_became_a_thought_is_named_by_the_notice() -> None:
@@ -151,6 +157,10 @@ def test_a_thought_that_was_cut_is_incomplete() -> None:
     assert (response.status, response.text, response.reasoning) == ("failed", "", "I lo")
 
 
+def test_the_line_break_of_a_tag_comes_back_with_it_where_the_thought_was_the_answer() -> None:
+    assert check("<think>\nIt is Paris.", ["think"], "<think>\nIt is Paris.", "") == ["text_replaced"]
+
+
 def test_an_opening_tag_alone_is_text() -> None:
     assert check("<think>", ["think"], "<think>", "") == []
     assert check("", ["think:open"], "", "") == []
@@ -188,7 +198,7 @@ def test_a_call_held_in_a_thought_is_bounded_too() -> None:
     text = f'<think>a\n<tool_call>{{"name": "f", "arguments": {{"k": "{"x" * 3000}"}}}}</tool_call></think>b'
     limits = Limits(held_bytes=1024)
     whole = staged([text], ["think", "hermes"], limits=limits)
-    assert told(whole)[:3] == ("b", text.removeprefix("<think>").removesuffix("</think>b"), [])
+    assert told(whole) == ("b", text.removeprefix("<think>").removesuffix("</think>b"), [], [])
     for pieces in cuts_of(text):
         assert fold(staged(pieces, ["think", "hermes"], limits=limits)) == fold(whole)
 
@@ -202,8 +212,16 @@ def test_tags_are_text_where_the_wire_sends_thoughts_of_its_own() -> None:
         chat([{"reasoning_content": "r"}, {"content": text}, {"reasoning_content": "s"}, {"content": text}], dialects=["think"])
     )
     assert (response.text, response.reasoning) == (text * 2, "rs")
-    opened = accumulate(chat([{"reasoning_content": "r"}, {"content": "y"}], dialects=["think:open"]))
-    assert (opened.text, opened.reasoning, opened.notices) == ("y", "r", ())
+    for dialect in ("think:open", DIALECTS["think:open"]):
+        opened = accumulate(chat([{"reasoning_content": "r"}, {"content": f"{text}</think>"}], dialects=[dialect]))
+        assert (opened.text, opened.reasoning, opened.notices) == (f"{text}</think>", "r", ())
+
+
+@pytest.mark.parametrize("dialect", [DIALECTS["think"], DIALECTS["think:open"]], ids=lambda dialect: dialect.name)
+def test_behind_a_call_of_the_wire_a_closing_tag_proves_no_thought(dialect: Any) -> None:
+    call = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+    response = accumulate(chat([call, {"content": "a</think>b"}], tools=TOOLS, dialects=[dialect]))
+    assert (response.text, response.reasoning) == ("a</think>b", "")
 
 
 def test_an_empty_thought_of_the_wire_changes_nothing() -> None:

@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import Broken, Cursor
 from streamlib_parsers.dialects.pieces import Pieces
 from streamlib_parsers.items import JsonObject, ToolSpec
+
+
+class CallWriter(Protocol):
+    """Where one call goes, from its name to its end."""
+
+    def add(self, text: str) -> None:
+        """More of its arguments."""
+        ...
+
+    def whole(self, literal: str) -> bool:
+        """The call is whole; False where it is not to stand and its text is to be given back. Raises `Broken` on bad arguments."""
+        ...
+
+    def broken(self) -> None:
+        """It is none."""
+        ...
 
 
 class Writer(Protocol):
@@ -34,20 +50,8 @@ class Writer(Protocol):
         """Everything so far was a thought."""
         ...
 
-    def call(self, name: str, call_id: str) -> None:
+    def call(self, name: str, call_id: str) -> CallWriter:
         """A call begins."""
-        ...
-
-    def arguments(self, text: str) -> None:
-        """More of its arguments."""
-        ...
-
-    def whole(self, literal: str) -> bool:
-        """The call is whole; False where it is not to stand and its text is to be given back. Raises `Broken` on bad arguments."""
-        ...
-
-    def broken(self) -> None:
-        """The call that was begun is none."""
         ...
 
     def notice(self, code: str, detail: str) -> None:
@@ -88,8 +92,8 @@ class Found:
         self._text = text
         self._writer = writer
         self._offered = offered
-        self._open = False
-        self._muted = False
+        self._call: CallWriter | None = None
+        self._sink: Callable[[str], object] | None = None
         self._stands = True
         self._held: list[tuple[str, str, Pieces]] | None = None
 
@@ -106,32 +110,28 @@ class Found:
     def call(self, name: str, call_id: str = "") -> None:
         """A call begins. One of a tool that was not offered is read to its end and given back as text."""
         own = self._offered.own(name)
-        self._muted = own is None
-        if own is None:
-            return
-        if self._held is not None:
-            self._held.append((own, call_id, Pieces()))
-        else:
-            self._open = True
-            self._writer.call(own, call_id)
+        self._call = self._sink = None
+        if own is not None and self._held is not None:
+            pieces = Pieces()
+            self._held.append((own, call_id, pieces))
+            self._sink = pieces.add
+        elif own is not None:
+            self._call = self._writer.call(own, call_id)
+            self._sink = self._call.add
 
     def arguments(self, text: str) -> None:
         """More of its arguments, a JSON object in the end."""
-        if self._muted:
-            return
-        if self._held is not None:
-            self._held[-1][2].add(text)
-        else:
-            self._writer.arguments(text)
+        if self._sink is not None:
+            self._sink(text)
 
     def whole(self) -> None:
         """The call is whole. What was read so far is settled."""
         if self._held is not None:
-            if self._muted:
+            if self._sink is None:
                 raise Broken
             return
-        self._stands = not self._muted and self._writer.whole(self._text.kept())
-        self._open = False
+        self._stands = self._call is not None and self._call.whole(self._text.kept())
+        self._call = self._sink = None
         self.settle()
 
     def made(self, name: str, arguments: str, call_id: str = "") -> None:
@@ -215,8 +215,6 @@ class Found:
 
     def fail(self) -> None:
         """The grammar broke off: a call that was begun is none."""
-        if self._open:
-            self._open = False
-            self._writer.broken()
-        self._muted = False
-        self._held = None
+        if self._call is not None:
+            self._call.broken()
+        self._call = self._sink = self._held = None

@@ -108,7 +108,9 @@ class Scanner:
     def _look(self) -> bool:
         """Text: says what is no opener; True where a form begins."""
         cursor, text = self._cursor, self._cursor.text
-        for place, marker in self._plan.needles.hits(text, cursor.at, over=cursor.over):
+        hits = self._plan.needles.hits(text, cursor.at, over=cursor.over)
+        while True:
+            place, marker = next(hits)
             if not marker:
                 self._say_to(place)
                 return False
@@ -118,7 +120,6 @@ class Scanner:
                 cursor.opener = cursor.take(place + len(marker))
                 self._begin([grammar for _, grammar in forms])
                 return True
-        return False
 
     def _allowed(self, marker: str, place: int) -> list[tuple[Opener, Grammar]]:
         """The forms that `marker` may begin here."""

@@ -11,20 +11,17 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.answer import Answer, Outlet, Recovered
-from streamlib_parsers.dialects.cursor import Broken
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.answer import Answer, Outlet
+from streamlib_parsers.dialects.call_writers import Aside, Streamed
 from streamlib_parsers.dialects.scanner import Scanner
 from streamlib_parsers.events import (
     AnnotationAdded,
-    FunctionCallArgumentsDelta,
     Notice,
     OutputTextDelta,
     ReasoningContentDelta,
     StopReason,
 )
 from streamlib_parsers.items import FunctionCall, ItemStatus, JsonObject, Message, Reasoning, Text
-from streamlib_parsers.json_text import is_json
 from streamlib_parsers.open_items import OpenItem
 
 
@@ -43,8 +40,7 @@ class Scribe:
         self._outlet = outlet
         self._scan = scan
         self._open: OpenItem | None = None
-        self._call: OpenItem | None = None
-        self._aside: tuple[str, Pieces] | None = None
+        self._call: Streamed | None = None
         self._messages = 0  # begun
         self._changed = False
         self._part = 0  # of the wire's message
@@ -53,7 +49,7 @@ class Scribe:
         self._words: list[str] = []
         self._logprobs: list[JsonObject] = []
         self._opener = self._held = ""
-        self._last: Message | None = None
+        self._last = item
         self._scanner: Scanner | None = scan(self)
 
     # --- what the wire says ---
@@ -102,7 +98,8 @@ class Scribe:
         self._scanner = None
         self.waits = False
         self._words.clear()
-        self.broken()
+        if self._call is not None and self._call.open:
+            self._call.broken()
         self._close("incomplete")
 
     @property
@@ -120,8 +117,6 @@ class Scribe:
             self._keep_thought()
 
     def _finish(self, item: Message) -> None:
-        if self._open is not None and isinstance(self._open.item, Reasoning):
-            self._close("incomplete")
         if self._logprobs and self._open is not None:
             self.text("")
             self._speak()
@@ -160,8 +155,7 @@ class Scribe:
             self._thought_was_text()
         else:
             self._keep_thought()
-        if self._last is not None:
-            self._finish(self._last)
+        self._finish(self._last)
 
     def _keep_thought(self) -> None:
         self.waits = False
@@ -173,16 +167,15 @@ class Scribe:
         thought = ""
         if self._open is not None:
             thought = self._open.text()
-            self._replaced("the thought was never closed: it is the answer")
+            self._replaced(self._open, "the thought was never closed: it is the answer")
         self.text(self._opener + thought)
         self._speak()
 
-    def _replaced(self, detail: str) -> None:
+    def _replaced(self, mine: OpenItem, detail: str) -> None:
         """The open item loses its text, which comes again elsewhere."""
-        if self._open is not None:
-            self._outlet.give(Notice("text_replaced", detail, self._open.index))
-            self._outlet.close(self._open.index, replace(self._open.item, status="completed"))
-            self._open = None
+        self._outlet.give(Notice("text_replaced", detail, mine.index))
+        self._outlet.close(mine.index, replace(mine.item, status="completed"))
+        self._open = None
 
     # --- what the scanner finds (Writer) ---
 
@@ -212,15 +205,10 @@ class Scribe:
         self._speak()
         if not text:
             return
-        if self._open is None or not isinstance(self._open.item, Reasoning):
-            self._close("completed")
-            self._open_item(Reasoning(choice=self._skeleton.choice, origin=self._skeleton.origin))
-            self._changed = self.answer.begun = True
-        open_item = self._open
-        if open_item is not None:
-            open_item.part(0).fragments.append(text)
-            self._logprobs.clear()
-            self._outlet.add(ReasoningContentDelta(open_item.index, 0, text, seq=self._outlet.next()))
+        mine = self._reasoning()
+        mine.part(0).fragments.append(text)
+        self._logprobs.clear()
+        self._outlet.add(ReasoningContentDelta(mine.index, 0, text, seq=self._outlet.next()))
 
     def end_thought(self) -> None:
         """The thought was closed."""
@@ -238,57 +226,24 @@ class Scribe:
         """Everything so far was a thought."""
         self._speak()
         self._changed = True
-        if self._open is None:
-            return
-        thought = "".join("".join(part.fragments) for _, part in sorted(self._open.parts.items())).removesuffix("\n")
-        self._replaced("a closing tag made a thought of it")
+        mine = self._message()
+        thought = mine.text().removesuffix("\n")
+        self._replaced(mine, "a closing tag made a thought of it")
         self.answer.said = False
         self.thought(thought)
         self.end_thought()
 
-    def call(self, name: str, call_id: str) -> None:
+    def call(self, name: str, call_id: str) -> Aside | Streamed:
         """A call begins. Beside calls of the wire itself it is only compared with them."""
         self._speak()
         self._changed = self.answer.begun = True
         if self.answer.natives:
-            self._aside = (name, Pieces())
-            return
+            return Aside(name, self.answer, self._outlet)
         self._close("completed")
         self._logprobs.clear()
         item = FunctionCall(self._outlet.call_id(call_id), name, choice=self._skeleton.choice, origin=self._skeleton.origin)
-        self._call = self._outlet.begin(item)
-
-    def arguments(self, text: str) -> None:
-        """More of its arguments."""
-        if self._aside is not None:
-            self._aside[1].add(text)
-        elif self._call is not None and text:
-            self._call.size += len(text)
-            self._outlet.check_arguments(self._call.size)
-            self._call.arguments.append(text)
-            self._outlet.add(FunctionCallArgumentsDelta(self._call.index, text, seq=self._outlet.next()))
-
-    def whole(self, literal: str) -> bool:
-        """The call is whole; False where its text is to be given back."""
-        if self._aside is not None:
-            (name, arguments), self._aside = self._aside, None
-            same = self.answer.has_native(name, arguments.text())
-            if same:
-                self._outlet.give(Notice("duplicate_call", f"{name}: the wire's own call stands"))
-            return same
-        if self._call is not None:
-            if not is_json("".join(self._call.arguments)):
-                raise Broken
-            self.answer.recovered.append(Recovered(self._call, literal))
-            self._call = None
-        return True
-
-    def broken(self) -> None:
-        """The call that was begun is none."""
-        self._aside = None
-        if self._call is not None:
-            self._outlet.close(self._call.index, self._call.snapshot("incomplete"))
-            self._call = None
+        self._call = Streamed(item, self.answer, self._outlet)
+        return self._call
 
     def notice(self, code: str, detail: str) -> None:
         """Something odd."""
@@ -305,6 +260,14 @@ class Scribe:
         self._base = self._part
         first = self._messages == 0
         return self._open_item(self._skeleton if first else replace(self._skeleton, id=None, native=None, signature=None))
+
+    def _reasoning(self) -> OpenItem:
+        """The open thought, a new one if there is none."""
+        if self._open is not None and isinstance(self._open.item, Reasoning):
+            return self._open
+        self._close("completed")
+        self._changed = self.answer.begun = True
+        return self._open_item(Reasoning(choice=self._skeleton.choice, origin=self._skeleton.origin))
 
     def _open_item(self, item: Any) -> OpenItem:
         self._messages += isinstance(item, Message)

@@ -103,7 +103,11 @@ class DialectStage:
         if not self._ended:
             for scribe in self._scribes.values():
                 scribe.abandon()
-            self._end(None)
+            try:
+                self._end(None)
+            except ParseFailure as failure:  # what waited was one item too many
+                self._fail(failure.info)
+                self._end(None)
             self._say_no_call()
         return self._outlet.take()
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from streamlib_parsers.dialects.cursor import Broken
 from streamlib_parsers.dialects.found import Offered
 from streamlib_parsers.dialects.pieces import Pieces
@@ -14,49 +16,43 @@ class _Calls:
 
     def __init__(self) -> None:
         self.whole_ones: list[tuple[str, str, str]] = []
-        self._open = ("", "")
+
+    def call(self, name: str, call_id: str) -> _Call:
+        return _Call(name, call_id, self.whole_ones)
+
+    def _forget(self, *_: Any, **__: Any) -> None:
+        """The thought itself was given out by the wire."""
+
+    text = thought = end_thought = unclosed_thought = reclassify = notice = _forget
+
+
+class _Call:
+    """One of them, so far."""
+
+    def __init__(self, name: str, call_id: str, whole_ones: list[tuple[str, str, str]]) -> None:
+        self._name = name
+        self._call_id = call_id
         self._arguments = Pieces()
+        self._whole_ones = whole_ones
 
-    def text(self, text: str) -> None:
-        pass
-
-    def thought(self, text: str) -> None:
-        pass
-
-    def end_thought(self) -> None:
-        pass
-
-    def unclosed_thought(self, opener: str, held: str) -> None:
-        pass
-
-    def reclassify(self) -> None:
-        pass
-
-    def call(self, name: str, call_id: str) -> None:
-        self._open = (name, call_id)
-        self._arguments.clear()
-
-    def arguments(self, text: str) -> None:
+    def add(self, text: str) -> None:
         self._arguments.add(text)
 
     def whole(self, literal: str) -> bool:
-        if not is_json(self._arguments.text()):
+        arguments = self._arguments.text()
+        if not is_json(arguments):
             raise Broken
-        name, call_id = self._open
-        self.whole_ones.append((name, call_id, self._arguments.text()))
+        self._whole_ones.append((self._name, self._call_id, arguments))
         return True
 
     def broken(self) -> None:
-        pass
-
-    def notice(self, code: str, detail: str) -> None:
-        pass
+        """Nothing of it was kept."""
 
 
 def calls_in(thought: str, plan: Plan, offered: Offered, held: int) -> list[tuple[str, str, str]]:
     """The whole calls of offered tools in a thought: (name, call id, arguments)."""
     calls = _Calls()
-    scanner = Scanner(plan, calls, offered, held=held, untouched=False)
+    scanner = Scanner(plan, calls, offered, held=held)
     scanner.feed(thought)
     scanner.end()
     return calls.whole_ones

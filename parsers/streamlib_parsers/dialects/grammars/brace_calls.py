@@ -63,9 +63,9 @@ class BraceCalls(Struct, frozen=True):
             raise Broken from None
 
     def _string(self, text: Cursor) -> Reading[str]:
+        """To behind its closing token; what must follow is missing where that is."""
         value = Pieces()
-        if not (yield from text.until((self.quote,), value.add)):
-            raise Broken
+        yield from text.until((self.quote,), value.add)
         return value.text()
 
     def _object(self, text: Cursor, depth: int) -> Reading[dict[str, Any]]:

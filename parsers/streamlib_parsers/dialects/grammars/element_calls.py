@@ -49,16 +49,16 @@ class ElementCalls(Struct, frozen=True):
     def read(self, text: Cursor, found: Found) -> Reading[None]:
         """A wrapper with its calls, or one call."""
         begin, end = f"{self.mark}<{self.call}", f"{self.mark}</{self.wrapper}>"
-        told = 0
+        told = False
         if text.opener == begin:
             yield from self._call(text, found)
-            told = 1
+            told = True
         while True:
             yield from text.spaces()
             part = yield from text.literal(begin, end)
             if part == begin:
                 yield from self._call(text, found)
-                told += 1
+                told = True
                 continue
             if not told:
                 raise Broken

@@ -43,13 +43,13 @@ def _call(text: Cursor, found: Found) -> Reading[None]:
     yield from text.spaces()
     yield from expect(text, "{")
     yield from text.spaces()
-    if not (yield from text.ahead('"')):
-        raise Broken
     name = decoded((yield from text.json_text()))
+    if not isinstance(name, str):
+        raise Broken
     yield from text.spaces()
     yield from expect(text, ":")
     yield from text.spaces()
-    found.call(str(name))
+    found.call(name)
     yield from text.json_object(found.arguments)
     yield from text.spaces()
     yield from expect(text, "}")

@@ -37,16 +37,16 @@ class OpenCloseCalls(Struct, frozen=True):
 
     def read(self, text: Cursor, found: Found) -> Reading[None]:
         """A section, or a call without one."""
-        told = 0
+        told = False
         if text.opener == CALL:
             yield from self._call(text, found)
-            told = 1
+            told = True
         while True:
             yield from text.spaces()
             part = yield from text.literal(CALL, SECTION_END)
             if part == CALL:
                 yield from self._call(text, found)
-                told += 1
+                told = True
                 continue
             if not told:
                 raise Broken

@@ -57,10 +57,9 @@ class TaggedCalls(Struct, frozen=True):
         """A wrapper with its calls, or one call."""
         closing = tuple(end for _, end in self.wrappers)
         several = text.opener in dict(self.wrappers)
-        told = 0
-        if not several:
+        told = not several
+        if told:
             yield from self._call(text, found)
-            told = 1
         while closing:
             yield from text.spaces()
             part = yield from text.literal(*closing, *((*self.calls, *self.between) if several else ()))
@@ -68,7 +67,7 @@ class TaggedCalls(Struct, frozen=True):
                 continue
             if part in self.calls:
                 yield from self._call(text, found)
-                told += 1
+                told = True
                 continue
             if not told:
                 raise Broken

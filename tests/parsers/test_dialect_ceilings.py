@@ -1,0 +1,88 @@
+"""Dialects: every ceiling at its edge. What just fits is a call, one character or one level more is the text it was."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamlib_parsers import ToolSpec
+from streamlib_parsers.dialects.cursor import HEAD
+from streamlib_parsers.dialects.grammars import brace_calls, element_calls
+from streamlib_parsers.dialects.grammars.channel_calls import LONGEST_HEADER, MESSAGE, NOISE
+from streamlib_parsers.dialects.python_literals import DEEPEST, LONGEST_NUMBER
+from streamlib_parsers.dialects.scanner import FREE, LEAST
+from streamlib_parsers.limits import Limits
+from tests.dialect_streams import TOOLS, M, kimi, staged, told, xai
+
+NAMES = [ToolSpec("n" * size) for size in range(200, 300)]
+
+
+def nested(opening: str, inside: str, closing: str, depth: int) -> str:
+    return opening * depth + inside + closing * depth
+
+
+def elements(depth: int) -> str:
+    return f'{M}<invoke name="g">{nested(f"{M}<a>", "1", f"{M}</a>", depth)}{M}</invoke>'
+
+
+CEILINGS: list[tuple[str, str, Any, int]] = [
+    ("name", "mistral", lambda size: f"[TOOL_CALLS]{'n' * size}{{}}", HEAD),
+    ("name-and-attributes", "anthropic", lambda size: f'<invoke{"":>{size - 209}} name="{"n" * 200}"></invoke>', HEAD),
+    ("header-of-a-channel", "harmony", lambda size: f"<|channel|>{' to=g':>{size}}{MESSAGE}{{}}", LONGEST_HEADER - len(MESSAGE)),
+    ("noise-before-arguments", "harmony", lambda size: f"to=functions.g{' ' * size}{{}}", NOISE - 1),
+    ("number", "gemma4", lambda size: f"<|tool_call>call:g{{k:{'1' * size}}}<tool_call|>", HEAD),
+    ("python-number", "pythonic", lambda size: f"[g(k={'1' * size})]", LONGEST_NUMBER),
+    ("python-lists", "pythonic", lambda depth: f"[g(k={nested('[', '', ']', depth)})]", DEEPEST + 1),
+    ("python-dicts", "pythonic", lambda depth: "[g(k=" + nested('{"a":', "1", "}", depth) + ")]", DEEPEST),
+    ("lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '', ']', depth)}}}<tool_call|>", brace_calls.DEEPEST),
+    ("objects", "gemma4", lambda depth: f"<|tool_call>call:g{nested('{k:', '1', '}', depth)}<tool_call|>", brace_calls.DEEPEST + 1),
+    ("lists-in-lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '1', ']', depth)}}}<tool_call|>", brace_calls.DEEPEST),
+    ("elements", "minimax_m3", elements, element_calls.DEEPEST),
+]
+"""(what is bounded, dialect, text of a size, the largest size that is still a call)"""
+
+
+@pytest.mark.parametrize(("dialect", "text", "most"), [row[1:] for row in CEILINGS], ids=[row[0] for row in CEILINGS])
+def test_what_just_fits_is_a_call_and_one_more_is_text(dialect: str, text: Any, most: int) -> None:
+    for pieces in (lambda text: [text], list):
+        said, _, calls, _ = told(staged(pieces(text(most)), [dialect], [*TOOLS, *NAMES]))
+        assert (said, len(calls)) == ("", 1)
+        assert told(staged(pieces(text(most + 1)), [dialect], [*TOOLS, *NAMES]))[::2] == (text(most + 1), [])
+
+
+@pytest.mark.parametrize(("held", "most"), [(2000, 2000), (1, LEAST)])
+def test_a_form_as_long_as_the_ceiling_is_a_call_and_a_longer_one_is_text(held: int, most: int) -> None:
+    room = most - len(xai("f", k=""))
+    for size, calls in ((room, [("f", {"k": "x" * room})]), (room + 1, [])):
+        text = xai("f", k="x" * size)
+        for pieces in ([text], list(text), [text[:-1], text[-1:]]):
+            said, _, found, notices = told(staged(pieces, ["xai"], limits=Limits(held_bytes=held)))
+            assert (said, found) == ("" if calls else text, calls)
+            assert notices == ([] if calls else ["leaked_tool_call"] * 2)
+
+
+def test_what_broke_off_is_looked_through_again_up_to_twice_the_message_and_a_little_more() -> None:
+    """Three openings that never end cost three times the text. Where that is too much, all of it is text, a call in it too."""
+    opening = '<tool_call>{"name": "f", "arguments": {['
+    call = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+    most = FREE + 3 * len(opening)  # 3 n - 3 openings <= FREE + 2 n
+    for size, calls in ((most, [("f", {"k": "v"})]), (most + 1, [])):
+        text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}"
+        assert len(text) == size
+        said, _, found, _ = told(staged([text], ["hermes"]))
+        assert found == calls
+        assert said == (text.removesuffix(call) if calls else text)
+
+
+def test_arguments_as_long_as_their_ceiling_are_a_call() -> None:
+    text = kimi("g:0", '{"k": "v"}')
+    for size, calls in ((10, [("g", {"k": "v"})]), (9, [])):
+        limits = Limits(argument_bytes=size)
+        assert told(staged([text], ["kimi_k2"], limits=limits))[2] == calls
+
+
+def test_items_up_to_their_ceiling_are_given_out() -> None:
+    text = f"a{xai('f', k='v')}b"
+    assert told(staged([text], ["xai"], limits=Limits(items=3)))[2] == [("f", {"k": "v"})]
+    assert told(staged([text], ["xai"], limits=Limits(items=2)))[2] == []

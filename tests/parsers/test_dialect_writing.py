@@ -1,0 +1,232 @@
+"""What a stage gives out for what a wire says around a text with calls: once a ceiling was passed, at the end, and in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    FunctionCall,
+    FunctionCallArgumentsDelta,
+    ItemProgress,
+    Message,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Reasoning,
+    ReasoningContentDelta,
+    Refusal,
+    RefusalDelta,
+    ServerToolCall,
+    Text,
+    accumulate,
+)
+from streamlib_parsers.dialects import Dialect, DialectStage, Opener
+from streamlib_parsers.dialects.cursor import Cursor, Reading
+from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.limits import Limits
+from tests.dialect_streams import TOOLS, calls_of, chat, check_brackets, staged, told
+
+HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+F = [("f", {"k": "v"})]
+OPEN_CALL = '<tool_call>{"name": "f", "arguments": {"k": "'
+ENDED = Completed(stop_reason="stop")
+
+
+def said(index: int, text: str) -> list[ResponseEvent]:
+    """A whole message of the wire."""
+    return [
+        OutputItemAdded(index, Message("assistant")),
+        OutputTextDelta(index, 0, text),
+        OutputItemDone(index, Message("assistant", [Text(text)])),
+    ]
+
+
+def thought(index: int, text: str) -> list[ResponseEvent]:
+    """A whole thought of the wire."""
+    return [
+        OutputItemAdded(index, Reasoning()),
+        ReasoningContentDelta(index, 0, text),
+        OutputItemDone(index, Reasoning(text)),
+    ]
+
+
+def numbered(events: list[ResponseEvent]) -> list[ResponseEvent]:
+    """The same, after a check that they are numbered from zero on."""
+    assert [event.seq for event in events] == list(range(len(events)))
+    return events
+
+
+# --- what comes with a text ---
+
+
+def test_log_probabilities_without_words_of_their_own_come_at_the_end_of_the_message() -> None:
+    last: Any = [{"token": "end"}]
+    events = [OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, "a"), OutputTextDelta(0, 0, "", last)]
+    given_out = DialectStage(["hermes"], TOOLS).feed([*events, OutputItemDone(0, Message("assistant", [Text("a")])), ENDED])
+    check_brackets(given_out)
+    assert [(event.delta, event.logprobs) for event in given_out if isinstance(event, OutputTextDelta)] == [("a", None), ("", last)]
+
+
+def test_the_progress_of_a_message_comes_under_its_new_number() -> None:
+    stage = DialectStage(["hermes"], TOOLS)
+    events = stage.feed([OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, f"{HERMES}b"), ItemProgress(0, "writing")])
+    assert [event for event in numbered(events) if isinstance(event, ItemProgress)] == [ItemProgress(1, "writing")]
+
+
+def test_a_refusal_in_several_pieces_is_one() -> None:
+    done = Message("assistant", [Text("<tool"), Refusal("I will not")])
+    deltas = [OutputTextDelta(0, 0, "<tool"), RefusalDelta(0, 1, "I will"), RefusalDelta(0, 1, " not")]
+    events = DialectStage(["hermes"], TOOLS).feed([OutputItemAdded(0, Message("assistant")), *deltas, OutputItemDone(0, done), ENDED])
+    assert [event.delta for event in numbered(events) if isinstance(event, RefusalDelta)] == ["I will", " not"]
+    assert accumulate(events).items == (done,)
+
+
+def test_the_arguments_of_a_hosted_tool_pass_and_are_no_call_to_compare_with() -> None:
+    hosted = ServerToolCall("s", "f", '{"k": "v"}')
+    events = [OutputItemAdded(0, ServerToolCall("s", "f")), FunctionCallArgumentsDelta(0, '{"k": "v"}'), OutputItemDone(0, hosted)]
+    response = accumulate(DialectStage(["hermes"], TOOLS).feed([*events, *said(1, HERMES), ENDED]))
+    assert response.items[0] == hosted
+    assert calls_of(response) == F
+
+
+@pytest.mark.parametrize(("text", "notices"), [("I will not.", ["no_tool_call"]), (HERMES, [])])
+def test_a_wire_that_misses_a_call_is_told_only_where_none_is_found(text: str, notices: list[str]) -> None:
+    events = chat([{"content": text}], "tool_calls", tools=TOOLS, dialects=["hermes"])
+    check_brackets(events)
+    assert told(events)[3] == notices
+
+
+# --- a ceiling was passed ---
+
+
+def test_after_a_ceiling_nothing_begins_and_what_was_open_ends_incomplete() -> None:
+    stage = DialectStage(["hermes"], TOOLS, Limits(items=2))
+    begun = [OutputItemAdded(0, ServerToolCall("c", "g")), OutputItemAdded(1, Message("assistant")), OutputTextDelta(1, 0, "a")]
+    events = stage.feed([*begun, OutputItemAdded(2, Message("assistant", choice=1)), OutputTextDelta(2, 0, "b")])
+    assert stage.failure is not None
+    assert (stage.failure.kind, stage.failure.code) == ("limit_exceeded", "items")
+    assert [(event.index, event.item.status) for event in events if isinstance(event, OutputItemDone)] == [(1, "incomplete")]
+    late: list[ResponseEvent] = [OutputTextDelta(1, 0, "b"), RefusalDelta(1, 1, "no"), *thought(3, "hm"), *said(4, "c")]
+    late += [OutputItemAdded(5, FunctionCall("d", "g")), FunctionCallArgumentsDelta(5, "{}"), ItemProgress(5, "x")]
+    assert stage.feed(late) == []
+    done: list[ResponseEvent] = [OutputItemDone(5, FunctionCall("d", "g", "{}")), OutputItemDone(1, Message("assistant", [Text("ab")]))]
+    assert stage.feed(done) == []
+    last = stage.feed([OutputItemDone(0, ServerToolCall("c", "g", "{}")), ENDED])
+    assert last == [OutputItemDone(0, ServerToolCall("c", "g", "{}", status="incomplete")), Failed(stage.failure)]
+    check_brackets(events + last)
+
+
+def test_a_failure_of_the_wire_behind_a_ceiling_is_told_as_the_ceiling() -> None:
+    stage = DialectStage(["hermes"], TOOLS, Limits(items=1))
+    stage.feed(said(0, f"a{HERMES}"))
+    assert stage.failure is not None
+    assert stage.feed([Failed(stage.failure.__class__("server_error", "down"))]) == [Failed(stage.failure)]
+
+
+@pytest.mark.parametrize("items", [1, 2])
+def test_a_ceiling_at_the_answers_very_end_fails_it_once(items: int) -> None:
+    """The call in the thought is only looked for when the answer has ended."""
+    stage = DialectStage(["hermes"], TOOLS, Limits(items=items))
+    events = stage.feed([*thought(0, HERMES), ENDED])
+    check_brackets(numbered(events))
+    last = events[-1]
+    if items == 2:
+        assert (last, calls_of(accumulate(events))) == (Completed(stop_reason="tool_calls", choices=last.choices), F)  # type: ignore[union-attr]
+    else:
+        assert isinstance(last, Failed)
+        assert last.error.code == "items"
+
+
+def test_a_call_that_was_open_at_a_ceiling_ends_incomplete() -> None:
+    events = staged([OPEN_CALL, "v" * 20, '"}}</tool_call>'], ["hermes"], limits=Limits(argument_bytes=20))
+    check_brackets(events)
+    assert [item.status for item in accumulate(events).items] == ["incomplete"]
+
+
+# --- the end without a terminal event ---
+
+
+def test_closing_after_the_end_says_nothing_more() -> None:
+    stage = DialectStage(["hermes", "think"], TOOLS)
+    stage.feed([*said(0, "<think>hm"), ENDED])
+    assert stage.close() == []
+
+
+def test_closing_ends_a_thought_that_waits_and_says_that_no_call_came() -> None:
+    stage = DialectStage(["think", "hermes"], TOOLS)
+    events = stage.feed([*said(0, f"<think>a\n{OPEN_CALL}"), Notice("no_tool_call")])
+    events += stage.close()
+    assert accumulate(events).items == (Reasoning(f"a\n{OPEN_CALL}", status="incomplete"),)
+    assert events[-1] == Notice("no_tool_call")
+    assert stage.failure is None
+
+
+def test_closing_past_a_ceiling_keeps_its_error_to_itself() -> None:
+    stage = DialectStage(["think", "hermes"], TOOLS, Limits(items=3))
+    waits = [OutputItemAdded(2, Message("assistant")), OutputTextDelta(2, 0, f"<think>\n{OPEN_CALL}")]
+    waits += [OutputItemDone(2, Message("assistant", [Text(f"<think>\n{OPEN_CALL}")]))]
+    events = stage.feed([*said(0, f"a{HERMES}b"), *waits])
+    assert stage.failure is None
+    events += stage.close()
+    assert [event.index for event in events if isinstance(event, OutputItemAdded)] == [0, 1, 2]
+    assert [event.index for event in events if isinstance(event, OutputItemDone)] == [0, 2, 1]
+    assert stage.failure is not None
+    assert stage.failure.code == "items"
+
+
+# --- calls in thoughts ---
+
+
+def test_broken_arguments_in_a_thought_are_no_call_and_whole_ones_in_the_same_thought_are() -> None:
+    broken = '<tool_call>{"name": "f", "arguments": {"k": v}}</tool_call>'
+    ticked = '<tool_call>{"name": "f", "arguments": {"k": "`"}}</tool_call>'
+    response = accumulate(DialectStage(["hermes"], TOOLS).feed([*thought(0, f"{broken} {ticked} {HERMES}"), ENDED]))
+    assert calls_of(response) == [("f", {"k": "`"}), *F]
+    assert response.notices == ()
+
+
+def test_channels_in_a_thought_of_the_wire_are_looked_through_and_nothing_of_them_comes_twice() -> None:
+    channels = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>So.<|end|>"
+    call = '<|start|>assistant<|channel|>commentary to=functions.f<|message|>{"k": "v"}<|call|>'
+    response = accumulate(DialectStage(["harmony"], TOOLS).feed([*thought(0, channels + call), ENDED]))
+    assert (response.text, response.reasoning, calls_of(response)) == ("", channels + call, F)
+
+
+# --- dialects of your own ---
+
+
+class Told:
+    """A grammar of a user: `@` and one letter, which says what is told."""
+
+    openers = (Opener("@"),)
+    first = ""
+
+    def read(self, text: Cursor, found: Found) -> Reading[None]:
+        """No call was begun, or two ends for one."""
+        letter = yield from text.word()
+        if letter == "w":
+            found.arguments("{}")
+            found.whole()
+        else:
+            found.made("g", "{}")
+            found.whole()
+
+
+def test_a_grammar_that_ends_a_call_it_never_began_loses_no_text() -> None:
+    mine = Dialect("mine", [Told()])
+    assert told(staged(["a @w b"], [mine]))[:3] == ("a @w b", "", [])
+    assert told(staged(["a @t b"], [mine]))[:3] == ("a  b", "", [("g", {})])
+
+
+def test_a_dialect_keeps_its_forms_whatever_becomes_of_the_list() -> None:
+    forms = [JsonCalls((Opener("@call "),))]
+    mine = Dialect("mine", forms)
+    forms.clear()
+    assert told(staged(['@call {"name": "g"}'], [mine]))[2] == [("g", {})]
