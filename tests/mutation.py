@@ -16,6 +16,7 @@ import argparse
 import ast
 import itertools
 import json
+import multiprocessing
 import os
 import random
 import resource
@@ -30,6 +31,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias
 
 import coverage
+import hypothesis.strategies  # noqa: F401  # so that every fork has it
+import pytest
 
 from tests.own_coverage import PACKAGE, PARTS, SLOW_WORDS
 from tests.proof.results import QUOTED
@@ -41,6 +44,7 @@ HANGS: Final = 20
 SECONDS: Final = 120.0
 """For all tests of a part; the slowest part needs ten."""
 MEMORY_BYTES: Final = 4 << 30
+QUIET: Final = ("-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS)
 QUOTE: Final = QUOTED / "mutation.json"
 
 COMPARED: Final[dict[type, type]] = {
@@ -199,10 +203,8 @@ def prepare(home: Path, parts: Iterable[str]) -> Tests:
         sys.stdout.flush()
         settings, data = home / f"{part}.ini", home / f"{part}.data"
         settings.write_text(f"[run]\ndata_file = {data}\nsource_pkgs = streamlib_parsers\n", encoding="utf-8")
-        words = ["-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-p", "tests.contexts"]
-        ran = _run([*words, *_all_tests(part, home)], home, 20 * SECONDS, PYTHONDONTWRITEBYTECODE="")
-        if ran != 0:
-            raise SystemExit(f"the tests of {part} do not pass as they are: {ran}")
+        words = ["-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-p", "tests.contexts", *QUIET, *_all_tests(part, home)]
+        subprocess.run([sys.executable, *words], env=os.environ | _environment(home), cwd=home, capture_output=True, check=True)
         found |= _by_line(data, home, part)
     return found
 
@@ -234,29 +236,37 @@ def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
     os.utime(copy, (0, mutant.number + 1))  # a time of its own, or the bytecode of a mistake of the same second would be run
     limits = ["-x", "-o", f"faulthandler_timeout={HANGS}", "-o", "faulthandler_exit_on_timeout=true"]
     try:
-        return _run(["-m", "pytest", *limits, *(fitting or _all_tests(mutant.part, home))], home, SECONDS) == 0
+        return _pytest([*limits, *(fitting or _all_tests(mutant.part, home))], home) == 0
     finally:
         shutil.copy2(mutant.path, copy)
 
 
-def _run(words: list[str], home: Path, seconds: float, **more: str) -> int:
-    """The exit code of Python in the copy; 1 where it takes too long or too much memory."""
-    env = {**_environment(home), "PYTHONDONTWRITEBYTECODE": "1", **more}
-    command = [sys.executable, *words, "-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS]
-    try:
-        return subprocess.run(
-            command, env=env, cwd=home, capture_output=True, timeout=seconds, check=False, preexec_fn=_little_memory
-        ).returncode
-    except subprocess.TimeoutExpired:
-        return 1
+def _pytest(words: list[str], home: Path) -> int:
+    """The exit code of pytest in the copy; 1 where it takes too long or too much memory. A fork has what is slow to import already."""
+    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(words, home))
+    child.start()
+    child.join(SECONDS)
+    child.kill()
+    child.join()
+    return child.exitcode or 0
+
+
+def _in_child(words: list[str], home: Path) -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    os.dup2(silence, 2)
+    os.chdir(home)
+    os.environ.update(_environment(home))
+    sys.dont_write_bytecode = True
+    sys.path[:0] = [str(home), str(home / "parsers")]
+    for name in [name for name in sys.modules if name.partition(".")[0] in {"tests", "streamlib", "streamlib_parsers"}]:
+        del sys.modules[name]
+    os._exit(int(pytest.main([*QUIET, *words])))
 
 
 def _environment(home: Path) -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": f"{home}:{home / 'parsers'}", "STREAMLIB_SHARED": str(home / "nothing")}
-
-
-def _little_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+    return {"PYTHONPATH": f"{home}:{home / 'parsers'}", "STREAMLIB_SHARED": str(home / "nothing")}
 
 
 def main() -> None:
