@@ -44,7 +44,7 @@ HANGS: Final = 20
 SECONDS: Final = 120.0
 """For all tests of a part; the slowest part needs ten."""
 MEMORY_BYTES: Final = 4 << 30
-QUIET: Final = ("-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS)
+QUIET: Final = ("-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-k", SLOW_WORDS)
 QUOTE: Final = QUOTED / "mutation.json"
 
 COMPARED: Final[dict[type, type]] = {
@@ -206,6 +206,8 @@ def prepare(home: Path, parts: Iterable[str]) -> Tests:
         words = ["-m", "coverage", "run", f"--rcfile={settings}", "-m", "pytest", "-p", "tests.contexts", *QUIET, *_all_tests(part, home)]
         subprocess.run([sys.executable, *words], env=os.environ | _environment(home), cwd=home, capture_output=True, check=True)
         found |= _by_line(data, home, part)
+        if _pytest(_all_tests(part, home), home) != 0:  # else every mistake would seem to be noticed
+            raise SystemExit(f"the tests of {part} fail where nothing is wrong")
     return found
 
 
