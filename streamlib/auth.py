@@ -188,6 +188,17 @@ class Keys:
             return Stamp(Sealed())
         return applied(await _token(key.value), key.style or provider.auth, request, now)
 
+    def suffice(self, provider: Provider, url: str) -> bool:
+        """Whether the provider can be asked there: a key may be sent to it, or it needs none."""
+        origin = origin_of(url)
+        if self._given(provider, origin) or self._found(provider, origin):
+            return True
+        try:
+            self._require(provider, origin)
+        except StreamError:
+            return False
+        return True
+
     def _given(self, provider: Provider, origin: str) -> _Key | None:
         """The key of `api_key=`, where it may be sent to `origin`."""
         named = [self._named[name] for name in (provider.name, *provider.aliases) if name in self._named]

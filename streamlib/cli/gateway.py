@@ -10,7 +10,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from streamlib.auth import LOOPBACK, Secret
+from streamlib.auth import LOOPBACK, Keys, Secret, variables_of
 from streamlib.errors import StreamError
 
 if TYPE_CHECKING:
@@ -88,8 +88,21 @@ def _serve(arguments: argparse.Namespace, table: Table, token: Secret | None) ->
         print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
         return 1
     print(_hello(table, token, listener.getsockname()), flush=True)
+    for line in keyless(table):
+        print(line, file=sys.stderr, flush=True)
     uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run(sockets=[listener])
     return 0
+
+
+def keyless(table: Table) -> list[str]:
+    """A line for each target that will refuse for want of a key: better said now than to the first client."""
+    keys = Keys()
+    hops = [(rule, hop) for rule in table.rules for hop in table.hops(rule, "model")]
+    return [
+        f"no key for {hop.provider.name} (route {rule.model}): set {' or '.join(variables_of(hop.provider)) or 'key_env in a route file'}"
+        for rule, hop in hops
+        if hop.key is None and not keys.suffice(hop.provider, hop.where.url)
+    ]
 
 
 def _hello(table: Table, token: Secret | None, address: tuple[Any, ...]) -> str:

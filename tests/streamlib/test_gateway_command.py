@@ -12,7 +12,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from streamlib.auth import variables_of
 from streamlib.cli import main
+from streamlib.cli.gateway import keyless
+from streamlib.gateway import RouteRule, Table
+from streamlib.providers import find
 
 
 def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -30,6 +34,26 @@ def test_it_refuses_what_cannot_be_or_should_not(capsys: pytest.CaptureFixture[s
     assert "did you mean anthropic" in refused(capsys, "--route", "*=antropic:x")
     assert "the route file: " in refused(capsys, "--config", str(wrong))
     assert "nowhere.toml: No such file" in refused(capsys, "--config", str(tmp_path / "nowhere.toml"))
+
+
+@pytest.mark.parametrize(
+    ("to", "variables", "told"),
+    [
+        ("anthropic:claude-opus-5", {}, "no key for anthropic (route claude-*): set ANTHROPIC_API_KEY"),
+        ("anthropic:claude-opus-5", {"ANTHROPIC_API_KEY": "sk-ant-x"}, None),
+        ("loopback:echo", {}, None),
+    ],
+)
+def test_a_key_that_is_missing_is_told_at_the_start(
+    to: str, variables: dict[str, str], told: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in variables_of(find("anthropic:x")[0]):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    lines = keyless(Table([RouteRule("claude-*", to)]))
+    assert [line.startswith(told) for line in lines] == [True] if told else not lines
+    assert "sk-ant" not in "".join(lines)
 
 
 def test_it_starts_without_a_key_answers_and_ends_quietly() -> None:
