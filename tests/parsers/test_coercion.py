@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.dialects.coercion import HOPS, Parameter, arguments_text, coerced, property_schema, unescaped
+from streamlib_parsers.dialects.coercion import Parameter, arguments_text, coerced, property_schema, unescaped
 from streamlib_parsers.dialects.python_literals import keyword_arguments, literal
 
 DEFS = {"$defs": {"Point": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}, "a/b": {"type": "integer"}}}
@@ -177,8 +177,8 @@ def within(depth: int, wrap: Any) -> dict[str, Any]:
     ("most", "schema"),
     [
         (4, lambda size: within(size, lambda inner: {"anyOf": [inner]})),
-        (HOPS, lambda size: {"anyOf": [{"type": "null"}] * (size - 1) + [INTEGER]}),
-        (HOPS - 1, lambda size: {"$ref": "#/0", **{str(n): {"$ref": f"#/{n + 1}"} for n in range(size - 1)}, str(size - 1): INTEGER}),
+        (16, lambda size: {"anyOf": [{"type": "null"}] * (size - 1) + [INTEGER]}),
+        (15, lambda size: {"$ref": "#/0", **{str(n): {"$ref": f"#/{n + 1}"} for n in range(size - 1)}, str(size - 1): INTEGER}),
     ],
     ids=["nested", "beside-each-other", "references"],
 )

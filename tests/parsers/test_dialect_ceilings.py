@@ -1,4 +1,7 @@
-"""Dialects: every ceiling at its edge. What just fits is a call, one character or one level more is the text it was."""
+"""Dialects: every ceiling at its edge. What just fits is a call, one character or one level more is the text it was.
+
+The numbers stand here once more: a ceiling that moves is a decision, not a slip.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,6 @@ from typing import Any
 import pytest
 
 from streamlib_parsers import ToolSpec
-from streamlib_parsers.dialects.cursor import HEAD
-from streamlib_parsers.dialects.grammars import brace_calls, element_calls
-from streamlib_parsers.dialects.grammars.channel_calls import LONGEST_HEADER, MESSAGE, NOISE
-from streamlib_parsers.dialects.python_literals import DEEPEST, LONGEST_NUMBER
-from streamlib_parsers.dialects.scanner import FREE, LEAST
 from streamlib_parsers.limits import Limits
 from tests.dialect_streams import TOOLS, M, kimi, staged, told, xai
 
@@ -27,18 +25,18 @@ def elements(depth: int) -> str:
 
 
 CEILINGS: list[tuple[str, str, Any, int]] = [
-    ("name", "mistral", lambda size: f"[TOOL_CALLS]{'n' * size}{{}}", HEAD),
-    ("name-and-attributes", "anthropic", lambda size: f'<invoke{"":>{size - 209}} name="{"n" * 200}"></invoke>', HEAD),
-    ("header-of-a-channel", "harmony", lambda size: f"<|channel|>{' to=g':>{size}}{MESSAGE}{{}}", LONGEST_HEADER - len(MESSAGE)),
-    ("noise-before-arguments", "harmony", lambda size: f"to=functions.g{' ' * size}{{}}", NOISE - 1),
-    ("number", "gemma4", lambda size: f"<|tool_call>call:g{{k:{'1' * size}}}<tool_call|>", HEAD),
-    ("python-number", "pythonic", lambda size: f"[g(k={'1' * size})]", LONGEST_NUMBER),
-    ("python-lists", "pythonic", lambda depth: f"[g(k={nested('[', '', ']', depth)})]", DEEPEST + 1),
-    ("python-dicts", "pythonic", lambda depth: "[g(k=" + nested('{"a":', "1", "}", depth) + ")]", DEEPEST),
-    ("lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '', ']', depth)}}}<tool_call|>", brace_calls.DEEPEST),
-    ("objects", "gemma4", lambda depth: f"<|tool_call>call:g{nested('{k:', '1', '}', depth)}<tool_call|>", brace_calls.DEEPEST + 1),
-    ("lists-in-lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '1', ']', depth)}}}<tool_call|>", brace_calls.DEEPEST),
-    ("elements", "minimax_m3", elements, element_calls.DEEPEST),
+    ("name", "mistral", lambda size: f"[TOOL_CALLS]{'n' * size}{{}}", 256),
+    ("name-and-attributes", "anthropic", lambda size: f'<invoke{"":>{size - 209}} name="{"n" * 200}"></invoke>', 256),
+    ("header-of-a-channel", "harmony", lambda size: f"<|channel|>{' to=g':>{size}}<|message|>{{}}", 289),
+    ("noise-before-arguments", "harmony", lambda size: f"to=functions.g{' ' * size}{{}}", 119),
+    ("number", "gemma4", lambda size: f"<|tool_call>call:g{{k:{'1' * size}}}<tool_call|>", 256),
+    ("python-number", "pythonic", lambda size: f"[g(k={'1' * size})]", 400),
+    ("python-lists", "pythonic", lambda depth: f"[g(k={nested('[', '', ']', depth)})]", 101),
+    ("python-dicts", "pythonic", lambda depth: "[g(k=" + nested('{"a":', "1", "}", depth) + ")]", 100),
+    ("lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '', ']', depth)}}}<tool_call|>", 50),
+    ("objects", "gemma4", lambda depth: f"<|tool_call>call:g{nested('{k:', '1', '}', depth)}<tool_call|>", 51),
+    ("lists-in-lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '1', ']', depth)}}}<tool_call|>", 50),
+    ("elements", "minimax_m3", elements, 50),
 ]
 """(what is bounded, dialect, text of a size, the largest size that is still a call)"""
 
@@ -51,7 +49,7 @@ def test_what_just_fits_is_a_call_and_one_more_is_text(dialect: str, text: Any, 
         assert told(staged(pieces(text(most + 1)), [dialect], [*TOOLS, *NAMES]))[::2] == (text(most + 1), [])
 
 
-@pytest.mark.parametrize(("held", "most"), [(2000, 2000), (1, LEAST)])
+@pytest.mark.parametrize(("held", "most"), [(2000, 2000), (1, 1024)])
 def test_a_form_as_long_as_the_ceiling_is_a_call_and_a_longer_one_is_text(held: int, most: int) -> None:
     room = most - len(xai("f", k=""))
     for size, calls in ((room, [("f", {"k": "x" * room})]), (room + 1, [])):
@@ -66,7 +64,7 @@ def test_what_broke_off_is_looked_through_again_up_to_twice_the_message_and_a_li
     """Three openings that never end cost three times the text. Where that is too much, all of it is text, a call in it too."""
     opening = '<tool_call>{"name": "f", "arguments": {['
     call = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    most = FREE + 3 * len(opening)  # 3 n - 3 openings <= FREE + 2 n
+    most = 65_536 + 3 * len(opening)  # 3 n - 3 openings <= 65,536 + 2 n
     for size, calls in ((most, [("f", {"k": "v"})]), (most + 1, [])):
         text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}"
         assert len(text) == size

@@ -8,10 +8,17 @@ import pytest
 
 from streamlib_parsers import Notice, accumulate
 from streamlib_parsers.dialects import LeakStage
-from tests.dialect_streams import check_brackets, cuts_of, staged, told
+from tests.dialect_streams import check_brackets, cuts_of, invoke, staged, told
 
 LONG = "a" * 9_000
 ELEMENT = "]<]minimax[>["
+
+
+def k3(attributes: str, value: str) -> str:
+    """One call of Kimi K3."""
+    argument = f"<|open|>argument {attributes}<|sep|>{value}<|close|>argument<|sep|>"
+    return f'<|open|>call tool="f" index="1"<|sep|>{argument}<|close|>call<|sep|>'
+
 
 GIVEN_BACK = [
     ("mistral", f"[TOOL_CALLS]{LONG}"),
@@ -21,6 +28,11 @@ GIVEN_BACK = [
     ("hermes", '<tool_call>{"nonsense": 1}</tool_call>'),
     ("hermes", '<tool_call>{"unknown": 1, "name": "f"}</tool_call>'),
     ("hermes", '<tool_call>{"name" "f"}</tool_call>'),
+    ("hermes", '<tool_call>{"type": 1}\n{"name": "f"}</tool_call>'),
+    ("hermes", '<tool_call>"name": "f"}</tool_call>'),
+    ("anthropic", '<invoke name="f" junk></invoke>'),
+    ("anthropic", '<invoke name="f" ="x"></invoke>'),
+    ("anthropic", '<invoke name="f" a?="x"></invoke>'),
     ("hermes", '<tool_call>{name: "f"}</tool_call>'),
     ("gemma4", '<|tool_call>f{k:<|"|>v<|"|>}<tool_call|>'),
     ("gemma4", '<|tool_call>call:f <|"|>k<|"|>:1}<tool_call|>'),
@@ -55,6 +67,19 @@ GIVEN_BACK = [
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("pythonic", "[f(o={'a': 1,}, a=[1,])]", {"o": {"a": 1}, "a": [1]}),
     ("pythonic", '[f(k="\\x41\\u00e9")]', {"k": "Aé"}),
+    ("xai", '<xai:function_call name="f"><xai:parameter name="k"></xai:parameter>', {"k": ""}),
+    (
+        "glm45",
+        "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
+        {"k": "v\n<arg_key>n</arg_key><arg_value>1"},
+    ),
+    ("deepseek_v3", '<|tool_call_begin|>function<|tool_sep|>f\n```json\n{"k": "v"}\n```\n<|tool_call_end|>', {"k": "v"}),
+    ("kimi_k3", k3('key="k"', "7"), {"k": "7"}),
+    ("kimi_k3", k3('key="k" type="integer"', "7"), {"k": 7}),
+    ("kimi_k3", k3('key="n" type="string"', "7"), {"n": "7"}),
+    ("anthropic", f"{invoke('', 'f', k='v')}</function_calls>", {"k": "v"}),
+    ("minimax_m3", f'{ELEMENT}<invoke name="f">{ELEMENT}<k>v{ELEMENT}</k>{ELEMENT}</invoke>{ELEMENT}</tool_call>', {"k": "v"}),
+    ("kimi_k3", k3('key="k"', "v") + "<|close|>tools<|sep|>", {"k": "v"}),
     ("mimo", "<tool_call><function=f><parameter=k>\nv\n</parameter></function></tool_call>", {"k": "\nv\n"}),
     ("seed_oss", "<seed:tool_call><function=f><parameter=k>\nv\n</parameter></function></seed:tool_call>", {"k": "v"}),
     ("dots", '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></dots_function_call>', {"k": "v"}),
@@ -76,7 +101,26 @@ def test_what_is_no_call_is_the_text_it_was_at_any_cut(dialect: str, text: str) 
 
 @pytest.mark.parametrize(("dialect", "text", "arguments"), CALLS, ids=lambda value: str(value)[:40])
 def test_what_is_nearly_a_call_is_one(dialect: str, text: str, arguments: dict[str, Any]) -> None:
-    assert told(staged([text], [dialect]))[2] == [("f", arguments)]
+    for pieces in ([text], list(text)):
+        assert told(staged(pieces, [dialect]))[::2] == ("", [("f", arguments)])
+
+
+def test_a_call_inside_one_without_a_name_is_found() -> None:
+    inner = f'{ELEMENT}<invoke name="f">{ELEMENT}</invoke>'
+    assert told(staged([f"{ELEMENT}<invoke>{inner}"], ["minimax_m3"]))[::2] == (f"{ELEMENT}<invoke>", [("f", {})])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "call", "behind"),
+    [
+        ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}}', " and"),
+        ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}}', ", and"),
+        ("apertus", '<|tools_prefix|>[{"f": {"k": "v"}}', "] and"),
+    ],
+)
+def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(dialect: str, call: str, behind: str) -> None:
+    for pieces in ([call + behind], list(call + behind)):
+        assert told(staged(pieces, [dialect]))[::2] == (behind, [("f", {"k": "v"})])
 
 
 def test_two_bare_calls_with_a_semicolon_between_are_two() -> None:

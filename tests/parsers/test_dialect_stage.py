@@ -124,6 +124,7 @@ def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> No
         ([{"reasoning_content": f"I call: {HERMES}"}, {"content": "Hi"}], "stop", "hermes", []),
         ([{"reasoning_content": f"I call: {HERMES}"}, native("g", "{}")], "tool_calls", "hermes", [("g", {})]),
         ([{"reasoning_content": f"I call: {HERMES}"}], "length", "hermes", []),
+        ([{"reasoning_content": f"I call: {HERMES.removesuffix('</tool_call>')}"}], "stop", "hermes", F),
         ([{"reasoning_content": f"I call: `{HERMES}`"}], "stop", "hermes", []),
         ([{"reasoning_content": f"I call: {HERMES[:-20]}"}], "stop", "hermes", []),
         ([{"reasoning_content": xai("f", k="v")}], "stop", "xai", []),

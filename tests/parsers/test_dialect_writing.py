@@ -29,7 +29,8 @@ from streamlib_parsers.dialects import Dialect, DialectStage, Opener
 from streamlib_parsers.dialects.cursor import Cursor, Reading
 from streamlib_parsers.dialects.found import Found
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
-from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import FinishedChoice, ResponseEvent
 from streamlib_parsers.limits import Limits
 from tests.dialect_streams import TOOLS, calls_of, chat, check_brackets, staged, told
 
@@ -127,7 +128,7 @@ def test_a_failure_of_the_wire_behind_a_ceiling_is_told_as_the_ceiling() -> None
     stage = DialectStage(["hermes"], TOOLS, Limits(items=1))
     stage.feed(said(0, f"a{HERMES}"))
     assert stage.failure is not None
-    assert stage.feed([Failed(stage.failure.__class__("server_error", "down"))]) == [Failed(stage.failure)]
+    assert stage.feed([Failed(ErrorInfo("server_error", "down"))]) == [Failed(stage.failure)]
 
 
 @pytest.mark.parametrize("items", [1, 2])
@@ -148,6 +149,38 @@ def test_a_call_that_was_open_at_a_ceiling_ends_incomplete() -> None:
     events = staged([OPEN_CALL, "v" * 20, '"}}</tool_call>'], ["hermes"], limits=Limits(argument_bytes=20))
     check_brackets(events)
     assert [item.status for item in accumulate(events).items] == ["incomplete"]
+
+
+def test_a_call_that_broke_off_before_a_ceiling_is_done_once() -> None:
+    broken = '<tool_call>{"name": "f", "arguments": {"k": v}}</tool_call>'
+    events = staged([broken, HERMES], ["hermes"], limits=Limits(items=2))
+    check_brackets(events)
+    assert [item.status for item in accumulate(events).items] == ["incomplete", "completed"]
+    events = staged([HERMES, HERMES], ["hermes"], limits=Limits(items=1))
+    check_brackets(events)
+    assert [item.status for item in accumulate(events).items] == ["incomplete"]
+
+
+# --- why the answer ended ---
+
+
+@pytest.mark.parametrize(
+    ("choices", "reason"), [([1], "tool_calls"), ([1, 0], "stop"), ([0, 1], "stop")], ids=["alone", "not-the-first", "second"]
+)
+def test_the_answer_ends_for_calls_where_the_only_choice_or_the_first_has_one(choices: list[int], reason: str) -> None:
+    done = [OutputItemAdded(0, Message("assistant", choice=1)), OutputTextDelta(0, 0, HERMES)]
+    done += [OutputItemDone(0, Message("assistant", [Text(HERMES)], choice=1))]
+    ended = Completed(stop_reason="stop", choices=tuple(FinishedChoice(choice, "stop") for choice in choices))
+    last = DialectStage(["hermes"], TOOLS).feed([*done, ended])[-1]
+    assert isinstance(last, Completed)
+    assert last.stop_reason == reason
+    assert [end.stop_reason for end in last.choices] == ["tool_calls" if choice else "stop" for choice in choices]
+
+
+def test_a_missed_call_is_told_before_the_failure_too() -> None:
+    error = ErrorInfo("server_error", "down")
+    events = DialectStage(["hermes"], TOOLS).feed([*said(0, "a"), Notice("no_tool_call"), Failed(error)])
+    assert events[-2:] == [Notice("no_tool_call"), Failed(error)]
 
 
 # --- the end without a terminal event ---

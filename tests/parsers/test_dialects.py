@@ -165,6 +165,13 @@ def test_arguments_are_the_text_of_the_model() -> None:
     assert call.arguments == arguments
 
 
+def test_control_characters_in_the_text_of_the_model_are_escaped_as_json_wants_it() -> None:
+    raw = "".join(map(chr, range(0x21)))
+    call = accumulate(staged([f'<tool_call>{{"name": "f", "arguments": {{"k": "{raw}"}}}}</tool_call>'], ["hermes"])).calls[0]
+    assert isinstance(call, FunctionCall)
+    assert call.arguments == json.dumps({"k": raw})
+
+
 def test_a_call_of_a_tool_that_was_not_offered_is_text_as_a_whole() -> None:
     inner = xai("f", k="v")
     text = f"a {xai('rm', k=inner)} b"

@@ -112,6 +112,12 @@ def test_a_closing_tag_without_an_opening_one_makes_a_thought_of_what_came_befor
     assert check(f"I look.{end}\n\n\nParis.", ["think"], "\nParis.", "I look.") == ["text_replaced"]
 
 
+def test_an_answer_that_ends_with_its_thought_has_no_text() -> None:
+    assert check("I look.</think>", ["think"], "", "I look.") == ["text_replaced"]
+    items = accumulate(staged(["I look.</think>"], ["think"])).items
+    assert [(type(item), item.status) for item in items] == [(Message, "completed"), (Reasoning, "completed")]
+
+
 def test_a_line_break_before_a_lone_closing_tag_is_no_thought() -> None:
     assert check("\n</think>\n\nParis.", ["think"], "Paris.", "") == ["text_replaced"]
     assert [type(item) for item in accumulate(staged(["\n</think>Paris."], ["think"])).items] == [Message, Message]
@@ -138,7 +144,7 @@ def test_a_thought_that_began_before_the_answer_streams_at_once() -> None:
     assert [event.delta for event in given_out if isinstance(event, ReasoningContentDelta)] == ["I look it up"]
 
 
-@pytest.mark.parametrize(("opening", "dialect"), [("", "think:open"), ("<think>", "think")])
+@pytest.mark.parametrize(("opening", "dialect"), [("", "think:open"), ("<think>", "think"), ("\n<think>", "think:open")])
 @pytest.mark.parametrize(
     ("stop_reason", "said", "thought"), [("stop", "It is Paris.", ""), ("length", "", "It is Paris."), ("tool_calls", "", "It is Paris.")]
 )

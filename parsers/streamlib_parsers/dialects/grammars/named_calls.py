@@ -98,8 +98,6 @@ class MistralCalls(Struct, frozen=True):
         if part == "[CALL_ID]":
             call_id, _ = yield from text.head("[ARGS]", barred="\n{")
         yield from text.spaces()
-        if not name:
-            raise Broken
         found.call(name, call_id.strip())
         yield from text.json_object(found.arguments)
         found.whole()

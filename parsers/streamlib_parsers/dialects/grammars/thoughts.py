@@ -43,9 +43,7 @@ class Thoughts(Struct, frozen=True):
         else:
             yield from text.spaces()
             opening = yield from text.literal(*closing)
-            if opening:
-                text.commit()
-            elif text.size:
+            if not opening and text.size:
                 found.thought(text.kept().removeprefix("\n"))
             yield from self._thought(text, found, (closing[opening],) if opening else tuple(self.unopened))
 
