@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Iterator, Sequence
 
 import pytest
@@ -59,3 +60,14 @@ def test_pieces_are_the_text_they_came_as() -> None:
     assert pieces.size == 2 * (2 * SMALL + 1)
     pieces.clear()
     assert (pieces.text(), pieces.size) == ("", 0)
+
+
+def test_many_small_pieces_take_the_room_of_their_text() -> None:
+    pieces = Pieces()
+    tracemalloc.start()
+    for number in range(50_000):
+        pieces.add(f"{number % 90 + 10}")  # a new object each time, of 51 bytes
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert pieces.size == 100_000
+    assert held < 300_000

@@ -57,6 +57,8 @@ GIVEN_BACK = [
     ("pythonic", '[f(k="\\xZZ")]'),
     ("pythonic", '[f(k="\\ud800")]'),
     ("pythonic", "[f(k=nonsense)]"),
+    ("pythonic", '[f[k="v"]]'),
+    ("pythonic", '<|python_start|>[f{k="v"}]<|python_end|>'),
     ("gemma4", f"<|tool_call>call:f{{k:{'[' * 400}}}<tool_call|>"),
     ("gemma4", '<|tool_call>call:f{"":1}<tool_call|>'),
     ("anthropic", '<invoke name="f"><parameter>v</parameter></invoke>'),

@@ -97,6 +97,15 @@ def test_the_arguments_of_a_hosted_tool_pass_and_are_no_call_to_compare_with() -
     assert calls_of(response) == F
 
 
+def test_an_id_of_the_wire_is_given_to_no_other_call() -> None:
+    native = [OutputItemAdded(0, FunctionCall("call_0", "g", choice=1)), OutputItemDone(0, FunctionCall("call_0", "g", choice=1))]
+    ended = Completed(stop_reason="stop", choices=(FinishedChoice(0, "stop"), FinishedChoice(1, "tool_calls")))
+    events = DialectStage(["hermes"], TOOLS).feed([*native, *said(1, HERMES * 2), ended])
+    check_brackets(events)
+    calls = [event.item for event in events if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall)]
+    assert [call.call_id for call in calls] == ["call_0", "call_1", "call_2"]
+
+
 @pytest.mark.parametrize(("text", "notices"), [("I will not.", ["no_tool_call"]), (HERMES, [])])
 def test_a_wire_that_misses_a_call_is_told_only_where_none_is_found(text: str, notices: list[str]) -> None:
     events = chat([{"content": text}], "tool_calls", tools=TOOLS, dialects=["hermes"])
@@ -236,17 +245,19 @@ def test_channels_in_a_thought_of_the_wire_are_looked_through_and_nothing_of_the
 
 
 class Told:
-    """A grammar of a user: `@` and one letter, which says what is told."""
+    """A grammar of a user: `@` and one letter, which says what is told. It forgets the other half of everything."""
 
     openers = (Opener("@"),)
     first = ""
 
     def read(self, text: Cursor, found: Found) -> Reading[None]:
-        """No call was begun, or two ends for one."""
+        """The end of a call without its beginning, a thought without its end, or two ends for one call."""
         letter = yield from text.word()
         if letter == "w":
             found.arguments("{}")
             found.whole()
+        elif letter == "o":
+            found.thought("hm")
         else:
             found.made("g", "{}")
             found.whole()
@@ -256,6 +267,12 @@ def test_a_grammar_that_ends_a_call_it_never_began_loses_no_text() -> None:
     mine = Dialect("mine", [Told()])
     assert told(staged(["a @w b"], [mine]))[:3] == ("a @w b", "", [])
     assert told(staged(["a @t b"], [mine]))[:3] == ("a  b", "", [("g", {})])
+
+
+def test_a_thought_that_a_grammar_leaves_open_ends_with_the_next_word() -> None:
+    events = staged(["a @o b"], [Dialect("mine", [Told()])])
+    check_brackets(events)
+    assert [(type(item), item.text) for item in accumulate(events).items] == [(Message, "a "), (Reasoning, "hm"), (Message, " b")]  # type: ignore[union-attr]
 
 
 def test_a_dialect_keeps_its_forms_whatever_becomes_of_the_list() -> None:
