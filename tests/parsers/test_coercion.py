@@ -290,6 +290,11 @@ def test_what_is_read_is_what_python_reads(text: str) -> None:
     assert json.dumps(mine) == json.dumps(python)
 
 
+def test_white_space_may_stand_between_any_two_marks() -> None:
+    assert literal("\n[ 'a' , 1 , ( ) , { 'b' : None } , True ] ") == ["a", 1, [], {"b": None}, True]
+    assert keyword_arguments(" a = 'x' , b = 1 , ") == {"a": "x", "b": 1}
+
+
 def test_escapes_are_characters_and_halves_of_one_are_refused() -> None:
     assert literal(r"'\x00\xff\ud7ff\ue000\U0010ffff\q'") == "\x00\xff\ud7ff\ue000\U0010ffff\\q"
     for text in (r"'\ud800'", r"'\udfff'", r"'\U00110000'", r"'\x4'", r"'\x4 '", r"'\x+1'", r"'\u 123'"):

@@ -73,6 +73,27 @@ def test_what_broke_off_is_looked_through_again_up_to_twice_the_message_and_a_li
         assert said == (text.removesuffix(call) if calls else text)
 
 
+def test_how_often_a_text_is_looked_through_does_not_hang_on_its_pieces() -> None:
+    opening, call = '<tool_call>{"name": "f", "arguments": {[', '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+    found: list[int] = []
+    for size in (65_200, 65_500, 65_800, 66_100):  # every opening ends here, but is no JSON; what comes behind them is no part of it
+        text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}{']}}' * 3}{'y' * 1000}"
+        calls = [told(staged(pieces, ["hermes"]))[2] for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)])]
+        assert calls[0] == calls[1]
+        found.append(len(calls[0]))
+    assert sorted(set(found)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("begin", "dialect"), [("<|channel|>final<|message|>", "harmony"), ("<|channel|>analysis<|message|>", "harmony"), ("<think>", "think")]
+)
+def test_what_is_given_out_at_once_has_no_ceiling(begin: str, dialect: str) -> None:
+    words = "word " * 1000
+    for pieces in ([begin + words], list(begin + words)):
+        said, thought, _, notices = told(staged(pieces, [dialect], limits=Limits(held_bytes=1024), stop_reason="length"))
+        assert (said + thought, notices) == (words, [])
+
+
 def test_arguments_as_long_as_their_ceiling_are_a_call() -> None:
     text = kimi("g:0", '{"k": "v"}')
     for size, calls in ((10, [("g", {"k": "v"})]), (9, [])):

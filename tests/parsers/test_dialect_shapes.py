@@ -31,6 +31,7 @@ GIVEN_BACK = [
     ("hermes", '<tool_call>{"type": 1}\n{"name": "f"}</tool_call>'),
     ("hermes", '<tool_call>"name": "f"}</tool_call>'),
     ("anthropic", '<invoke name="f" junk></invoke>'),
+    ("anthropic", '<invoke\nname="f"></invoke>'),
     ("anthropic", '<invoke name="f" ="x"></invoke>'),
     ("anthropic", '<invoke name="f" a?="x"></invoke>'),
     ("hermes", '<tool_call>{name: "f"}</tool_call>'),
@@ -40,6 +41,9 @@ GIVEN_BACK = [
     ("gemma4", '<|tool_call>call:f{<|"|>k:1}'),
     ("apertus", "<|tools_prefix|>[{5: {}}]<|tools_suffix|>"),
     ("apertus", "<|tools_prefix|>[{[]: {}}]<|tools_suffix|>"),
+    ("minimax_m3", f"{ELEMENT}<tool_call>{ELEMENT}</tool_call>"),
+    ("anthropic", "<function_calls></function_calls>"),
+    ("kimi_k3", "<|open|>tools<|sep|><|close|>tools<|sep|>"),
     ("minimax_m2", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
     ("dots", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
     ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"5"<|tool_call_end|>'),
@@ -118,6 +122,7 @@ def test_a_call_inside_one_without_a_name_is_found() -> None:
         ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}}', " and"),
         ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}}', ", and"),
         ("apertus", '<|tools_prefix|>[{"f": {"k": "v"}}', "] and"),
+        ("pythonic", '<|python_start|>[f(k="v")', "] and"),
     ],
 )
 def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(dialect: str, call: str, behind: str) -> None:

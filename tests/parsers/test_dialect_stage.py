@@ -63,7 +63,10 @@ def test_a_call_that_the_wire_gives_too_is_given_once(native_first: bool) -> Non
 @pytest.mark.parametrize("native_first", [False, True])
 def test_other_calls_than_the_wires_own_are_text(native_first: bool) -> None:
     deltas = [{"content": f"Hi {HERMES}"}, native("g", "{}")]
-    response = accumulate(chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"]))
+    events = chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"])
+    check_brackets(events)
+    assert {event.content_index for event in events if isinstance(event, OutputTextDelta)} == {0}
+    response = accumulate(events)
     assert [call.call_id for call in response.calls] == ["native"]
     assert response.text == f"Hi {HERMES}"
     assert [notice.code for notice in response.notices] == ["leaked_tool_call"]

@@ -23,6 +23,8 @@ def test_an_unknown_dialect_is_an_error_that_says_what_is_near() -> None:
         parser("chat", dialects=["herms"])
     with pytest.raises(ValueError, match="unknown dialect 'zzzzzzzz': one of anthropic, "):
         parser("chat", dialects=["zzzzzzzz"])
+    with pytest.raises(ValueError, match=r"'deepseek': did you mean (\w+ or ){2}\w+\?$"):
+        parser("chat", dialects=["deepseek"])
 
 
 def test_a_dialect_of_your_own_works_beside_the_others() -> None:

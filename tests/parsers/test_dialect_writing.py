@@ -133,6 +133,14 @@ def test_after_a_ceiling_nothing_begins_and_what_was_open_ends_incomplete() -> N
     check_brackets(events + last)
 
 
+def test_a_message_that_ended_with_a_ceiling_does_not_end_again() -> None:
+    stage = DialectStage(["hermes"], TOOLS, Limits(argument_bytes=5))
+    begun = [OutputItemAdded(0, Message("assistant", choice=1)), OutputTextDelta(0, 0, "a"), OutputItemAdded(1, Message("assistant"))]
+    events = stage.feed([*begun, OutputTextDelta(1, 0, HERMES)])
+    assert [event.index for event in events if isinstance(event, OutputItemDone)] == [0, 1]
+    assert stage.feed([OutputItemDone(0, Message("assistant", [Text("a")], choice=1)), OutputTextDelta(0, 0, "b")]) == []
+
+
 def test_a_failure_of_the_wire_behind_a_ceiling_is_told_as_the_ceiling() -> None:
     stage = DialectStage(["hermes"], TOOLS, Limits(items=1))
     stage.feed(said(0, f"a{HERMES}"))

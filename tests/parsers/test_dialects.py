@@ -227,9 +227,9 @@ def test_a_model_keeps_the_ids_it_wrote_and_no_id_comes_twice() -> None:
 
 
 def test_a_kimi_call_without_a_usable_name_is_left_out_of_its_section() -> None:
-    calls = kimi("functions.f.0", "{}") + kimi(":1", "{}") + kimi("functions.g:2", "{}")
+    calls = "".join(kimi(header, "{}") for header in ("functions.f.0", ":1", "functions.f:x", "functions.g:2"))
     text = f"a<|tool_calls_section_begin|>{calls}<|tool_calls_section_end|>b"
-    assert told(staged([text], ["kimi_k2"])) == ("ab", "", [("g", {})], ["leaked_tool_call"] * 2)
+    assert told(staged([text], ["kimi_k2"])) == ("ab", "", [("g", {})], ["leaked_tool_call"] * 3)
 
 
 def test_the_end_of_a_section_goes_the_way_of_its_last_call() -> None:
@@ -565,6 +565,7 @@ MARK = "]<]minimax[>["
         (f"{MARK}<k>a <b> c{MARK}</k>", {"k": "a <b> c"}),
         (f"{MARK}<k>a{MARK}</n>", None),
         (f"{MARK}k", None),
+        (f"{MARK}k>1{MARK}</k>", None),
         (f"{MARK}<k>" * 60 + f"{MARK}</k>" * 60, None),
     ],
 )

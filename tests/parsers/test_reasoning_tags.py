@@ -178,6 +178,7 @@ def test_an_opening_tag_alone_is_text() -> None:
 def test_a_call_at_the_start_of_a_line_ends_a_thought_that_nothing_closes() -> None:
     assert check(f"<think>\nplan\n{HERMES}", ["think", "hermes"], "", "plan", F) == []
     assert check(f"plan\n{HERMES}", ["think:open", "hermes"], "", "plan", F) == []
+    assert check(f"<think>\n{HERMES}", ["think:open", "hermes"], "", "", F) == []
     assert check(f"<think>\n{HERMES}", ["think", "hermes"], "", "", F) == []
 
 
