@@ -298,6 +298,12 @@ def test_audio_comes_in_pieces_under_an_id() -> None:
     assert item.native == {"audio": {"expires_at": 9}}
 
 
+def test_an_answer_is_refused_only_if_it_is_nothing_but_a_refusal() -> None:
+    refused, tool = said(refusal="no"), said(executed_tools=[{"index": 0, "type": "search", "arguments": "{}", "output": "found"}])
+    for more, reason in (((), "refusal"), ((tool,), "stop"), ((said(reasoning_content="hm"),), "refusal"), ((said(content="a"),), "stop")):
+        assert accumulate(events_of(*more, refused, STOP)).stop_reason == reason
+
+
 def test_images_are_messages_of_their_own() -> None:
     images = [{"type": "image_url", "image_url": {"url": "data:image/webp;base64,QUJD"}}, {"image_url": {"url": "https://e.org/i.png"}}]
     found = items_of(said(content="a", images=images), STOP)

@@ -347,6 +347,13 @@ def test_a_second_message_start_adds_items_to_the_same_response() -> None:
     assert "second_message_start" in [notice.code for notice in response.notices]
 
 
+def test_a_second_message_start_forgets_the_blocks_that_were_open() -> None:
+    began = start() + frame("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    late = frame("content_block_delta", index=0, delta={"type": "text_delta", "text": "a"})
+    response = response_of(began + start(id="msg_2") + late)
+    assert (response.text, response.error.kind) == ("", "malformed")
+
+
 def test_events_after_message_stop_are_not_applied() -> None:
     response = response_of(start() + block(0, TEXT, *said("Hello")) + end() + frame("content_block_stop", index=0) + STOP)
     assert (response.text, response.status) == ("Hello", "completed")

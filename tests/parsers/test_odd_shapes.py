@@ -44,6 +44,20 @@ def test_responses_ends_on_what_is_no_event_and_no_item(bad: bytes) -> None:
     assert last.error.kind == "malformed"
 
 
+def test_responses_gives_nothing_more_to_an_item_that_was_done_as_another_kind() -> None:
+    events = responses(added(message(item_id="m")), done(call("{}", item_id="m"), 1), about("output_text.delta", 0, "x", delta="late"))
+    assert [(type(item), item.status) for item in accumulate(events).items] == [(Message, "incomplete"), (FunctionCall, "completed")]
+    assert [event.data["delta"] for event in events if isinstance(event, Passthrough)] == ["late"]
+
+
+@pytest.mark.parametrize(("item_id", "status"), [("m", "incomplete"), ("x", "completed"), (None, "completed")])
+def test_responses_mistrusts_an_item_only_for_what_was_surely_said_to_it(item_id: str | None, status: str) -> None:
+    """A delta that does not fit: by its id it was meant for the message; without a name it may have been for anything."""
+    odd = frame("response.function_call_arguments.delta", delta="{}", **({"item_id": item_id} if item_id else {}))
+    (item,) = accumulate(responses(added(message(item_id="m")), odd, done(message("a", item_id="m")))).items
+    assert item.status == status
+
+
 def test_responses_takes_a_null_item_for_nothing() -> None:
     assert accumulate(responses(done(None))).items == ()
 
