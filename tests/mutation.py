@@ -281,7 +281,9 @@ def main() -> None:
     command.add_argument("--quote", action="store_true", help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)")
     arguments = command.parse_args()
     mutants = sample(arguments.each, arguments.seed, arguments.part)
-    doubted = [mutant for mutant in mutants if f"survived: {told(mutant)}" in _kept_notes()] if arguments.again else mutants
+    doubted = mutants
+    if arguments.again:
+        mutants, doubted = _kept(mutants)
     words = "".join(f" --{name} {value}" for name in ("each", "seed", "part") if (value := getattr(arguments, name)) is not None)
     with tempfile.TemporaryDirectory() as folder:
         tests = prepare(Path(folder), (mutant.part for mutant in doubted))
@@ -289,15 +291,20 @@ def main() -> None:
         for number, mutant in enumerate(doubted, 1):
             survived += _tried(mutant, Path(folder), tests)
             done = mutants if arguments.again else mutants[:number]
-            if arguments.quote and (number % 50 == 0 or number == len(doubted)):
+            if arguments.quote and (number == len(doubted) or (number % 50 == 0 and not arguments.again)):
                 keep(f"python -m tests.mutation{words}", done, survived)
     score = 100 * (1 - len(survived) / len(mutants))
     sys.stdout.write(f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n")
 
 
-def _kept_notes() -> list[str]:
-    notes: list[str] = json.loads(QUOTE.read_bytes())["notes"]
-    return notes
+def _kept(mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
+    """Those of the run on record, which may have been stopped, and those of them that survived. It must have been the same code."""
+    record = json.loads(QUOTE.read_bytes())
+    tried = mutants[: record["figures"]["mutants"]]
+    survived = {note.removeprefix("survived: ") for note in record["notes"] if note.startswith("survived: ")}
+    if unknown := survived - {told(mutant) for mutant in tried}:
+        raise SystemExit(f"the code has changed since: {min(unknown)}")
+    return tried, [mutant for mutant in tried if told(mutant) in survived]
 
 
 def _tried(mutant: Mutant, home: Path, tests: Tests) -> list[str]:
