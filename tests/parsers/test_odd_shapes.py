@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from streamlib.testing.frames import framed, said
+from streamlib.testing.moves import MESSAGES
 from streamlib_parsers import (
     Completed,
     Failed,
     FunctionCall,
     Image,
+    MediaDelta,
     Message,
     Notice,
     OutputTextDelta,
@@ -81,6 +83,30 @@ def test_responses_gives_audio_without_a_message_one_of_its_own() -> None:
     (item,) = accumulate(responses(frame("response.audio.delta", delta="QUJD"))).items
     assert isinstance(item, Message)
     assert item.content
+
+
+def test_responses_puts_audio_into_the_part_it_names() -> None:
+    sound = frame("response.audio.delta", delta="QUJD", content_index=1)
+    events = responses(added(message(item_id="m")), about("output_text.delta", 0, "m", content_index=0, delta="Hi"), sound)
+    assert [event.content_index for event in events if isinstance(event, MediaDelta)] == [1]
+
+
+def test_responses_takes_a_summary_without_a_number_for_the_first_paragraph() -> None:
+    whole = frame("response.reasoning_summary_text.done", item_id="r", output_index=0, text="Plan")
+    (item,) = accumulate(responses(added(reasoning(item_id="r")), whole, done(reasoning("Plan", item_id="r")))).items
+    assert item.summary == ("Plan",)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(("index", "kind"), [(1_000_000, "completed"), (1_000_001, "malformed")])
+def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
+    text = framed("messages", json.dumps({"type": "content_block_start", "index": index, "content_block": {"type": "text"}}).encode())
+    begin, end = (said("messages", [MESSAGES[name](0, "")]) for name in ("message_start", "message_stop"))
+    for events in (
+        events_of("messages", [begin, text, end]),
+        responses(added(message(item_id="m"), index), done(message(item_id="m"), index)),
+    ):
+        last = events[-1]
+        assert kind == (last.error.kind if isinstance(last, Failed) else "completed")
 
 
 def test_responses_passes_rate_limits_through_that_say_nothing() -> None:

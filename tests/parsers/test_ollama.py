@@ -210,6 +210,7 @@ def test_images_are_messages_of_their_own(beginning: str, media_type: str) -> No
     assert MediaDelta(1, 0, media_type, data) in events
     content = [item.content for item in accumulate(events).items if isinstance(item, Message)]
     assert content == [(Text("a"),), (Image(data=data, media_type=media_type),), (Text("b"),)]
+    assert {item.status for item in accumulate(events).items} == {"completed"}
 
 
 def test_logprobs_go_with_the_text_of_their_line() -> None:
