@@ -295,6 +295,12 @@ def test_white_space_may_stand_between_any_two_marks() -> None:
     assert keyword_arguments(" a = 'x' , b = 1 , ") == {"a": "x", "b": 1}
 
 
+def test_lists_in_lists_are_read_so_deep_and_no_deeper() -> None:
+    assert json.dumps(literal("[" * 101 + "]" * 101)).count("[") == 101
+    with pytest.raises(ValueError, match="no literal"):
+        literal("[" * 102 + "]" * 102)
+
+
 def test_escapes_are_characters_and_halves_of_one_are_refused() -> None:
     assert literal(r"'\x00\xff\ud7ff\ue000\U0010ffff\q'") == "\x00\xff\ud7ff\ue000\U0010ffff\\q"
     for text in (r"'\ud800'", r"'\udfff'", r"'\U00110000'", r"'\x4'", r"'\x4 '", r"'\x+1'", r"'\u 123'"):

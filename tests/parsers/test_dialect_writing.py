@@ -205,7 +205,7 @@ def test_a_missed_call_is_told_before_the_failure_too() -> None:
 
 def test_closing_after_the_end_says_nothing_more() -> None:
     stage = DialectStage(["hermes", "think"], TOOLS)
-    stage.feed([*said(0, "<think>hm"), ENDED])
+    stage.feed([*said(0, "<think>hm"), OutputItemAdded(1, Message("assistant")), OutputTextDelta(1, 0, "never closed"), ENDED])
     assert stage.close() == []
 
 
@@ -240,6 +240,11 @@ def test_broken_arguments_in_a_thought_are_no_call_and_whole_ones_in_the_same_th
     response = accumulate(DialectStage(["hermes"], TOOLS).feed([*thought(0, f"{broken} {ticked} {HERMES}"), ENDED]))
     assert calls_of(response) == [("f", {"k": "`"}), *F]
     assert response.notices == ()
+
+
+def test_tags_of_thoughts_in_a_thought_of_the_wire_hide_no_call() -> None:
+    response = accumulate(DialectStage(["think", "hermes"], TOOLS).feed([*thought(0, f"<think>\nI call {HERMES}</think>"), ENDED]))
+    assert calls_of(response) == F
 
 
 def test_channels_in_a_thought_of_the_wire_are_looked_through_and_nothing_of_them_comes_twice() -> None:

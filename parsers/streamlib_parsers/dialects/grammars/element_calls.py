@@ -69,8 +69,6 @@ class ElementCalls(Struct, frozen=True):
     def _call(self, text: Cursor, found: Found) -> Reading[None]:
         head, _ = yield from text.head(">")
         name = attributes_of(head).get("name", "")
-        if not name:
-            raise Broken
         call = _Element(self.call)
         yield from self._content(text, call, 0)
         schema = found.schema(name)
@@ -81,8 +79,7 @@ class ElementCalls(Struct, frozen=True):
         if depth > DEEPEST:
             raise Broken
         while True:
-            if not (yield from text.until((self.mark,), element.text.add)):
-                raise Broken
+            yield from text.until((self.mark,), element.text.add)
             if not (yield from text.literal("<")):
                 raise Broken
             tag, _ = yield from text.head(">", barred="\n<")
