@@ -367,6 +367,12 @@ def test_a_call_without_a_name_is_kept_and_never_callable(nameless: JsonObject) 
     response = accumulate(events)
     assert (response.calls, [item.status for item in response.items], response.stop_reason) == ([], ["incomplete"], "stop")
     assert codes(events) == ["nameless_call"]
+    assert response.items[0].arguments == ('{"a": 1}' if "args" in nameless["functionCall"] else "")  # type: ignore[union-attr]
+
+
+def test_counts_stay_where_a_later_chunk_brings_none() -> None:
+    response = read(chunk(text("a"), usageMetadata={"promptTokenCount": 3}), chunk(text("b")), chunk(finish="STOP"))
+    assert (response.text, response.usage.input_tokens) == ("ab", 3)  # type: ignore[union-attr]
 
 
 def test_an_empty_call_part_says_nothing() -> None:
@@ -589,6 +595,7 @@ def test_counts_by_modality() -> None:
             "cacheTokensDetails": {"modality": "TEXT"},
         }
     )
+    assert usage({"cacheTokensDetails": [{"modality": "VIDEO", "tokenCount": 3}]}).cache_modalities == {"video": 3}
     assert (made.input_modalities, made.output_modalities, made.cache_modalities) == ({"text": 7, "image": 258}, {"audio": 9}, {})
 
 

@@ -128,6 +128,25 @@ def test_responses_tells_of_a_call_that_never_got_a_name() -> None:
         assert "nameless_call" in [event.code for event in events if isinstance(event, Notice)]
 
 
+@pytest.mark.parametrize("other_id", ["other", None])
+def test_responses_tells_of_a_nameless_call_although_another_item_is_done(other_id: str | None) -> None:
+    """Two items without an id have none in common."""
+    nameless = {key: value for key, value in call(name="", item_id="fc").items() if key != "id" or other_id}
+    other = {key: value for key, value in message("a", item_id="other").items() if key != "id" or other_id}
+    events = responses(added(nameless, 0), done(other, 1))
+    assert [event.code for event in events if isinstance(event, Notice)] == ["nameless_call"]
+    assert [type(item) for item in accumulate(events).items] == [Message, FunctionCall]
+
+
+def test_responses_tells_items_apart_that_share_one_index() -> None:
+    """A bridge numbers every call 0: the ids are right, and the index alone is the one that began last."""
+    calls = [call(item_id=name, call_id=name) for name in ("a", "b")]
+    more = [about("function_call_arguments.delta", 0, name, delta=text) for name, text in (("a", "{"), ("b", "[1"), ("a", "}"), ("b", "]"))]
+    nobody = frame("response.function_call_arguments.delta", output_index=0, delta=" ")
+    events = responses(*(added(one) for one in calls), *more, nobody, *(about("output_item.done", 0, one["id"], item=one) for one in calls))
+    assert [item.arguments for item in accumulate(events).items] == ["{}", "[1] "]  # type: ignore[union-attr]
+
+
 @pytest.mark.parametrize("told", [done(call("{}", item_id="fc")), completed(call("{}", item_id="other"))])
 def test_responses_tells_once_of_a_call_that_got_its_name_late(told: bytes) -> None:
     events = events_of("responses", [created(), added(call(name="", item_id="fc")), told, completed()])

@@ -110,11 +110,10 @@ class Output:
         self._settle(opened or self._begin(item, type_of(message.item), message.output_index), item, block)
 
     def _named(self, place: int | None, item_id: str | None) -> None:
-        """A call that was added without a name is told of again, at its place or under its id."""
-        for key in [
-            key for key in self._unnamed if (place, item_id) == key or (place is not None and place == key[0]) or item_id == key[1]
-        ]:
-            del self._unnamed[key]
+        """A call that was added without a name is told of again, at its place or under its id. No id at all is none in common."""
+        for key in [*self._unnamed]:
+            if (place, item_id) == key or (place is not None and place == key[0]) or (item_id is not None and item_id == key[1]):
+                del self._unnamed[key]
 
     def _never_named(self) -> None:
         """Calls that were added and never got a name: nobody can answer them, and they are told of all the same."""
