@@ -12,6 +12,7 @@ from tests.dialect_streams import check_brackets, cuts_of, invoke, staged, told
 
 LONG = "a" * 9_000
 ELEMENT = "]<]minimax[>["
+HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 
 
 def k3(attributes: str, value: str) -> str:
@@ -132,6 +133,12 @@ def test_a_call_inside_one_without_a_name_is_found() -> None:
 def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(dialect: str, call: str, behind: str) -> None:
     for pieces in ([call + behind], list(call + behind)):
         assert told(staged(pieces, [dialect]))[::2] == (behind, [("f", {"k": "v"})])
+
+
+def test_a_fence_on_the_line_behind_a_call_is_code() -> None:
+    code = f"\n```\n{HERMES}\n```\n"
+    for pieces in ([HERMES + code + HERMES], list(HERMES + code + HERMES)):
+        assert told(staged(pieces, ["hermes"]))[::2] == (code, [("f", {"k": "v"})] * 2)
 
 
 def test_two_bare_calls_with_a_semicolon_between_are_two() -> None:
