@@ -75,6 +75,11 @@ def test_log_probabilities_without_words_of_their_own_come_at_the_end_of_the_mes
     assert [(event.delta, event.logprobs) for event in given_out if isinstance(event, OutputTextDelta)] == [("a", None), ("", last)]
 
 
+def test_a_notice_about_an_item_of_the_wire_follows_it_to_its_new_number() -> None:
+    events = DialectStage(["hermes"], TOOLS).feed([*said(0, f"a{HERMES}b"), OutputItemAdded(1, Reasoning()), Notice("odd", "", 1)])
+    assert [event.index for event in numbered(events) if isinstance(event, Notice)] == [3]
+
+
 def test_the_progress_of_a_message_comes_under_its_new_number() -> None:
     stage = DialectStage(["hermes"], TOOLS)
     events = stage.feed([OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, f"{HERMES}b"), ItemProgress(0, "writing")])
