@@ -117,7 +117,7 @@ def _unseen(node: ast.AST) -> list[ast.AST | None]:
         return [*node.keywords]
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         return [node.returns]
-    return [node.annotation] if isinstance(node, ast.arg) else []
+    return [node.annotation] if isinstance(node, (ast.arg, ast.AnnAssign)) else []
 
 
 def _is_type(node: ast.BinOp) -> bool:

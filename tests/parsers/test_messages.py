@@ -333,6 +333,8 @@ def test_an_unknown_delta_leaves_its_item_incomplete() -> None:
     response = response_of(body)
     assert response.items[0].status == "incomplete"
     assert [(notice.code, notice.index) for notice in response.notices] == [("unknown_delta", 0)]
+    passed = [event.data["delta"]["hologram"] for event in events_of(body) if isinstance(event, Passthrough)]
+    assert passed == [1]
 
 
 def test_a_delta_of_another_kind_of_block_is_not_applied() -> None:

@@ -113,6 +113,11 @@ def test_responses_passes_rate_limits_through_that_say_nothing() -> None:
     assert [event.event for event in responses(frame("codex.rate_limits")) if isinstance(event, Passthrough)] == ["codex.rate_limits"]
 
 
+def test_responses_takes_an_id_that_is_no_word_for_none() -> None:
+    events = responses(added({**message(), "id": 5}), done(message("a", item_id="m")))
+    assert [item.id for item in accumulate(events).items] == ["m"]
+
+
 def test_responses_takes_a_whole_text_that_is_none_for_nothing() -> None:
     events = responses(added(message(item_id="m")), about("output_text.done", 0, "m", content_index=0, text=5))
     assert not [event for event in events if isinstance(event, OutputTextDelta)]
