@@ -325,6 +325,12 @@ def test_tools_that_groq_ran_are_server_tools() -> None:
     )
 
 
+@pytest.mark.parametrize(("kind", "made"), [("custom", CustomToolCall), ("function", FunctionCall), (None, FunctionCall)])
+def test_a_call_that_is_dressed_as_both_kinds_is_what_its_type_says(kind: str | None, made: type) -> None:
+    both = {"index": 0, "id": "x", "type": kind, "function": {"name": "f", "arguments": "{}"}, "custom": {"name": "f", "input": "{}"}}
+    assert [type(item) for item in items_of(calls(both), FINISH)] == [made]
+
+
 def test_a_custom_call_has_input_and_an_unknown_kind_of_call_is_kept_whole() -> None:
     custom = {"index": 0, "id": "x", "type": "custom", "custom": {"name": "sql", "input": "SELECT "}}
     more = {"index": 0, "type": "custom", "custom": {"input": "1"}}

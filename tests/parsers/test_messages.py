@@ -359,6 +359,7 @@ def test_a_second_message_start_forgets_the_blocks_that_were_open() -> None:
 def test_events_after_message_stop_are_not_applied() -> None:
     response = response_of(start() + block(0, TEXT, *said("Hello")) + end() + frame("content_block_stop", index=0) + STOP)
     assert (response.text, response.status) == ("Hello", "completed")
+    assert [notice.code for notice in response.notices] == ["out_of_order"] * 2
 
 
 @pytest.mark.parametrize("tail", [b"data: [DONE]\n\n", b"data:[done] \n\n", b": ping\n\n", b"event: ping\ndata: {}\n\n", b"data:\n\n"])

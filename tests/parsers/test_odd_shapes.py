@@ -91,6 +91,11 @@ def test_responses_puts_audio_into_the_part_it_names() -> None:
     assert [event.content_index for event in events if isinstance(event, MediaDelta)] == [1]
 
 
+def test_responses_tells_what_is_said_in_audio_from_its_bytes() -> None:
+    events = responses(frame("response.audio.delta", delta="QUJD"), frame("response.audio.transcript.delta", delta="Hi"))
+    assert [(event.data, event.transcript) for event in events if isinstance(event, MediaDelta)] == [("QUJD", None), (None, "Hi")]
+
+
 def test_responses_takes_a_summary_without_a_number_for_the_first_paragraph() -> None:
     whole = frame("response.reasoning_summary_text.done", item_id="r", output_index=0, text="Plan")
     (item,) = accumulate(responses(added(reasoning(item_id="r")), whole, done(reasoning("Plan", item_id="r")))).items
