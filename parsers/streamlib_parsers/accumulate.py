@@ -148,7 +148,7 @@ class Accumulator:
                 return "incomplete" if self._terminal.stop_reason in ("length", "content_filter") else "completed"
             case Failed():
                 return "cancelled" if self._terminal.error.kind == "cancelled" else "failed"
-            case None:
+            case _:
                 return "incomplete"
 
     # --- one method a kind of event ---

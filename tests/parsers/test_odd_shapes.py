@@ -96,6 +96,40 @@ def test_responses_tells_what_is_said_in_audio_from_its_bytes() -> None:
     assert [(event.data, event.transcript) for event in events if isinstance(event, MediaDelta)] == [("QUJD", None), (None, "Hi")]
 
 
+def test_responses_ends_audio_that_was_told_done_as_whole() -> None:
+    sound = frame("response.audio.delta", delta="QUJD")
+    for frames, status in (([sound, frame("response.audio.done")], "completed"), ([sound], "incomplete")):
+        (item,) = accumulate(responses(*frames)).items
+        assert item.status == status
+
+
+def test_responses_takes_a_delta_without_a_part_for_the_first() -> None:
+    events = responses(added(message(item_id="m")), about("output_text.delta", 0, "m", delta="a"))
+    assert [event.content_index for event in events if isinstance(event, OutputTextDelta)] == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "told", "status"),
+    [
+        ("completed", "completed", "completed"),
+        ("completed", "in_progress", "completed"),
+        ("incomplete", "completed", "completed"),
+        ("incomplete", "in_progress", "incomplete"),
+        ("incomplete", None, "completed"),
+    ],
+)
+def test_responses_believes_the_status_of_an_item_only_in_an_answer_that_is_not_whole(kind: str, told: str | None, status: str) -> None:
+    events = events_of("responses", [created(), completed({**call("{}"), "status": told}, kind=kind)])
+    assert [item.status for item in accumulate(events).items] == [status]
+
+
+def test_gemini_takes_a_signature_that_comes_with_a_piece_of_a_streamed_call() -> None:
+    begun = {"functionCall": {"name": "f", "willContinue": True}}
+    last = {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]}, "thoughtSignature": "late"}
+    (item,) = read(gemini_chunk(begun), gemini_chunk(last), gemini_chunk(finish="STOP")).items
+    assert (item.signature, item.arguments) == ("late", '{"a":1}')  # type: ignore[union-attr]
+
+
 def test_responses_takes_a_summary_without_a_number_for_the_first_paragraph() -> None:
     whole = frame("response.reasoning_summary_text.done", item_id="r", output_index=0, text="Plan")
     (item,) = accumulate(responses(added(reasoning(item_id="r")), whole, done(reasoning("Plan", item_id="r")))).items

@@ -219,6 +219,7 @@ def test_text_that_the_added_item_holds_is_its_first_delta() -> None:
 def test_an_item_told_twice_is_given_once_with_a_notice() -> None:
     events = events_of(added(message()), added(message()), text("Hi"), done(message("Hi")), done(message("Hi")), completed())
     assert (len(finals(events)), [event.code for event in of(Notice, events)]) == (1, ["repeated_item"] * 2)
+    assert [event.event for event in of(Passthrough, events)] == ["response.output_item.added", "response.output_item.done"]
 
 
 def test_another_item_at_the_same_place_is_another_item() -> None:
