@@ -186,6 +186,14 @@ def test_ceilings_end_the_stream() -> None:
         assert events[-1].error.kind == "limit_exceeded", name
 
 
+@pytest.mark.parametrize(
+    "sent", [[call(0, None, '"' + "a" * 6 + '"')], [call(0, "f", "{", "x"), call(0, None, " " * 6 + "}")]], ids=["held", "given"]
+)
+def test_what_fills_a_ceiling_does_not_pass_it(sent: list[Json]) -> None:
+    events = events_of(*(calls(one) for one in sent), FINISH, limits=Limits(items=1, argument_bytes=8))
+    assert isinstance(events[-1], Completed)
+
+
 # --- usage ---
 
 
@@ -229,6 +237,8 @@ def test_usage_of_xai_gets_its_thoughts_and_no_other_does() -> None:
 )
 def test_numbers_that_contradict_each_other_are_given_as_told_and_said(raw: Json) -> None:
     assert len(list(contradictions(usage(raw)))) == 1
+    assert not [*contradictions(usage({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}))]
+    assert not [*contradictions(usage({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))]
     events = events_of(HI, {**STOP, "usage": raw})
     assert codes(events) == ["inconsistent_usage"]
     assert accumulate(events).usage.output_tokens == 5  # type: ignore[union-attr]

@@ -495,6 +495,8 @@ def test_integer_block_reasons_and_modalities_become_their_names() -> None:
     for number, name in BLOCK_NUMBERS.items():
         response = read({"promptFeedback": {"blockReason": number}})
         assert (response.stop_reason, response.native_stop_reason) == ("content_filter", name)
+    details = [{"modality": number, "tokenCount": number} for number in range(1, 6)]
+    assert usage({"promptTokensDetails": details}).input_modalities == {"text": 1, "image": 2, "video": 3, "audio": 4, "document": 5}
     assert usage({"promptTokensDetails": [{"modality": 4, "tokenCount": 2}, {"modality": 77, "tokenCount": 1}]}).input_modalities == {
         "audio": 2,
         "77": 1,

@@ -33,6 +33,7 @@ from streamlib_parsers import (
     ResponseMetadata,
     ServerToolCall,
     ServerToolResult,
+    Text,
     TokenCount,
     Usage,
     accumulate,
@@ -347,6 +348,11 @@ def test_a_second_message_start_adds_items_to_the_same_response() -> None:
     response = response_of(one + start(id="msg_2") + block(0, TEXT, *said("b")) + end("max_tokens"))
     assert (response.text, response.response_id, response.stop_reason) == ("ab", "msg_1", "length")
     assert "second_message_start" in [notice.code for notice in response.notices]
+
+
+def test_a_text_block_without_a_word_is_an_empty_text_all_the_same() -> None:
+    (item,) = response_of(start() + block(0, TEXT) + end()).items
+    assert item.content == (Text(""),)  # type: ignore[union-attr]
 
 
 def test_a_second_message_start_forgets_the_blocks_that_were_open() -> None:

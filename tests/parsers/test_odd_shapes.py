@@ -11,6 +11,7 @@ import pytest
 from streamlib.testing.frames import framed, said
 from streamlib.testing.moves import MESSAGES
 from streamlib_parsers import (
+    AnnotationAdded,
     Completed,
     Failed,
     FunctionCall,
@@ -150,6 +151,17 @@ def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
 
 def test_responses_passes_rate_limits_through_that_say_nothing() -> None:
     assert [event.event for event in responses(frame("codex.rate_limits")) if isinstance(event, Passthrough)] == ["codex.rate_limits"]
+
+
+def test_responses_takes_a_response_without_a_name_that_is_a_word_for_nameless() -> None:
+    response = accumulate(events_of("responses", [created(id=5, model=["m"]), completed(id=5, model=["m"])]))
+    assert (response.response_id, response.model) == (None, None)
+
+
+def test_responses_puts_an_annotation_into_the_part_it_names() -> None:
+    quoted = about("output_text.annotation.added", 0, "m", content_index=1, annotation={"type": "url_citation"})
+    events = responses(added(message("a", "b", item_id="m")), quoted, done(message("a", "b", item_id="m")))
+    assert [event.content_index for event in events if isinstance(event, AnnotationAdded)] == [1]
 
 
 def test_responses_takes_an_id_that_is_no_word_for_none() -> None:

@@ -47,7 +47,7 @@ def test_a_body_after_the_end_is_ignored() -> None:
 def test_a_stage_that_passed_a_ceiling_ends_the_stream() -> None:
     """The wire brought one item; the call in its text is one too many."""
     text = 'Hi <tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    events = chat([{"content": text}], tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
+    events = chat([{"content": text}], None, tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
     last = events[-1]
     assert isinstance(last, Failed)
     assert (last.error.kind, accumulate(events).text) == ("limit_exceeded", "Hi ")

@@ -315,7 +315,7 @@ def test_partial_images_are_shown_and_not_kept() -> None:
     tracemalloc.start()
     for number in range(20):
         frame_ = about("image_generation_call.partial_image", partial_image_index=number, partial_image_b64=image)
-        assert [event.data == image for event in of(MediaDelta, p.feed(frame_))] == [True]
+        assert [(event.data == image, event.content_index) for event in of(MediaDelta, p.feed(frame_))] == [(True, number)]
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 5_000_000
