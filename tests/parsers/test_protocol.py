@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from streamlib_parsers.items import Origin
 from streamlib_parsers.json_text import Halves, is_cut
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
-from tests.dialect_streams import TOOLS, chat
+from tests.dialect_streams import TOOLS
 from tests.responses_frames import about, added, created, reasoning
 from tests.wires import events_of
 
@@ -44,13 +45,15 @@ def test_a_body_after_the_end_is_ignored() -> None:
     assert one.feed_body(b'{"type":"message","content":[]}') == []
 
 
-def test_a_stage_that_passed_a_ceiling_ends_the_stream() -> None:
+def test_a_stage_that_passed_a_ceiling_ends_the_stream_at_once() -> None:
     """The wire brought one item; the call in its text is one too many."""
+    one = parser("chat", tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
     text = 'Hi <tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    events = chat([{"content": text}], None, tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
+    events = one.feed(b"data: %s\n\n" % json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode())
     last = events[-1]
     assert isinstance(last, Failed)
-    assert (last.error.kind, accumulate(events).text) == ("limit_exceeded", "Hi ")
+    assert (last.error.kind, accumulate(events).text, one.ended) == ("limit_exceeded", "Hi ", True)
+    assert one.close() == []
 
 
 def test_an_empty_summary_delta_says_nothing() -> None:
