@@ -281,7 +281,7 @@ def main() -> None:
     command.add_argument("--quote", action="store_true", help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)")
     arguments = command.parse_args()
     mutants = sample(arguments.each, arguments.seed, arguments.part)
-    doubted = mutants
+    doubted, drawn = mutants, len(mutants)
     if arguments.again:
         mutants, doubted = _kept(mutants)
     words = "".join(f" --{name} {value}" for name in ("each", "seed", "part") if (value := getattr(arguments, name)) is not None)
@@ -292,7 +292,7 @@ def main() -> None:
             survived += _tried(mutant, Path(folder), tests)
             done = mutants if arguments.again else mutants[:number]
             if arguments.quote and (number == len(doubted) or (number % 50 == 0 and not arguments.again)):
-                keep(f"python -m tests.mutation{words}", done, survived)
+                keep(f"python -m tests.mutation{words}", done, drawn, survived)
     score = 100 * (1 - len(survived) / len(mutants))
     sys.stdout.write(f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n")
 
@@ -315,15 +315,17 @@ def _tried(mutant: Mutant, home: Path, tests: Tests) -> list[str]:
     return [told(mutant)]
 
 
-def keep(command: str, mutants: list[Mutant], survived: list[str]) -> None:
+def keep(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -> None:
     """Keeps a run for the page of promises."""
     files = Counter(str(mutant.path.relative_to(PACKAGE)) for mutant in mutants)
-    smallest = ", ".join(f"{name} {count}" for name, count in files.most_common() if count < 100)
+    most = max(files.values())
+    fewer = ", ".join(f"{name} {count}" for name, count in files.most_common() if count < most - 1)
+    stopped = f"stopped after {len(mutants):,} of {drawn:,}; " if len(mutants) < drawn else ""
     kept = {
         "command": command,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "figures": {"mutants": len(mutants), "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1)},
-        "notes": [f"files that have less than 100 places: {smallest}", *(f"survived: {one}" for one in survived)],
+        "notes": [f"{stopped}{most} of a file, all of one that has fewer places: {fewer}", *(f"survived: {one}" for one in survived)],
     }
     QUOTED.mkdir(exist_ok=True)
     QUOTE.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -304,6 +304,12 @@ def test_an_answer_is_refused_only_if_it_is_nothing_but_a_refusal() -> None:
         assert accumulate(events_of(*more, refused, STOP)).stop_reason == reason
 
 
+def test_what_a_server_adds_to_a_signed_delta_is_kept_for_the_next_turn() -> None:
+    extra = {"vendor": {"k": 1}, "none": None}
+    (item,) = items_of(said(content="a", thought_signature="s", extra_content=extra), STOP)
+    assert (item.signature, item.native) == ("s", {"extra_content": {"vendor": {"k": 1}}})  # type: ignore[union-attr]
+
+
 def test_images_are_messages_of_their_own() -> None:
     images = [{"type": "image_url", "image_url": {"url": "data:image/webp;base64,QUJD"}}, {"image_url": {"url": "https://e.org/i.png"}}]
     found = items_of(said(content="a", images=images), STOP)
