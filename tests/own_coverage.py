@@ -8,6 +8,7 @@ Coverage by accident is no knowledge: what the tests of another part, or somebod
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import subprocess
@@ -90,8 +91,13 @@ def _settings(files: Iterable[Path]) -> str:
     return f"[run]\nbranch = true\ninclude = {include}\n[report]\nexclude_also = {exclude}\n"
 
 
-def main(names: Sequence[str]) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Says what was missed, part by part."""
+    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; without one all of them")
+    names = command.parse_args(argv).parts
+    if unknown := {*names} - {*PARTS}:
+        command.error(f"no part {', '.join(unknown)}; one of {', '.join(PARTS)}")
     total = 0
     with tempfile.TemporaryDirectory() as folder:
         for name in names or PARTS:
@@ -105,4 +111,4 @@ def main(names: Sequence[str]) -> int:
 
 
 if __name__ == "__main__":
-    raise SystemExit(main(sys.argv[1:]))
+    raise SystemExit(main())

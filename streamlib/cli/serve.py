@@ -9,7 +9,7 @@ from typing import Any, get_args
 import anyio
 
 from streamlib.cli.captures import Unreadable, file_bytes
-from streamlib.cli.numbers import pause, several
+from streamlib.cli.numbers import pause, several, whole
 from streamlib.cli.terminal import printable
 from streamlib.loopback import Behaviour, Fault, running
 from streamlib.recording import is_recording, read
@@ -41,7 +41,7 @@ def add(commands: Any) -> None:
     command.add_argument("--chunk", type=several, metavar="N", help="bytes in one HTTP chunk (default: one event)")
     command.add_argument("--pace", type=pause, default=0.0, metavar="SECONDS", help="pause between chunks")
     command.add_argument("--fault", metavar="KIND[@N]", type=_fault, help=f"after N chunks (default 3): {', '.join(get_args(Fault))}")
-    command.add_argument("--failing", type=several, metavar="N", help="only the first N requests get the fault (default: all)")
+    command.add_argument("--failing", type=whole(1, "requests"), metavar="N", help="only the first N requests get the fault (default: all)")
     command.set_defaults(run=run)
 
 
@@ -61,6 +61,9 @@ def run(arguments: argparse.Namespace) -> int:
         print(printable(str(error)), file=sys.stderr)
         return error.code
     fault, at = arguments.fault or (None, 3)
+    if arguments.failing and not fault:
+        print("--failing says how many requests get the fault: it needs --fault", file=sys.stderr)
+        return 2
     try:
         behaviour = Behaviour(bodies, arguments.chunk, arguments.pace, fault, at, failing=arguments.failing)
         anyio.run(_serve, behaviour, arguments.port)

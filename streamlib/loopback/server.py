@@ -15,7 +15,7 @@ import struct
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
 import h11
@@ -42,8 +42,8 @@ class Behaviour(Struct, frozen=True):
 
     recordings: bodies to send as they are, one a request, in turn; without any, the answer is made of the request.
     chunk: bytes in one HTTP chunk (None: one event). pace: seconds between chunks. fault, at: what goes wrong, after how many chunks.
-    status, headers: sent instead of 200, and beside the usual headers. failing: how many requests get the fault or an error status,
-    the first so many (None: all); those behind them go well.
+    status, headers: sent instead of 200, and beside the usual headers. failing: how many requests get the fault or the error, the first
+    so many (None: all); those behind them go well, and get the recordings from the first on. What is no request of a wire does not count.
     """
 
     recordings: tuple[bytes, ...] = ()
@@ -58,6 +58,8 @@ class Behaviour(Struct, frozen=True):
     def __post_init__(self) -> None:
         if self.fault is not None and self.fault not in get_args(Fault):
             raise ValueError(f"no fault {self.fault!r}; one of {', '.join(get_args(Fault))}")
+        if self.failing is not None and self.failing < 0:
+            raise ValueError(f"failing is how many requests fail, 0 or more: not {self.failing}")
 
 
 LIMIT_HEADERS = {
@@ -100,6 +102,15 @@ async def running(behaviour: Behaviour | None = None, *, port: int = 0) -> Async
         raise raised
 
 
+class Served(NamedTuple):
+    """One answer: its status and media type, the chunks of its body, and how they are sent."""
+
+    status: int
+    media_type: str
+    chunks: Iterator[bytes]
+    behaviour: Behaviour
+
+
 class Loopback:
     """What every connection shares: the behaviour, and which recording is next."""
 
@@ -113,8 +124,10 @@ class Loopback:
         """How the next request is answered."""
         self._asked += 1
         behaviour = self.behaviour
-        if behaviour.failing is None or self._asked <= behaviour.failing:
+        if behaviour.failing is None:
             return behaviour
+        if self._asked <= behaviour.failing:
+            return msgspec.structs.replace(behaviour, recordings=() if behaviour.status >= 400 else behaviour.recordings[:1])
         return msgspec.structs.replace(behaviour, fault=None, status=200 if behaviour.status >= 400 else behaviour.status)
 
     async def connection(self, stream: SocketStream) -> None:
@@ -125,19 +138,18 @@ class Loopback:
             except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, h11.RemoteProtocolError):
                 return
 
-    def chunks(
-        self, behaviour: Behaviour, found: Route | None, body: bytes, headers: dict[str, str], path: str
-    ) -> tuple[int, str, Iterator[bytes]]:
-        """Status, media type and body chunks of the answer."""
+    def answer(self, found: Route | None, body: bytes, headers: dict[str, str], path: str) -> Served:
+        """What is sent for a request."""
         if found is None:
-            return 404, "application/json", iter([b'{"error":{"message":"no such path","type":"not_found_error"}}'])
+            return Served(404, "application/json", iter([b'{"error":{"message":"no such path","type":"not_found_error"}}']), Behaviour())
         try:
             prompt = parse_request(found.wire_api, body, headers=headers, path=path)
         except StreamError as error:
-            return 400, "application/json", iter([msgspec.json.encode(error_body(found.wire_api, error.info))])
+            return Served(400, "application/json", iter([msgspec.json.encode(error_body(found.wire_api, error.info))]), Behaviour())
+        behaviour = self.turn()
         if behaviour.recordings:
-            return behaviour.status, _kind(found), self._split(self._recording())
-        return self._made(behaviour, found, prompt)
+            return Served(behaviour.status, _kind(found), _split(self._recording(behaviour), behaviour.chunk), behaviour)
+        return Served(*self._made(behaviour, found, prompt), behaviour)
 
     def _made(self, behaviour: Behaviour, found: Route, prompt: Prompt) -> tuple[int, str, Iterator[bytes]]:
         wire_api = found.wire_api
@@ -151,17 +163,18 @@ class Loopback:
             return 200, "application/json", iter([encode_body(wire_api, accumulate(events), model=prompt.model)])
         encode = encoder(wire_api, model=prompt.model)
         pieces = (piece for piece in (*(encode.feed(event) for event in events), encode.close()) if piece)
-        size = self.behaviour.chunk
-        return 200, encode.media_type, self._split(b"".join(pieces)) if size else iter(pieces)
+        return 200, encode.media_type, _split(b"".join(pieces), behaviour.chunk) if behaviour.chunk else iter(pieces)
 
-    def _recording(self) -> bytes:
-        recording = self.behaviour.recordings[self._sent % len(self.behaviour.recordings)]
-        self._sent += 1
+    def _recording(self, behaviour: Behaviour) -> bytes:
+        """The next; the first again where this request is to fail, so that the one behind it gets it whole."""
+        recording = behaviour.recordings[self._sent % len(behaviour.recordings)]
+        self._sent += behaviour.failing is None or self._asked > behaviour.failing
         return recording
 
-    def _split(self, body: bytes) -> Iterator[bytes]:
-        size = self.behaviour.chunk or max(1, len(body))
-        return (body[at : at + size] for at in range(0, len(body), size))
+
+def _split(body: bytes, chunk: int | None) -> Iterator[bytes]:
+    size = chunk or max(1, len(body))
+    return (body[at : at + size] for at in range(0, len(body), size))
 
 
 def _kind(found: Route) -> str:
@@ -207,8 +220,7 @@ class _Connection:
     async def _respond(self, request: h11.Request, body: bytes) -> None:
         path = request.target.decode("ascii", "replace")
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
-        behaviour = self._provider.turn()
-        status, media_type, chunks = self._provider.chunks(behaviour, route(path), body, headers, path)
+        status, media_type, chunks, behaviour = self._provider.answer(route(path), body, headers, path)
         given = {"content-type": media_type, "request-id": "req_loopback", **LIMIT_HEADERS, **behaviour.headers}
         await self._send(h11.Response(status_code=status, headers=list(given.items())))
         for n, chunk in enumerate(chunks):
@@ -232,7 +244,7 @@ class _Connection:
                 await self._send(h11.Data(data=b'data: {"broken\n\n'))
                 return False
             case "disconnect":
-                await self._stream.send(b"400\r\n" + chunk[: len(chunk) // 2])
+                await self._stream.send(b"%x\r\n" % len(chunk) + chunk[: len(chunk) // 2])
                 _reset(self._stream)
             case "stall":
                 await self._stream.receive(1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 
 from tests.proof.promises import PROMISES, Demand, Promise
@@ -55,7 +56,7 @@ def detail(promise: Promise, result: Result) -> str:
         lines.append(f"   - A command of its own, quoted here; {last}.")
     else:
         lines.append(f"   - `python -m tests.proof --only {promise.number}`: {result.outcome}")
-    lines += [f"   - `pytest {words}`" for words in promise.tests]
+    lines += [f"   - `pytest -m 'not real' {quoted_words(words)}`" for words in promise.tests]
     lines += [
         f"   - missed: {bound(demand)}, reached {number(demand.value(result.figures))}"
         for demand in promise.demands
@@ -65,6 +66,12 @@ def detail(promise: Promise, result: Result) -> str:
     lines += [f"   - {name}: {number(figure.max)}" for name, figure in sorted(result.figures.items()) if name.startswith(DETAILED)]
     lines += [f"   - {note}" for note in result.notes]
     return "\n".join(lines)
+
+
+def quoted_words(words: str) -> str:
+    """As a shell wants them: all after -k is one word."""
+    path, sign, expression = words.partition(" -k ")
+    return f"{path}{sign}{shlex.quote(expression)}" if sign else path
 
 
 DETAILED = ("bomb/", "doubling/", "MB/", "one loop only/", "slowest/")

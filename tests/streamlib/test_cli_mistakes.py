@@ -124,7 +124,7 @@ def test_bench_reads_recordings_of_ours(tmp_path: Path, capsys: pytest.CaptureFi
         (["serve", "--pace", "-1"], "0 or more"),
         (["serve", "--pace", "nan"], "0 or more"),
         (["serve", "--fault", "truncate@"], "KIND[@N]"),
-        (["serve", "--failing", "0"], "1 or more"),
+        (["serve", "--failing", "0"], "not a number of requests: 1 or more"),
         (["bench", "--rounds", "0"], "1 or more"),
         (["bench", "--chunk", "-1"], "0 or more"),
         (["fuzz", "chat", "--time=-1"], "more than 0"),

@@ -35,3 +35,8 @@ def test_a_broken_recording_is_not_served_as_a_body(tmp_path: Path, capsys: pyte
     file.write_bytes(file.read_bytes()[:-10])
     assert main(["serve", str(file)]) == 1
     assert "begins as a recording of ours, but" in capsys.readouterr().err
+
+
+def test_requests_that_are_to_fail_need_a_fault(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["serve", "--failing", "1"]) == 2
+    assert "needs --fault" in capsys.readouterr().err

@@ -126,6 +126,38 @@ async def test_the_requests_behind_the_failing_ones_go_well(first: dict[str, Any
     assert [reply.status_code == 200 and read(reply).status == "completed" for reply in replies] == [False, False, True, True]
 
 
+async def test_what_is_no_request_of_a_wire_does_not_count_as_a_failing_one() -> None:
+    async with loopback(Behaviour(status=529, failing=1)) as url:
+        async with httpx.AsyncClient() as client:
+            assert [
+                (await client.get(f"{url}/v1/models")).status_code,
+                (await client.post(f"{url}/v1/messages", content=b"[]")).status_code,
+            ] == [
+                404,
+                400,
+            ]
+        assert [(await ask(url)).status_code for _ in range(2)] == [529, 200]
+
+
+@pytest.mark.parametrize("first", [{"fault": "disconnect", "at": 0}, {"status": 529}], ids=["fault", "status"])
+async def test_the_request_behind_a_failing_one_gets_the_recording_that_it_did_not(first: dict[str, Any]) -> None:
+    """Whatever the size of its chunk: what breaks off is a chunk of the size that was said."""
+    recordings = tuple(b": %s\n\n" % (letter * 5_000) for letter in (b"a", b"b"))
+    async with loopback(Behaviour(recordings, failing=1, **first)) as url:
+        if "fault" in first:
+            with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError), match=r"^(?!.*malformed)"):
+                await ask(url)
+        else:
+            reply = await ask(url)
+            assert (reply.status_code, reply.json()["error"]["type"]) == (529, "overloaded_error")
+        assert [(await ask(url)).content for _ in range(3)] == [recordings[0], recordings[1], recordings[0]]
+
+
+def test_fewer_requests_than_none_cannot_fail() -> None:
+    with pytest.raises(ValueError, match="0 or more"):
+        Behaviour(failing=-1)
+
+
 async def test_a_body_that_is_no_request_is_answered_with_the_wires_own_error() -> None:
     async with loopback() as url, httpx.AsyncClient() as client:
         reply = await client.post(f"{url}/v1/messages", content=b"[]")
