@@ -101,7 +101,7 @@ def _of_library(library: str) -> Callable[[int], Any]:
 
 
 def _of_aiohttp(streams: int) -> Any:
-    from streamlib.transport_aiohttp import AiohttpTransport
+    from streamlib.transport.aiohttp import AiohttpTransport
 
     return AiohttpTransport()
 

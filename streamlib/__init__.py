@@ -20,49 +20,49 @@ import streamlib_parsers
 from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported whole, its list is streamlib_parsers.__all__
 
 if TYPE_CHECKING:
-    from streamlib.auth import AwsCredentials, Secret
-    from streamlib.catalogue import ModelInfo
     from streamlib.client import Client
-    from streamlib.deadlines import Deadlines
-    from streamlib.decoders import parse_request
-    from streamlib.encoders import encode_body, encoder
+    from streamlib.client.auth import AwsCredentials, Secret
+    from streamlib.client.catalogue import ModelInfo
+    from streamlib.client.retry import RetryPolicy
+    from streamlib.client.stream import ResponseStream
     from streamlib.errors import StreamError
-    from streamlib.history import dump_history, keep_last_images, load_history
-    from streamlib.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.providers import Provider, register
-    from streamlib.report import Change
-    from streamlib.request import Request, build
-    from streamlib.retry import RetryPolicy
-    from streamlib.stream import ResponseStream
+    from streamlib.request.build import Request, build
+    from streamlib.request.history import dump_history, keep_last_images, load_history
+    from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
+    from streamlib.request.report import Change
     from streamlib.transport import Answer, Transport
+    from streamlib.transport.deadlines import Deadlines
+    from streamlib.wires.decoders import parse_request
+    from streamlib.wires.encoders import encode_body, encoder
 
 __version__ = "0.1.0"
 
 _LAZY: dict[str, str] = {
     "Client": "streamlib.client",
-    "ResponseStream": "streamlib.stream",
-    "Deadlines": "streamlib.deadlines",
-    "RetryPolicy": "streamlib.retry",
+    "ResponseStream": "streamlib.client.stream",
+    "Deadlines": "streamlib.transport.deadlines",
+    "RetryPolicy": "streamlib.client.retry",
     "Transport": "streamlib.transport",
     "Answer": "streamlib.transport",
-    "Secret": "streamlib.auth",
-    "AwsCredentials": "streamlib.auth",
-    "ModelInfo": "streamlib.catalogue",
-    "Request": "streamlib.request",
-    "build": "streamlib.request",
-    "parse_request": "streamlib.decoders",
-    "encode_body": "streamlib.encoders",
-    "encoder": "streamlib.encoders",
+    "Secret": "streamlib.client.auth",
+    "AwsCredentials": "streamlib.client.auth",
+    "ModelInfo": "streamlib.client.catalogue",
+    "Request": "streamlib.request.build",
+    "build": "streamlib.request.build",
+    "parse_request": "streamlib.wires.decoders",
+    "encode_body": "streamlib.wires.encoders",
+    "encoder": "streamlib.wires.encoders",
     "StreamError": "streamlib.errors",
-    "dump_history": "streamlib.history",
-    "keep_last_images": "streamlib.history",
-    "load_history": "streamlib.history",
-    "CacheOptions": "streamlib.prompt",
-    "Prompt": "streamlib.prompt",
-    "ReasoningOptions": "streamlib.prompt",
+    "dump_history": "streamlib.request.history",
+    "keep_last_images": "streamlib.request.history",
+    "load_history": "streamlib.request.history",
+    "CacheOptions": "streamlib.request.prompt",
+    "Prompt": "streamlib.request.prompt",
+    "ReasoningOptions": "streamlib.request.prompt",
     "Provider": "streamlib.providers",
     "register": "streamlib.providers",
-    "Change": "streamlib.report",
+    "Change": "streamlib.request.report",
 }
 
 __all__ = [

@@ -10,12 +10,12 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.prompt import Prompt
+from streamlib.request.prompt import Prompt
 from streamlib_parsers.accumulate import Response
 
 if TYPE_CHECKING:
-    from streamlib.request import Request
-    from streamlib.stream import ResponseStream
+    from streamlib.client.stream import ResponseStream
+    from streamlib.request.build import Request
 
 PROVIDER_NAMES: Final = {
     "google": "gcp.gemini",

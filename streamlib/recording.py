@@ -24,9 +24,9 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from streamlib.deadlines import Deadlines
-from streamlib.routes import route
 from streamlib.transport import Answer, Transport, transport_for
+from streamlib.transport.deadlines import Deadlines
+from streamlib.wires.routes import route
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import parser

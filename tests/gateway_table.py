@@ -42,11 +42,11 @@ from streamlib import (
     encode_body,
     parse_request,
 )
-from streamlib.encoders import encode_all
 from streamlib.gateway import RouteRule, Table
 from streamlib.gateway.answering import Asked, prompt_for
 from streamlib.gateway.crossing import Crossing
 from streamlib.gateway.table import Hop
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import FinishedChoice
 from streamlib_parsers.items import Origin, WireApi, user
 from streamlib_parsers.usage import Usage

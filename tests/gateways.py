@@ -12,8 +12,8 @@ import httpx
 import msgspec
 
 from streamlib import Image, Message, Prompt, Reasoning, Request, Response, ResponseEvent, ToolSpec, accumulate, build, parse_body, parser
-from streamlib.encoders import encode_all, encoder, error_body
 from streamlib.gateway import Gateway, RouteRule, Table, gateway
+from streamlib.wires.encoders import encode_all, encoder, error_body
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, Origin, WireApi, user

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any, Final
 
-from streamlib.auth import variables_of
+from streamlib.client.auth import variables_of
 from streamlib.providers import MODELS_PATHS, Provider
 from streamlib.providers.shapes import ChatShape, Thinking
 from tests.provider_cases import SNAPSHOTS, path_of, providers, snapshot, written

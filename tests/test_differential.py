@@ -16,9 +16,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.encoders import encode_all
 from streamlib.testing.answers import answer
 from streamlib.testing.laws import check
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers import FunctionCall, Message, Response, accumulate
 from streamlib_parsers.framing.eventstream import EventStreamFraming, encode_message
 from streamlib_parsers.framing.sse import SSEFraming

@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamlib import Prompt, build
-from streamlib.encoders import encode_all, encode_body, encoder
 from streamlib.testing import MODEL, replay, strategies
 from streamlib.testing.frames import framed, unframed
 from streamlib.testing.frames import said as framed_all
 from streamlib.testing.laws import check, log
 from streamlib.testing.moves import MOVES
+from streamlib.wires.encoders import encode_all, encode_body, encoder
 from streamlib_parsers import (
     Completed,
     Failed,

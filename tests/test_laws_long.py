@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.encoders import encode_all
 from streamlib.testing.answers import answer
 from streamlib.testing.fuzzing import Campaign, reproducer
 from streamlib.testing.laws import log
 from streamlib.testing.targets import target
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.cuts import every_single_cut, random_partitions

@@ -19,16 +19,16 @@ from streamlib.cli.captures import Unreadable
 from streamlib.cli.chat_files import check_recordings, open_history, read_image, read_tools, record, save_history
 from streamlib.cli.screen import GOOD, PLAIN, Screen, coloured
 from streamlib.cli.terminal import in_options, printable
-from streamlib.endpoints import target
 from streamlib.errors import StreamError
 from streamlib.loopback import running
-from streamlib.prompt import EFFORTS, Prompt
 from streamlib.providers import find
+from streamlib.request.endpoints import target
+from streamlib.request.prompt import EFFORTS, Prompt
 from streamlib_parsers import WIRE_APIS, Response, user
 
 if TYPE_CHECKING:
     from streamlib.client import Client
-    from streamlib.stream import ResponseStream
+    from streamlib.client.stream import ResponseStream
 
 ROUNDS: Final = 50
 """Requests for one line of a person: calls that are answered, and pauses. A model that goes on for ever is stopped."""

@@ -12,9 +12,9 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.cli.captures import Unreadable
-from streamlib.history import dump_history, load_history
-from streamlib.media import SIGNS
 from streamlib.recording import Recording, append, load_all
+from streamlib.request.history import dump_history, load_history
+from streamlib.request.media import SIGNS
 from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
 

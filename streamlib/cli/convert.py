@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from streamlib.cli.captures import Capture, add_wire, each, events_of, failure, other_wire
 from streamlib.cli.terminal import printable
-from streamlib.encoders import encode_body, encoder
+from streamlib.wires.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
 
 TARGETS: Final = (*WIRE_APIS, "vercel", "agui", "jsonl")

@@ -10,7 +10,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from streamlib.auth import LOOPBACK, Keys, Secret, variables_of
+from streamlib.client.auth import LOOPBACK, Keys, Secret, variables_of
 from streamlib.errors import StreamError
 
 if TYPE_CHECKING:

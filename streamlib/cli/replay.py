@@ -12,8 +12,8 @@ from streamlib.cli.captures import Capture, add_wire, each, other_wire
 from streamlib.cli.numbers import several, speed
 from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
+from streamlib.client.retry import NO_RETRY
 from streamlib.errors import StreamError
-from streamlib.retry import NO_RETRY
 from streamlib.testing import MODEL, replay
 
 EXAMPLES = """examples:

@@ -23,7 +23,7 @@ from msgspec import Struct
 from starlette.types import Receive, Send
 
 from streamlib.client import Client
-from streamlib.encoders import Encoder, encode_body, encoder
+from streamlib.client.stream import BEFORE, TOKENS, ResponseStream
 from streamlib.errors import StreamError
 from streamlib.gateway.crossing import Crossing
 from streamlib.gateway.envelopes import disguises
@@ -32,9 +32,9 @@ from streamlib.gateway.heads import MODEL, error_headers, id_header, limit_heade
 from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.restoring import restored
 from streamlib.gateway.table import Hop, RouteRule, fitted, overridden
-from streamlib.prompt import Prompt
-from streamlib.report import Change
-from streamlib.stream import BEFORE, TOKENS, ResponseStream
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Change
+from streamlib.wires.encoders import Encoder, encode_body, encoder
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent

@@ -24,10 +24,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from streamlib.auth import Secret
 from streamlib.client import Client
-from streamlib.decoders import parse_request
-from streamlib.encoders import error_body
+from streamlib.client.auth import Secret
 from streamlib.errors import StreamError
 from streamlib.gateway.answering import Answering, Asked
 from streamlib.gateway.counting import count_tokens
@@ -38,7 +36,9 @@ from streamlib.gateway.table import Table
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
-from streamlib.routes import route
+from streamlib.wires.decoders import parse_request
+from streamlib.wires.encoders import error_body
+from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 

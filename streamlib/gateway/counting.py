@@ -13,8 +13,8 @@ from msgspec import Struct
 from streamlib.client import Client
 from streamlib.errors import StreamError
 from streamlib.gateway.table import Hop
-from streamlib.prompt import Prompt
-from streamlib.request import Request, build_for
+from streamlib.request.build import Request, build_for
+from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject
 

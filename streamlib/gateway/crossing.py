@@ -22,10 +22,10 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.encoders import Losses
 from streamlib.gateway.envelopes import sealed
 from streamlib.gateway.sequence import BLOCKLESS, Sequence
-from streamlib.report import Change
+from streamlib.request.report import Change
+from streamlib.wires.encoders import Losses
 from streamlib_parsers.events import (
     Completed,
     Failed,

@@ -15,11 +15,11 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streamlib.auth import LOOPBACK, Secret
-from streamlib.encoders import error_body
+from streamlib.client.auth import LOOPBACK, Secret
 from streamlib.errors import StreamError, invalid_request
 from streamlib.gateway.heads import status_of
-from streamlib.routes import route
+from streamlib.wires.encoders import error_body
+from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 

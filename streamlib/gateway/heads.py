@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
-from streamlib.report import Change
+from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.items import WireApi

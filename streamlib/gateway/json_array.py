@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from streamlib.encoders import Encoder
-from streamlib.report import Change
+from streamlib.request.report import Change
+from streamlib.wires.encoders import Encoder
 from streamlib_parsers.events import ResponseEvent
 
 

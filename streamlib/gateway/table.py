@@ -22,13 +22,13 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from streamlib.auth import Secret
-from streamlib.endpoints import target
+from streamlib.client.auth import Secret
 from streamlib.errors import StreamError
-from streamlib.json_objects import merged
-from streamlib.prompt import Effort, Prompt, ReasoningOptions
 from streamlib.providers import Provider, find
-from streamlib.target import Target
+from streamlib.request.endpoints import target
+from streamlib.request.json_objects import merged
+from streamlib.request.prompt import Effort, Prompt, ReasoningOptions
+from streamlib.request.target import Target
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.history import OUTPUTS
-from streamlib.prompt import Prompt
+from streamlib.request.history import OUTPUTS
+from streamlib.request.prompt import Prompt
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, JsonObject, Message, Origin, Reasoning, ResponseItem, Text, ToolSpec, WireApi

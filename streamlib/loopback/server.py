@@ -23,12 +23,12 @@ import msgspec
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from msgspec import Struct
 
-from streamlib.decoders import parse_request
-from streamlib.encoders import encode_body, encoder, error_body
 from streamlib.errors import StreamError
 from streamlib.loopback.answers import answer
-from streamlib.prompt import Prompt
-from streamlib.routes import Route, route
+from streamlib.request.prompt import Prompt
+from streamlib.wires.decoders import parse_request
+from streamlib.wires.encoders import encode_body, encoder, error_body
+from streamlib.wires.routes import Route, route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent

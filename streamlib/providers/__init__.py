@@ -16,8 +16,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib.errors import invalid_request
-from streamlib.models import begins
-from streamlib.names import Charset
+from streamlib.providers.models import begins
+from streamlib.providers.names import Charset
 from streamlib.providers.shapes import ChatShape
 from streamlib_parsers.items import WireApi
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from streamlib.names import Charset
 from streamlib.providers import Provider
+from streamlib.providers.names import Charset
 from streamlib.providers.shapes import EFFORT, ChatShape
 
 UNKNOWN = "an unknown field here, which is refused"

@@ -25,10 +25,10 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("streamlib.testing.strategies needs hypothesis: pip install 'streamlib[fuzz]'", name=error.name) from None
 
-from streamlib.encoders import encode_all
 from streamlib.testing.answers import answer
 from streamlib.testing.frames import framed, unframed
 from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, scribbled
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Image, Message, Origin, Reasoning, ResponseItem, Text, WireApi, user
 from streamlib_parsers.protocol import WIRE_APIS, wire

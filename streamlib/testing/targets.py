@@ -15,11 +15,11 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from streamlib.encoders import encode_all, encode_body
 from streamlib.testing.answers import WORDS, answer
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.laws import LawBroken, check, fold, log
 from streamlib.testing.mutations import TOKENS, fault, mutated, scribbled
+from streamlib.wires.encoders import encode_all, encode_body
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.known import DIALECTS
 from streamlib_parsers.dialects.stage import DialectStage

@@ -11,8 +11,8 @@ from typing import Any, Final
 import anyio
 import pytest
 
+from streamlib.client.retry import NO_RETRY
 from streamlib.loopback import Behaviour
-from streamlib.retry import NO_RETRY
 from tests.examples.serving import web
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import HOME, absence, chromium

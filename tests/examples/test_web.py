@@ -11,8 +11,8 @@ from typing import Any
 import httpx
 import pytest
 
+from streamlib.client.retry import NO_RETRY
 from streamlib.loopback import Behaviour
-from streamlib.retry import NO_RETRY
 from tests.examples.serving import web
 from tests.shared import ROOT
 

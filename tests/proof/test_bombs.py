@@ -16,10 +16,10 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib.deadlines import Deadlines
-from streamlib.retry import RetryPolicy
-from streamlib.stream import ResponseStream
-from streamlib.unpacking import unpacked
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.stream import ResponseStream
+from streamlib.transport.content_encoding import unpacked
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Limits, parser
 from streamlib_parsers.limits import MIB
 from tests.figures import figure

@@ -12,7 +12,7 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib.stream import ResponseStream
+from streamlib.client.stream import ResponseStream
 from streamlib_parsers import Completed, Failed, FunctionCall, OutputItemDone, parser
 from streamlib_parsers.json_text import is_json
 from tests.cuts import cut_at

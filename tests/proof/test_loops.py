@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from streamlib.client import Client
-from streamlib.stream import ResponseStream
+from streamlib.client.stream import ResponseStream
 from streamlib_parsers import parser
 from tests.cuts import byte_by_byte
 from tests.figures import figure

@@ -14,8 +14,8 @@ import pytest
 import trio
 
 from streamlib.client import Client
-from streamlib.deadlines import Deadlines
-from streamlib.retry import RetryPolicy
+from streamlib.client.retry import RetryPolicy
+from streamlib.transport.deadlines import Deadlines
 from tests.figures import figure
 from tests.streamlib.asking import LIBRARIES, asked, client, opened
 from tests.streamlib.bodies import HELLO, MESSAGE, OVERLOADED, SAID, error_body

@@ -27,9 +27,9 @@ import msgspec
 import uvicorn
 
 from streamlib.gateway import Gateway, RouteRule, Table, gateway
-from streamlib.history import OUTPUTS
 from streamlib.loopback import serve
-from streamlib.prompt import Prompt
+from streamlib.request.history import OUTPUTS
+from streamlib.request.prompt import Prompt
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Message, Origin, Reasoning

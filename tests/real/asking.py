@@ -18,7 +18,7 @@ from streamlib import (
     ToolSpec,
     user,
 )
-from streamlib.retry import NO_RETRY
+from streamlib.client.retry import NO_RETRY
 
 PATHS: Final = {"messages": "", "responses": "/v1", "chat": "/v1", "gemini": "/v1beta", "converse": "", "ollama": ""}
 """Wire -> what its base URL has after the server's address."""

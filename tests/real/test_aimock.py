@@ -29,8 +29,8 @@ from streamlib import (
     ToolSpec,
     user,
 )
+from streamlib.client.retry import RetryPolicy
 from streamlib.recording import Recorder
-from streamlib.retry import RetryPolicy
 from tests.cuts import byte_by_byte, every_single_cut
 from tests.real.asking import PATHS, WEATHER, client, every
 from tests.wires import events_of

@@ -14,11 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from streamlib import encode_body
-from streamlib.encoders import encode_all
+from streamlib.client.stream import CANCELLED
 from streamlib.loopback import answer
 from streamlib.pipeline import coalesce, through
-from streamlib.prompt import Prompt
-from streamlib.stream import CANCELLED
+from streamlib.request.prompt import Prompt
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed, Created, Failed, Response, ResponseEvent, accumulate, parser
 from streamlib_parsers.items import ToolSpec
 from tests.real.conftest import ABSENT

@@ -9,10 +9,10 @@ import anyio
 import pytest
 
 from streamlib.client import Client
-from streamlib.deadlines import Deadlines
 from streamlib.providers import Provider
-from streamlib.request import Request
+from streamlib.request.build import Request
 from streamlib.transport import _tls
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.items import Origin
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -36,7 +36,7 @@ def opened(name: str, **options: Any) -> Any:
 def _aiohttp() -> Any:
     """Our transport of aiohttp, with the life of a client."""
     library("aiohttp")
-    from streamlib.transport_aiohttp import AiohttpTransport
+    from streamlib.transport.aiohttp import AiohttpTransport
 
     class Opened(AiohttpTransport):
         async def __aenter__(self) -> Any:

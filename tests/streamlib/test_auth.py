@@ -16,15 +16,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib.auth import AwsCredentials, Keys, Sealed, Secret, Stamp, applied, origin_of, own_origins
 from streamlib.client import Client
-from streamlib.deadlines import Deadlines
+from streamlib.client.attempt import checked
+from streamlib.client.auth import AwsCredentials, Keys, Sealed, Secret, Stamp, applied, origin_of, own_origins
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.sigv4 import sign
 from streamlib.errors import StreamError
-from streamlib.exchange import checked
 from streamlib.providers import Provider
-from streamlib.request import Request
-from streamlib.retry import RetryPolicy
-from streamlib.sigv4 import sign
+from streamlib.request.build import Request
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import ErrorInfo, Origin
 from streamlib_parsers.redaction import MASK
 from tests.figures import figure

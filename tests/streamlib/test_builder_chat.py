@@ -40,8 +40,8 @@ from streamlib import (
     parser,
     user,
 )
-from streamlib.models import Traits
-from streamlib.names import Charset
+from streamlib.providers.models import Traits
+from streamlib.providers.names import Charset
 from streamlib.providers.shapes import (
     ANYTHING,
     EFFORT,

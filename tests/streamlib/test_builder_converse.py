@@ -40,8 +40,8 @@ from streamlib import (
     parse_request,
     user,
 )
-from streamlib.builders.bedrock import FAMILIES
-from streamlib.models import Traits
+from streamlib.providers.models import Traits
+from streamlib.wires.bedrock import FAMILIES
 from tests.shared import BODIES, PAYLOADS, ROOT, STREAMS, Recording, each_recording
 from tests.streamlib.bedrock_readers import answer_of, conversations, request_of, validated
 from tests.wires import documented
@@ -799,7 +799,7 @@ def test_extra_is_laid_over_the_body() -> None:
 
 
 def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
-    sources = [(ROOT / "streamlib" / "builders" / name).read_text("utf-8") for name in ("converse.py", "converse_content.py")]
+    sources = [(ROOT / "streamlib" / "wires" / "converse" / name).read_text("utf-8") for name in ("build.py", "build_content.py")]
     named = set(re.findall(r"\b(B\d+)\b", " ".join(sources)))
     page = (ROOT / "docs" / "wires" / "converse.md").read_text("utf-8").split("## Out", 1)[1]
     assert named <= set(re.findall(r"^\| (B\d+) ", page, re.MULTILINE))

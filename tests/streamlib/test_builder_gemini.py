@@ -41,7 +41,7 @@ from streamlib import (
     parse_request,
     user,
 )
-from streamlib.builders.gemini import NO_SIGNATURE
+from streamlib.wires.gemini.build import NO_SIGNATURE
 from tests.shared import BODIES, CORPUS, PAYLOADS, SHARED, STREAMS, Recording, each_recording, require
 from tests.wires import parsed
 

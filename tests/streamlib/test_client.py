@@ -12,8 +12,8 @@ import pytest
 import streamlib
 from streamlib import Client, Deadlines, Prompt, Provider, Response, StreamError, ToolSpec, build, user
 from streamlib.client import StreamOptions
+from streamlib.client.retry import RetryPolicy
 from streamlib.loopback import Behaviour, serve
-from streamlib.retry import RetryPolicy
 from streamlib_parsers import Completed, Created, Failed, FunctionCall, Limits, RateLimits, accumulate, parser
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, opened
 from tests.streamlib.bodies import CALL, MESSAGE, SAID, WHOLE_BODY, arguments, calls, finish, part, sse, stop

@@ -8,9 +8,9 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib.deadlines import FOREVER, Deadlines, Watch, expired
+from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.retry import RetryPolicy
+from streamlib.transport.deadlines import FOREVER, Deadlines, Watch, expired
 from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
 from tests.figures import figure
 from tests.streamlib.asking import Memory, asked, client

@@ -27,7 +27,7 @@ from streamlib import (
     build,
     parse_request,
 )
-from streamlib.models import Traits
+from streamlib.providers.models import Traits
 from streamlib.providers.shapes import (
     ANYTHING,
     EFFORT,

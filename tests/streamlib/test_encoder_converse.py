@@ -37,9 +37,9 @@ from streamlib import (
     encoder,
     parse_body,
 )
-from streamlib.encoders import encode_all, error_body
 from streamlib.loopback import answer
 from streamlib.testing.laws import fold
+from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS

@@ -36,11 +36,11 @@ from streamlib import (
     parse_body,
     parser,
 )
-from streamlib.encoders import encode_all, error_body
-from streamlib.encoders.gemini import Pending
 from streamlib.loopback import answer
-from streamlib.prompt import Prompt
+from streamlib.request.prompt import Prompt
 from streamlib.testing.laws import fold
+from streamlib.wires.encoders import encode_all, error_body
+from streamlib.wires.gemini.encode import Pending
 from streamlib_parsers.assembly import Assembly
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
@@ -250,7 +250,7 @@ def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(monke
         read += len(text)
         return False
 
-    monkeypatch.setattr("streamlib.encoders.gemini.is_json", is_json)
+    monkeypatch.setattr("streamlib.wires.gemini.encode.is_json", is_json)
     pending = Pending()
     for _ in range(5_000):
         pending.add("}")

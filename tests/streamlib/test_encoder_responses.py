@@ -46,8 +46,8 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     encoder,
     parse_body,
 )
-from streamlib.encoders import encode_all, error_body  # noqa: E402
 from streamlib.testing.laws import fold  # noqa: E402
+from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
 from streamlib_parsers.assembly import Assembly  # noqa: E402
 from streamlib_parsers.errors import ErrorKind  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402

@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 
 from streamlib import encode_body, encoder
-from streamlib.encoders import encode_all, error_body
-from streamlib.encoders.ui_parts import source
-from streamlib.encoders.vercel import FINISH, HEADERS
 from streamlib.pipeline import coalesce, through
 from streamlib.recording import load_events
+from streamlib.ui.ui_parts import source
+from streamlib.ui.vercel import FINISH, HEADERS
+from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers import (
     Audio,
     Completed,

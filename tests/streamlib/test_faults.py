@@ -21,9 +21,9 @@ import anyio
 import pytest
 
 from streamlib.client import Client
-from streamlib.deadlines import Deadlines
-from streamlib.retry import RetryPolicy
-from streamlib.stream import ResponseStream
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.stream import ResponseStream
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Failed, FunctionCall, Limits, Opaque, Response
 from tests.figures import figure
 from tests.shared import SHARED, vectors

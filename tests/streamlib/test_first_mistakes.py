@@ -10,8 +10,8 @@ import pytest
 
 import streamlib
 from streamlib.cli import main
-from streamlib.encoders import SCREENS
 from streamlib.testing import MODEL, Behaviour, loopback, strategies
+from streamlib.wires.encoders import SCREENS
 from streamlib_parsers.items import Message, Text
 
 

@@ -25,9 +25,9 @@ from streamlib import (
     encode_body,
     parse_body,
 )
+from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import Gateway, RouteRule, Table, gateway, read_route, read_table
 from streamlib.gateway.envelopes import opened, sealed
-from streamlib.retry import NO_RETRY
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi, user
 from tests.gateways import (

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streamlib.auth import variables_of
 from streamlib.cli import main
 from streamlib.cli.gateway import keyless
+from streamlib.client.auth import variables_of
 from streamlib.gateway import RouteRule, Table
 from streamlib.providers import find
 

@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from streamlib import Prompt
-from streamlib.encoders import error_body
 from streamlib.gateway import RouteRule
+from streamlib.wires.encoders import error_body
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 from tests.gateways import CLIENTS, ask, read, said, serving

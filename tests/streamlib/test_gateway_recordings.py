@@ -11,8 +11,8 @@ from typing import Any, Final
 import pytest
 
 from streamlib import Response, accumulate
-from streamlib.encoders import encoder
 from streamlib.gateway.crossing import Crossing
+from streamlib.wires.encoders import encoder
 from streamlib_parsers.items import Origin, WireApi
 from tests import gateway_table
 from tests.gateways import CLIENTS, MODELS, plain, said

@@ -28,8 +28,8 @@ from streamlib import (
     load_history,
     user,
 )
-from streamlib.history import CALLS, INTERRUPTED, OUTPUTS, repair
-from streamlib.report import Report
+from streamlib.request.history import CALLS, INTERRUPTED, OUTPUTS, repair
+from streamlib.request.report import Report
 
 CALL = FunctionCall("c1", "f", '{"a": 1.0}', response_id="r1")
 OTHER = FunctionCall("c2", "g", "{}", response_id="r1")

@@ -13,7 +13,7 @@ import pytest
 from streamlib import Completed, FunctionCall, Message, Prompt, Reasoning, ToolSpec, WireApi, accumulate, build, parse_body, parser, user
 from streamlib.loopback import Behaviour, answer, serve
 from streamlib.loopback.answers import example
-from streamlib.routes import Route, route
+from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
 
 TOOL = ToolSpec("get_weather", "d", {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}})

@@ -11,9 +11,9 @@ import anyio
 import pytest
 
 from streamlib import Client, Limits, ModelInfo, Provider, StreamError
-from streamlib.catalogue import models_request, read_models
-from streamlib.deadlines import Deadlines
+from streamlib.client.catalogue import models_request, read_models
 from streamlib.providers import provider
+from streamlib.transport.deadlines import Deadlines
 from tests.provider_cases import PLACES
 from tests.streamlib.asking import KEY, Memory
 

@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 
 import streamlib
 from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, register, user
-from streamlib.auth import STYLES, at_home, origin_of
-from streamlib.models import Traits, traits
+from streamlib.client.auth import STYLES, at_home, origin_of
 from streamlib.providers import find, for_model, known, provider, shipped
-from streamlib.providers.steps import STEPS
-from streamlib.typed_schemas import typed_schema
+from streamlib.providers.models import Traits, traits
+from streamlib.request.provider_steps import STEPS
+from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
 from tests.provider_cases import MODELS, WEATHER, asked, history, path_of, prompts, providers, snapshot, written
 from tests.provider_pages import PAGE, regenerated

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from streamlib import Prompt, StreamError, ToolSpec, build
-from streamlib.auth import Keys
+from streamlib.client.auth import Keys
 from streamlib.providers import provider
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from streamlib import Client, Prompt, RateLimits, StreamError
-from streamlib.deadlines import Deadlines
+from streamlib.client.retry import NO_RETRY
 from streamlib.recording import (
     Chunk,
     Recorder,
@@ -26,8 +26,8 @@ from streamlib.recording import (
     save,
     shuffled_pieces,
 )
-from streamlib.retry import NO_RETRY
 from streamlib.testing import MODEL, loopback, replay
+from streamlib.transport.deadlines import Deadlines
 from tests.shared import ROOT
 
 OWN = sorted(path for path in (ROOT / "tests" / "recordings").glob("*/*") if path.suffix in (".sse", ".ndjson", ".eventstream"))

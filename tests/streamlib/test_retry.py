@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.retry import NO_RETRY, RetryPolicy
 from streamlib_parsers import ErrorInfo
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE

@@ -7,10 +7,10 @@ from hypothesis import find, given, settings
 from hypothesis import strategies as st
 
 from streamlib import Prompt, build
-from streamlib.encoders import encode_all
 from streamlib.testing import strategies
 from streamlib.testing.laws import LawBroken, check, fold
 from streamlib.testing.mutations import FAULTS, Fault
+from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed, Failed, Notice, Passthrough, ResponseEvent, WireApi, parser
 from streamlib_parsers.protocol import WIRE_APIS
 

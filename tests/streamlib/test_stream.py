@@ -12,9 +12,9 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from streamlib.deadlines import Deadlines
+from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
-from streamlib.stream import ResponseStream
+from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Completed, Failed, FunctionCallArgumentsDelta, OutputTextDelta, RateLimits, accumulate, parser
 from tests.figures import figure
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, opened

@@ -17,13 +17,13 @@ import pytest
 
 from streamlib import transport as module
 from streamlib.client import Client
-from streamlib.closing import Uninterrupted
-from streamlib.deadlines import Deadlines
+from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.faults import Stage, fault, gone
-from streamlib.retry import RetryPolicy
 from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, Pooled, pool_size, transport_for
-from streamlib.unpacking import PIECE, unpacked
+from streamlib.transport.closing import Uninterrupted
+from streamlib.transport.content_encoding import PIECE, unpacked
+from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.errors import Stage, fault, gone
 from tests.figures import figure
 from tests.shared import ROOT
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, library, opened
@@ -231,7 +231,7 @@ async def test_reads_that_need_no_scope_enter_none(http: str, monkeypatch: pytes
         scopes += 1
         return original(**options)
 
-    monkeypatch.setattr("streamlib.exchange.anyio.CancelScope", counted)
+    monkeypatch.setattr("streamlib.client.attempt.anyio.CancelScope", counted)
     frames = [step for frame in frames_of(50) for step in (chunk(frame), Wait(0.001))]
     async with scripted([head(), *frames, END]) as server, opened(http) as inner, client(server.url, inner) as asking:
         monkeypatch.setattr(module.anyio, "CancelScope", original)

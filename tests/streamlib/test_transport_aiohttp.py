@@ -13,17 +13,17 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib.deadlines import Deadlines
+from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.retry import RetryPolicy
 from streamlib.transport import CONNECTIONS, transport_for
+from streamlib.transport.deadlines import Deadlines
 from tests.streamlib import test_auth, test_client, test_faults, test_stream, test_transport
 from tests.streamlib.asking import asked, client
 from tests.streamlib.bodies import HELLO, MESSAGE, SAID, frames_of
 from tests.streamlib.sockets import END, HANG, Wait, chunk, head, scripted, whole
 
 aiohttp = pytest.importorskip("aiohttp", reason="the extra `aiohttp` is not installed: its transport goes untested")
-from streamlib.transport_aiohttp import AiohttpTransport  # noqa: E402  # after the library it needs
+from streamlib.transport.aiohttp import AiohttpTransport  # noqa: E402  # after the library it needs
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from streamlib import FunctionCall, FunctionCallOutput, Prompt, Request, parse_request
-from streamlib.names import CALL_IDS
+from streamlib.providers.names import CALL_IDS
 from streamlib_parsers.items import CustomToolCall, CustomToolCallOutput
 
 CALLS: Final = (FunctionCall, CustomToolCall)

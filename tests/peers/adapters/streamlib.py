@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from streamlib import Client, Deadlines, Prompt, Provider, ToolSpec, user
-from streamlib.request import Request
-from streamlib.retry import RetryPolicy
+from streamlib.client.retry import RetryPolicy
+from streamlib.request.build import Request
 from streamlib_parsers import FunctionCall, Message, OutputTextDelta, Reasoning, Response
 from streamlib_parsers.items import Origin
 from streamlib_parsers.protocol import WIRE_APIS

@@ -1,0 +1,1 @@
+"""A prompt made ready for one target: repair, origins, targets, the report, and `build`."""

@@ -1,0 +1,182 @@
+"""Prompt -> request bytes: the same five steps for every wire, with the wire's own builder in the middle.
+
+repair the history · send it down the ladder where it was made elsewhere · fit ids and names · build the body · apply the
+provider's values, then `extra`. No key is needed: auth is applied when the request is sent.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, cast
+
+import msgspec
+from msgspec import Struct
+
+from streamlib.errors import StreamError, invalid_request
+from streamlib.providers import Provider, find
+from streamlib.providers.models import Traits
+from streamlib.providers.names import CALL_IDS, TOOL_NAMES, fitted
+from streamlib.request.endpoints import target
+from streamlib.request.history import CALLS, OUTPUTS, Placed, repair
+from streamlib.request.json_objects import merged
+from streamlib.request.origins import demoted
+from streamlib.request.prompt import Prompt
+from streamlib.request.provider_steps import prepared
+from streamlib.request.report import Change, Report
+from streamlib.request.target import Built, Target
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.items import Origin, ResponseItem, WireApi
+
+
+class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
+    """A request, ready but for its key: it can be printed, compared and stored.
+
+    names: sent tool name -> your tool name, for `parser(names=…)`. origin: stamped on the items of the answer.
+    """
+
+    method: str
+    url: str
+    headers: dict[str, str]
+    body: bytes
+    report: list[Change]
+    wire_api: WireApi
+    model: str
+    origin: Origin
+    names: dict[str, str] = {}
+
+
+class Builder(Protocol):
+    """The module of a wire: `builders/<name>.py`."""
+
+    def build(self, prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+        """The body in this wire's own words."""
+        ...
+
+
+def build(
+    prompt: Prompt | str | Sequence[ResponseItem],
+    model: str,
+    *,
+    provider: str | Provider | None = None,
+    wire_api: WireApi | None = None,
+    base_url: str | None = None,
+    strict: bool = False,
+    strict_origin: bool = False,
+    models: Mapping[str, Traits] | None = None,
+    providers: tuple[Provider, ...] = (),
+    account: str | None = None,
+) -> Request:
+    """The request for `model` (`"provider:model"`, or the two apart).
+
+    strict raises `StreamError` (invalid_history, invalid_request) where the report would not be empty. strict_origin treats
+    what is unknown of an item's origin as foreign.
+    """
+    name = provider.name if isinstance(provider, Provider) else provider
+    extra = (*providers, provider) if isinstance(provider, Provider) else providers
+    prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
+    found, model = find(model, name, extra)
+    return build_for(prompt, target(found, model, wire_api, base_url, models, account), strict=strict, strict_origin=strict_origin)
+
+
+def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_origin: bool = False) -> Request:
+    """The request for a target that is known already."""
+    report = Report()
+    prompt = _own_extra(prompt, where, report)
+    items = demoted(repair(prompt.items, report), where.origin, report, strict=strict_origin)
+    items = _fit_ids(items, where, report)
+    names = _tool_names(prompt, items, where.wire_api)
+    prompt, items = _rename(prompt, items, names, report)
+    builder: Builder = cast("Builder", importlib.import_module(f"streamlib.wires.{where.wire_api}.build"))
+    built = builder.build(prompt, items, where, report)
+    built = prepared(prompt, built, where, report)
+    body = merged(_with_values(built.body, prompt, where, report), prompt.extra or {})
+    headers = {"content-type": "application/json", **where.provider.headers, **_who(prompt, where, report), **built.headers}
+    if strict and report.changes:
+        raise _refused(report.changes)
+    sent = {short: name for name, short in names.items()}
+    return Request("POST", where.url, headers, _encode(body), report.changes, where.wire_api, where.model, where.origin, sent)
+
+
+def _own_extra(prompt: Prompt, where: Target, report: Report) -> Prompt:
+    """What another wire's request said in its own words would be nonsense here, or worse: something else."""
+    if prompt.extra is None or prompt.extra_wire in (None, where.wire_api):
+        return prompt
+    for key in prompt.extra:
+        report.dropped(f"/extra/{key}", f"a word of {prompt.extra_wire}")
+    return msgspec.structs.replace(prompt, extra=None)
+
+
+def _encode(body: dict[str, Any]) -> bytes:
+    try:
+        return msgspec.json.encode(body)
+    except (UnicodeEncodeError, TypeError, ValueError, RecursionError) as error:
+        raise invalid_request(f"the request cannot be written as JSON: {error}") from None
+
+
+def _fit_ids(items: list[Placed], where: Target, report: Report) -> list[Placed]:
+    ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
+    changed = fitted(ids, where.provider.call_ids or CALL_IDS[where.wire_api])
+    out: list[Placed] = []
+    for one in items:
+        item = one.item
+        if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
+            report.add("renamed", f"{one.path}/call_id", f"{where.wire_api} does not take this id")
+            item = msgspec.structs.replace(item, call_id=changed[item.call_id])
+        out.append(Placed(one.at, item))
+    return out
+
+
+def _tool_names(prompt: Prompt, items: list[Placed], wire_api: WireApi) -> dict[str, str]:
+    names = [tool.name for tool in prompt.tools if tool.native is None]
+    return fitted([*names, *(one.item.name for one in items if isinstance(one.item, CALLS))], TOOL_NAMES[wire_api])
+
+
+def _rename(prompt: Prompt, items: list[Placed], names: dict[str, str], report: Report) -> tuple[Prompt, list[Placed]]:
+    """The same new name on tools, choice and calls; the answer's calls are mapped back by the parser."""
+    if not names:
+        return prompt, items
+    for at, tool in enumerate(prompt.tools):
+        if tool.name in names:
+            report.add("renamed", f"/tools/{at}/name", f"sent as {names[tool.name]}")
+    tools = [msgspec.structs.replace(tool, name=names.get(tool.name, tool.name)) for tool in prompt.tools]
+    choice = names.get(prompt.tool_choice or "", prompt.tool_choice or "") or None
+    renamed = [
+        Placed(one.at, msgspec.structs.replace(one.item, name=names[one.item.name]))
+        if isinstance(one.item, CALLS) and one.item.name in names
+        else one
+        for one in items
+    ]
+    return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice), renamed
+
+
+def _who(prompt: Prompt, where: Target, report: Report) -> dict[str, str]:
+    """Whose account and which conversation it is. A header holds printable ASCII only; any other conversation stays out of it."""
+    account, conversation = where.provider.account_header, where.provider.conversation_header
+    headers = {account: where.account} if account and where.account else {}
+    name = prompt.conversation_id
+    if conversation and name and name.isascii() and name.isprintable() and name == name.strip():
+        headers[conversation] = name
+    elif conversation and name:
+        report.dropped("/conversation_id", f"{conversation} takes printable ASCII only")
+    return headers
+
+
+def _with_values(body: dict[str, Any], prompt: Prompt, where: Target, report: Report) -> dict[str, Any]:
+    """The provider's own values: what it refuses, renames, needs and fixes."""
+    provider = where.provider
+    thinks = where.traits.thinking_default if prompt.thinking is None else prompt.thinking.effort != "off"
+    refused = {**provider.drop, **(provider.drop_thinking if thinks and where.traits.thinking else {})}
+    for field, reason in refused.items():
+        if field in body:
+            del body[field]
+            report.dropped(f"/{field}", f"{provider.name}: {reason}")
+    renamed = {provider.rename.get(field, field): value for field, value in body.items() if field not in provider.omit}
+    return merged(merged(provider.defaults, renamed), provider.fixed)
+
+
+def _refused(changes: list[Change]) -> StreamError:
+    about_history = [change for change in changes if change.path.startswith("/input")]
+    first = (about_history or changes)[0]
+    message = f"{first.action} {first.path}: {first.reason}" + (f" (and {len(changes) - 1} more)" if len(changes) > 1 else "")
+    return StreamError(ErrorInfo("invalid_history" if about_history else "invalid_request", message, detail=changes))

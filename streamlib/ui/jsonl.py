@@ -1,0 +1,39 @@
+"""Events as JSON lines: one object a line, as `streamlib.recording.load_events` reads them; for WebSockets and logs."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamlib.request.report import Change
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import Failed, ResponseEvent
+from streamlib_parsers.items import JsonObject
+
+
+class Encoder:
+    """Writes every event; nothing is lost."""
+
+    media_type = "application/x-ndjson"
+
+    def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+        self.report: list[Change] = []
+
+    def feed(self, event: ResponseEvent) -> bytes:
+        """One line."""
+        return msgspec.json.encode(event) + b"\n"
+
+    def close(self) -> bytes:
+        """The terminal event is the end."""
+        return b""
+
+
+def error_body(error: ErrorInfo) -> JsonObject:
+    """A failure as the event that tells it."""
+    body: JsonObject = msgspec.to_builtins(Failed(error))
+    return body
+
+
+def encode_body(response: Response, model: str | None = None) -> bytes:
+    """A response as one JSON object."""
+    return msgspec.json.encode(response)

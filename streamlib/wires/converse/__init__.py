@@ -1,0 +1,1 @@
+"""Bedrock Converse: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""

@@ -1,0 +1,1 @@
+"""Bedrock InvokeModelWithResponseStream: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""

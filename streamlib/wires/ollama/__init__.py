@@ -1,0 +1,1 @@
+"""Ollama `/api/chat`: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
