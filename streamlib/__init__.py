@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from streamlib.request.history import dump_history, keep_last_images, load_history
     from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.request.report import Change
-    from streamlib.transport import Answer, Transport
+    from streamlib.transport import HttpResponse, Transport
     from streamlib.transport.deadlines import Deadlines
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_body, encoder
@@ -44,7 +44,7 @@ _LAZY: dict[str, str] = {
     "Deadlines": "streamlib.transport.deadlines",
     "RetryPolicy": "streamlib.client.retry",
     "Transport": "streamlib.transport",
-    "Answer": "streamlib.transport",
+    "HttpResponse": "streamlib.transport",
     "Secret": "streamlib.client.auth",
     "AwsCredentials": "streamlib.client.auth",
     "ModelInfo": "streamlib.client.catalogue",
@@ -66,12 +66,12 @@ _LAZY: dict[str, str] = {
 }
 
 __all__ = [
-    "Answer",
     "AwsCredentials",
     "CacheOptions",
     "Change",
     "Client",
     "Deadlines",
+    "HttpResponse",
     "ModelInfo",
     "Prompt",
     "Provider",

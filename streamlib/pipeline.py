@@ -37,7 +37,7 @@ from streamlib_parsers.events import (
 
 Clock = Callable[[], float]
 
-PLACES: Final[dict[type, tuple[str, ...]]] = {
+DELTA_KEYS: Final[dict[type, tuple[str, ...]]] = {
     OutputTextDelta: ("index", "content_index"),
     ReasoningContentDelta: ("index", "content_index"),
     ReasoningSummaryDelta: ("index", "summary_index"),
@@ -46,14 +46,14 @@ PLACES: Final[dict[type, tuple[str, ...]]] = {
 }
 """Deltas that can be joined, and what says which text they belong to."""
 
-GROWING: Final = (*PLACES, MediaDelta, AnnotationAdded, ItemProgress, OutputItemAdded)
+GROWING: Final = (*DELTA_KEYS, MediaDelta, AnnotationAdded, ItemProgress, OutputItemAdded)
 """Events that only matter while an item grows: its `OutputItemDone` says it all again."""
 
 READ_AHEAD: Final = 4096
 """Events read ahead of a consumer that is slow, before the source is made to wait. Some seconds of the fastest models."""
 
 
-class Stage(Protocol):
+class PipelineStage(Protocol):
     """Events in, events out. `over` ends the pipeline early."""
 
     over: bool
@@ -91,13 +91,13 @@ class Simple:
         return None
 
 
-def only(*kinds: type[ResponseEvent]) -> Stage:
+def only(*kinds: type[ResponseEvent]) -> PipelineStage:
     """Only events of these kinds."""
     wanted = frozenset(kinds)
     return Simple(lambda event: [event] if type(event) in wanted else [])
 
 
-def aggregate() -> Stage:
+def aggregate() -> PipelineStage:
     """Whole items, no deltas: for those who want what was said, not how it came."""
     growing = frozenset(GROWING)
     return Simple(lambda event: [] if type(event) in growing else [event])
@@ -117,7 +117,7 @@ class Until(Simple):
         return [event]
 
 
-def until(found: Callable[[ResponseEvent], bool]) -> Stage:
+def until(found: Callable[[ResponseEvent], bool]) -> PipelineStage:
     """Everything up to and with the first event that `found` is true of; then the iteration ends."""
     return Until(found)
 
@@ -139,7 +139,7 @@ class Measure(Simple):
         self.events += 1
         self._gap = max(self._gap, now - self._last)
         self._last = now
-        if type(event) in PLACES:
+        if type(event) in DELTA_KEYS:
             self.characters += len(cast("Any", event).delta)
             self._first = now if self._first is None else self._first
         return [event]
@@ -183,13 +183,13 @@ class Coalesce:
         return max(0.0, self._next - self._clock()) if self._held else None
 
 
-def coalesce(interval: float = 1 / 60, clock: Clock = time.monotonic) -> Stage:
+def coalesce(interval: float = 1 / 60, clock: Clock = time.monotonic) -> PipelineStage:
     """At most one delta of a text in `interval` seconds, for screens: the text stays the same, the first token is never late."""
     return Coalesce(interval, clock)
 
 
 def _place(event: ResponseEvent) -> tuple[Any, ...] | None:
-    fields = PLACES.get(type(event))
+    fields = DELTA_KEYS.get(type(event))
     return None if fields is None else (type(event), *(getattr(event, field) for field in fields))
 
 
@@ -206,7 +206,7 @@ def _joined(held: list[Any]) -> ResponseEvent:
 class Chain:
     """Stages in a row, as one stage."""
 
-    def __init__(self, stages: Sequence[Stage]) -> None:
+    def __init__(self, stages: Sequence[PipelineStage]) -> None:
         self._stages = stages
 
     @property
@@ -232,7 +232,7 @@ class Chain:
         return events
 
 
-def through(events: Iterable[ResponseEvent], *stages: Stage) -> list[ResponseEvent]:
+def through(events: Iterable[ResponseEvent], *stages: PipelineStage) -> list[ResponseEvent]:
     """A whole list of events through the stages, without a loop."""
     chain = Chain(stages)
     out: list[ResponseEvent] = []
@@ -249,19 +249,19 @@ def through(events: Iterable[ResponseEvent], *stages: Stage) -> list[ResponseEve
 class Pipeline:
     """A stream through stages: `async with pipe(…) as events: async for event in events`."""
 
-    def __init__(self, source: AsyncIterable[ResponseEvent], stages: Sequence[Stage]) -> None:
+    def __init__(self, source: AsyncIterable[ResponseEvent], stages: Sequence[PipelineStage]) -> None:
         self._chain = Chain(stages)
         self._source = source
         self._timed = any(isinstance(stage, Coalesce) for stage in stages)
         self._out: deque[ResponseEvent] = deque()
         self._ended = False
         self._error: Exception | None = None
-        self._reader: _Reader | None = None
+        self._reader: TeeReader | None = None
         self._from: Branch | _Batches
 
     async def __aenter__(self) -> Pipeline:
         if self._timed:
-            self._reader = _Reader(self._source, 1)
+            self._reader = TeeReader(self._source, 1)
             await self._reader.__aenter__()
             self._from = self._reader.branches[0]
         else:
@@ -305,18 +305,18 @@ class Pipeline:
         self._out.extend(self._chain.close())
 
 
-def pipe(source: AsyncIterable[ResponseEvent], *stages: Stage) -> Pipeline:
+def pipe(source: AsyncIterable[ResponseEvent], *stages: PipelineStage) -> Pipeline:
     """`source` through the stages, left to right. The source stays its owner's: close it where it was opened."""
     return Pipeline(source, stages)
 
 
-def tee(source: AsyncIterable[ResponseEvent], count: int = 2, *, ahead: int = READ_AHEAD) -> _Reader:
+def tee(source: AsyncIterable[ResponseEvent], count: int = 2, *, ahead: int = READ_AHEAD) -> TeeReader:
     """`async with tee(stream, 2) as (screen, log):` gives the same events to each branch.
 
     The source is read by one task of the block. A branch may run `ahead` events before the slowest; then the source waits, so
     memory stays bounded. A branch that is no longer wanted is closed with `aclose`.
     """
-    return _Reader(source, count, ahead)
+    return TeeReader(source, count, ahead)
 
 
 class _Batches:
@@ -335,7 +335,7 @@ class _Batches:
 class Branch:
     """One reader of a tee."""
 
-    def __init__(self, reader: _Reader) -> None:
+    def __init__(self, reader: TeeReader) -> None:
         self.held: deque[ResponseEvent] = deque()
         self.closed = False
         self._reader = reader
@@ -377,7 +377,7 @@ class Branch:
             raise StopAsyncIteration
 
 
-class _Reader:
+class TeeReader:
     """Reads a source in one task and gives every event to each branch."""
 
     def __init__(self, source: AsyncIterable[ResponseEvent], count: int, ahead: int = READ_AHEAD) -> None:

@@ -24,7 +24,7 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from streamlib.transport import Answer, Transport, transport_for
+from streamlib.transport import HttpResponse, Transport, transport_for
 from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.routes import route
 from streamlib_parsers.events import ResponseEvent
@@ -219,11 +219,11 @@ class Recorder:
         self._inner: Transport = transport_for(http)
         self._clock = clock
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
         """Sends by the transport inside; the answer is recorded while it is read."""
         sent = self._clock()
         answer = await self._inner.send(method, url, headers, body, deadlines)
-        return _Recorded(answer, self, method, url, sent)
+        return _RecordingResponse(answer, self, method, url, sent)
 
     async def __aenter__(self) -> Recorder:
         return self
@@ -240,10 +240,10 @@ class Recorder:
         return self._clock()
 
 
-class _Recorded:
+class _RecordingResponse:
     """An answer that is written down while it is read."""
 
-    def __init__(self, answer: Answer, recorder: Recorder, method: str, url: str, sent: float) -> None:
+    def __init__(self, answer: HttpResponse, recorder: Recorder, method: str, url: str, sent: float) -> None:
         self._answer = answer
         self._recorder = recorder
         self._chunks: list[Chunk] = []
@@ -265,7 +265,7 @@ class _Recorded:
         self._iterator = self._answer.chunks
         return self
 
-    def __aiter__(self) -> _Recorded:
+    def __aiter__(self) -> _RecordingResponse:
         return self
 
     async def __anext__(self) -> bytes:
@@ -315,17 +315,17 @@ class Replay:
         self._split: Split = split
         self._sent = 0
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
         """The next recording."""
         recording = self._recordings[self._sent % len(self._recordings)]
         self._sent += 1
-        return _Replayed(recording, list(pieces(recording.chunks, self._split)), self._speed)
+        return _ReplayedResponse(recording, list(pieces(recording.chunks, self._split)), self._speed)
 
     async def aclose(self) -> None:
         """Nothing is open."""
 
 
-class _Replayed:
+class _ReplayedResponse:
     def __init__(self, recording: Recording, chunks: list[Chunk], speed: float) -> None:
         self.status = recording.status
         self.headers: Mapping[str, str] = recording.headers
@@ -338,7 +338,7 @@ class _Replayed:
     def chunks(self) -> AsyncIterator[bytes]:
         return self
 
-    def __aiter__(self) -> _Replayed:
+    def __aiter__(self) -> _ReplayedResponse:
         return self
 
     async def __anext__(self) -> bytes:
@@ -370,7 +370,7 @@ def pieces(chunks: Sequence[Chunk], split: Split) -> Iterator[Chunk]:
             yield from (Chunk(chunk.at, chunk.data[at : at + split]) for at in range(0, len(chunk.data), max(1, split)))
 
 
-def shuffled_pieces(body: bytes, seed: int, most: int = 40) -> list[bytes]:
+def random_pieces(body: bytes, seed: int, most: int = 40) -> list[bytes]:
     """The body cut at random places, the same ones for the same seed."""
     rng = random.Random(seed)  # noqa: S311  # to cut a body, not to keep a secret
     places = sorted(rng.randint(0, len(body)) for _ in range(rng.randint(1, most)))

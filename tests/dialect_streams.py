@@ -28,7 +28,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.dialects import DialectStage, LeakStage
+from streamlib_parsers.dialects import DialectFilter, LeakFilter
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
 from streamlib_parsers.limits import LIMITS, Limits
 
@@ -85,7 +85,7 @@ def staged(
 ) -> list[ResponseEvent]:
     """The events that come out of the stages for a message in pieces."""
     numbered: list[ResponseEvent] = []
-    stage, leaks = DialectStage(dialects, tools, limits), LeakStage()
+    stage, leaks = DialectFilter(dialects, tools, limits), LeakFilter()
     for seq, event in enumerate(said_by(pieces, stop_reason)):
         numbered += leaks.feed(
             stage.feed([type(event)(**{**{name: getattr(event, name) for name in event.__struct_fields__}, "seq": seq})])

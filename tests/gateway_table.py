@@ -42,10 +42,10 @@ from streamlib import (
     encode_body,
     parse_request,
 )
-from streamlib.gateway import RouteRule, Table
-from streamlib.gateway.answering import Asked, prompt_for
-from streamlib.gateway.crossing import Crossing
-from streamlib.gateway.table import Hop
+from streamlib.gateway import RouteRule, RouteTable
+from streamlib.gateway.answering import GatewayRequest, prompt_for
+from streamlib.gateway.crossing import EventTranslator
+from streamlib.gateway.table import RouteTarget
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import FinishedChoice
 from streamlib_parsers.items import Origin, WireApi, user
@@ -179,7 +179,7 @@ def crossed(client: WireApi, model: WireApi, stream: bytes) -> list[ResponseEven
 
 
 def crossed_events(client: WireApi, model: WireApi, events: list[ResponseEvent]) -> list[ResponseEvent]:
-    crossing = None if client == model else Crossing(client, frozenset({"patch"}))
+    crossing = None if client == model else EventTranslator(client, frozenset({"patch"}))
     return events if crossing is None else [one for event in events for one in crossing.feed(event)]
 
 
@@ -191,11 +191,11 @@ def got(client: WireApi, model: WireApi, stream: bytes) -> Response:
 # --- and back ---
 
 
-def route(model: WireApi) -> Table:
-    return Table([RouteRule("*", "custom:m", wire_api=model, base_url="http://up")])
+def route(model: WireApi) -> RouteTable:
+    return RouteTable([RouteRule("*", "custom:m", wire_api=model, base_url="http://up")])
 
 
-def hop(model: WireApi) -> Hop:
+def hop(model: WireApi) -> RouteTarget:
     table = route(model)
     return table.hops(table.rules[0], "m")[0]
 
@@ -233,7 +233,7 @@ def next_request(client: WireApi, model: WireApi, stream: bytes) -> bytes:
 def received(client: WireApi, model: WireApi, body: bytes) -> bytes:
     """What the model gets of a client's request."""
     read = parse_request(client, body, path="/v1beta/models/m:generateContent")
-    asked = Asked(client, read, route(model).rules[0], [hop(model)], whole=False, request_id="r")
+    asked = GatewayRequest(client, read, route(model).rules[0], [hop(model)], whole=False, request_id="r")
     return build(prompt_for(asked, hop(model)), "m", provider="custom", wire_api=model, base_url="http://up").body
 
 

@@ -12,9 +12,9 @@ import httpx
 import msgspec
 
 from streamlib import Image, Message, Prompt, Reasoning, Request, Response, ResponseEvent, ToolSpec, accumulate, build, parse_body, parser
-from streamlib.gateway import Gateway, RouteRule, Table, gateway
+from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib.wires.encoders import encode_all, encoder, error_body
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, Origin, WireApi, user
 from streamlib_parsers.limits import LIMITS
@@ -85,7 +85,7 @@ def rule(wire: WireApi, **options: Any) -> RouteRule:
 @asynccontextmanager
 async def serving(upstream: Any, *rules: RouteRule, token: str | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a gateway in this process."""
-    async with Gateway(Table(rules), client={"http": upstream, **options.pop("client", {})}, **options) as one:
+    async with Gateway(RouteTable(rules), client={"http": upstream, **options.pop("client", {})}, **options) as one:
         transport = httpx.ASGITransport(gateway(one, token=token), raise_app_exceptions=True)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8900") as client:
             yield client
@@ -125,7 +125,7 @@ def said(wire: WireApi, *chunks: bytes, origin: Origin | None = None) -> Respons
 
 def turn(wire: WireApi) -> list[ResponseEvent]:
     """The usual answer: a signed thought, words, two calls at once with arguments in pieces, and counts."""
-    assembly = Assembly(LIMITS, Origin(wire), lambda n: f"call_{n}")
+    assembly = EventAssembler(LIMITS, Origin(wire), lambda n: f"call_{n}")
     assembly.identify("resp_1", "model-1")
     assembly.usage(Usage(input_tokens=12, output_tokens=0))
     thought = assembly.open(Reasoning())

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 from streamlib_parsers.events import Created, FunctionCallArgumentsDelta, OutputTextDelta
 from tests.cuts import byte_by_byte, cuts, every_single_cut, random_partitions
 
@@ -44,16 +44,16 @@ def test_random_partitions_are_the_same_for_the_same_seed() -> None:
 
 def test_fold_joins_only_neighbours_that_go_to_the_same_place() -> None:
     events = [text("a"), text("b"), text("c", content_index=1), text("d", index=1), Created(), Created(), text("e", index=1)]
-    assert fold(events) == [text("ab"), text("c", content_index=1), text("d", index=1), Created(), Created(), text("e", index=1)]
+    assert join_deltas(events) == [text("ab"), text("c", content_index=1), text("d", index=1), Created(), Created(), text("e", index=1)]
 
 
 def test_fold_keeps_kinds_apart_and_joins_logprobs() -> None:
     one, two = {"token": "a"}, {"token": "b"}
     events = [text("a", logprobs=[one]), text("b", logprobs=[two]), FunctionCallArgumentsDelta(index=0, delta="{")]
-    assert fold(events) == [text("ab", logprobs=[one, two]), FunctionCallArgumentsDelta(index=0, delta="{")]
+    assert join_deltas(events) == [text("ab", logprobs=[one, two]), FunctionCallArgumentsDelta(index=0, delta="{")]
 
 
 @given(st.lists(st.text(max_size=3), max_size=8))
 def test_folding_twice_changes_nothing(deltas: list[str]) -> None:
-    once = fold([text(delta) for delta in deltas])
-    assert fold(once) == once
+    once = join_deltas([text(delta) for delta in deltas])
+    assert join_deltas(once) == once

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.testing.answers import answer
+from streamlib.testing.answers import random_response
 from streamlib.testing.laws import check
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import FunctionCall, Message, Response, accumulate
@@ -219,7 +219,7 @@ def bodies(wire: Any) -> Iterator[tuple[str, bytes]]:
     """Our recordings of a wire, and answers as our encoder writes them."""
     yield from ((path.name, path.read_bytes()) for path in OURS if wire_of(path) == wire)
     rng = random.Random(9)
-    yield from ((f"made {n}", encode_all(wire, answer(rng, wire))) for n in range(40))
+    yield from ((f"made {n}", encode_all(wire, random_response(rng, wire))) for n in range(40))
 
 
 @pytest.mark.parametrize("wire", SDKS)

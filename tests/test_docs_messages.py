@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from streamlib_parsers.items import tag
-from streamlib_parsers.wires.messages import BLOCKS, DELTAS, KINDS, LAW, At
+from streamlib_parsers.wires.messages import BLOCKS, DELTAS, KINDS, TRANSITIONS, State
 from tests.shared import ROOT
 
 PAGE = (ROOT / "docs" / "wires" / "messages.md").read_text("utf-8")
@@ -18,8 +18,8 @@ def test_every_event_block_and_delta_is_in_the_tables() -> None:
 
 def test_the_law_in_the_page_is_the_law_in_the_code() -> None:
     rows = dict(re.findall(r"^\| (before the first `message_start`|after `message_stop`) \| (.*) \|$", PAGE, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)`", rows["before the first `message_start`"])) == set(LAW[At.START])
-    assert set(re.findall(r"`(\w+)`", rows["after `message_stop`"])) == set(LAW[At.STOPPED])
+    assert set(re.findall(r"`(\w+)`", rows["before the first `message_start`"])) == set(TRANSITIONS[State.START])
+    assert set(re.findall(r"`(\w+)`", rows["after `message_stop`"])) == set(TRANSITIONS[State.STOPPED])
 
 
 def test_every_rule_that_the_builder_names_is_in_the_table() -> None:

@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.testing.answers import answer
+from streamlib.testing.answers import random_response
 from streamlib.testing.fuzzing import Campaign, reproducer
 from streamlib.testing.laws import log
-from streamlib.testing.targets import target
+from streamlib.testing.targets import find_target
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed
 from streamlib_parsers.protocol import WIRE_APIS
@@ -48,7 +48,7 @@ def bodies() -> Iterator[tuple[Any, bytes]]:
     rng = random.Random(SEED)
     while True:
         wire_api = rng.choice(WIRE_APIS)
-        yield wire_api, encode_all(wire_api, answer(rng, wire_api, failing=rng.random() < 0.2))
+        yield wire_api, encode_all(wire_api, random_response(rng, wire_api, failing=rng.random() < 0.2))
 
 
 def test_law_1_a_million_readings_of_cut_bodies() -> None:
@@ -70,7 +70,7 @@ def test_laws_2_7_9_half_a_million_hostile_inputs() -> None:
     """Generated and mutated streams of every wire, each whole and cut at random: brackets, valid text, only our errors."""
     told = []
     for n, name in enumerate(WIRE_APIS):
-        campaign = Campaign(target(name), seed=SEED + n, cuts=1)
+        campaign = Campaign(find_target(name), seed=SEED + n, cuts=1)
         rng = random.Random(SEED + n)
         pool = [path.read_bytes() for path in OURS if wire_of(path) == name and path.stat().st_size < 4_000]
         while campaign.executions < -(-HOSTILE_INPUTS // len(WIRE_APIS)):

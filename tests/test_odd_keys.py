@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.testing.laws import Watch
+from streamlib.testing.laws import InvariantChecker
 from streamlib.testing.moves import MOVES
 from streamlib_parsers import WireApi, parse_body, parser
 from streamlib_parsers.protocol import WIRE_APIS
@@ -68,13 +68,13 @@ def changed(message: Any, place: Place, key: str, value: Any) -> bytes:
 
 def check(wire_api: WireApi, payload: bytes, before: Sequence[Any]) -> None:
     """In a stream that has begun and as a whole body: our events, one end, and no exception but ours."""
-    parse, watch = parser(wire_api), Watch()
+    parse, watch = parser(wire_api), InvariantChecker()
     for message in before:
         watch.feed(parse.feed_event(json.dumps(message)))
     watch.feed(parse.feed_event(payload))
     watch.feed(parse.close())
     watch.close()
-    watch = Watch()
+    watch = InvariantChecker()
     watch.feed(parse_body(wire_api, payload))
     watch.close()
 

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from streamlib.testing.frames import said
-from streamlib.testing.laws import Watch
+from streamlib.testing.frames import encode_payloads
+from streamlib.testing.laws import InvariantChecker
 from streamlib.testing.moves import LEGAL, MOVES, PLACES
 from streamlib_parsers import Accumulator, Message, Reasoning, ResponseEvent, ResponseItem, Text, WireApi, parser
 from streamlib_parsers.protocol import WIRE_APIS
@@ -36,7 +36,7 @@ class WireMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._parser = parser(self.wire_api)
-        self._watch = Watch()
+        self._watch = InvariantChecker()
         self._accumulator = Accumulator()
         self._said = 0
 
@@ -48,7 +48,7 @@ class WireMachine(RuleBasedStateMachine):
         self._said += 1
         move = MOVES[self.wire_api][name]
         word = f"<{_place(place) if move(0, '') != move(1, '') else '?'}|{self._said}>"  # some moves have no place
-        body = said(self.wire_api, [move(place, word)])
+        body = encode_payloads(self.wire_api, [move(place, word)])
         cut = data.draw(st.integers(0, len(body)))
         self._take(self._parser.feed(body[:cut]))
         self._take(self._parser.feed(body[cut:]))
@@ -102,9 +102,9 @@ def test_every_move_may_follow_every_other(wire_api: WireApi) -> None:
     """So each is made in a fresh stream, beside an open item, after a closed one and after the end."""
     moves = MOVES[wire_api]
     for first, second in itertools.product(moves.values(), repeat=2):
-        parse, watch = parser(wire_api), Watch()
+        parse, watch = parser(wire_api), InvariantChecker()
         for move in (first, second):
-            watch.feed(parse.feed(said(wire_api, [move(0, "word")])))
+            watch.feed(parse.feed(encode_payloads(wire_api, [move(0, "word")])))
         watch.feed(parse.close())
         watch.close()
 

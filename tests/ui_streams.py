@@ -24,7 +24,7 @@ from streamlib_parsers import (
     ServerToolResult,
     Usage,
 )
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.events import FinishedChoice, RateLimits, Window
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
@@ -37,7 +37,7 @@ ARGUMENTS = st.sampled_from(['{"city": "Paris"}', "{}", "", '{"city": "Pa', "[1]
 @st.composite
 def legal_events(draw: st.DrawFn) -> list[ResponseEvent]:
     """Items of every kind that overlap, of several choices, some cut; a terminal of either kind."""
-    assembly = Assembly(LIMITS, Origin("messages", "anthropic"))
+    assembly = EventAssembler(LIMITS, Origin("messages", "anthropic"))
     if draw(st.booleans()):
         assembly.rate_limits(RateLimits(requests=Window(10, 9), raw={"x": "y"}))
     if draw(st.booleans()):
@@ -71,7 +71,7 @@ def _item(draw: st.DrawFn) -> Any:
     return kinds[draw(st.sampled_from(sorted(kinds)))]
 
 
-def _grow(draw: st.DrawFn, assembly: Assembly, item: OpenItem) -> None:
+def _grow(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
     kind, part = type(item.item), draw(st.integers(0, 1))
     if kind is Message:
         {
@@ -87,12 +87,12 @@ def _grow(draw: st.DrawFn, assembly: Assembly, item: OpenItem) -> None:
         assembly.arguments(item, draw(ARGUMENTS))
 
 
-def _close(draw: st.DrawFn, assembly: Assembly, item: OpenItem) -> None:
+def _close(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
     item.free_text = isinstance(item.item, ServerToolCall)
     assembly.close(item, draw(st.sampled_from(["completed", "completed", "incomplete"])))
 
 
-def _beside(draw: st.DrawFn, assembly: Assembly, growing: list[OpenItem]) -> None:
+def _beside(draw: st.DrawFn, assembly: EventAssembler, growing: list[OpenItem]) -> None:
     {
         "usage": lambda: assembly.usage(Usage(input_tokens=draw(st.integers(0, 9)), output_tokens=1)),
         "metadata": lambda: assembly.metadata({"service_tier": draw(st.sampled_from(["a", "b"]))}),
@@ -102,7 +102,7 @@ def _beside(draw: st.DrawFn, assembly: Assembly, growing: list[OpenItem]) -> Non
     }[draw(st.sampled_from(["usage", "metadata", "passthrough", "notice", "progress"]))]()
 
 
-def _end(draw: st.DrawFn, assembly: Assembly) -> None:
+def _end(draw: st.DrawFn, assembly: EventAssembler) -> None:
     kind = draw(st.sampled_from(["stop", "tool_calls", "pause", "length", "truncated", "cancelled", "rate_limited"]))
     if kind in ("truncated", "cancelled", "rate_limited"):
         assembly.fail(ErrorInfo(kind, "as the test has it"))

@@ -163,13 +163,13 @@ class Accumulator:
         self._growing[event.index].summary.setdefault(event.summary_index, []).append(event.delta)
 
     def _refusal(self, event: RefusalDelta) -> None:
-        self._growing[event.index].part(event.content_index).refused.append(event.delta)
+        self._growing[event.index].part(event.content_index).refusal_fragments.append(event.delta)
 
     def _media(self, event: MediaDelta) -> None:
         part = self._growing[event.index].part(event.content_index)
         part.media_type = event.media_type or part.media_type
         part.data.extend([event.data] if event.data else [])
-        part.spoken.extend([event.transcript] if event.transcript else [])
+        part.transcript_fragments.extend([event.transcript] if event.transcript else [])
 
     def _annotation(self, event: AnnotationAdded) -> None:
         self._growing[event.index].part(event.content_index).annotations.append(event.annotation)

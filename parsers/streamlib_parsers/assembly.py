@@ -52,7 +52,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     Text,
 )
-from streamlib_parsers.json_text import Halves, is_json, scrub
+from streamlib_parsers.json_text import SurrogateJoiner, is_json, scrub
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
@@ -70,7 +70,7 @@ def default_call_id(n: int) -> str:
     return f"call_{n}"
 
 
-class Assembly:
+class EventAssembler:
     """The items of one response while they grow, and the events they give."""
 
     def __init__(
@@ -86,9 +86,9 @@ class Assembly:
         self.response_id: str | None = None
         self.model: str | None = None
         self.last_usage: Usage | None = None
-        self.halves: Halves | None = None
+        self.surrogates: SurrogateJoiner | None = None
         """Set by a machine once a payload held half an emoji; from then on deltas are joined and everything else scrubbed."""
-        self.at_end: Callable[[], None] = _nothing_held
+        self.before_close: Callable[[], None] = _nothing_held
         """Set by a machine that holds something back: told before the open items are closed for good. May come twice, must not raise."""
         self._out: list[ResponseEvent] = []
         self._seq = -1
@@ -113,12 +113,12 @@ class Assembly:
         return self._seq
 
     @property
-    def said(self) -> int:
+    def event_count(self) -> int:
         """How many events were given."""
         return self._seq + 1
 
     @property
-    def begun(self) -> int:
+    def item_count(self) -> int:
         """How many items have begun."""
         return self._begun
 
@@ -171,13 +171,13 @@ class Assembly:
         """Something odd or repaired."""
         self._out.append(Notice(code, self._clean(detail), item.index if item else None, seq=self._next()))
 
-    def infer_end(self, detail: str) -> None:
+    def note_inferred_end(self, detail: str) -> None:
         """The end is inferred, not said: one `Notice("end_inferred")` before `Completed`, whoever noticed it first."""
         self._inferred = self._inferred or detail
 
     # --- items ---
 
-    def mint(self) -> str:
+    def new_call_id(self) -> str:
         """An id for a call that the wire left nameless."""
         self._minted += 1
         return self._call_id(self._minted - 1)
@@ -195,8 +195,8 @@ class Assembly:
 
     def text(self, item: OpenItem, delta: str, part: int = 0, logprobs: Sequence[JsonObject] | None = None) -> None:
         """Text of a message."""
-        if self.halves is not None:
-            delta = self.halves.join((item.index, "text", part), delta)
+        if self.surrogates is not None:
+            delta = self.surrogates.join((item.index, "text", part), delta)
         if delta or logprobs:
             (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
@@ -204,8 +204,8 @@ class Assembly:
 
     def reasoning(self, item: OpenItem, delta: str, part: int = 0, logprobs: Sequence[JsonObject] | None = None) -> None:
         """A thought, as the model wrote it."""
-        if self.halves is not None:
-            delta = self.halves.join((item.index, "reasoning", part), delta)
+        if self.surrogates is not None:
+            delta = self.surrogates.join((item.index, "reasoning", part), delta)
         if delta or logprobs:
             (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
@@ -213,16 +213,16 @@ class Assembly:
 
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
         """A summary of a thought."""
-        if self.halves is not None:
-            delta = self.halves.join((item.index, "summary", part), delta)
+        if self.surrogates is not None:
+            delta = self.surrogates.join((item.index, "summary", part), delta)
         if delta:
             item.summary.setdefault(part, []).append(delta)
             self._out.append(ReasoningSummaryDelta(item.index, part, delta, seq=self._next()))
 
     def arguments(self, item: OpenItem, delta: str) -> None:
         """Arguments, input or code of a call."""
-        if self.halves is not None:
-            delta = self.halves.join((item.index, "arguments", 0), delta)
+        if self.surrogates is not None:
+            delta = self.surrogates.join((item.index, "arguments", 0), delta)
         if delta:
             item.size += len(delta)
             if item.size > self.limits.argument_bytes:
@@ -233,10 +233,10 @@ class Assembly:
 
     def refusal(self, item: OpenItem, delta: str, part: int = 0) -> None:
         """Words with which the model declines."""
-        if self.halves is not None:
-            delta = self.halves.join((item.index, "refusal", part), delta)
+        if self.surrogates is not None:
+            delta = self.surrogates.join((item.index, "refusal", part), delta)
         if delta:
-            item.part(part).refused.append(delta)
+            item.part(part).refusal_fragments.append(delta)
             self._out.append(RefusalDelta(item.index, part, delta, seq=self._next()))
 
     def media(
@@ -247,7 +247,7 @@ class Assembly:
         growing = item.part(part)
         growing.media_type = media_type or growing.media_type
         growing.data.extend([data] if data else [])
-        growing.spoken.extend([transcript] if transcript else [])
+        growing.transcript_fragments.extend([transcript] if transcript else [])
         self._out.append(MediaDelta(item.index, part, media_type, data, transcript, seq=self._next()))
 
     def annotation(self, item: OpenItem, annotation: JsonObject, part: int = 0) -> None:
@@ -260,9 +260,9 @@ class Assembly:
         """A hosted tool says how far it is."""
         self._out.append(ItemProgress(item.index, status, seq=self._next()))
 
-    def spoil(self, item: OpenItem, detail: str) -> None:
+    def mark_incomplete(self, item: OpenItem, detail: str) -> None:
         """The item received a delta we cannot apply: it will end `incomplete`, and says so."""
-        item.spoiled = True
+        item.forced_incomplete = True
         self.notice("unknown_delta", detail, item)
 
     def close(self, item: OpenItem, status: ItemStatus = "completed") -> ItemStatus:
@@ -273,11 +273,11 @@ class Assembly:
             if not is_json(arguments):
                 status = "incomplete"
                 self.notice("invalid_arguments", "the arguments are not whole JSON", item)
-        status = "incomplete" if item.spoiled else status
+        status = "incomplete" if item.forced_incomplete else status
         self._done(item, item.snapshot(status))
         return status
 
-    def settle(self, item: OpenItem, final: ResponseItem) -> None:
+    def finish_with(self, item: OpenItem, final: ResponseItem) -> None:
         """Ends an item with the wire's own final version: a tail that no delta brought is given as one, never twice.
 
         Where the final text does not continue what was streamed it replaces it, with `Notice("text_replaced")`; where the
@@ -285,15 +285,15 @@ class Assembly:
         """
         self._flush_halves(item)
         streamed, final = item.snapshot("incomplete"), self._own(final)
-        replaced = _lacks_parts(streamed, final)
-        for emit, before, whole, part in texts_of(streamed, final):
+        replaced = _final_lacks_parts(streamed, final)
+        for emit, before, whole, part in text_changes(streamed, final):
             if not whole.startswith(before):
                 replaced = True
             elif len(whole) > len(before):
                 emit(self, item, whole[len(before) :], part)
         if replaced:
             self.notice("text_replaced", "the final item differs from what was streamed", item)
-        item.item = _filled(final, streamed)
+        item.item = _fill_missing(final, streamed)
         item.fields.clear()
         item.parts.clear()
         item.summary.clear()
@@ -303,10 +303,10 @@ class Assembly:
     def _own(self, item: ResponseItem) -> ResponseItem:
         changes: dict[str, Any] = {"origin": self.origin}
         if isinstance(item, NAMED) and item.name in self._names:
-            changes["name"] = self.own_name(item.name)
+            changes["name"] = self.original_tool_name(item.name)
         return msgspec.structs.replace(item, **changes)
 
-    def own_name(self, name: str) -> str:
+    def original_tool_name(self, name: str) -> str:
         """The caller's own name of a tool, where it was sent under another."""
         return self._names.get(name, name)
 
@@ -343,11 +343,11 @@ class Assembly:
 
     def _finish(self, terminal: Completed | Failed) -> None:
         self.ended = True
-        self.at_end = _nothing_held
+        self.before_close = _nothing_held
         self._out.append(terminal)
 
     def _close_all(self) -> None:
-        self.at_end()
+        self.before_close()
         for item in self.open_items:
             self._flush_halves(item)
             self._done(item, item.snapshot("incomplete"))
@@ -355,18 +355,18 @@ class Assembly:
     # --- halves of emoji ---
 
     def _flush_halves(self, item: OpenItem) -> None:
-        if self.halves is None:
+        if self.surrogates is None:
             return
-        for key in self.halves.texts():
+        for key in self.surrogates.texts():
             index, kind, part = key
-            if index == item.index and (rest := self.halves.rest(key)):
+            if index == item.index and (rest := self.surrogates.rest(key)):
                 _DELTAS[kind](self, item, rest, part)
 
     def _clean(self, value: Any) -> Any:
-        return value if self.halves is None else scrub(value)
+        return value if self.surrogates is None else scrub(value)
 
     def _clean_item(self, item: ResponseItem) -> ResponseItem:
-        if self.halves is None:
+        if self.surrogates is None:
             return item
         try:
             return msgspec.convert(scrub(msgspec.to_builtins(item)), type=ResponseItem)  # type: ignore[no-any-return, unused-ignore]
@@ -374,44 +374,44 @@ class Assembly:
             return item
 
 
-Emit: TypeAlias = Callable[[Assembly, OpenItem, str, int], None]
+Emit: TypeAlias = Callable[[EventAssembler, OpenItem, str, int], None]
 
 
-def _arguments_part(assembly: Assembly, item: OpenItem, delta: str, part: int = 0) -> None:
+def _arguments_part(assembly: EventAssembler, item: OpenItem, delta: str, part: int = 0) -> None:
     assembly.arguments(item, delta)
 
 
 _DELTAS: Final[dict[str, Emit]] = {
-    "text": Assembly.text,
-    "reasoning": Assembly.reasoning,
-    "summary": Assembly.summary,
-    "refusal": Assembly.refusal,
+    "text": EventAssembler.text,
+    "reasoning": EventAssembler.reasoning,
+    "summary": EventAssembler.summary,
+    "refusal": EventAssembler.refusal,
     "arguments": _arguments_part,
 }
 
 
-def texts_of(before: ResponseItem, after: ResponseItem) -> Iterator[tuple[Emit, str, str, int]]:
+def text_changes(before: ResponseItem, after: ResponseItem) -> Iterator[tuple[Emit, str, str, int]]:
     """The texts of one item in two versions, with the verb that streams each: (verb, before, after, part)."""
     if isinstance(before, Message) and isinstance(after, Message):
         for index, part in enumerate(after.content):
             said = before.content[index] if index < len(before.content) else None
             if isinstance(part, Text):
-                yield Assembly.text, said.text if isinstance(said, Text) else "", part.text, index
+                yield EventAssembler.text, said.text if isinstance(said, Text) else "", part.text, index
             elif isinstance(part, Refusal):
-                yield Assembly.refusal, said.refusal if isinstance(said, Refusal) else "", part.refusal, index
+                yield EventAssembler.refusal, said.refusal if isinstance(said, Refusal) else "", part.refusal, index
     elif isinstance(before, Reasoning) and isinstance(after, Reasoning):
         if after.content:
-            yield Assembly.reasoning, before.content, after.content, 0
+            yield EventAssembler.reasoning, before.content, after.content, 0
         for index, paragraph in enumerate(after.summary):
-            yield Assembly.summary, before.summary[index] if index < len(before.summary) else "", paragraph, index
+            yield EventAssembler.summary, before.summary[index] if index < len(before.summary) else "", paragraph, index
     elif (text := call_text(after)) and type(before) is type(after):
         yield _arguments_part, call_text(before), text, 0
 
 
-def _lacks_parts(before: ResponseItem, after: ResponseItem) -> bool:
+def _final_lacks_parts(before: ResponseItem, after: ResponseItem) -> bool:
     """Whether text was streamed into a part or a paragraph that the final version has not, or has as something else."""
     if isinstance(before, Message) and isinstance(after, Message) and after.content:
-        said = [type(part) if _words(part) else None for part in before.content]
+        said = [type(part) if _part_text(part) else None for part in before.content]
         told = [type(part) for part in after.content]
         return any(kind is not None and told[at : at + 1] != [kind] for at, kind in enumerate(said))
     if isinstance(before, Reasoning) and isinstance(after, Reasoning) and after.summary:
@@ -419,7 +419,7 @@ def _lacks_parts(before: ResponseItem, after: ResponseItem) -> bool:
     return False
 
 
-def _words(part: ContentPart) -> str:
+def _part_text(part: ContentPart) -> str:
     """The text of a text or refusal part."""
     return part.text if isinstance(part, Text) else part.refusal if isinstance(part, Refusal) else ""
 
@@ -431,7 +431,7 @@ def call_text(item: ResponseItem) -> str:
     return item.input if isinstance(item, CustomToolCall) else ""
 
 
-GROWING: Final[dict[type, tuple[str, ...]]] = {
+STREAMED_FIELDS: Final[dict[type, tuple[str, ...]]] = {
     Message: ("content",),
     Reasoning: ("content", "summary"),
     FunctionCall: ("arguments",),
@@ -441,9 +441,9 @@ GROWING: Final[dict[type, tuple[str, ...]]] = {
 """The fields that deltas fill."""
 
 
-def _filled(final: ResponseItem, streamed: ResponseItem) -> ResponseItem:
+def _fill_missing(final: ResponseItem, streamed: ResponseItem) -> ResponseItem:
     """`final`, with what was streamed wherever it says nothing."""
     if type(final) is not type(streamed):
         return final
-    missing = {name: getattr(streamed, name) for name in GROWING.get(type(final), ()) if not getattr(final, name)}
+    missing = {name: getattr(streamed, name) for name in STREAMED_FIELDS.get(type(final), ()) if not getattr(final, name)}
     return msgspec.structs.replace(final, **missing)

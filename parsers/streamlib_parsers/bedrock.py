@@ -14,12 +14,12 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, malformed
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 
 PADDING: Final = "p"
@@ -249,10 +249,10 @@ def folded_results(frames: list[list[JsonObject]]) -> list[JsonObject]:
 # --- reading JSON ---
 
 
-def payload_of(assembly: Assembly, data: bytes) -> tuple[JsonObject, bytes]:
+def payload_of(assembly: EventAssembler, data: bytes) -> tuple[JsonObject, bytes]:
     """A payload as a dict, and its bytes, both with emoji halves marked. Raises `ParseFailure(malformed)` on anything but an object."""
-    if (fixed := repaired(data)) is not None:
-        assembly.halves = assembly.halves or Halves()
+    if (fixed := mark_surrogates(data)) is not None:
+        assembly.surrogates = assembly.surrogates or SurrogateJoiner()
         data = fixed
     value = decode_any(data)
     if not isinstance(value, dict):

@@ -38,7 +38,7 @@ from streamlib_parsers.error_tables import (
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind, ParseFailure
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.json_text import decode_any, scrub
-from streamlib_parsers.rate_limits import as_text, delay_in_words, parse_duration, parse_moment, parse_number, read_rate_limits
+from streamlib_parsers.rate_limits import as_text, delay_in_message, parse_duration, parse_moment, parse_number, read_rate_limits
 from streamlib_parsers.redaction import redact, redact_value
 
 # ---------------------------------------------------------------- tables
@@ -384,7 +384,7 @@ def _carried_delay(fault: Fault, received_at: datetime | None) -> float | None:
 
 def _spoken_delay(fault: Fault, received_at: datetime | None) -> float | None:
     del received_at
-    return delay_in_words(fault.words)
+    return delay_in_message(fault.words)
 
 
 def _refilled(fault: Fault, received_at: datetime | None) -> float | None:

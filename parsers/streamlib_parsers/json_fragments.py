@@ -35,7 +35,7 @@ _WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 _ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
 
 
-class Fragments:
+class IncrementalJson:
     """One growing JSON text."""
 
     def __init__(self) -> None:

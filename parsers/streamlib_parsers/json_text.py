@@ -33,7 +33,7 @@ _PAIR: Final = re.compile("\ufffe([\ufdd0-\ufdef]{2})\uffff([\ufdd0-\ufdef]{2})"
 _HIGH_AT_END: Final = re.compile("\ufffe[\ufdd0-\ufdef]{2}\\Z")
 
 
-def repaired(data: bytes) -> bytes | None:
+def mark_surrogates(data: bytes) -> bytes | None:
     """`data` with lone surrogate halves marked, invalid UTF-8 replaced and a BOM gone, or None where there was nothing to repair."""
     text = data.removeprefix(b"\xef\xbb\xbf")
     try:
@@ -54,12 +54,12 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
     return "".join(mark).encode()
 
 
-def is_whole(data: bytes) -> bool:
+def is_complete_frame(data: bytes) -> bool:
     """Whether the last frame of a stream stands whole: one JSON value, or the `[DONE]` that some wires end with."""
     return is_json_bytes(data) or data.strip().lower() == b"[done]"
 
 
-def is_cut(data: bytes) -> bool:
+def is_truncated_json(data: bytes) -> bool:
     """Whether `data` is the beginning of a JSON object or list that its end is missing of."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return False
@@ -79,7 +79,7 @@ def is_json(text: str) -> bool:
 
 def is_json_bytes(data: bytes) -> bool:
     """Whether `data` is exactly one JSON value."""
-    for candidate in (data, repaired(data)):
+    for candidate in (data, mark_surrogates(data)):
         try:
             if candidate is not None:
                 msgspec.json.decode(candidate, type=msgspec.Raw)
@@ -91,7 +91,7 @@ def is_json_bytes(data: bytes) -> bool:
 
 def decode_any(data: bytes) -> Any:
     """Any JSON value, halves marked. Raises `ParseFailure(malformed)` on what is not JSON."""
-    for candidate in (data, repaired(data)):
+    for candidate in (data, mark_surrogates(data)):
         try:
             if candidate is not None:
                 return msgspec.json.decode(candidate)
@@ -102,7 +102,7 @@ def decode_any(data: bytes) -> Any:
     raise malformed("not JSON", data)
 
 
-def word_at(values: dict[str, Any], key: str) -> str | None:
+def string_or_none(values: dict[str, Any], key: str) -> str | None:
     """The text at `key`; None for anything else, which no typed field may hold."""
     value = values.get(key)
     return value if isinstance(value, str) else None
@@ -135,7 +135,7 @@ def _scrubbed(value: Any) -> Any:
     return value
 
 
-class Halves:
+class SurrogateJoiner:
     """Joins emoji halves over the deltas of one text; one holder for a whole response, keyed by the text they belong to."""
 
     def __init__(self) -> None:

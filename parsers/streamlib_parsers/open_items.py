@@ -31,31 +31,31 @@ from streamlib_parsers.items import (
 class OpenPart:
     """One content part that is still growing: text, words of a refusal, or media. A wire that mixes them gets one part of each."""
 
-    __slots__ = ("annotations", "data", "fragments", "media_type", "refused", "spoken")
+    __slots__ = ("annotations", "data", "fragments", "media_type", "refusal_fragments", "transcript_fragments")
 
     def __init__(self) -> None:
         self.fragments: list[str] = []
         self.annotations: list[JsonObject] = []
         self.data: list[str] = []
         self.media_type: str | None = None
-        self.refused: list[str] = []
-        self.spoken: list[str] = []
+        self.refusal_fragments: list[str] = []
+        self.transcript_fragments: list[str] = []
 
     def parts(self) -> Iterator[ContentPart]:
         """The part as it stands."""
-        others = bool(self.refused or self.data or self.media_type or self.spoken)
+        others = bool(self.refusal_fragments or self.data or self.media_type or self.transcript_fragments)
         if self.fragments or self.annotations or not others:
             yield Text("".join(self.fragments), tuple(self.annotations))
-        if self.refused:
-            yield Refusal("".join(self.refused))
-        if self.data or self.media_type or self.spoken:
+        if self.refusal_fragments:
+            yield Refusal("".join(self.refusal_fragments))
+        if self.data or self.media_type or self.transcript_fragments:
             yield self._media()
 
     def _media(self) -> ContentPart:
         data = "".join(self.data) or None
         if (self.media_type or "").startswith("image/"):
             return Image(data=data, media_type=self.media_type)
-        return Audio(data=data, media_type=self.media_type, transcript="".join(self.spoken) or None)
+        return Audio(data=data, media_type=self.media_type, transcript="".join(self.transcript_fragments) or None)
 
 
 class OpenItem:
@@ -66,7 +66,7 @@ class OpenItem:
     free_text: the arguments are a program or words, not JSON.
     """
 
-    __slots__ = ("arguments", "closed", "fields", "free_text", "index", "item", "parts", "size", "spoiled", "summary")
+    __slots__ = ("arguments", "closed", "fields", "forced_incomplete", "free_text", "index", "item", "parts", "size", "summary")
 
     def __init__(self, index: int, item: ResponseItem) -> None:
         self.index = index
@@ -78,7 +78,7 @@ class OpenItem:
         self.size = 0
         self.closed = False
         self.free_text = False
-        self.spoiled = False
+        self.forced_incomplete = False
 
     def part(self, content_index: int) -> OpenPart:
         """The growing part at `content_index`, begun at first use."""
@@ -93,7 +93,7 @@ class OpenItem:
 
     def snapshot(self, status: ItemStatus) -> ResponseItem:
         """The item as it stands: skeleton, then what grew, then what came late."""
-        grown = BODIES.get(type(self.item), _nothing)(self)
+        grown = SNAPSHOT_FIELDS.get(type(self.item), _nothing)(self)
         return msgspec.structs.replace(self.item, **{**grown, **self.fields}, status=status)
 
 
@@ -124,7 +124,7 @@ def _nothing(open_item: OpenItem) -> dict[str, Any]:
     return {}
 
 
-BODIES: Final[dict[type, Callable[[OpenItem], dict[str, Any]]]] = {
+SNAPSHOT_FIELDS: Final[dict[type, Callable[[OpenItem], dict[str, Any]]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _arguments,

@@ -15,13 +15,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
-from streamlib_parsers.assembly import Assembly, default_call_id
+from streamlib_parsers.assembly import EventAssembler, default_call_id
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, excerpt, limit_exceeded, malformed, truncated
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.items import Origin, ToolSpec, WireApi
-from streamlib_parsers.json_text import Halves, decode_any, is_cut, is_whole, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, is_complete_frame, is_truncated_json, mark_surrogates
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.rate_limits import read_rate_limits
 
@@ -54,12 +54,12 @@ class Machine(Protocol):
 class Wire(Protocol):
     """The module of a wire: `wires/<name>.py`."""
 
-    Machine: Callable[[Assembly], Machine]
+    Machine: Callable[[EventAssembler], Machine]
     framing: Callable[[Limits], Framing]
     body_frames: Callable[[bytes], Iterator[tuple[str | None, bytes]]]
 
 
-class Stage(Protocol):
+class EventFilter(Protocol):
     """Rewrites events on their way out."""
 
     failure: ErrorInfo | None
@@ -79,17 +79,19 @@ def wire(wire_api: str) -> Wire:
 class Parser:
     """One stream of one wire API. Made by `parser(…)`."""
 
-    def __init__(self, module: Wire, assembly: Assembly, limits: Limits, wire_api: WireApi, stages: Sequence[Stage] = ()) -> None:
+    def __init__(
+        self, module: Wire, assembly: EventAssembler, limits: Limits, wire_api: WireApi, stages: Sequence[EventFilter] = ()
+    ) -> None:
         self.wire_api: WireApi = wire_api
         """The wire it reads."""
         self._assembly = assembly
-        self._staged = _Staged(stages, assembly) if stages else None
-        self._given = self._staged.take if self._staged else assembly.take
+        self._staged = _FilterChain(stages, assembly) if stages else None
+        self._drain = self._staged.take if self._staged else assembly.take
         self._machine = module.Machine(assembly)
         self._framing = module.framing(limits)
         self._module = module
         self._limits = limits
-        self._room = limits.response_bytes
+        self._remaining_bytes = limits.response_bytes
         self._framed = False
         self._stray: list[bytes] = []
         self._closed = False
@@ -116,11 +118,11 @@ class Parser:
             try:
                 self._take(chunk)
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_told(failure))
+                assembly.fail(_as_error_info(failure))
             except (TypeError, AttributeError):
                 _check_bytes(chunk)
                 raise
-        return self._given()
+        return self._drain()
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
         """One message that is framed already: a ServerSentEvent, a WebSocket message, a recorded JSON line."""
@@ -132,8 +134,8 @@ class Parser:
                 self._framed = True
                 self._machine.frame(event, payload)
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_told(failure))
-        return self._given()
+                assembly.fail(_as_error_info(failure))
+        return self._drain()
 
     def close(self) -> list[ResponseEvent]:
         """End of input. After it, exactly one terminal event was given in all; a second call gives nothing."""
@@ -143,17 +145,17 @@ class Parser:
             try:
                 self._finish()
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_told(failure))
-        return self._given()
+                assembly.fail(_as_error_info(failure))
+        return self._drain()
 
     # --- bytes ---
 
     def _take(self, chunk: bytes) -> None:
-        self._room = room = self._room - len(chunk)
+        self._remaining_bytes = room = self._remaining_bytes - len(chunk)
         assembly, framing, machine = self._assembly, self._framing, self._machine
         for frame in framing.feed(chunk if room >= 0 else chunk[:room]):
             if frame.stray:
-                self._look_at(frame)
+                self._read_stray_lines(frame)
             data = frame.data
             if data is not None:
                 self._framed = True
@@ -166,8 +168,8 @@ class Parser:
             raise self._full()
 
     def _count(self, size: int) -> None:
-        self._room -= size
-        if self._room < 0:
+        self._remaining_bytes -= size
+        if self._remaining_bytes < 0:
             raise self._full()
 
     def _full(self) -> ParseFailure:
@@ -177,31 +179,31 @@ class Parser:
         framing = self._framing
         for frame in framing.close():
             if frame.stray:
-                self._look_at(frame)
+                self._read_stray_lines(frame)
             if frame.data is not None:
-                self._last(frame)
+                self._feed_final_frame(frame)
         if self._assembly.ended:
             return
         if framing.failure is not None:
             raise framing.failure
         if not self._framed:
-            self._nothing_framed()
+            self._close_without_frames()
         if not self._assembly.ended:
             self._machine.end()
 
-    def _last(self, frame: Frame) -> None:
+    def _feed_final_frame(self, frame: Frame) -> None:
         """The frame whose end was only missing its terminator."""
         data = frame.data or b""
-        if not is_whole(data):
+        if not is_complete_frame(data):
             raise truncated("the stream ended inside a message", excerpt(data))
         self._framed = True
         self._machine.frame(frame.event, data)
         if not self._assembly.ended:
-            self._assembly.infer_end("the stream ended without closing its last message")
+            self._assembly.note_inferred_end("the stream ended without closing its last message")
 
     # --- lines that belong to no frame ---
 
-    def _look_at(self, frame: Frame) -> None:
+    def _read_stray_lines(self, frame: Frame) -> None:
         """Stray lines: an error written without its field name, a whole body where a stream was asked for, or a page of HTML."""
         error = _error_in(frame.stray)
         if error is not None:
@@ -211,10 +213,10 @@ class Parser:
         else:
             self._stray.append(frame.stray)
 
-    def _nothing_framed(self) -> None:
+    def _close_without_frames(self) -> None:
         stray = b"\n".join(self._stray)
         if stray and not any(field.startswith(stray) for field in SSE_FIELDS):
-            self._body(stray)
+            self._feed_body(stray)
         elif self._framing.blank:
             raise malformed("the stream was empty", code="empty_stream")
         else:
@@ -231,15 +233,15 @@ class Parser:
                 self._count(len(body))
                 if status is not None and status >= 400:
                     raise ParseFailure(classify(status, _decoded(body), headers))
-                self._body(body)
+                self._feed_body(body)
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_told(failure))
-        return self._given()
+                assembly.fail(_as_error_info(failure))
+        return self._drain()
 
-    def _body(self, body: bytes) -> None:
+    def _feed_body(self, body: bytes) -> None:
         self._framed = True
-        if (fixed := repaired(body)) is not None:  # once, here: the frames made of it look whole to the machine
-            self._assembly.halves, body = Halves(), fixed
+        if (fixed := mark_surrogates(body)) is not None:  # once, here: the frames made of it look whole to the machine
+            self._assembly.surrogates, body = SurrogateJoiner(), fixed
         try:
             for event, data in self._module.body_frames(body):
                 self._machine.frame(event, data)
@@ -249,12 +251,12 @@ class Parser:
             error = _error_in(body)
             if error is not None:
                 raise ParseFailure(classify(None, error)) from None
-            raise truncated("the body ends inside its JSON", excerpt(body)) if is_cut(body) else failure from None
+            raise truncated("the body ends inside its JSON", excerpt(body)) if is_truncated_json(body) else failure from None
 
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
         """Ends the stream from outside (connection lost, deadline, cancelled): what came so far, then `Failed`."""
         self._assembly.fail(error)
-        return self._given()
+        return self._drain()
 
 
 def _check_bytes(data: object) -> None:
@@ -267,10 +269,10 @@ SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
 """A stray that is the beginning of one is a stream that was cut in its first lines, not a body."""
 
 
-class _Staged:
+class _FilterChain:
     """Takes the assembly's events through the stages. A stage that passed a ceiling ends the stream."""
 
-    def __init__(self, stages: Sequence[Stage], assembly: Assembly) -> None:
+    def __init__(self, stages: Sequence[EventFilter], assembly: EventAssembler) -> None:
         self.arrived: list[ResponseEvent] = []
         self._stages = stages
         self._assembly = assembly
@@ -322,27 +324,29 @@ def parser(
     origin: stamped on every item. call_id: names the calls the wire left nameless. names: sent tool name -> your tool name.
     """
     module = wire(wire_api)
-    assembly = Assembly(limits, origin or Origin(wire_api), call_id or default_call_id, names)
+    assembly = EventAssembler(limits, origin or Origin(wire_api), call_id or default_call_id, names)
     if headers is not None:
         assembly.rate_limits(read_rate_limits(headers, received_at))
-    stages: list[Stage] = []
+    stages: list[EventFilter] = []
     if dialects:
-        stages.append(_dialects(dialects, tools, assembly, names))
+        stages.append(_dialect_filter(dialects, tools, assembly, names))
     if tools:
-        stages.append(_leaks())
+        stages.append(_leak_filter())
     return Parser(module, assembly, limits, wire_api, stages)
 
 
-def _dialects(dialects: Sequence[str | Dialect], tools: Sequence[ToolSpec], assembly: Assembly, names: Mapping[str, str] | None) -> Stage:
-    from streamlib_parsers.dialects.stage import DialectStage
+def _dialect_filter(
+    dialects: Sequence[str | Dialect], tools: Sequence[ToolSpec], assembly: EventAssembler, names: Mapping[str, str] | None
+) -> EventFilter:
+    from streamlib_parsers.dialects.stage import DialectFilter
 
-    return DialectStage(dialects, tools, assembly.limits, lambda _: assembly.mint(), names)
+    return DialectFilter(dialects, tools, assembly.limits, lambda _: assembly.new_call_id(), names)
 
 
-def _leaks() -> Stage:
-    from streamlib_parsers.dialects.leaks import LeakStage
+def _leak_filter() -> EventFilter:
+    from streamlib_parsers.dialects.leaks import LeakFilter
 
-    return LeakStage()
+    return LeakFilter()
 
 
 def parse_body(
@@ -356,7 +360,7 @@ def parse_body(
     return [*whole.feed_body(body, status, headers), *whole.close()]
 
 
-def _told(failure: ParseFailure | RecursionError) -> ErrorInfo:
+def _as_error_info(failure: ParseFailure | RecursionError) -> ErrorInfo:
     """A decoder or a walk over a value ran out of stack: no answer of a model is nested that deep."""
     return failure.info if isinstance(failure, ParseFailure) else malformed("JSON nested too deep").info
 

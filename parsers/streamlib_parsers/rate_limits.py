@@ -46,7 +46,7 @@ FAMILIES: Final = (
     Family(re.compile("x-(?P<window>codex-(?:.+-)?(?:primary|secondary))-(?P<field>used-percent|reset-at|reset-after-seconds)")),
     Family(re.compile("x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)")),  # Cohere
 )
-SHARES: Final = {"utilization": 1.0, "used-percent": 100.0}
+USAGE_FRACTIONS: Final = {"utilization": 1.0, "used-percent": 100.0}
 """Fields that tell the used share of a window instead of counts, and how much the whole is."""
 
 UNNAMED: Final = "default"
@@ -227,7 +227,7 @@ def _window(fields: Mapping[str, str], clock: datetime | None, *, bare_is_second
 
 def _amounts(fields: Mapping[str, str]) -> tuple[float | None, float | None]:
     """Limit and remaining; where a share is told, of a limit of 1.0 (utilization) or 100.0 (percent)."""
-    for field, whole in SHARES.items():
+    for field, whole in USAGE_FRACTIONS.items():
         used = parse_number(fields.get(field))
         if used is not None:
             return whole, max(0.0, whole - used)
@@ -364,7 +364,7 @@ def read_in_band(event: Mapping[str, Any], received_at: datetime | None = None) 
     return _limits(windows, delay, None, {}) if windows or delay is not None else None
 
 
-def delay_in_words(text: str) -> float | None:
+def delay_in_message(text: str) -> float | None:
     """Seconds asked for in a message: `Please try again in 6m0s.`, `retry in 22.4s`, `retry after 12 seconds`, `wait 3 minutes`."""
     match = _ASKED.search(text[:4096].lower())
     return parse_duration(match[1]) if match else None

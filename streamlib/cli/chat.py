@@ -22,7 +22,7 @@ from streamlib.cli.terminal import in_options, printable
 from streamlib.errors import StreamError
 from streamlib.loopback import running
 from streamlib.providers import find
-from streamlib.request.endpoints import target
+from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import EFFORTS, Prompt
 from streamlib_parsers import WIRE_APIS, Response, user
 
@@ -221,7 +221,7 @@ WORDS: Final = ("unknown_provider", "base_url", "wire_api", "model")
 def check_words(arguments: argparse.Namespace) -> None:
     """A model that names no target is wrong words: said before anything is asked, in the words of the command line."""
     try:
-        target(*find(arguments.model), arguments.wire_api, arguments.base_url)
+        resolve_target(*find(arguments.model), arguments.wire_api, arguments.base_url)
     except StreamError as error:
         if error.info.code in WORDS:
             raise Unreadable(in_options(error.message), 2) from None

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.cli.terminal import printable
-from streamlib.pipeline import PLACES
+from streamlib.pipeline import DELTA_KEYS
 from streamlib_parsers import (
     Completed,
     Created,
@@ -32,7 +32,7 @@ def described(event: ResponseEvent, text: str, width: int) -> str:
     """One event, or many that make one text longer, on one line."""
     words = _WORDS.get(type(event))
     name = type(event).__name__
-    if type(event) in PLACES:
+    if type(event) in DELTA_KEYS:
         head = f"{name} {event.index} "  # type: ignore[union-attr]
         return head + quoted(text, width - len(head))
     return shortened(f"{name} {printable(words(event)) if words else ''}".strip(), width)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from streamlib.cli.numbers import duration
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
-from streamlib.testing.targets import TARGETS, Target, target
+from streamlib.testing.targets import TARGETS, FuzzTarget, find_target
 
 _WIDTH: Final = 100
 
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     """One hunt; 1 where something was found or a file cannot be read or written, 2 where there is no such target."""
     sys.path.insert(0, str(Path.cwd()))  # a parser of the user's own lies where they stand
     try:
-        what = target(arguments.target)
+        what = find_target(arguments.target)
     except (ImportError, AttributeError, ValueError) as error:
         print(f"streamlib fuzz: {error}", file=sys.stderr)
         return 2
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
     if campaign.finding is None:
         print(f"{what.name}: nothing broke; seed {seed}")
         return 0
-    print(f"{what.name}: {campaign.finding.law} broke; seed {seed}; making it small", file=sys.stderr)
+    print(f"{what.name}: {campaign.finding.invariant} broke; seed {seed}; making it small", file=sys.stderr)
     return _report(what, campaign.finding, arguments.out)
 
 
@@ -83,7 +83,7 @@ def _progress(campaign: Campaign, end: str = "") -> None:
         print(f"{chr(13) if sys.stderr.isatty() else ''}{line:<{_WIDTH}}".rstrip(" " if end else ""), end=end, file=sys.stderr, flush=True)
 
 
-def _report(what: Target, finding: Finding, folder: Path) -> int:
+def _report(what: FuzzTarget, finding: Finding, folder: Path) -> int:
     small = shrink(what, finding)
     word = "".join(c if c.isalnum() else "_" for c in what.name)
     path = folder / f"test_fuzz_{word}.py"

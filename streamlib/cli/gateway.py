@@ -10,11 +10,11 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from streamlib.client.auth import LOOPBACK, Keys, Secret, variables_of
+from streamlib.client.auth import LOOPBACK, KeyStore, Secret, variables_of
 from streamlib.errors import StreamError
 
 if TYPE_CHECKING:
-    from streamlib.gateway import RouteRule, Table
+    from streamlib.gateway import RouteRule, RouteTable
 
 
 def add(commands: Any) -> None:
@@ -54,11 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     return _serve(arguments, table, token)
 
 
-def _table(arguments: argparse.Namespace) -> Table:
-    from streamlib.gateway import Table, load_table, read_route
+def _table(arguments: argparse.Namespace) -> RouteTable:
+    from streamlib.gateway import RouteTable, load_table, read_route
 
     rules: list[RouteRule] = [read_route(text) for text in arguments.route]
-    return Table([*rules, *(load_table(arguments.config) if arguments.config else ())])
+    return RouteTable([*rules, *(load_table(arguments.config) if arguments.config else ())])
 
 
 def _token(arguments: argparse.Namespace) -> Secret | None:
@@ -72,7 +72,7 @@ def _token(arguments: argparse.Namespace) -> Secret | None:
     return Secret(os.environ[arguments.token_env])
 
 
-def _serve(arguments: argparse.Namespace, table: Table, token: Secret | None) -> int:
+def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | None) -> int:
     import uvicorn
 
     from streamlib.gateway import Gateway, gateway
@@ -94,18 +94,18 @@ def _serve(arguments: argparse.Namespace, table: Table, token: Secret | None) ->
     return 0
 
 
-def keyless(table: Table) -> list[str]:
+def keyless(table: RouteTable) -> list[str]:
     """A line for each target that will refuse for want of a key: better said now than to the first client."""
-    keys = Keys()
+    keys = KeyStore()
     hops = [(rule, hop) for rule in table.rules for hop in table.hops(rule, "model")]
     return [
         f"no key for {hop.provider.name} (route {rule.model}): set {' or '.join(variables_of(hop.provider)) or 'key_env in a route file'}"
         for rule, hop in hops
-        if hop.key is None and not keys.suffice(hop.provider, hop.where.url)
+        if hop.key is None and not keys.can_authenticate(hop.provider, hop.where.url)
     ]
 
 
-def _hello(table: Table, token: Secret | None, address: tuple[Any, ...]) -> str:
+def _hello(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     url = f"http://{host}:{address[1]}"
     places = [f" at {rule.base_url}" if rule.base_url else "" for rule in table.rules]

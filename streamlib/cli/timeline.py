@@ -19,14 +19,14 @@ from streamlib.cli.captures import Capture
 from streamlib.cli.event_words import described
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
-from streamlib.pipeline import PLACES
+from streamlib.pipeline import DELTA_KEYS
 from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
 
 KIND_WIDTH: Final = 44
 """Columns that the wire's words may take; longer ones push their line."""
 
 
-_SAME: Final[dict[type, tuple[str, ...]]] = {**PLACES, TokenCount: (), Passthrough: ("event",), Notice: ("code", "detail", "index")}
+_SAME: Final[dict[type, tuple[str, ...]]] = {**DELTA_KEYS, TokenCount: (), Passthrough: ("event",), Notice: ("code", "detail", "index")}
 """Events that may come again in one row, and the fields that must be alike in them."""
 
 

@@ -18,20 +18,20 @@ from typing import Any, TypedDict, Unpack
 
 import anyio
 
-from streamlib.client.attempt import Attempt, Clock, Http
-from streamlib.client.auth import ApiKey, Keys, sealed
+from streamlib.client.attempt import Attempt, Clock, HttpSource
+from streamlib.client.auth import ApiKey, KeyStore, wrap_key
 from streamlib.client.catalogue import ModelInfo, models_request, read_models
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.stream import Errors, Plan, ResponseStream, check_errors, wall_clock
+from streamlib.client.stream import ErrorMode, ResponseStream, StreamConfig, check_errors, wall_clock
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
 from streamlib.providers.models import Traits
 from streamlib.request.build import Request, build_for
-from streamlib.request.endpoints import target
+from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import Prompt
 from streamlib.transport import Transport, transport_for
-from streamlib.transport.deadlines import Deadlines, Watch
+from streamlib.transport.deadlines import Deadlines, DeadlineTimer
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.dialects.table import dialects_for
 from streamlib_parsers.errors import ErrorInfo
@@ -49,7 +49,7 @@ class StreamOptions(TypedDict, total=False):
     api_key: ApiKey | None
     dialects: Sequence[str] | None
     strict: bool
-    errors: Errors | None
+    errors: ErrorMode | None
 
 
 class Client:
@@ -73,7 +73,7 @@ class Client:
         wire_api: WireApi | None = None,
         providers: Sequence[Provider] = (),
         limits: Limits = LIMITS,
-        errors: Errors = "raise",
+        errors: ErrorMode = "raise",
         models: Mapping[str, Traits] | None = None,
         deadlines: Deadlines | None = None,
         retry: RetryPolicy | None = None,
@@ -86,7 +86,7 @@ class Client:
         self._made: Transport | None = None
         self._orphans: list[Attempt] = []
         self._closed = False
-        self._keys = Keys(api_key, base_url)
+        self._keys = KeyStore(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
         self._keys.check()
         self._http = http
@@ -95,7 +95,7 @@ class Client:
         self._providers = tuple(providers)
         self._limits = limits
         check_errors(errors)
-        self._errors: Errors = errors
+        self._errors: ErrorMode = errors
         self._models = models
         self._deadlines = deadlines or Deadlines()
         self._retry = retry or RetryPolicy()
@@ -135,7 +135,7 @@ class Client:
         api_key: ApiKey | None = None,
         dialects: Sequence[str] | None = None,
         strict: bool = False,
-        errors: Errors | None = None,
+        errors: ErrorMode | None = None,
     ) -> ResponseStream:
         """The stream of one response, to be used with `async with`; nothing is sent before.
 
@@ -145,7 +145,7 @@ class Client:
         """
         if self._closed:
             raise RuntimeError("the client is closed")
-        key = None if api_key is None else sealed(api_key)
+        key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
@@ -158,9 +158,9 @@ class Client:
             tools = prompt.tools
         if dialects is None:
             dialects = dialects_for(request.model, found.name, self._dialects)
-        source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
+        source = HttpSource(self._transport, request, self._keys, found, key, self._deadlines, self._now)
         return ResponseStream(
-            Plan(
+            StreamConfig(
                 source,
                 partial(_parser, request, tuple(tools), tuple(dialects), self._limits),
                 request.wire_api,
@@ -205,16 +205,21 @@ class Client:
 
     async def fetch(self, request: Request, provider: str | Provider | None = None, *, api_key: ApiKey | None = None) -> bytes:
         """The body that answers a request which has no stream: a list, a count of tokens. Raises `StreamError`."""
-        key = None if api_key is None else sealed(api_key)
+        key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
         if self._closed:
             raise RuntimeError("the client is closed")
         found = self._provider(provider or request.origin.provider or "custom")
-        source = Http(self._transport, request, self._keys, found, key, self._deadlines, self._now)
+        source = HttpSource(self._transport, request, self._keys, found, key, self._deadlines, self._now)
         attempt = Attempt(
-            source, lambda headers, at: parser(request.wire_api), Watch(self._deadlines), request.wire_api, self._limits, self._clock
+            source,
+            lambda headers, at: parser(request.wire_api),
+            DeadlineTimer(self._deadlines),
+            request.wire_api,
+            self._limits,
+            self._clock,
         )
         try:
             read = await attempt.open(self._now) or await attempt.body()
@@ -237,7 +242,7 @@ class Client:
         name = provider.name if isinstance(provider, Provider) else provider
         more = (*self._providers, provider) if isinstance(provider, Provider) else self._providers
         found, model = find(model or prompt.model or "", name, more)
-        where = target(found, model, wire_api or self._wire_api, base_url or self._base_url, self._models)
+        where = resolve_target(found, model, wire_api or self._wire_api, base_url or self._base_url, self._models)
         return build_for(prompt, where, strict=strict), found
 
     def _provider(self, provider: str | Provider) -> Provider:

@@ -17,15 +17,15 @@ from urllib.parse import urlsplit
 import anyio
 import msgspec
 
-from streamlib.client.auth import ApiKey, Keys, Sealed, Stamp, origin_of
+from streamlib.client.auth import ApiKey, KeyStore, RedactedHeaders, RequestAuth, origin_of
 from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider
 from streamlib.request.build import Request
-from streamlib.transport import Answer, GivenAnswer, Transport
-from streamlib.transport.closing import CLOSING_SECONDS, Uninterrupted
-from streamlib.transport.content_encoding import unpacked
-from streamlib.transport.deadlines import FOREVER, Deadlines, Phase, Watch, expired
-from streamlib.transport.errors import Stage, fault
+from streamlib.transport import HttpResponse, IteratorResponse, Transport
+from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
+from streamlib.transport.content_encoding import decode_content
+from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, Phase, deadline_error
+from streamlib.transport.errors import FailurePoint, classify_exception
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, limit_exceeded
 from streamlib_parsers.events import Failed, ResponseEvent
@@ -44,12 +44,12 @@ DRAIN_BYTES: Final = 64 * 1024
 
 NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
-OURS: Final = {"accept-encoding": "identity", "user-agent": "streamlib"}
+DEFAULT_HEADERS: Final = {"accept-encoding": "identity", "user-agent": "streamlib"}
 
-COLLECTED: Final[frozenset[WireApi]] = frozenset({"messages", "responses", "chat", "converse", "invoke"})
+JSON_BODY_WIRES: Final[frozenset[WireApi]] = frozenset({"messages", "responses", "chat", "converse", "invoke"})
 """Wires whose `application/json` is a whole body. Gemini streams a JSON array, Ollama JSON lines."""
 
-STREAMED: Final = ("text/event-stream", "application/json", "application/x-ndjson", "application/vnd.amazon.eventstream")
+STREAM_MEDIA_TYPES: Final = ("text/event-stream", "application/json", "application/x-ndjson", "application/vnd.amazon.eventstream")
 """Media types that need no mention when the body turns out to be something else."""
 
 Clock = Callable[[], float]
@@ -61,27 +61,27 @@ class Source(Protocol):
 
     slots: anyio.CapacityLimiter | None
 
-    async def answer(self) -> Answer:
+    async def send(self) -> HttpResponse:
         """The answer, as soon as its head is there."""
         ...
 
-    def hide(self, info: ErrorInfo) -> ErrorInfo:
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
         """The failure without any key."""
         ...
 
-    def masked(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The answer's headers without any key."""
         ...
 
 
-class Http:
+class HttpSource:
     """A request, sent anew for every attempt, with the key as it is then."""
 
     def __init__(
         self,
         transport: Transport,
         request: Request,
-        keys: Keys,
+        keys: KeyStore,
         provider: Provider,
         key: ApiKey | None,
         deadlines: Deadlines,
@@ -94,31 +94,31 @@ class Http:
         self._key = key
         self._deadlines = deadlines
         self._now = now
-        self._stamp = Stamp(Sealed())
+        self._stamp = RequestAuth(RedactedHeaders())
         self.slots: anyio.CapacityLimiter | None = getattr(transport, "slots", None)
 
-    async def answer(self) -> Answer:
+    async def send(self) -> HttpResponse:
         """See `Source`."""
         request = self._request
         origin_of(request.url)
         self._stamp = await self._keys.stamp(request, self._provider, self._now(), self._key)
-        headers = checked({**OURS, **request.headers, **self._stamp.headers})
+        headers = validated_headers({**DEFAULT_HEADERS, **request.headers, **self._stamp.headers})
         try:
             return await self._transport.send(request.method, request.url, headers, request.body, self._deadlines)
         except anyio.get_cancelled_exc_class() as error:  # the frames it came through hold the headers
             raise error.with_traceback(None) from None
 
-    def hide(self, info: ErrorInfo) -> ErrorInfo:
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
         """See `Source`."""
-        return self._stamp.hide(info)
+        return self._stamp.redact(info)
 
-    def masked(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """See `Source`."""
-        shown: dict[str, str] = self._stamp.masked(dict(headers))
+        shown: dict[str, str] = self._stamp.redact_value(dict(headers))
         return shown
 
 
-class Given:
+class BytesSource:
     """Bytes that are there already, or come from a library of the caller's."""
 
     slots: anyio.CapacityLimiter | None = None
@@ -126,43 +126,43 @@ class Given:
     def __init__(self, chunks: AsyncIterable[bytes]) -> None:
         self._chunks = chunks
 
-    async def answer(self) -> Answer:
+    async def send(self) -> HttpResponse:
         """See `Source`."""
-        return GivenAnswer(self._chunks)
+        return IteratorResponse(self._chunks)
 
-    def hide(self, info: ErrorInfo) -> ErrorInfo:
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
         """Nothing is known that would have to be hidden."""
         return info
 
-    def masked(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The same."""
         return headers
 
 
-def quick(clock: Clock) -> Clock:
+def fast_clock(clock: Clock) -> Clock:
     """asyncio's loops run on the monotonic clock: there it is read directly, since anyio looks for its loop each time (0.7 us)."""
     return time.monotonic if clock is anyio.current_time and abs(clock() - time.monotonic()) < 0.01 else clock
 
 
-def checked(headers: Mapping[str, str]) -> Sealed:
+def validated_headers(headers: Mapping[str, str]) -> RedactedHeaders:
     """The headers, with names in lower case. One that could end its line and begin another is refused, without showing its value."""
     for name, value in headers.items():
         if not NAME.fullmatch(name):
             raise invalid_request("a header's name holds characters that no header's name may", "header")
         if not VALUE.fullmatch(value):
             raise invalid_request(f"the header {name} holds characters that no header may", "header")
-    return Sealed({name.lower(): value for name, value in headers.items()})
+    return RedactedHeaders({name.lower(): value for name, value in headers.items()})
 
 
 class Attempt:
     """One answer. `open`, then `read` until it gives nothing, then `close`; `abort` and `interrupt` end it from outside."""
 
-    def __init__(self, source: Source, parse: Parse, watch: Watch, wire_api: WireApi, limits: Limits, clock: Clock) -> None:
-        self.over = False
+    def __init__(self, source: Source, parse: Parse, watch: DeadlineTimer, wire_api: WireApi, limits: Limits, clock: Clock) -> None:
+        self.finished = False
         """Every event was given, or is about to be."""
-        self.at = 0.0
+        self.last_read_at = 0.0
         """When the last bytes came."""
-        self.held: list[ResponseEvent] = []
+        self.pending: list[ResponseEvent] = []
         """Events that are given together with the first of the body."""
         self.headers: Mapping[str, str] = {}
         self.status: int | None = None
@@ -172,19 +172,19 @@ class Attempt:
         self._wire_api: WireApi = wire_api
         self._limits = limits
         self._clock = clock
-        self._answer: Answer | None = None
+        self._answer: HttpResponse | None = None
         self._slots: anyio.CapacityLimiter | None = None
         self._scope: anyio.CancelScope | None = None
         self._chunks: AsyncIterator[bytes]
         self._patience = FOREVER
         self._parser = parse(None, None)
-        self._feeder: Parser | Body = self._parser
+        self._feeder: Parser | BodyCollector = self._parser
 
     # --- the head ---
 
     async def open(self, now: Callable[[], datetime]) -> ErrorInfo | None:
         """Waits for the head of the answer; the failure, where it comes to none. What the head says is given with the first event."""
-        self._clock = quick(self._clock)
+        self._clock = fast_clock(self._clock)
         try:
             answer = await self._head()
             failure = answer if isinstance(answer, ErrorInfo) else await self._begin(answer, now())
@@ -192,31 +192,31 @@ class Attempt:
             await self.close()
             raise
         self._watch.restart()
-        if failure is not None and not self.over:
-            failure = self._source.hide(failure)
-            self.held = self.abort(failure)
-        if self.over:  # or closed by another task meanwhile
+        if failure is not None and not self.finished:
+            failure = self._source.redact(failure)
+            self.pending = self.abort(failure)
+        if self.finished:  # or closed by another task meanwhile
             await self.close()
         return failure
 
-    async def _head(self) -> Answer | ErrorInfo:
+    async def _head(self) -> HttpResponse | ErrorInfo:
         phase: Phase = "total"
         began = self._clock()
         with anyio.CancelScope(deadline=_in(self._watch.left)) as scope:
             self._scope = scope
             try:
                 await self._queue()
-                left, phase = self._watch.opening(self._clock() - began)
+                left, phase = self._watch.head_deadline(self._clock() - began)
                 scope.deadline = _in(left)
-                self._answer = await self._source.answer()
+                self._answer = await self._source.send()
             except Exception as error:  # noqa: BLE001  # whatever an HTTP library raises ends the attempt, not the program
-                return fault(error, Stage(answered=False, phase="first_byte", deadlines=self._watch.deadlines))
+                return classify_exception(error, FailurePoint(has_response=False, phase="first_byte", deadlines=self._watch.deadlines))
             else:
                 return self._answer
             finally:
                 self._scope = None
-                self._waited(began)
-        return expired(phase, self._watch.deadlines)
+                self._record_wait(began)
+        return deadline_error(phase, self._watch.deadlines)
 
     async def _queue(self) -> None:
         slots = self._source.slots
@@ -224,24 +224,24 @@ class Attempt:
             await slots.acquire_on_behalf_of(self)
             self._slots = slots
 
-    async def _begin(self, answer: Answer, received_at: datetime) -> ErrorInfo | None:
+    async def _begin(self, answer: HttpResponse, received_at: datetime) -> ErrorInfo | None:
         """The answer's status and headers: a parser for its body, or the failure they mean."""
-        self.status, self.headers = answer.status, self._source.masked(answer.headers)
+        self.status, self.headers = answer.status, self._source.redact_headers(answer.headers)
         self._patience = getattr(answer, "patience", FOREVER)
         self._parser = self._parse(self.headers, received_at)
-        self.held += self._parser.feed(b"")
+        self.pending += self._parser.feed(b"")
         if sum(len(name) + len(value) for name, value in self.headers.items()) > HEAD_BYTES:
             return ErrorInfo("malformed", f"the head of the answer is longer than {HEAD_BYTES} bytes", code="head")
         try:
-            self._chunks = unpacked(answer.chunks, self.headers)
+            self._chunks = decode_content(answer.chunks, self.headers)
         except StreamError as error:
             return error.info
         if 300 <= self.status < 400:
-            return _redirected(self.status, self.headers)
+            return _redirect_error(self.status, self.headers)
         if not 200 <= self.status < 300:
             return classify(self.status, await self._error_body(), self.headers, received_at)
         json = self.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
-        self._feeder = Body(self._parser, self._limits) if json and self._wire_api in COLLECTED else self._parser
+        self._feeder = BodyCollector(self._parser, self._limits) if json and self._wire_api in JSON_BODY_WIRES else self._parser
         return None
 
     async def _error_body(self) -> bytes:
@@ -253,7 +253,7 @@ class Attempt:
             while len(body) < ERROR_BYTES:
                 body += await anext(self._chunks)
         self._scope = None
-        self._waited(began)
+        self._record_wait(began)
         return body[:ERROR_BYTES]
 
     # --- the body ---
@@ -261,13 +261,13 @@ class Attempt:
     async def read(self) -> list[ResponseEvent]:
         """The next events, at least one; none when the answer is over."""
         events: list[ResponseEvent] = []
-        while not (events or self.over):
+        while not (events or self.finished):
             chunk = await self._chunk()
-            if self.over:  # closed by another task meanwhile
+            if self.finished:  # closed by another task meanwhile
                 return []
             events = self._end(chunk) if chunk is None or isinstance(chunk, ErrorInfo) else self._take(chunk)
-        if self.held:
-            events, self.held = [*self.held, *events], []
+        if self.pending:
+            events, self.pending = [*self.pending, *events], []
         return events
 
     async def body(self) -> bytes | ErrorInfo:
@@ -275,7 +275,7 @@ class Attempt:
         whole = bytearray()
         while (chunk := await self._chunk()) is not None:
             if isinstance(chunk, ErrorInfo):
-                return self._source.hide(chunk)
+                return self._source.redact(chunk)
             whole += chunk
             if len(whole) > self._limits.response_bytes:
                 return limit_exceeded("response_bytes", self._limits.response_bytes).info
@@ -283,7 +283,7 @@ class Attempt:
 
     async def _chunk(self) -> bytes | ErrorInfo | None:
         """The next bytes, None at their end, or what went wrong."""
-        left, phase = self._watch.next()
+        left, phase = self._watch.next_deadline()
         began = self._clock()
         try:
             if left >= self._patience:  # the transport ends a longer silence by itself
@@ -294,54 +294,54 @@ class Attempt:
         except StopAsyncIteration:
             return None
         except Exception as error:  # noqa: BLE001  # see `_head`
-            return fault(error, Stage(answered=True, phase=phase, deadlines=self._watch.deadlines))
+            return classify_exception(error, FailurePoint(has_response=True, phase=phase, deadlines=self._watch.deadlines))
         finally:
             self._scope = None
-            self._waited(began)
-        return None if phase == "drain" else expired(phase, self._watch.deadlines)
+            self._record_wait(began)
+        return None if phase == "drain" else deadline_error(phase, self._watch.deadlines)
 
     def _take(self, chunk: bytes) -> list[ResponseEvent]:
         parser, events = self._parser, self._feeder.feed(chunk)
         arrived = self._feeder.arrived
-        self._watch.took(events if arrived is None else arrived)  # what a dialect holds back is progress, too
+        self._watch.note_events(events if arrived is None else arrived)  # what a dialect holds back is progress, too
         if parser.ended:
-            self.over = True
-            return self._explained(events)
+            self.finished = True
+            return self._with_context(events)
         if parser.complete:
-            self._watch.whole(self._wire_api)
+            self._watch.note_complete(self._wire_api)
         return events
 
     def _end(self, failure: ErrorInfo | None) -> list[ResponseEvent]:
         """No more bytes. An answer that is whole is not spoilt by how its connection ended."""
-        self.over = True
+        self.finished = True
         if failure is not None and failure.kind != "truncated" and not self._parser.complete:
-            return self._explained(self._parser.abort(failure))
+            return self._with_context(self._parser.abort(failure))
         events = self._feeder.close()
         last = events[-1] if events else None
         if failure is not None and isinstance(last, Failed) and last.error.kind in {"truncated", "malformed"}:
             events[-1] = Failed(failure, seq=last.seq)
-        return self._explained(events)
+        return self._with_context(events)
 
-    def _explained(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
+    def _with_context(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """A failure without keys, and with the media type where that explains it."""
         last = events[-1] if events else None
         if isinstance(last, Failed):
             info, media_type = last.error, self.headers.get("content-type", "")
-            if info.kind == "malformed" and media_type and not media_type.lower().startswith(STREAMED):
+            if info.kind == "malformed" and media_type and not media_type.lower().startswith(STREAM_MEDIA_TYPES):
                 info = msgspec.structs.replace(info, message=f"{info.message} (content-type: {media_type[:100]})")
-            events[-1] = Failed(self._source.hide(info), seq=last.seq)
+            events[-1] = Failed(self._source.redact(info), seq=last.seq)
         return events
 
-    def _waited(self, began: float) -> None:
-        self.at = self._clock()
-        self._watch.passed(self.at - began)
+    def _record_wait(self, began: float) -> None:
+        self.last_read_at = self._clock()
+        self._watch.add_waited(self.last_read_at - began)
 
     # --- the end ---
 
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
         """Ends the attempt: what was held, and the terminal event."""
-        self.over = True
-        held, self.held = self.held, []
+        self.finished = True
+        held, self.pending = self.pending, []
         return [*held, *self._parser.abort(error)]
 
     def interrupt(self) -> None:
@@ -367,13 +367,13 @@ class Attempt:
         try:
             if answer is not None:
                 with contextlib.suppress(Exception), anyio.CancelScope(deadline=_in(CLOSING_SECONDS), shield=True):
-                    await Uninterrupted(answer.aclose())
+                    await ShieldedAwait(answer.aclose())
         finally:
             if slots is not None:
                 slots.release_on_behalf_of(self)
 
 
-class Body:
+class BodyCollector:
     """A JSON body where a stream was asked for: collected, then read as a whole. What begins otherwise is a stream with a wrong label."""
 
     def __init__(self, parser: Parser, limits: Limits) -> None:
@@ -408,7 +408,7 @@ class Body:
         return [*events, *self._parser.close()]
 
 
-def _redirected(status: int, headers: Mapping[str, str]) -> ErrorInfo:
+def _redirect_error(status: int, headers: Mapping[str, str]) -> ErrorInfo:
     location, where = headers.get("location", ""), "an address that is none"
     with contextlib.suppress(ValueError):
         target = urlsplit(location)

@@ -105,7 +105,7 @@ ApiKey: TypeAlias = Token | Callable[[], Token | Awaitable[Token]]
 """A key, or a function (sync or async) that gives one: it is called for every request, and keeps its own cache."""
 
 
-class Sealed(dict[str, str]):
+class RedactedHeaders(dict[str, str]):
     """Headers with a key among them: only their names are shown."""
 
     def __repr__(self) -> str:
@@ -117,28 +117,28 @@ class Sealed(dict[str, str]):
         raise TypeError("headers with a key are not written down")
 
 
-class Stamp(NamedTuple):
+class RequestAuth(NamedTuple):
     """What one request is sent with: the headers that the key makes, and the key itself, to be masked wherever it comes back."""
 
-    headers: Sealed
+    headers: RedactedHeaders
     secrets: tuple[Secret, ...] = ()
 
-    def hide(self, info: ErrorInfo) -> ErrorInfo:
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
         """The failure without the key: servers echo what they refuse."""
         if not self.secrets:
             return info
-        texts = {name: self.masked(getattr(info, name)) for name in ("message", "code", "detail")}
+        texts = {name: self.redact_value(getattr(info, name)) for name in ("message", "code", "detail")}
         return msgspec.structs.replace(info, **texts)
 
-    def masked(self, value: Any) -> Any:
+    def redact_value(self, value: Any) -> Any:
         """Texts, lists and dicts without the key."""
         if isinstance(value, str):
             for secret in self.secrets:
                 value = value.replace(secret.reveal(), MASK)
             return value
         if isinstance(value, dict):
-            return {self.masked(key): self.masked(one) for key, one in value.items()}
-        return [self.masked(one) for one in value] if isinstance(value, list) else value
+            return {self.redact_value(key): self.redact_value(one) for key, one in value.items()}
+        return [self.redact_value(one) for one in value] if isinstance(value, list) else value
 
 
 class _Key(NamedTuple):
@@ -148,7 +148,7 @@ class _Key(NamedTuple):
     style: str | None = None
 
 
-class Keys:
+class KeyStore:
     """The keys of one client. Neither its repr nor its pickle holds one."""
 
     def __init__(
@@ -168,7 +168,7 @@ class Keys:
 
     def _keep(self, api_key: ApiKey | Mapping[str, ApiKey] | None) -> ErrorInfo | None:
         named = api_key if isinstance(api_key, Mapping) else {"": api_key} if api_key is not None else {}
-        kept = {name: sealed(one) for name, one in named.items()}
+        kept = {name: wrap_key(one) for name, one in named.items()}
         self._named = {name: one for name, one in kept.items() if not isinstance(one, ErrorInfo)}
         self._single = self._named.pop("", None)
         return next((one for one in kept.values() if isinstance(one, ErrorInfo)), None)
@@ -178,17 +178,17 @@ class Keys:
         if self._problem is not None:
             raise StreamError(self._problem)
 
-    async def stamp(self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None) -> Stamp:
+    async def stamp(self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None) -> RequestAuth:
         """The headers that prove who sends `request`. own: a key given for this very request, wherever it goes."""
         self.check()
         origin = origin_of(request.url)
         key = _Key(own) if own is not None else self._given(provider, origin) or self._found(provider, origin)
         if key is None:
             self._require(provider, origin)
-            return Stamp(Sealed())
-        return applied(await _token(key.value), key.style or provider.auth, request, now)
+            return RequestAuth(RedactedHeaders())
+        return sign_request(await _token(key.value), key.style or provider.auth, request, now)
 
-    def suffice(self, provider: Provider, url: str) -> bool:
+    def can_authenticate(self, provider: Provider, url: str) -> bool:
         """Whether the provider can be asked there: a key may be sent to it, or it needs none."""
         origin = origin_of(url)
         if self._given(provider, origin) or self._found(provider, origin):
@@ -203,17 +203,17 @@ class Keys:
         """The key of `api_key=`, where it may be sent to `origin`."""
         named = [self._named[name] for name in (provider.name, *provider.aliases) if name in self._named]
         if named:
-            return _Key(named[0]) if origin in self._origins or at_home(provider, origin) else None
+            return _Key(named[0]) if origin in self._origins or is_own_origin(provider, origin) else None
         if self._single is None:
             return None
         if not self._origins:
-            self._origins = {origin, *(own_origins(provider) if at_home(provider, origin) else ())}
+            self._origins = {origin, *(own_origins(provider) if is_own_origin(provider, origin) else ())}
         return _Key(self._single) if origin in self._origins else None
 
     def _found(self, provider: Provider, origin: str) -> _Key | None:
         """The key of the environment, where it may be sent to `origin`."""
         variables = [name for name in variables_of(provider) if self._environ.get(name, "").strip()]
-        if not variables or not at_home(provider, origin):
+        if not variables or not is_own_origin(provider, origin):
             return None
         if variables[0] == AWS_KEY_ID:
             return _Key(_aws(self._environ, origin))
@@ -229,7 +229,7 @@ class Keys:
         raise StreamError(ErrorInfo("authentication", message, code="no_key", detail={"variables": list(variables), "origin": origin}))
 
 
-def sealed(key: ApiKey) -> ApiKey | ErrorInfo:
+def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
     """The same key, not to be seen; or why it is none, to be raised where no frame holds it."""
     try:
         return Secret(key) if isinstance(key, str) else key
@@ -253,7 +253,7 @@ def own_origins(provider: Provider) -> set[str]:
     return {origin_of(url) for url in written if url}
 
 
-def at_home(provider: Provider, origin: str) -> bool:
+def is_own_origin(provider: Provider, origin: str) -> bool:
     """Whether the provider's key may go there without being told: to its own addresses, or anywhere where it has none (Azure)."""
     own = own_origins(provider)
     aws = provider.auth == "aws" and origin.startswith("https://") and (urlsplit(origin).hostname or "").endswith(AWS_HOSTS)
@@ -275,16 +275,16 @@ def origin_of(url: str) -> str:
     return f"{parts.scheme}://{host}:{port}"
 
 
-def applied(token: Token, style: str, request: Request, now: datetime) -> Stamp:
+def sign_request(token: Token, style: str, request: Request, now: datetime) -> RequestAuth:
     """The headers of one key in one style."""
     if isinstance(token, AwsCredentials):
         return _signed(token, request, now)
     secret = Secret(token)
     name, form = STYLES.get(style, STYLES["bearer"])
-    return Stamp(Sealed({name: form.format(secret.reveal())}), (secret,))
+    return RequestAuth(RedactedHeaders({name: form.format(secret.reveal())}), (secret,))
 
 
-def _signed(credentials: AwsCredentials, request: Request, now: datetime) -> Stamp:
+def _signed(credentials: AwsCredentials, request: Request, now: datetime) -> RequestAuth:
     host = urlsplit(request.url).hostname or ""
     region, service = _place(host)
     secrets = (credentials.secret, *((credentials.token,) if credentials.token else ()))
@@ -300,7 +300,7 @@ def _signed(credentials: AwsCredentials, request: Request, now: datetime) -> Sta
         service=credentials.service or service or "bedrock",
         now=now,
     )
-    return Stamp(Sealed(headers), secrets)
+    return RequestAuth(RedactedHeaders(headers), secrets)
 
 
 _PLACE: Final = re.compile(

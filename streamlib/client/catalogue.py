@@ -14,7 +14,7 @@ from msgspec import Struct
 from streamlib.errors import invalid_request
 from streamlib.providers import MODELS_PATHS, Provider
 from streamlib.request.build import Request
-from streamlib.request.endpoints import target
+from streamlib.request.endpoints import resolve_target
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.json_text import decode_any
@@ -36,7 +36,7 @@ class ModelInfo(Struct, frozen=True, gc=False):
 
 def models_request(provider: Provider, wire_api: WireApi | None = None, base_url: str | None = None) -> Request:
     """The request for the list; a provider without one is `invalid_request`."""
-    where = target(provider, "models", wire_api, base_url)
+    where = resolve_target(provider, "models", wire_api, base_url)
     path = MODELS_PATHS.get(where.wire_api, "") if provider.models_path is None else provider.models_path
     if not path:
         raise invalid_request(f"{provider.name} has no list of models", "models")

@@ -23,11 +23,11 @@ import anyio
 import msgspec
 from msgspec import Struct
 
-from streamlib.client.attempt import Attempt, Clock, Given, Parse, Source
+from streamlib.client.attempt import Attempt, BytesSource, Clock, Parse, Source
 from streamlib.client.retry import NO_RETRY, RetryPolicy
 from streamlib.errors import StreamError
 from streamlib.request.build import Request
-from streamlib.transport.deadlines import Deadlines, Watch
+from streamlib.transport.deadlines import Deadlines, DeadlineTimer
 from streamlib_parsers.accumulate import Accumulator, Response, Timing
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -48,16 +48,16 @@ from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
 
 if TYPE_CHECKING:
-    from streamlib_parsers.json_fragments import Fragments
+    from streamlib_parsers.json_fragments import IncrementalJson
 
-Errors: TypeAlias = Literal["raise", "event"]
+ErrorMode: TypeAlias = Literal["raise", "event"]
 
-TOKENS: Final = frozenset(
+TOKEN_EVENTS: Final = frozenset(
     {OutputTextDelta, ReasoningContentDelta, FunctionCallArgumentsDelta, ReasoningSummaryDelta, RefusalDelta, MediaDelta}
 )
 """Events that bring something a model wrote."""
 
-BEFORE: Final = frozenset({RateLimits, Notice, Failed})
+RETRY_SAFE_EVENTS: Final = frozenset({RateLimits, Notice, Failed})
 """Events that say nothing of an answer: after these alone, a request may be sent again."""
 
 CANCELLED: Final = ErrorInfo("cancelled", "the stream was closed before its end")
@@ -65,10 +65,10 @@ CANCELLED: Final = ErrorInfo("cancelled", "the stream was closed before its end"
 _log: Final = logging.getLogger("streamlib")
 
 
-def check_errors(errors: Errors) -> None:
+def check_errors(errors: ErrorMode) -> None:
     """A misspelt word would turn every exception off."""
-    if errors not in get_args(Errors):
-        raise ValueError(f"errors is one of {', '.join(get_args(Errors))}, not {errors!r}")
+    if errors not in get_args(ErrorMode):
+        raise ValueError(f"errors is one of {', '.join(get_args(ErrorMode))}, not {errors!r}")
 
 
 def wall_clock() -> datetime:
@@ -76,7 +76,7 @@ def wall_clock() -> datetime:
     return datetime.now(UTC)
 
 
-class Plan(Struct, frozen=True):
+class StreamConfig(Struct, frozen=True):
     """How one stream is made: where its bytes come from, and the rules it keeps.
 
     orphans: attempts of streams that were dropped open. The collector cannot wait for a connection to close: the next stream does.
@@ -89,7 +89,7 @@ class Plan(Struct, frozen=True):
     limits: Limits = LIMITS
     deadlines: Deadlines = Deadlines()
     retry: RetryPolicy = NO_RETRY
-    errors: Errors = "raise"
+    errors: ErrorMode = "raise"
     clock: Clock = anyio.current_time
     now: Callable[[], datetime] = wall_clock
     jitter: Callable[[], float] = lambda: 0.0
@@ -105,17 +105,17 @@ class ResponseStream:
     It has one reader; `streamlib.pipeline.tee(stream, 2)` gives its events to several.
     """
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: StreamConfig) -> None:
         self.retried: tuple[ErrorInfo, ...] = ()
         """The failures after which the request was sent again."""
         self._plan = plan
-        self._watch = Watch(plan.deadlines)
+        self._watch = DeadlineTimer(plan.deadlines)
         self._accumulator = Accumulator()
         self._attempt = self._new_attempt()
         self._pending: deque[ResponseEvent] = deque()
-        self._views: dict[int, Fragments] = {}
+        self._views: dict[int, IncrementalJson] = {}
         self._pause: anyio.CancelScope | None = None
-        self._entered = self._busy = self._given = self._closed = False
+        self._entered = self._busy = self._has_output = self._closed = False
         self._cancelled = False
         self._sent = 0.0
         self._first_byte: float | None = None
@@ -130,7 +130,7 @@ class ResponseStream:
         parser: Parser,
         *,
         deadlines: Deadlines | None = None,
-        errors: Errors = "raise",
+        errors: ErrorMode = "raise",
         limits: Limits = LIMITS,
         clock: Clock = anyio.current_time,
     ) -> ResponseStream:
@@ -139,7 +139,9 @@ class ResponseStream:
         def given(headers: Mapping[str, str] | None, received_at: datetime | None) -> Parser:
             return parser
 
-        return cls(Plan(Given(chunks), given, parser.wire_api, None, limits, deadlines or Deadlines(), NO_RETRY, errors, clock))
+        return cls(
+            StreamConfig(BytesSource(chunks), given, parser.wire_api, None, limits, deadlines or Deadlines(), NO_RETRY, errors, clock)
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open" if self._entered else "new"
@@ -166,7 +168,7 @@ class ResponseStream:
     @property
     def rate_limits(self) -> RateLimits | None:
         """What is left, as far as the headers or the stream said."""
-        held = (event for event in self._attempt.held if isinstance(event, RateLimits))
+        held = (event for event in self._attempt.pending if isinstance(event, RateLimits))
         return self._accumulator.response.rate_limits or next(held, None)
 
     @property
@@ -190,14 +192,14 @@ class ResponseStream:
         """The arguments of the call at `index` as far as they have come: a live view, the same growing object each time. Only the text
         that is new is read, so it may be asked for after every delta.
         """
-        from streamlib_parsers.json_fragments import Fragments  # few streams are looked at in this way
+        from streamlib_parsers.json_fragments import IncrementalJson  # few streams are looked at in this way
 
         view = self._views.get(index)
         if view is None:
             item = self._accumulator.item(index)
             if not isinstance(item, (FunctionCall, ServerToolCall)):
                 raise LookupError(f"item {index} has no arguments")
-            view = self._views[index] = Fragments()
+            view = self._views[index] = IncrementalJson()
             view.feed(item.arguments)
         value = view.partial()
         return value if isinstance(value, dict) else {}
@@ -208,7 +210,7 @@ class ResponseStream:
         if self._entered:
             raise RuntimeError("a stream is entered once: ask the client for another")
         self._entered = True
-        await self._guarded(self._open)
+        await self._exclusive(self._open)
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
@@ -220,10 +222,10 @@ class ResponseStream:
             return
         self._closed = True
         try:
-            if self._attempt.over and not self._busy:
+            if self._attempt.finished and not self._busy:
                 await self._attempt.drain()
         finally:
-            await self._shut()
+            await self._close_connection()
 
     def __del__(self) -> None:
         if getattr(self, "_entered", False) and not self._closed:
@@ -239,11 +241,11 @@ class ResponseStream:
 
     async def __anext__(self) -> ResponseEvent:
         if not self._pending:
-            await self._guarded(self._fill)
+            await self._exclusive(self._fill)
         event = self._pending.popleft()
         self._accumulator.feed(event)
         if self._views:
-            self._grow(event)
+            self._update_views(event)
         if type(event) is Failed and self._plan.errors == "raise":
             raise StreamError(event.error, self.response)
         return event
@@ -254,7 +256,7 @@ class ResponseStream:
 
     async def _batch(self) -> list[ResponseEvent]:
         if not self._pending:
-            await self._guarded(self._fill)
+            await self._exclusive(self._fill)
         if type(self._pending[0]) is Failed:
             return [await anext(self)]
         last = self._pending.pop() if type(self._pending[-1]) is Failed and self._plan.errors == "raise" else None
@@ -264,10 +266,10 @@ class ResponseStream:
         for event in batch:
             self._accumulator.feed(event)
             if self._views:
-                self._grow(event)
+                self._update_views(event)
         return batch
 
-    async def _guarded(self, step: Callable[[], Awaitable[None]]) -> None:
+    async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
         """Runs a step that waits: one at a time; when it is cancelled, the connection is closed before the cancellation goes on."""
         if not self._entered:
             raise RuntimeError("use `async with` on the stream")
@@ -280,7 +282,7 @@ class ResponseStream:
             raise
         except BaseException:
             self._closed, self._busy = True, False
-            await self._shut()
+            await self._close_connection()
             raise
         finally:
             self._busy = False
@@ -292,33 +294,37 @@ class ResponseStream:
         while True:
             self._sent = self._plan.clock()
             failure = await self._attempt.open(self._plan.now)
-            self._first_byte = self._attempt.at - self._sent if self._attempt.status is not None else None
-            if failure is None or not await self._again(failure):
+            self._first_byte = self._attempt.last_read_at - self._sent if self._attempt.status is not None else None
+            if failure is None or not await self._wait_for_retry(failure):
                 return
 
     async def _fill(self) -> None:
         """Reads until there are events to give, else ends the iteration."""
         events = await self._attempt.read() if not self._closed else []
         if events and type(events[-1]) is Failed:
-            events = await self._instead(events)
+            events = await self._retry_if_unstarted(events)
         if events:
-            self._given = True
+            self._has_output = True
             self._time(events)
             self._pending.extend(events)
         elif not self._pending:
             await self._finish()
 
-    async def _instead(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
+    async def _retry_if_unstarted(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """A failure that is the very first of its answer, or the first events of another answer."""
         while events and isinstance(failed := events[-1], Failed):
             await self._attempt.close()
-            if self._given or not all(type(event) in BEFORE for event in events) or not await self._again(failed.error):
+            if (
+                self._has_output
+                or not all(type(event) in RETRY_SAFE_EVENTS for event in events)
+                or not await self._wait_for_retry(failed.error)
+            ):
                 return [] if self._cancelled else events
             await self._open()
             events = await self._attempt.read()
         return events
 
-    async def _again(self, failure: ErrorInfo) -> bool:
+    async def _wait_for_retry(self, failure: ErrorInfo) -> bool:
         """Waits as the policy says and makes ready for another try; False where there is none."""
         plan, watch = self._plan, self._watch
         wait = plan.retry.wait(failure, len(self.retried), watch.waited, plan.jitter(), plan.deadlines.total)
@@ -329,7 +335,7 @@ class ResponseStream:
         with anyio.CancelScope() as self._pause:
             await anyio.sleep(wait)
         self._pause = None
-        watch.passed(wait)
+        watch.add_waited(wait)
         self._attempt = self._new_attempt()
         if self._closed:
             self._cancelled = True
@@ -348,9 +354,9 @@ class ResponseStream:
             raise StreamError(CANCELLED, self.response)
         raise StopAsyncIteration
 
-    async def _shut(self) -> None:
+    async def _close_connection(self) -> None:
         """Closes the connection now; what was received stays."""
-        if not self._attempt.over:
+        if not self._attempt.finished:
             self._cancelled = True
             self._pending.extend(self._attempt.abort(CANCELLED))
         self._attempt.interrupt()
@@ -360,16 +366,16 @@ class ResponseStream:
             await self._attempt.close()
         finally:
             if not self._busy:
-                self._fold()
+                self._accumulate_remaining()
 
-    def _fold(self) -> None:
+    def _accumulate_remaining(self) -> None:
         """What was received and not given out belongs to the response."""
-        for event in (*self._pending, *self._attempt.held):
+        for event in (*self._pending, *self._attempt.pending):
             self._accumulator.feed(event)
         self._pending.clear()
-        self._attempt.held.clear()
+        self._attempt.pending.clear()
 
-    def _grow(self, event: ResponseEvent) -> None:
+    def _update_views(self, event: ResponseEvent) -> None:
         """Keeps the views of arguments up with the events."""
         if isinstance(event, FunctionCallArgumentsDelta) and event.index in self._views:
             self._views[event.index].feed(event.delta)
@@ -383,8 +389,8 @@ class ResponseStream:
         return Attempt(plan.source, plan.parse, self._watch, plan.wire_api, plan.limits, plan.clock)
 
     def _time(self, events: list[ResponseEvent]) -> None:
-        if type(events[0]) in TOKENS or any(type(event) in TOKENS for event in events):
-            self._last = self._attempt.at - self._sent
+        if type(events[0]) in TOKEN_EVENTS or any(type(event) in TOKEN_EVENTS for event in events):
+            self._last = self._attempt.last_read_at - self._sent
             self._first_token = self._last if self._first_token is None else self._first_token
 
     def _timing(self, response: Response) -> Timing:

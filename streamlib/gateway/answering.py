@@ -23,15 +23,15 @@ from msgspec import Struct
 from starlette.types import Receive, Send
 
 from streamlib.client import Client
-from streamlib.client.stream import BEFORE, TOKENS, ResponseStream
+from streamlib.client.stream import RETRY_SAFE_EVENTS, TOKEN_EVENTS, ResponseStream
 from streamlib.errors import StreamError
-from streamlib.gateway.crossing import Crossing
-from streamlib.gateway.envelopes import disguises
+from streamlib.gateway.crossing import EventTranslator
+from streamlib.gateway.envelopes import hashed_origins
 from streamlib.gateway.guard import refuse, send_whole
 from streamlib.gateway.heads import MODEL, error_headers, id_header, limit_headers, report_header
 from streamlib.gateway.json_array import JsonArray
-from streamlib.gateway.restoring import restored
-from streamlib.gateway.table import Hop, RouteRule, fitted, overridden
+from streamlib.gateway.restoring import restore_history
+from streamlib.gateway.table import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
 from streamlib.wires.encoders import Encoder, encode_body, encoder
@@ -67,13 +67,13 @@ STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
-class Asked(Struct, frozen=True):
+class GatewayRequest(Struct, frozen=True):
     """A client's request, read. hops: where it may go, the first before the others. whole: one body. array: a stream that is JSON."""
 
     wire_api: WireApi
     prompt: Prompt
     rule: RouteRule
-    hops: Sequence[Hop]
+    hops: Sequence[RouteTarget]
     whole: bool
     request_id: str
     array: bool = False
@@ -84,7 +84,7 @@ class Asked(Struct, frozen=True):
         return frozenset(tool.name for tool in self.prompt.tools if tool.format is not None)
 
 
-def prompt_for(asked: Asked, hop: Hop) -> Prompt:
+def prompt_for(asked: GatewayRequest, hop: RouteTarget) -> Prompt:
     """The prompt for one target. Raises `StreamError` where the request cannot be said there.
 
     Items are given back their origins: those in envelopes their own; the others are taken to be of the first target, where that speaks
@@ -98,11 +98,11 @@ def prompt_for(asked: Asked, hop: Hop) -> Prompt:
         )
         raise StreamError(info)
     origins = [one.where.origin for one in asked.hops]
-    items = restored(asked.prompt.items, disguises(origins))
+    items = restore_history(asked.prompt.items, hashed_origins(origins))
     if origins[0].wire_api == wire_api:
         items = [_of(item, wire_api, origins[0]) for item in items]
     prompt = msgspec.structs.replace(asked.prompt, input=tuple(items), model=None, stream=None)
-    return overridden(fitted(prompt, asked.rule), asked.rule, hop.where.wire_api)
+    return apply_rule_settings(apply_rule_limits(prompt, asked.rule), asked.rule, hop.where.wire_api)
 
 
 def _of(item: ResponseItem, wire_api: WireApi, origin: Any) -> ResponseItem:
@@ -110,10 +110,10 @@ def _of(item: ResponseItem, wire_api: WireApi, origin: Any) -> ResponseItem:
     return msgspec.structs.replace(item, origin=origin) if bare else item
 
 
-class Answering:
+class RequestHandler:
     """One answer. `run` it once; `summary` says afterwards how it went."""
 
-    def __init__(self, asked: Asked, client: Client, send: Send, keep_alive: float) -> None:
+    def __init__(self, asked: GatewayRequest, client: Client, send: Send, keep_alive: float) -> None:
         self.asked = asked
         self.model = ""
         self.error: ErrorInfo | None = None
@@ -182,7 +182,7 @@ class Answering:
         if failure is not None:
             await self._fail(failure)
 
-    async def _try(self, hop: Hop) -> ErrorInfo | None:
+    async def _try(self, hop: RouteTarget) -> ErrorInfo | None:
         """The answer of one target; or why there was none, while another may still be asked."""
         try:
             self.stream = self._client.stream(
@@ -200,14 +200,14 @@ class Answering:
         self.report = list(self.stream.request.report)
         async with self.stream as stream:
             own = stream.request.origin == self.asked.hops[0].where.origin and stream.request.wire_api == self.asked.wire_api
-            crossing = None if own else Crossing(self.asked.wire_api, self.asked.custom)
+            crossing = None if own else EventTranslator(self.asked.wire_api, self.asked.custom)
             return await (self._whole(stream, crossing) if self.asked.whole else self._streamed(stream, crossing))
 
-    async def _streamed(self, stream: ResponseStream, crossing: Crossing | None) -> ErrorInfo | None:
+    async def _streamed(self, stream: ResponseStream, crossing: EventTranslator | None) -> ErrorInfo | None:
         batches = aiter(stream.batches())
         first = await _first(batches)
         failed = first[-1]
-        if type(failed) is Failed and not self._started and not any(type(event) in TOKENS for event in first):
+        if type(failed) is Failed and not self._started and not any(type(event) in TOKEN_EVENTS for event in first):
             return failed.error
         self._head |= limit_headers(self.asked.wire_api, stream.rate_limits, datetime.now(UTC))
         await self._encoded(first, crossing)
@@ -217,7 +217,7 @@ class Answering:
         self.report += [*self._encoder.report, *(crossing.report if crossing else ())]
         return None
 
-    async def _encoded(self, batch: list[ResponseEvent], crossing: Crossing | None) -> None:
+    async def _encoded(self, batch: list[ResponseEvent], crossing: EventTranslator | None) -> None:
         """Writes what came together."""
         last = batch[-1]
         if type(last) is Failed:
@@ -226,7 +226,7 @@ class Answering:
         if data:
             await self._write(data)
 
-    def _crossed(self, batch: list[ResponseEvent], crossing: Crossing | None) -> list[ResponseEvent]:
+    def _crossed(self, batch: list[ResponseEvent], crossing: EventTranslator | None) -> list[ResponseEvent]:
         """The events as the client may see them, of the model that it asked for: Claude Code takes another name for another model, and
         leaves the thoughts of that one out of its next request.
         """
@@ -235,7 +235,7 @@ class Answering:
             batch = [msgspec.structs.replace(event, model=asked) if type(event) in NAMING else event for event in batch]
         return batch if crossing is None else [event for one in batch for event in crossing.feed(one)]
 
-    async def _whole(self, stream: ResponseStream, crossing: Crossing | None) -> ErrorInfo | None:
+    async def _whole(self, stream: ResponseStream, crossing: EventTranslator | None) -> ErrorInfo | None:
         fold = Accumulator()
         async for batch in stream.batches():
             for event in self._crossed(batch, crossing):
@@ -296,7 +296,7 @@ async def _first(batches: AsyncIterator[list[ResponseEvent]]) -> list[ResponseEv
     held: list[ResponseEvent] = []
     async for batch in batches:
         held += batch
-        if any(type(event) not in BEFORE or type(event) is Failed for event in batch):
+        if any(type(event) not in RETRY_SAFE_EVENTS or type(event) is Failed for event in batch):
             break
     return held
 

@@ -27,12 +27,12 @@ from starlette.types import Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.auth import Secret
 from streamlib.errors import StreamError
-from streamlib.gateway.answering import Answering, Asked
+from streamlib.gateway.answering import GatewayRequest, RequestHandler
 from streamlib.gateway.counting import count_tokens
-from streamlib.gateway.guard import Guard, read_body, refuse, wire_of
+from streamlib.gateway.guard import AccessControl, read_body, refuse, wire_of
 from streamlib.gateway.heads import error_headers, id_header, status_of
 from streamlib.gateway.listing import listed, model_names
-from streamlib.gateway.table import Table
+from streamlib.gateway.table import RouteTable
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
@@ -59,13 +59,13 @@ class Gateway:
 
     def __init__(
         self,
-        table: Table | None = None,
+        table: RouteTable | None = None,
         *,
         client: Mapping[str, Any] | None = None,
         keep_alive: float = KEEP_ALIVE,
         log_content: bool = False,
     ) -> None:
-        self.table = table or Table()
+        self.table = table or RouteTable()
         self._options = dict(client or {})
         self._keep_alive = keep_alive
         self._log_content = log_content
@@ -100,7 +100,7 @@ class Gateway:
             _log.info("%s %s refused: %s", request_id, wire_api, error)
             await refuse(wire_api, error.info, send, id_header(wire_api, request_id))
             return
-        answering = Answering(asked, self.client, send, self._keep_alive)
+        answering = RequestHandler(asked, self.client, send, self._keep_alive)
         try:
             await answering.run(receive)
         finally:
@@ -109,7 +109,7 @@ class Gateway:
                 _log.debug("%s asked %s", request_id, answering.stream.request.body.decode("utf-8", "replace"))
                 _log.debug("%s answered %s", request_id, msgspec.json.encode(answering.stream.response.items).decode())
 
-    async def _read(self, scope: Scope, receive: Receive, request_id: str) -> Asked:
+    async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
         path = _path(scope)
         found = route(path)
         if found is None or found.wire_api not in CLIENT_WIRES:
@@ -122,7 +122,7 @@ class Gateway:
         stream = prompt.stream if found.stream is None else found.stream
         prompt = msgspec.structs.replace(prompt, model=model)
         array = found.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
-        return Asked(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id, array)
+        return GatewayRequest(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id, array)
 
     async def count(self, request: Request) -> Response:
         """The tokens of a Messages request: what Anthropic says, or an estimate that says it is one."""
@@ -173,7 +173,7 @@ async def _hello(request: Request) -> Response:
     return PlainTextResponse("streamlib gateway: /v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models\n")
 
 
-def gateway(running_gateway: Gateway | Table | None = None, *, token: Secret | str | None = None) -> Starlette:
+def gateway(running_gateway: Gateway | RouteTable | None = None, *, token: Secret | str | None = None) -> Starlette:
     """The application. token: what clients must send as their API key; without one only this machine is answered."""
     one = running_gateway if isinstance(running_gateway, Gateway) else Gateway(running_gateway)
 
@@ -189,4 +189,6 @@ def gateway(running_gateway: Gateway | Table | None = None, *, token: Secret | s
         Route("/v1/messages/count_tokens", one.count, methods=["POST"]),
         Route("/{path:path}", _Endpoint(one), methods=["POST"]),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, token=None if token is None else Secret(token))], lifespan=lifespan)
+    return Starlette(
+        routes=routes, middleware=[Middleware(AccessControl, token=None if token is None else Secret(token))], lifespan=lifespan
+    )

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
-from streamlib.gateway.table import Hop
+from streamlib.gateway.table import RouteTarget
 from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
@@ -30,7 +30,7 @@ class _Count(Struct):
     input_tokens: int
 
 
-async def count_tokens(client: Client, prompt: Prompt, hop: Hop) -> tuple[int, bool]:
+async def count_tokens(client: Client, prompt: Prompt, hop: RouteTarget) -> tuple[int, bool]:
     """The count, and whether it is an estimate. Raises `StreamError` where the provider was asked and refused."""
     if hop.provider.name != "anthropic" or hop.where.wire_api != "messages":
         return estimated(prompt), True

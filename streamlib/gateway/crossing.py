@@ -22,10 +22,10 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.gateway.envelopes import sealed
-from streamlib.gateway.sequence import BLOCKLESS, Sequence
+from streamlib.gateway.envelopes import seal
+from streamlib.gateway.sequence import BLOCKLESS, ItemSequencer
 from streamlib.request.report import Change
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib_parsers.events import (
     Completed,
     Failed,
@@ -78,7 +78,7 @@ ALONE: Final[dict[WireApi, Slot]] = {**THOUGHTS, "messages": lambda envelope, at
 """The same for a thought that holds nothing else."""
 
 
-class Crossing:
+class EventTranslator:
     """One answer on its way to a client of `wire_api`. custom: names of the tools that the client declared as free-form.
 
     A wire without a slot (it has no sealed thoughts) loses what would be in it; `report` says so.
@@ -87,8 +87,8 @@ class Crossing:
     def __init__(self, wire_api: WireApi, custom: frozenset[str] = frozenset()) -> None:
         self._origin = Origin(wire_api)
         self._custom = custom
-        self._losses = Losses()
-        self._sequence = Sequence() if wire_api in BLOCKLESS else None
+        self._losses = Report()
+        self._sequence = ItemSequencer() if wire_api in BLOCKLESS else None
         self._places: dict[int, int] = {}
         self._begun = 0
         self._free: set[int] = set()
@@ -147,7 +147,7 @@ class Crossing:
     def _done(self, event: OutputItemDone) -> list[ResponseEvent]:
         item, place = event.item, self._places.get(event.index)
         if place is None:
-            self._losses.note(f"/{type(item).__name__}", "the client's wire has no words for it")
+            self._losses.dropped(f"/{type(item).__name__}", "the client's wire has no words for it")
             return self._carrier(item, event.index)
         if isinstance(item, Reasoning):
             return [OutputItemDone(place, self._thought(item, event.index))]
@@ -173,17 +173,17 @@ class Crossing:
     def _slot(self, slots: dict[WireApi, Slot], item: ResponseItem, at: int) -> JsonObject:
         made = slots.get(self._origin.wire_api or "chat")
         if made is None:
-            self._losses.note("/state", "the client's wire has no slot for what only the model's wire can read")
+            self._losses.dropped("/state", "the client's wire has no slot for what only the model's wire can read")
             return {}
         self._sealed += 1
-        return made(sealed(item, at), self._sealed - 1)
+        return made(seal(item, at), self._sealed - 1)
 
     # --- the envelope of the answer ---
 
     def _words(self, event: ResponseMetadata | Passthrough) -> list[ResponseEvent]:
         names = event.values if isinstance(event, ResponseMetadata) else [event.event]
         for name in names:
-            self._losses.note(f"/metadata/{name}", "a word of the model's wire")
+            self._losses.dropped(f"/metadata/{name}", "a word of the model's wire")
         return []
 
     def _usage(self, event: TokenCount) -> list[ResponseEvent]:
@@ -201,15 +201,15 @@ class Crossing:
         return [self._counted, event] if self._counted else [event]
 
 
-_HANDLERS: Final[dict[type, Callable[[Crossing, Any], list[ResponseEvent]]]] = {
-    OutputItemAdded: Crossing._added,
-    FunctionCallArgumentsDelta: Crossing._arguments,
-    OutputItemDone: Crossing._done,
-    ResponseMetadata: Crossing._words,
-    Passthrough: Crossing._words,
-    TokenCount: Crossing._usage,
-    Completed: Crossing._completed,
-    Failed: Crossing._failed,
+_HANDLERS: Final[dict[type, Callable[[EventTranslator, Any], list[ResponseEvent]]]] = {
+    OutputItemAdded: EventTranslator._added,
+    FunctionCallArgumentsDelta: EventTranslator._arguments,
+    OutputItemDone: EventTranslator._done,
+    ResponseMetadata: EventTranslator._words,
+    Passthrough: EventTranslator._words,
+    TokenCount: EventTranslator._usage,
+    Completed: EventTranslator._completed,
+    Failed: EventTranslator._failed,
 }
 """What is not here goes through, unless its item is hidden."""
 

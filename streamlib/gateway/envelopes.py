@@ -40,17 +40,17 @@ LONGEST: Final = 8 << 20
 MADE_BY_MODELS: Final = (Reasoning, Message, FunctionCall, CustomToolCall, ServerToolCall, ServerToolResult, Compaction, Opaque)
 
 
-class Sealed(Struct, frozen=True):
+class Envelope(Struct, frozen=True):
     """What an envelope holds. at: the item's place among the items of its answer."""
 
     at: int
     item: ResponseItem
 
 
-def sealed(item: ResponseItem, at: int) -> str:
+def seal(item: ResponseItem, at: int) -> str:
     """The envelope of an item. URL-safe letters: some clients change the alphabet, and both are read back."""
-    shown = msgspec.structs.replace(item, origin=disguised(item.origin), response_id=None)
-    return base64.urlsafe_b64encode(MAGIC + msgspec.json.encode(Sealed(at, shown))).decode("ascii")
+    shown = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
+    return base64.urlsafe_b64encode(MAGIC + msgspec.json.encode(Envelope(at, shown))).decode("ascii")
 
 
 def is_envelope(text: object) -> bool:
@@ -58,12 +58,12 @@ def is_envelope(text: object) -> bool:
     return isinstance(text, str) and text.startswith(PREFIX) and len(text) <= LONGEST
 
 
-def opened(text: str) -> Sealed | None:
+def open_envelope(text: str) -> Envelope | None:
     """What is in it; None where it was forged, cut or changed: then it is just some text of the client's."""
     try:
         letters = text.translate(STANDARD)
         raw = base64.b64decode(letters + "=" * (-len(letters) % 4), validate=True)
-        found = msgspec.json.decode(raw.removeprefix(MAGIC), type=Sealed)
+        found = msgspec.json.decode(raw.removeprefix(MAGIC), type=Envelope)
     except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError):
         return None
     item = found.item
@@ -74,7 +74,7 @@ def opened(text: str) -> Sealed | None:
 STANDARD: Final = str.maketrans("-_", "+/")
 
 
-def disguised(origin: Origin | None) -> Origin | None:
+def hash_origin(origin: Origin | None) -> Origin | None:
     """The origin without what is nobody's business: comparable, not readable."""
     if origin is None:
         return None
@@ -85,6 +85,6 @@ def _digest(text: str | None) -> str | None:
     return None if text is None else f"sha256:{sha256(text.encode()).hexdigest()[:16]}"
 
 
-def disguises(origins: Iterable[Origin]) -> Mapping[Origin | None, Origin]:
+def hashed_origins(origins: Iterable[Origin]) -> Mapping[Origin | None, Origin]:
     """Disguised origin -> the origin, for those that a request may go to."""
-    return {disguised(origin): origin for origin in origins}
+    return {hash_origin(origin): origin for origin in origins}

@@ -34,7 +34,7 @@ _BRACKETS: Final = b"[]{}"
 _OTHERS: Final = bytes(set(range(256)) - set(_BRACKETS))
 
 
-class Guard:
+class AccessControl:
     """Refuses what may not ask. token: None where everyone on this machine may, under the machine's own names."""
 
     def __init__(self, app: ASGIApp, token: Secret | None = None) -> None:

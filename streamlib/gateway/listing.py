@@ -6,11 +6,11 @@ from fnmatch import fnmatchcase
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
-from streamlib.gateway.table import Table
+from streamlib.gateway.table import RouteTable
 from streamlib_parsers.items import JsonObject
 
 
-async def model_names(client: Client, table: Table) -> list[str]:
+async def model_names(client: Client, table: RouteTable) -> list[str]:
     """Names without a wildcard are the routes' own; a route that takes the client's names over lists those of its provider."""
     names: dict[str, None] = {}
     for rule in table.rules:

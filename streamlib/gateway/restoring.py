@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from streamlib.gateway.crossing import HIDDEN
-from streamlib.gateway.envelopes import Sealed, is_envelope, opened
+from streamlib.gateway.envelopes import Envelope, is_envelope, open_envelope
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
     CustomToolCall,
@@ -37,7 +37,7 @@ STANDS: Final = (Reasoning, *HIDDEN)
 DETAILS: Final = "reasoning_details"
 
 
-def restored(items: Sequence[ResponseItem], known: Mapping[Origin | None, Origin]) -> list[ResponseItem]:
+def restore_history(items: Sequence[ResponseItem], known: Mapping[Origin | None, Origin]) -> list[ResponseItem]:
     """The items as they were. known: disguised origins of the targets this request may go to."""
     out: list[ResponseItem] = []
     for number, turn in enumerate(_turns(items)):
@@ -63,7 +63,7 @@ class _Held(Struct):
     """What one item of the client carried. place: where it stood. listed: in a list, whose envelopes name their places in the answer."""
 
     place: int
-    inside: list[Sealed]
+    inside: list[Envelope]
     listed: bool
 
 
@@ -79,7 +79,7 @@ class _Turn:
             self._settle(one)
 
     def _take(self, item: ResponseItem) -> _Held | None:
-        found = [inside for text in _texts(item) if (inside := opened(text)) is not None]
+        found = [inside for text in _texts(item) if (inside := open_envelope(text)) is not None]
         own = [inside for inside in found if isinstance(inside.item, Reasoning)]
         said = _squeezed(item)
         if not found or (said and said != "".join(_squeezed(inside.item) for inside in own)):
@@ -97,7 +97,7 @@ class _Turn:
                 self.items.insert(at, self._named(inside.item))
                 self._settled.insert(at, True)
 
-    def _replaces(self, inside: Sealed, place: int) -> bool:
+    def _replaces(self, inside: Envelope, place: int) -> bool:
         """Puts the item where the client has its words; whether it has."""
         for at in (*range(min(place, len(self.items)) - 1, -1, -1), *range(place, len(self.items))):
             if not self._settled[at] and _same(self.items[at], inside.item):

@@ -16,7 +16,7 @@ BLOCKLESS: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 SPOKEN: Final = (Message, Reasoning)
 
 
-class Sequence:
+class ItemSequencer:
     """Puts the texts of each choice in a row, in the order in which they begin."""
 
     def __init__(self) -> None:

@@ -25,7 +25,7 @@ from msgspec.structs import force_setattr
 from streamlib.client.auth import Secret
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
-from streamlib.request.endpoints import target
+from streamlib.request.endpoints import resolve_target
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Effort, Prompt, ReasoningOptions
 from streamlib.request.target import Target
@@ -73,7 +73,7 @@ class RouteRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=T
 CATCH_ALL: Final = RouteRule("*", "loopback:*")
 
 
-class Hop(Struct, frozen=True):
+class RouteTarget(Struct, frozen=True):
     """One target of a route. key: the route's own."""
 
     provider: Provider
@@ -87,7 +87,7 @@ class _File(Struct, forbid_unknown_fields=True):
     route: list[RouteRule] = []
 
 
-class Table:
+class RouteTable:
     """Routes, in order. providers: more of them, or others of the same name."""
 
     def __init__(self, rules: Sequence[RouteRule] = (), providers: Sequence[Provider] = ()) -> None:
@@ -97,9 +97,9 @@ class Table:
         for rule in self.rules:
             self._check(rule)
 
-    def using(self, *providers: Provider) -> Table:
+    def using(self, *providers: Provider) -> RouteTable:
         """The same routes, with other providers."""
-        table = Table.__new__(Table)
+        table = RouteTable.__new__(RouteTable)
         table.rules, table._keys, table._providers = self.rules, self._keys, (*providers, *self._providers)
         return table
 
@@ -117,16 +117,16 @@ class Table:
             raise StreamError(ErrorInfo("not_found", f"no route for the model {model[:200]!r}", code="model_not_found"))
         return found
 
-    def hops(self, rule: RouteRule, model: str) -> list[Hop]:
+    def hops(self, rule: RouteRule, model: str) -> list[RouteTarget]:
         """The targets of a route for a client's model: the first, and those to fall back on."""
         return [self._hop(rule, to.replace("*", model)) for to in rule.to]
 
-    def _hop(self, rule: RouteRule, name: str) -> Hop:
+    def _hop(self, rule: RouteRule, name: str) -> RouteTarget:
         provider, model = find(name, None, self._providers)
         if rule.headers:
             provider = msgspec.structs.replace(provider, headers={**provider.headers, **rule.headers})
-        where = target(provider, model, rule.wire_api, rule.base_url)
-        return Hop(provider, where, self._keys.get(rule.key_env or ""))
+        where = resolve_target(provider, model, rule.wire_api, rule.base_url)
+        return RouteTarget(provider, where, self._keys.get(rule.key_env or ""))
 
 
 def _key(variable: str) -> Secret:
@@ -160,13 +160,13 @@ def read_route(text: str) -> RouteRule:
     return RouteRule(pattern, tuple(to.split(",")))
 
 
-def fitted(prompt: Prompt, rule: RouteRule) -> Prompt:
+def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
     """The prompt as the route wants it: its thinking, its overrides, without what it drops."""
     extra = {key: value for key, value in (prompt.extra or {}).items() if key not in rule.drop}
     return msgspec.structs.replace(prompt, reasoning=_thinking(prompt, rule.reasoning), extra=extra or None)
 
 
-def overridden(prompt: Prompt, rule: RouteRule, wire_api: WireApi) -> Prompt:
+def apply_rule_settings(prompt: Prompt, rule: RouteRule, wire_api: WireApi) -> Prompt:
     """The prompt with the overrides, beside the words that its client said in the same wire."""
     if not rule.overrides:
         return prompt

@@ -15,7 +15,7 @@ import msgspec
 
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, JsonObject, Message, Origin, Reasoning, ResponseItem, Text, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS
@@ -25,10 +25,10 @@ SIGNATURE: Final = "bG9vcGJhY2stc2lnbmF0dXJl"
 """The signature on every thought: opaque, and valid base64."""
 
 
-def answer(prompt: Prompt, wire_api: WireApi = "messages") -> list[ResponseEvent]:
+def echo_response(prompt: Prompt, wire_api: WireApi = "messages") -> list[ResponseEvent]:
     """The events of the answer."""
     digest = hashlib.sha256(msgspec.json.encode(prompt)).hexdigest()[:16]
-    assembly = Assembly(LIMITS, Origin(wire_api), lambda n: f"call_{digest[:8]}_{n}")
+    assembly = EventAssembler(LIMITS, Origin(wire_api), lambda n: f"call_{digest[:8]}_{n}")
     read = sum(len(_words(text)) for text in _texts(prompt))
     assembly.identify(f"resp_{digest}", prompt.model or "loopback")
     assembly.usage(Usage(input_tokens=read, output_tokens=0))
@@ -42,14 +42,14 @@ def answer(prompt: Prompt, wire_api: WireApi = "messages") -> list[ResponseEvent
     return assembly.take()
 
 
-def _items(prompt: Prompt, assembly: Assembly) -> Iterator[ResponseItem]:
+def _items(prompt: Prompt, assembly: EventAssembler) -> Iterator[ResponseItem]:
     last = prompt.items[-1] if prompt.items else None
     tool = _offered(prompt)
     if prompt.thinking is not None and prompt.thinking.effort != "off":
         yield Reasoning(f"They want an answer to {len(prompt.items)} items. I keep it short.", signature=SIGNATURE)
     if tool is not None and not isinstance(last, OUTPUTS):
         yield Message("assistant", (Text(f"I will ask {tool.name}."),))
-        yield FunctionCall(assembly.mint(), tool.name, msgspec.json.encode(example(tool.schema or {})).decode())
+        yield FunctionCall(assembly.new_call_id(), tool.name, msgspec.json.encode(example(tool.schema or {})).decode())
     elif isinstance(last, OUTPUTS):
         output = last.output if isinstance(last.output, str) else "".join(part.text for part in last.output if isinstance(part, Text))
         yield Message("assistant", (Text(f"The tool says: {output}"),))
@@ -67,7 +67,7 @@ def _echo(item: ResponseItem | None) -> str:
     return f"You said: {said}\n\nThis is the loopback provider: it repeats what it hears, over real HTTP and without a key."
 
 
-def _say(assembly: Assembly, item: Any) -> int:
+def _say(assembly: EventAssembler, item: Any) -> int:
     """Streams one item in words; the number of them."""
     grown: dict[str, Any] = {"arguments": ""} if isinstance(item, FunctionCall) else {"content": () if isinstance(item, Message) else ""}
     opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None))

@@ -24,7 +24,7 @@ from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from msgspec import Struct
 
 from streamlib.errors import StreamError
-from streamlib.loopback.answers import answer
+from streamlib.loopback.answers import echo_response
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import encode_body, encoder, error_body
@@ -76,7 +76,7 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    answers: Answer = answer,
+    answers: Answer = echo_response,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serves until cancelled; reports its base URL (`http://127.0.0.1:PORT`) when it listens: `url = await group.start(serve)`."""

@@ -42,7 +42,7 @@ TOOL_NAMES: Final[dict[WireApi, Charset]] = {
 }
 
 
-def fitted(names: Iterable[str], charset: Charset) -> dict[str, str]:
+def fit_names(names: Iterable[str], charset: Charset) -> dict[str, str]:
     """name -> a name the wire takes, only for those that change; two names never meet in one."""
     names = list(dict.fromkeys(names))
     taken = {name for name in names if _fits(name, charset)}

@@ -16,15 +16,15 @@ from msgspec import Struct
 from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
-from streamlib.providers.names import CALL_IDS, TOOL_NAMES, fitted
-from streamlib.request.endpoints import target
-from streamlib.request.history import CALLS, OUTPUTS, Placed, repair
+from streamlib.providers.names import CALL_IDS, TOOL_NAMES, fit_names
+from streamlib.request.endpoints import resolve_target
+from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged
-from streamlib.request.origins import demoted
+from streamlib.request.origins import downgrade
 from streamlib.request.prompt import Prompt
-from streamlib.request.provider_steps import prepared
+from streamlib.request.provider_steps import apply_steps
 from streamlib.request.report import Change, Report
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin, ResponseItem, WireApi
 
@@ -49,7 +49,7 @@ class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 class Builder(Protocol):
     """The module of a wire: `builders/<name>.py`."""
 
-    def build(self, prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+    def build(self, prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
         """The body in this wire's own words."""
         ...
 
@@ -76,29 +76,29 @@ def build(
     extra = (*providers, provider) if isinstance(provider, Provider) else providers
     prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
     found, model = find(model, name, extra)
-    return build_for(prompt, target(found, model, wire_api, base_url, models, account), strict=strict, strict_origin=strict_origin)
+    return build_for(prompt, resolve_target(found, model, wire_api, base_url, models, account), strict=strict, strict_origin=strict_origin)
 
 
 def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_origin: bool = False) -> Request:
     """The request for a target that is known already."""
     report = Report()
-    prompt = _own_extra(prompt, where, report)
-    items = demoted(repair(prompt.items, report), where.origin, report, strict=strict_origin)
+    prompt = _extra_for_wire(prompt, where, report)
+    items = downgrade(repair(prompt.items, report), where.origin, report, strict=strict_origin)
     items = _fit_ids(items, where, report)
     names = _tool_names(prompt, items, where.wire_api)
     prompt, items = _rename(prompt, items, names, report)
     builder: Builder = cast("Builder", importlib.import_module(f"streamlib.wires.{where.wire_api}.build"))
     built = builder.build(prompt, items, where, report)
-    built = prepared(prompt, built, where, report)
-    body = merged(_with_values(built.body, prompt, where, report), prompt.extra or {})
-    headers = {"content-type": "application/json", **where.provider.headers, **_who(prompt, where, report), **built.headers}
+    built = apply_steps(prompt, built, where, report)
+    body = merged(_apply_provider_fields(built.body, prompt, where, report), prompt.extra or {})
+    headers = {"content-type": "application/json", **where.provider.headers, **_identity_headers(prompt, where, report), **built.headers}
     if strict and report.changes:
-        raise _refused(report.changes)
+        raise _strict_error(report.changes)
     sent = {short: name for name, short in names.items()}
     return Request("POST", where.url, headers, _encode(body), report.changes, where.wire_api, where.model, where.origin, sent)
 
 
-def _own_extra(prompt: Prompt, where: Target, report: Report) -> Prompt:
+def _extra_for_wire(prompt: Prompt, where: Target, report: Report) -> Prompt:
     """What another wire's request said in its own words would be nonsense here, or worse: something else."""
     if prompt.extra is None or prompt.extra_wire in (None, where.wire_api):
         return prompt
@@ -114,25 +114,25 @@ def _encode(body: dict[str, Any]) -> bytes:
         raise invalid_request(f"the request cannot be written as JSON: {error}") from None
 
 
-def _fit_ids(items: list[Placed], where: Target, report: Report) -> list[Placed]:
+def _fit_ids(items: list[IndexedItem], where: Target, report: Report) -> list[IndexedItem]:
     ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
-    changed = fitted(ids, where.provider.call_ids or CALL_IDS[where.wire_api])
-    out: list[Placed] = []
+    changed = fit_names(ids, where.provider.call_ids or CALL_IDS[where.wire_api])
+    out: list[IndexedItem] = []
     for one in items:
         item = one.item
         if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
             report.add("renamed", f"{one.path}/call_id", f"{where.wire_api} does not take this id")
             item = msgspec.structs.replace(item, call_id=changed[item.call_id])
-        out.append(Placed(one.at, item))
+        out.append(IndexedItem(one.position, item))
     return out
 
 
-def _tool_names(prompt: Prompt, items: list[Placed], wire_api: WireApi) -> dict[str, str]:
+def _tool_names(prompt: Prompt, items: list[IndexedItem], wire_api: WireApi) -> dict[str, str]:
     names = [tool.name for tool in prompt.tools if tool.native is None]
-    return fitted([*names, *(one.item.name for one in items if isinstance(one.item, CALLS))], TOOL_NAMES[wire_api])
+    return fit_names([*names, *(one.item.name for one in items if isinstance(one.item, CALLS))], TOOL_NAMES[wire_api])
 
 
-def _rename(prompt: Prompt, items: list[Placed], names: dict[str, str], report: Report) -> tuple[Prompt, list[Placed]]:
+def _rename(prompt: Prompt, items: list[IndexedItem], names: dict[str, str], report: Report) -> tuple[Prompt, list[IndexedItem]]:
     """The same new name on tools, choice and calls; the answer's calls are mapped back by the parser."""
     if not names:
         return prompt, items
@@ -142,7 +142,7 @@ def _rename(prompt: Prompt, items: list[Placed], names: dict[str, str], report: 
     tools = [msgspec.structs.replace(tool, name=names.get(tool.name, tool.name)) for tool in prompt.tools]
     choice = names.get(prompt.tool_choice or "", prompt.tool_choice or "") or None
     renamed = [
-        Placed(one.at, msgspec.structs.replace(one.item, name=names[one.item.name]))
+        IndexedItem(one.position, msgspec.structs.replace(one.item, name=names[one.item.name]))
         if isinstance(one.item, CALLS) and one.item.name in names
         else one
         for one in items
@@ -150,7 +150,7 @@ def _rename(prompt: Prompt, items: list[Placed], names: dict[str, str], report: 
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice), renamed
 
 
-def _who(prompt: Prompt, where: Target, report: Report) -> dict[str, str]:
+def _identity_headers(prompt: Prompt, where: Target, report: Report) -> dict[str, str]:
     """Whose account and which conversation it is. A header holds printable ASCII only; any other conversation stays out of it."""
     account, conversation = where.provider.account_header, where.provider.conversation_header
     headers = {account: where.account} if account and where.account else {}
@@ -162,7 +162,7 @@ def _who(prompt: Prompt, where: Target, report: Report) -> dict[str, str]:
     return headers
 
 
-def _with_values(body: dict[str, Any], prompt: Prompt, where: Target, report: Report) -> dict[str, Any]:
+def _apply_provider_fields(body: dict[str, Any], prompt: Prompt, where: Target, report: Report) -> dict[str, Any]:
     """The provider's own values: what it refuses, renames, needs and fixes."""
     provider = where.provider
     thinks = where.traits.thinking_default if prompt.thinking is None else prompt.thinking.effort != "off"
@@ -175,7 +175,7 @@ def _with_values(body: dict[str, Any], prompt: Prompt, where: Target, report: Re
     return merged(merged(provider.defaults, renamed), provider.fixed)
 
 
-def _refused(changes: list[Change]) -> StreamError:
+def _strict_error(changes: list[Change]) -> StreamError:
     about_history = [change for change in changes if change.path.startswith("/input")]
     first = (about_history or changes)[0]
     message = f"{first.action} {first.path}: {first.reason}" + (f" (and {len(changes) - 1} more)" if len(changes) > 1 else "")

@@ -14,7 +14,7 @@ from streamlib.request.target import Target
 from streamlib_parsers.items import WireApi
 
 
-def target(
+def resolve_target(
     provider: Provider,
     model: str,
     wire_api: WireApi | None = None,
@@ -32,28 +32,28 @@ def target(
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
-    return Target(provider, model, chosen, _placed(base, provider), traits(model, models), account)
+    return Target(provider, model, chosen, _fill_url(base, provider), traits(model, models), account)
 
 
-PLACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 """What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
 
 
-def _placed(url: str, provider: Provider) -> str:
+def _fill_url(url: str, provider: Provider) -> str:
     """The URL with the provider's `{names}` filled from the environment."""
     for name, variables in provider.places.items():
         slot = f"{{{name}}}"
         if slot in url:
-            url = url.replace(slot, _place(name, variables, provider.name))
+            url = url.replace(slot, _url_variable(name, variables, provider.name))
     for wrong, right in provider.hosts.items():
         url = url.replace(wrong, right)
     return url
 
 
-def _place(name: str, variables: tuple[str, ...], provider: str) -> str:
+def _url_variable(name: str, variables: tuple[str, ...], provider: str) -> str:
     value = next((value for variable in variables if (value := os.environ.get(variable, "").strip())), None)
     if value is None:
         raise invalid_request(f"{provider} needs a {name}: set {' or '.join(variables)}, or give base_url=", name)
-    if not PLACE.fullmatch(value):
+    if not URL_VARIABLE.fullmatch(value):
         raise invalid_request(f"{provider}: the {name} in the environment cannot stand in a URL", name)
     return value

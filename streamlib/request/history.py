@@ -43,16 +43,16 @@ CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
 
 
-class Placed(NamedTuple):
+class IndexedItem(NamedTuple):
     """An item and its place in the prompt's input, for the report."""
 
-    at: int
+    position: int
     item: ResponseItem
 
     @property
     def path(self) -> str:
         """The JSON pointer of the item."""
-        return f"/input/{self.at}"
+        return f"/input/{self.position}"
 
 
 def dump_history(items: Iterable[ResponseItem]) -> bytes:
@@ -117,16 +117,16 @@ def _without_images(item: ResponseItem, drop: int) -> ResponseItem:
 # --- repair ---
 
 
-def repair(items: Iterable[ResponseItem], report: Report) -> list[Placed]:
+def repair(items: Iterable[ResponseItem], report: Report) -> list[IndexedItem]:
     """The items as any wire can take them: whole calls, unique ids, one output a call, in its place."""
-    placed = [Placed(at, item) for at, item in enumerate(items)]
-    return _paired(_unique(_whole(placed, report), report), report)
+    placed = [IndexedItem(at, item) for at, item in enumerate(items)]
+    return _pair_outputs(_make_ids_unique(_drop_incomplete(placed, report), report), report)
 
 
-def _whole(placed: list[Placed], report: Report) -> list[Placed]:
+def _drop_incomplete(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
     """Without the calls that were cut, and without their outputs."""
     cut = {one.item.call_id for one in placed if isinstance(one.item, CALLS) and one.item.status == "incomplete"}
-    kept: list[Placed] = []
+    kept: list[IndexedItem] = []
     for one in placed:
         is_call, is_output = isinstance(one.item, CALLS), isinstance(one.item, OUTPUTS)
         if is_call and one.item.status == "incomplete":
@@ -138,16 +138,16 @@ def _whole(placed: list[Placed], report: Report) -> list[Placed]:
     return kept
 
 
-def _answers_whole(output: Placed, placed: list[Placed]) -> bool:
+def _answers_whole(output: IndexedItem, placed: list[IndexedItem]) -> bool:
     call_id = output.item.call_id  # type: ignore[union-attr]
     return any(isinstance(one.item, CALLS) and one.item.call_id == call_id and one.item.status == "completed" for one in placed)
 
 
-def _unique(placed: list[Placed], report: Report) -> list[Placed]:
+def _make_ids_unique(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
     """The second call with an id gets a new one; outputs follow the call before them."""
     seen: dict[str, int] = {}
     current: dict[str, str] = {}
-    out: list[Placed] = []
+    out: list[IndexedItem] = []
     for one in placed:
         item = one.item
         if isinstance(item, CALLS):
@@ -156,11 +156,11 @@ def _unique(placed: list[Placed], report: Report) -> list[Placed]:
         if isinstance(item, (*CALLS, *OUTPUTS)) and current.get(item.call_id, item.call_id) != item.call_id:
             report.add("renamed", f"{one.path}/call_id", "the id was used by an earlier call")
             item = msgspec.structs.replace(item, call_id=current[item.call_id])
-        out.append(Placed(one.at, item))
+        out.append(IndexedItem(one.position, item))
     return out
 
 
-def _paired(placed: list[Placed], report: Report) -> list[Placed]:
+def _pair_outputs(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
     pairing = _Pairing(placed, report)
     for one in placed:
         pairing.take(one)
@@ -171,31 +171,33 @@ def _paired(placed: list[Placed], report: Report) -> list[Placed]:
 class _Pairing:
     """Walks the items once; a turn's calls wait for its end, where their outputs are set."""
 
-    def __init__(self, placed: list[Placed], report: Report) -> None:
-        self.out: list[Placed] = []
+    def __init__(self, placed: list[IndexedItem], report: Report) -> None:
+        self.out: list[IndexedItem] = []
         self._report = report
-        self._outputs: defaultdict[str, list[Placed]] = defaultdict(list)
-        self._calls: list[Placed] = []
+        self._outputs: defaultdict[str, list[IndexedItem]] = defaultdict(list)
+        self._calls: list[IndexedItem] = []
         self._answered = False
         self._response: str | None = None
-        first = {one.item.call_id: one.at for one in reversed(placed) if isinstance(one.item, CALLS)}
-        self._orphans = {one.at for one in placed if isinstance(one.item, OUTPUTS) and first.get(one.item.call_id, one.at) >= one.at}
+        first = {one.item.call_id: one.position for one in reversed(placed) if isinstance(one.item, CALLS)}
+        self._orphans = {
+            one.position for one in placed if isinstance(one.item, OUTPUTS) and first.get(one.item.call_id, one.position) >= one.position
+        }
         for one in placed:
-            if isinstance(one.item, OUTPUTS) and one.at not in self._orphans:
+            if isinstance(one.item, OUTPUTS) and one.position not in self._orphans:
                 self._outputs[one.item.call_id].append(one)
 
-    def take(self, one: Placed) -> None:
+    def take(self, one: IndexedItem) -> None:
         """The next item."""
         item = one.item
-        if one.at in self._orphans:
+        if one.position in self._orphans:
             self._report.add("demoted", one.path, "an output without its call, sent as user text")
             self.flush()
-            self.out.append(Placed(one.at, _as_text(item)))
+            self.out.append(IndexedItem(one.position, _as_text(item)))
         elif isinstance(item, OUTPUTS):
             self._answered = True
         else:
             if self._ends_turn(item):
-                self.flush(one.at)
+                self.flush(one.position)
             if isinstance(item, CALLS):
                 self._calls.append(one)
             self._response = item.response_id
@@ -210,20 +212,20 @@ class _Pairing:
     def flush(self, before: int | None = None) -> None:
         """The turn is over: the outputs of its calls, in the order they were given, then those that are missing."""
         outputs = [output for call in self._calls for output in self._output_of(call, before)]
-        minted = {call.at for call in self._calls}
-        self.out += sorted(outputs, key=lambda one: (one.at in minted, one.at))
+        minted = {call.position for call in self._calls}
+        self.out += sorted(outputs, key=lambda one: (one.position in minted, one.position))
         self._calls.clear()
         self._answered = False
 
-    def _output_of(self, call: Placed, before: int | None) -> list[Placed]:
+    def _output_of(self, call: IndexedItem, before: int | None) -> list[IndexedItem]:
         item: Any = call.item
         outputs = self._outputs.get(item.call_id, [])
         for extra in outputs[1:]:
             self._report.dropped(extra.path, "a second output of the same call")
         if not outputs:
             self._report.add("minted", call.path, "the call had no output; it is answered with an error")
-            return [Placed(call.at, item.output(INTERRUPTED, is_error=True))]
-        if before is not None and outputs[0].at > before:
+            return [IndexedItem(call.position, item.output(INTERRUPTED, is_error=True))]
+        if before is not None and outputs[0].position > before:
             self._report.add("repaired", outputs[0].path, "moved up behind its call", breaks_prefix=True)
         return outputs[:1]
 

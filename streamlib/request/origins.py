@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.history import OUTPUTS, Placed
+from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.report import Action, Report
 from streamlib_parsers.items import (
     Compaction,
@@ -47,93 +47,93 @@ def same_origin(made: Origin | None, target: Origin, *, strict: bool = False) ->
     return all(mine == theirs or (not strict and (mine is None or theirs is None)) for mine, theirs in known)
 
 
-def demoted(placed: list[Placed], target: Origin, report: Report, *, strict: bool = False) -> list[Placed]:
+def downgrade(placed: list[IndexedItem], target: Origin, report: Report, *, strict: bool = False) -> list[IndexedItem]:
     """The items as `target` may see them: those made elsewhere go down the ladder."""
-    out: list[Placed] = []
+    out: list[IndexedItem] = []
     for one in placed:
         if same_origin(one.item.origin, target, strict=strict):
             out.append(one)
             continue
-        action, reason, item = _step_down(one.item)
+        action, reason, item = _downgrade_item(one.item)
         if action:
             report.add(action, one.path, reason)
         if item is not None:
-            out.append(Placed(one.at, item))
+            out.append(IndexedItem(one.position, item))
     return out
 
 
-def thought_as_text(item: Reasoning) -> Message | None:
+def reasoning_as_text(item: Reasoning) -> Message | None:
     """A thought as plain assistant text, or None where nothing of it can be read."""
     text = item.content or "\n\n".join(item.summary)
     return Message("assistant", (Text(f"<think>\n{text}\n</think>"),), choice=item.choice, response_id=item.response_id) if text else None
 
 
-SEALED: Final = ("encrypted_", "signature", "thoughtSignature")
+ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
 """How the names of sealed members begin, in the results of providers' own tools."""
 
-Step = tuple[Action | None, str, ResponseItem | None]
+Downgrade = tuple[Action | None, str, ResponseItem | None]
 
 
-def _step_down(item: ResponseItem) -> Step:
-    step = LADDER.get(type(item))
+def _downgrade_item(item: ResponseItem) -> Downgrade:
+    step = DOWNGRADES.get(type(item))
     if step is not None:
         return step(item)
     bare: Any = msgspec.structs.replace(item, id=None, signature=None, native=None)
     if isinstance(bare, OUTPUTS) and not isinstance(bare.output, str):
-        bare = msgspec.structs.replace(bare, output=_bare_parts(bare.output))
+        bare = msgspec.structs.replace(bare, output=_strip_native(bare.output))
     return ("demoted", "its signature belongs to another origin", bare) if item.signature else (None, "", bare)
 
 
-def _reasoning(item: Any) -> Step:
-    text = thought_as_text(item)
+def _reasoning(item: Any) -> Downgrade:
+    text = reasoning_as_text(item)
     if text is None:
         return "dropped", "sealed reasoning of another origin", None
     return "demoted", "reasoning of another origin, sent as text", text
 
 
-def _message(item: Any) -> Step:
+def _message(item: Any) -> Downgrade:
     cited = any(isinstance(part, Text) and part.annotations for part in item.content)
-    bare = msgspec.structs.replace(item, content=_bare_parts(item.content), id=None, signature=None, native=None)
+    bare = msgspec.structs.replace(item, content=_strip_native(item.content), id=None, signature=None, native=None)
     if cited or item.signature:
         return "demoted", "citations and signature belong to another origin", bare
     return None, "", bare
 
 
-def _bare_parts(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
+def _strip_native(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
     """Parts without what only their own wire can read."""
     cited: JsonObject = {"annotations": ()}
     return tuple(msgspec.structs.replace(part, native=None, **(cited if isinstance(part, Text) else {})) for part in parts)
 
 
-def _server_call(item: Any) -> Step:
+def _server_call(item: Any) -> Downgrade:
     text = f"[{item.name} {item.arguments}]"
     return "demoted", "a tool of another provider, sent as text", Message("assistant", (Text(text),), response_id=item.response_id)
 
 
-def _server_result(item: Any) -> Step:
-    text = item.output if isinstance(item.output, str) else msgspec.json.encode(_unsealed(item.output)).decode()
+def _server_result(item: Any) -> Downgrade:
+    text = item.output if isinstance(item.output, str) else msgspec.json.encode(_without_encrypted(item.output)).decode()
     said = f"[result of {item.name or 'a tool'}: {text}]"
     return "demoted", "a tool result of another provider, sent as text", Message("assistant", (Text(said),), response_id=item.response_id)
 
 
-def _unsealed(value: Any) -> Any:
+def _without_encrypted(value: Any) -> Any:
     """The value without what only its provider can read: `encrypted_content` of a page that was found, and its kin."""
     if isinstance(value, dict):
-        return {key: _unsealed(inner) for key, inner in value.items() if not str(key).startswith(SEALED)}
-    return [_unsealed(inner) for inner in value] if isinstance(value, list) else value
+        return {key: _without_encrypted(inner) for key, inner in value.items() if not str(key).startswith(ENCRYPTED_PREFIXES)}
+    return [_without_encrypted(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _compaction(item: Any) -> Step:
+def _compaction(item: Any) -> Downgrade:
     if not item.content:
         return "dropped", "a sealed compaction of another origin", None
     return "demoted", "a compaction of another origin, sent as text", Message("user", (Text(item.content),))
 
 
-def _opaque(item: Any) -> Step:
+def _opaque(item: Any) -> Downgrade:
     return "dropped", f"{item.kind} is known to its own provider only", None
 
 
-LADDER: Final[dict[type, Callable[[Any], Step]]] = {
+DOWNGRADES: Final[dict[type, Callable[[Any], Downgrade]]] = {
     Reasoning: _reasoning,
     Message: _message,
     ServerToolCall: _server_call,

@@ -12,16 +12,16 @@ from streamlib.errors import invalid_request
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers.items import Image, JsonObject, Message
 
-Step: TypeAlias = Callable[[Prompt, Built, Target, Report], Built]
+RequestStep: TypeAlias = Callable[[Prompt, BuiltRequest, Target, Report], BuiltRequest]
 
 EPHEMERAL: Final = {"type": "ephemeral"}
 
 
-def prepared(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:
+def apply_steps(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
     """The request after the steps of its provider, in order."""
     for name in where.provider.prepare:
         if name not in STEPS:
@@ -30,7 +30,7 @@ def prepared(prompt: Prompt, built: Built, where: Target, report: Report) -> Bui
     return built
 
 
-def mark_system(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:
+def mark_system(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
     """A cache marker on the last part of the system message, unless there are markers already."""
     first, *rest = messages = built.body["messages"]
     parts = first.get("content")
@@ -40,7 +40,7 @@ def mark_system(prompt: Prompt, built: Built, where: Target, report: Report) -> 
     return _with_body(built, messages=[{**first, "content": [*parts[:-1], {**parts[-1], "cache_control": EPHEMERAL}]}, *rest])
 
 
-def drop_strict(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:
+def drop_strict(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
     """Functions without `strict`."""
 
     def plain(function: JsonObject, at: int) -> JsonObject:
@@ -51,7 +51,7 @@ def drop_strict(prompt: Prompt, built: Built, where: Target, report: Report) -> 
     return _with_functions(built, plain)
 
 
-def type_schemas(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:
+def type_schemas(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
     """Parameters in Moonshot's subset of JSON schema."""
 
     def typed(function: JsonObject, at: int) -> JsonObject:
@@ -64,16 +64,16 @@ def type_schemas(prompt: Prompt, built: Built, where: Target, report: Report) ->
     return _with_functions(built, typed)
 
 
-def initiator(prompt: Prompt, built: Built, where: Target, report: Report) -> Built:
+def initiator(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
     """Whether a person or an agent asks, and whether there are images to be seen: Copilot bills and routes by these headers."""
     last = prompt.items[-1] if prompt.items else None
     headers = {"x-initiator": "user" if isinstance(last, Message) and last.role == "user" else "agent"}
     if any(isinstance(part, Image) for item in prompt.items for part in _parts(item)):
         headers["copilot-vision-request"] = "true"
-    return Built(built.body, {**built.headers, **headers})
+    return BuiltRequest(built.body, {**built.headers, **headers})
 
 
-STEPS: Final[dict[str, Step]] = {
+STEPS: Final[dict[str, RequestStep]] = {
     "mark_system": mark_system,
     "drop_strict": drop_strict,
     "type_schemas": type_schemas,
@@ -86,7 +86,7 @@ def _parts(item: Any) -> Any:
     return () if isinstance(content, str) else content
 
 
-def _with_functions(built: Built, change: Callable[[JsonObject, int], JsonObject]) -> Built:
+def _with_functions(built: BuiltRequest, change: Callable[[JsonObject, int], JsonObject]) -> BuiltRequest:
     """The same with every function of Chat's tools changed."""
     tools = [
         {**tool, "function": change(tool["function"], at)} if isinstance(tool.get("function"), dict) else tool
@@ -95,5 +95,5 @@ def _with_functions(built: Built, change: Callable[[JsonObject, int], JsonObject
     return _with_body(built, tools=tools) if tools else built
 
 
-def _with_body(built: Built, **fields: Any) -> Built:
-    return Built({**built.body, **fields}, built.headers)
+def _with_body(built: BuiltRequest, **fields: Any) -> BuiltRequest:
+    return BuiltRequest({**built.body, **fields}, built.headers)

@@ -36,7 +36,7 @@ class Target(Struct, frozen=True, gc=False):
         return Origin(self.wire_api, self.provider.name, self.base_url.rstrip("/"), self.model, self.account)
 
 
-class Built(Struct, frozen=True, gc=False):
+class BuiltRequest(Struct, frozen=True, gc=False):
     """What a builder gives: the body, and headers beyond the provider's own."""
 
     body: dict[str, Any]

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, ResponseEvent, StopReason
 from streamlib_parsers.items import FunctionCall, Message, Origin, Reasoning, ResponseItem, WireApi
@@ -42,12 +42,12 @@ ENDS: Final[tuple[StopReason, ...]] = ("stop", "stop", "tool_calls", "length")
 FAILURES: Final[tuple[ErrorKind, ...]] = ("overloaded", "rate_limited", "server_error")
 
 
-def answer(rng: random.Random, wire_api: WireApi = "messages", *, failing: bool = False) -> list[ResponseEvent]:
+def random_response(rng: random.Random, wire_api: WireApi = "messages", *, failing: bool = False) -> list[ResponseEvent]:
     """The events of one response of that wire: up to five items, each in some deltas, and how it ended.
 
     failing: it ends with an error of the provider's, one item perhaps still open.
     """
-    assembly = Assembly(LIMITS, Origin(wire_api))
+    assembly = EventAssembler(LIMITS, Origin(wire_api))
     assembly.identify(f"resp_{rng.randrange(10)}", "m")
     overlapping = wire_api in ("messages", "responses", "invoke") and rng.random() < 0.3
     growing: list[OpenItem] = []
@@ -80,7 +80,7 @@ def _kind(item: ResponseItem) -> str:
     return "call" if isinstance(item, FunctionCall) else ""
 
 
-def _grow(assembly: Assembly, item: OpenItem, rng: random.Random) -> None:
+def _grow(assembly: EventAssembler, item: OpenItem, rng: random.Random) -> None:
     if isinstance(item.item, FunctionCall):
         if not item.arguments:
             for piece in pieces(arguments(rng), rng):
@@ -91,7 +91,7 @@ def _grow(assembly: Assembly, item: OpenItem, rng: random.Random) -> None:
         say(item, rng.choice(WORDS))
 
 
-def _close(assembly: Assembly, growing: Sequence[OpenItem]) -> None:
+def _close(assembly: EventAssembler, growing: Sequence[OpenItem]) -> None:
     for item in growing:
         if not item.closed:
             assembly.close(item)

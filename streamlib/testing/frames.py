@@ -60,7 +60,7 @@ def _inner(wire_api: WireApi, data: bytes) -> bytes:
         return data
 
 
-def said(wire_api: WireApi, payloads: Iterable[Any]) -> bytes:
+def encode_payloads(wire_api: WireApi, payloads: Iterable[Any]) -> bytes:
     """The stream of these payloads, each a JSON value or a text as it stands, under the names that this wire gives them."""
     return b"".join(framed(wire_api, *_payload(wire_api, payload)) for payload in payloads)
 

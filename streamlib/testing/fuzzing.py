@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streamlib.testing.laws import LawBroken
+from streamlib.testing.laws import InvariantViolation
 from streamlib.testing.mutations import cut_at
-from streamlib.testing.targets import Target, difference
-from streamlib.testing.targets import target as named
+from streamlib.testing.targets import FuzzTarget, difference
+from streamlib.testing.targets import find_target as named
 
 BODY_BYTES: Final = 64 << 10
 """Longest body that is tried: growth is measured elsewhere, and a long body costs the time of many short ones."""
@@ -36,36 +36,36 @@ class Finding:
     """What broke. law: the promise, or the name of an exception that is none of ours. places: where the body was cut; () is whole."""
 
     target: str
-    law: str
+    invariant: str
     detail: str
     body: bytes
     places: tuple[int, ...] = ()
 
 
-def examine(what: Target, body: bytes, places: Sequence[int] = ()) -> None:
+def examine(what: FuzzTarget, body: bytes, places: Sequence[int] = ()) -> None:
     """Reads a body whole and cut at these places: raises `LawBroken` where a law of the target does not hold, and whatever escapes it."""
     whole = _whole(what, body)
-    what.judge(body, whole)
+    what.oracle(body, whole)
     if places:
         _same(what, body, whole, cut_at(body, places))
 
 
-def _whole(what: Target, body: bytes) -> list[Any]:
+def _whole(what: FuzzTarget, body: bytes) -> list[Any]:
     """As deep in the stack as `_same` reads: how deep JSON may be nested depends on the stack that is left."""
     return what.read([body])
 
 
-def _same(what: Target, body: bytes, whole: list[Any], chunks: Sequence[bytes]) -> None:
+def _same(what: FuzzTarget, body: bytes, whole: list[Any], chunks: Sequence[bytes]) -> None:
     parted = difference(whole, what.read(chunks))
     if parted is not None:
-        raise LawBroken("any cut", f"{parted}; cut after {[len(chunk) for chunk in chunks[:-1]][:20]} of {len(body)} bytes")
+        raise InvariantViolation("any cut", f"{parted}; cut after {[len(chunk) for chunk in chunks[:-1]][:20]} of {len(body)} bytes")
 
 
 @dataclass
 class Campaign:
     """One hunt. executions: bodies tried. readings: how often one was read. kinds: what came out, how many kinds of it."""
 
-    target: Target
+    target: FuzzTarget
     seed: int = 0
     corpus: Sequence[bytes] = ()
     cuts: int = 2
@@ -110,7 +110,7 @@ class Campaign:
         places: Sequence[int] = ()
         try:
             whole = _whole(self.target, body)
-            self.target.judge(body, whole)
+            self.target.oracle(body, whole)
             self.readings += 1
             for places in partitions:
                 self.readings += 1
@@ -139,22 +139,22 @@ def _kind(one: Any) -> Any:
     return (type(one).__name__, type(item).__name__, word if isinstance(word, str) else None)
 
 
-def _found(what: Target, body: bytes, places: Sequence[int], error: Exception) -> Finding:
-    law = error.law if isinstance(error, LawBroken) else type(error).__name__
+def _found(what: FuzzTarget, body: bytes, places: Sequence[int], error: Exception) -> Finding:
+    law = error.invariant if isinstance(error, InvariantViolation) else type(error).__name__
     return Finding(what.name, law, str(error)[:500], body, tuple(places))
 
 
 # --- making it small ---
 
 
-def broken(what: Target, body: bytes, places: Sequence[int] = ()) -> Finding | None:
+def find_failure(what: FuzzTarget, body: bytes, places: Sequence[int] = ()) -> Finding | None:
     """What breaks on this body: whole, cut at these places, byte by byte, and where it is short cut at every place."""
     several: list[Sequence[int]] = [[place for place in places if place <= len(body)], range(1, len(body))]
     several += [[place] for place in range(len(body) + 1)] if len(body) <= EVERY_CUT else []
     found: Sequence[int] = ()
     try:
         whole = _whole(what, body)
-        what.judge(body, whole)
+        what.oracle(body, whole)
         for found in several:
             _same(what, body, whole, cut_at(body, found))
     except Exception as error:  # noqa: BLE001  # whatever escapes is what is looked for
@@ -162,15 +162,15 @@ def broken(what: Target, body: bytes, places: Sequence[int] = ()) -> Finding | N
     return None
 
 
-def shrink(what: Target, finding: Finding, seconds: float = SHRINK_SECONDS) -> Finding:
+def shrink(what: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS) -> Finding:
     """The smallest body found in that time on which the same law breaks, cut at as few places as show it."""
     until = time.monotonic() + seconds
     best = finding
 
     def same(body: bytes, places: Sequence[int]) -> bool:
         nonlocal best
-        again = broken(what, body, places) if time.monotonic() < until else None
-        if again is None or again.law != finding.law:
+        again = find_failure(what, body, places) if time.monotonic() < until else None
+        if again is None or again.invariant != finding.invariant:
             return False
         best = again
         return True
@@ -203,19 +203,19 @@ def _plainer(best: Callable[[], Finding], same: Callable[[bytes, Sequence[int]],
             _ = any(same(body[:at] + plain + body[at + 1 :], best().places) for plain in (b"a", b"0"))
 
 
-def _fewer_places(what: Target, finding: Finding) -> Finding:
+def _fewer_places(what: FuzzTarget, finding: Finding) -> Finding:
     for place in sorted(set(finding.places)):
         fewer = sorted({one for one in finding.places if one != place})
         finding = _cut_so(what, finding, fewer) or finding
     return finding
 
 
-def _cut_so(what: Target, finding: Finding, places: Sequence[int]) -> Finding | None:
+def _cut_so(what: FuzzTarget, finding: Finding, places: Sequence[int]) -> Finding | None:
     try:
         examine(what, finding.body, places)
     except Exception as error:  # noqa: BLE001  # the same failure is what is looked for
         again = _found(what, finding.body, places, error)
-        return again if again.law == finding.law else None
+        return again if again.invariant == finding.invariant else None
     return None
 
 
@@ -227,7 +227,7 @@ def reproducer(finding: Finding) -> str:
     word = "".join(c if c.isalnum() else "_" for c in finding.target)
     pieces = [finding.body[at : at + 90] for at in range(0, len(finding.body), 90)] or [b""]
     body = "\n".join(f"    {piece!r}" for piece in pieces)
-    return f'''"""Found by `streamlib fuzz {finding.target}`: {finding.law}.
+    return f'''"""Found by `streamlib fuzz {finding.target}`: {finding.invariant}.
 
 {_quoted(finding.detail)}
 """
@@ -251,7 +251,7 @@ def _quoted(text: str) -> str:
     return text.encode("unicode_escape").decode("ascii").replace('"""', "'''").replace("\\", "\\\\")[:400]
 
 
-def replayed(name: str, bodies: Iterable[bytes]) -> list[Finding]:
+def replay_bodies(name: str, bodies: Iterable[bytes]) -> list[Finding]:
     """What breaks on bodies that were kept."""
     what = named(name)
-    return [found for body in bodies if (found := broken(what, body)) is not None]
+    return [found for body in bodies if (found := find_failure(what, body)) is not None]

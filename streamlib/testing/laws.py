@@ -39,12 +39,12 @@ _DECODE: Final = msgspec.json.Decoder(ResponseEvent).decode
 _TERMINAL: Final = (Completed, Failed)
 
 
-class LawBroken(AssertionError):
+class InvariantViolation(AssertionError):
     """A promise that did not hold. `law`: its name."""
 
     def __init__(self, law: str, detail: str) -> None:
         super().__init__(f"{law}: {detail}")
-        self.law = law
+        self.invariant = law
 
 
 def check(events: Iterable[ResponseEvent]) -> None:
@@ -52,7 +52,7 @@ def check(events: Iterable[ResponseEvent]) -> None:
     events = list(events)
     for event in events:
         _typed(event)
-    watch = Watch()
+    watch = InvariantChecker()
     watch.feed(events)
     watch.close()
 
@@ -72,7 +72,7 @@ def _line(event: Any) -> bytes | str:
 # --- one stream, event by event ---
 
 
-class Watch:
+class InvariantChecker:
     """Follows a stream and raises at the first event that breaks a law.
 
     open: the indexes of the items that are not closed. done: the closed ones. ended: the terminal event was seen.
@@ -146,14 +146,14 @@ def _typed(event: ResponseEvent) -> None:
     try:
         _DECODE(_ENCODE.encode(event))
     except msgspec.ValidationError as error:
-        raise LawBroken("typed", f"{type(event).__name__}: {error}") from None
+        raise InvariantViolation("typed", f"{type(event).__name__}: {error}") from None
     except (OverflowError, ValueError, RecursionError):  # numbers past 64 bits, halves of emoji: other laws speak of them
         pass
 
 
 def _hold(held: bool, law: str, detail: str) -> None:  # noqa: FBT001  # it is an assertion
     if not held:
-        raise LawBroken(law, detail)
+        raise InvariantViolation(law, detail)
 
 
 def _sound(item: ResponseItem) -> ResponseItem:
@@ -161,14 +161,14 @@ def _sound(item: ResponseItem) -> ResponseItem:
     try:
         msgspec.json.encode(item)
     except UnicodeEncodeError as error:
-        raise LawBroken("valid text", f"{type(item).__name__}: {error}") from None
+        raise InvariantViolation("valid text", f"{type(item).__name__}: {error}") from None
     except (OverflowError, ValueError):  # numbers that JSON of 64 bits cannot hold are not about text
         pass
     if isinstance(item, FunctionCall) and item.status == "completed" and item.arguments:
         try:
             json.loads(item.arguments)
         except (ValueError, RecursionError):
-            raise LawBroken("whole calls", f"{item.name} is callable with {item.arguments[:80]!r}") from None
+            raise InvariantViolation("whole calls", f"{item.name} is callable with {item.arguments[:80]!r}") from None
     return item
 
 
@@ -176,7 +176,7 @@ def _valid(text: str, what: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise LawBroken("valid text", f"{what} {text[:40]!r}") from None
+        raise InvariantViolation("valid text", f"{what} {text[:40]!r}") from None
 
 
 def _same(said: dict[tuple[str, int], list[str]], item: ResponseItem, index: int) -> None:
@@ -216,7 +216,7 @@ _TEXT: Final[dict[type, str]] = {
 }
 
 
-def fold(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+def join_deltas(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
     """Each run of deltas that go to the same place joined into its first; everything else stays as it is, in order.
 
     Needed only where text is held back (dialects, encoders): there the places at which deltas are cut are not a promise.

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from streamlib_parsers.items import WireApi
 
-Move: TypeAlias = Callable[[Any, str], Any]
+FrameGenerator: TypeAlias = Callable[[Any, str], Any]
 """(place, text) -> the payload: a JSON value, or a text as it stands."""
 
 
@@ -43,11 +43,11 @@ def _at(key: str, place: Any) -> dict[str, Any]:
 # --- messages ---
 
 
-def _start(**block: Any) -> Move:
+def _start(**block: Any) -> FrameGenerator:
     return lambda place, text: {"type": "content_block_start", **_at("index", place), "content_block": _filled(block, text)}
 
 
-def _delta(**delta: Any) -> Move:
+def _delta(**delta: Any) -> FrameGenerator:
     return lambda place, text: {"type": "content_block_delta", **_at("index", place), "delta": _filled(delta, text)}
 
 
@@ -60,14 +60,14 @@ def _filled(value: Any, text: str) -> Any:
     return value.replace('"…"', json.dumps(text)).replace("…", text) if isinstance(value, str) else value
 
 
-def _said(**payload: Any) -> Move:
+def _said(**payload: Any) -> FrameGenerator:
     """A message without a place."""
     return lambda _, text: _filled(payload, text)
 
 
 _MESSAGE: Final = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
 
-MESSAGES: Final[Mapping[str, Move]] = {
+MESSAGES: Final[Mapping[str, FrameGenerator]] = {
     "message_start": _said(type="message_start", message={**_MESSAGE, "usage": {"input_tokens": 7, "output_tokens": 1}}),
     "start_text": _start(type="text", text=""),
     "start_thinking": _start(type="thinking", thinking="", signature=""),
@@ -98,11 +98,11 @@ MESSAGES: Final[Mapping[str, Move]] = {
 # --- responses ---
 
 
-def _about(kind: str, **values: Any) -> Move:
+def _about(kind: str, **values: Any) -> FrameGenerator:
     return lambda place, text: {"type": f"response.{kind}", **_at("output_index", place), "item_id": f"it_{place}", **_filled(values, text)}
 
 
-def _item(kind: str, **values: Any) -> Move:
+def _item(kind: str, **values: Any) -> FrameGenerator:
     item = {"id": "it", "status": "completed" if kind == "done" else "in_progress", **values}
     return lambda place, text: {
         "type": f"response.output_item.{kind}",
@@ -111,7 +111,7 @@ def _item(kind: str, **values: Any) -> Move:
     }
 
 
-def _whole(status: str, **values: Any) -> Move:
+def _whole(status: str, **values: Any) -> FrameGenerator:
     response = {"id": "resp_1", "model": "m", "status": status, "output": [], **values}
     return _said(type=f"response.{status}", response=response)
 
@@ -119,7 +119,7 @@ def _whole(status: str, **values: Any) -> Move:
 _CALL: Final = {"type": "function_call", "call_id": "call_…", "name": "f"}
 _PART: Final = {"type": "output_text", "annotations": []}
 
-RESPONSES: Final[Mapping[str, Move]] = {
+RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     "created": _said(type="response.created", response={"id": "resp_1", "model": "m", "status": "in_progress", "output": []}),
     "add_message": _item("added", type="message", role="assistant", content=[]),
     "add_reasoning": _item("added", type="reasoning", summary=[]),
@@ -158,7 +158,7 @@ RESPONSES: Final[Mapping[str, Move]] = {
 # --- chat ---
 
 
-def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -> Move:
+def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -> FrameGenerator:
     """A chunk whose place is the index of its choice."""
 
     def move(place: Any, text: str) -> Any:
@@ -168,7 +168,7 @@ def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -
     return move
 
 
-def _call(**call: Any) -> Move:
+def _call(**call: Any) -> FrameGenerator:
     """A chunk of choice 0 whose place is the index of its call."""
 
     def move(place: Any, text: str) -> Any:
@@ -178,7 +178,7 @@ def _call(**call: Any) -> Move:
     return move
 
 
-CHAT: Final[Mapping[str, Move]] = {
+CHAT: Final[Mapping[str, FrameGenerator]] = {
     "role": _chunk({"role": "assistant", "content": ""}),
     "text": _chunk({"content": "…"}),
     "thought": _chunk({"reasoning_content": "…"}),
@@ -206,7 +206,7 @@ CHAT: Final[Mapping[str, Move]] = {
 # --- gemini ---
 
 
-def _parts(*parts: Any, finish: Any = None, **values: Any) -> Move:
+def _parts(*parts: Any, finish: Any = None, **values: Any) -> FrameGenerator:
     def move(place: Any, text: str) -> Any:
         candidate = {**_at("index", place), **({"finishReason": finish} if finish else {})}
         content = {"content": {"parts": _filled(list(parts), text), "role": "model"}} if parts else {}
@@ -215,7 +215,7 @@ def _parts(*parts: Any, finish: Any = None, **values: Any) -> Move:
     return move
 
 
-GEMINI: Final[Mapping[str, Move]] = {
+GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "text": _parts({"text": "…"}),
     "thought": _parts({"text": "…", "thought": True}),
     "signed": _parts({"text": "…", "thoughtSignature": "c2ln"}),
@@ -245,11 +245,11 @@ GEMINI: Final[Mapping[str, Move]] = {
 # --- converse ---
 
 
-def _block(name: str, **values: Any) -> Move:
+def _block(name: str, **values: Any) -> FrameGenerator:
     return lambda place, text: {name: {**_at("contentBlockIndex", place), **_filled(values, text)}}
 
 
-CONVERSE: Final[Mapping[str, Move]] = {
+CONVERSE: Final[Mapping[str, FrameGenerator]] = {
     "message_start": _said(messageStart={"role": "assistant"}),
     "start_call": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…", "name": "f"}}),
     "start_nameless": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…"}}),
@@ -276,11 +276,11 @@ CONVERSE: Final[Mapping[str, Move]] = {
 # --- ollama ---
 
 
-def _line(**message: Any) -> Move:
+def _line(**message: Any) -> FrameGenerator:
     return lambda _, text: {"model": "m", "message": {"role": "assistant", **_filled(message, text)}, "done": False}
 
 
-OLLAMA: Final[Mapping[str, Move]] = {
+OLLAMA: Final[Mapping[str, FrameGenerator]] = {
     "text": _line(content="…"),
     "thought": _line(content="", thinking="…"),
     "call": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": {"k": "…"}}}]),
@@ -297,12 +297,12 @@ OLLAMA: Final[Mapping[str, Move]] = {
     "error": _said(error="model runner has unexpectedly stopped"),
 }
 
-_TITAN: Final[Mapping[str, Move]] = {
+_TITAN: Final[Mapping[str, FrameGenerator]] = {
     "titan": _said(outputText="…", index=0, completionReason=None),
     "titan_end": _said(outputText="…", index=0, completionReason="FINISH", **{"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}}),
 }
 
-MOVES: Final[Mapping[WireApi, Mapping[str, Move]]] = {
+MOVES: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "messages": MESSAGES,
     "responses": RESPONSES,
     "chat": CHAT,

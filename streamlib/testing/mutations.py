@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamlib.testing.frames import framed, said, unframed
+from streamlib.testing.frames import encode_payloads, framed, unframed
 from streamlib.testing.moves import LEGAL, MOVES, PLACES
 from streamlib_parsers.items import WireApi
 
@@ -135,7 +135,7 @@ def cut_at(body: bytes, places: Sequence[int]) -> list[bytes]:
 # --- whole streams ---
 
 
-def scribbled(wire_api: WireApi, rng: random.Random, most: int = 14) -> bytes:
+def random_stream(wire_api: WireApi, rng: random.Random, most: int = 14) -> bytes:
     """A stream of moves in any order, mostly at places that are allowed."""
     moves = MOVES[wire_api]
     names = list(moves)
@@ -143,7 +143,7 @@ def scribbled(wire_api: WireApi, rng: random.Random, most: int = 14) -> bytes:
     for _ in range(rng.randrange(most)):
         places = LEGAL[:2] if rng.random() < 0.85 else PLACES
         payloads.append(moves[rng.choice(names)](rng.choice(places), rng.choice(WORDS)))
-    return said(wire_api, payloads)
+    return encode_payloads(wire_api, payloads)
 
 
 def mutated(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
@@ -172,7 +172,7 @@ def _messages(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
         del frames[where:]
     else:
         name = rng.choice(list(MOVES[wire_api]))
-        frames[where:where] = unframed(wire_api, said(wire_api, [MOVES[wire_api][name](rng.choice(PLACES), rng.choice(WORDS))]))
+        frames[where:where] = unframed(wire_api, encode_payloads(wire_api, [MOVES[wire_api][name](rng.choice(PLACES), rng.choice(WORDS))]))
     return b"".join(framed(wire_api, payload, name) for name, payload in frames)
 
 

@@ -25,9 +25,9 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("streamlib.testing.strategies needs hypothesis: pip install 'streamlib[fuzz]'", name=error.name) from None
 
-from streamlib.testing.answers import answer
+from streamlib.testing.answers import random_response
 from streamlib.testing.frames import framed, unframed
-from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, scribbled
+from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, random_stream
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Image, Message, Origin, Reasoning, ResponseItem, Text, WireApi, user
@@ -53,7 +53,7 @@ def answers(wire_api: WireApi = "messages", *, failing: bool | None = None) -> s
     """
     wire(wire_api)  # a ValueError for a name that is none: here, not when a body is drawn
     ends = st.booleans() if failing is None else st.just(failing)
-    return st.builds(answer, _chance(), st.just(wire_api), failing=ends)
+    return st.builds(random_response, _chance(), st.just(wire_api), failing=ends)
 
 
 def streams(wire_api: WireApi, *, failing: bool | None = None, noise: bool = True) -> st.SearchStrategy[bytes]:
@@ -65,7 +65,7 @@ def streams(wire_api: WireApi, *, failing: bool | None = None, noise: bool = Tru
 def odd_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
     """Well-framed messages of the wire in any order, at places that are allowed and at others."""
     wire(wire_api)
-    return _chance().map(lambda rng: scribbled(wire_api, rng))
+    return _chance().map(lambda rng: random_stream(wire_api, rng))
 
 
 def bad_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:

@@ -15,14 +15,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from streamlib.testing.answers import WORDS, answer
+from streamlib.testing.answers import WORDS, random_response
 from streamlib.testing.dialect_calls import CALLS
-from streamlib.testing.laws import LawBroken, check, fold, log
-from streamlib.testing.mutations import TOKENS, fault, mutated, scribbled
+from streamlib.testing.laws import InvariantViolation, check, join_deltas, log
+from streamlib.testing.mutations import TOKENS, fault, mutated, random_stream
 from streamlib.wires.encoders import encode_all, encode_body
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.known import DIALECTS
-from streamlib_parsers.dialects.stage import DialectStage
+from streamlib_parsers.dialects.stage import DialectFilter
 from streamlib_parsers.events import Completed, Created, FinishedChoice, OutputItemAdded, OutputItemDone, OutputTextDelta, ResponseEvent
 from streamlib_parsers.framing import Framing
 from streamlib_parsers.framing.eventstream import EventStreamFraming, encode_message
@@ -35,7 +35,7 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
 
 
-class Target(NamedTuple):
+class FuzzTarget(NamedTuple):
     """One thing to be fuzzed.
 
     read: what is found in a body that comes in these pieces; it may raise nothing. judge: raises `LawBroken` for what may not be found.
@@ -44,12 +44,12 @@ class Target(NamedTuple):
 
     name: str
     read: Callable[[Iterable[bytes]], list[Any]]
-    judge: Callable[[bytes, list[Any]], None]
+    oracle: Callable[[bytes, list[Any]], None]
     seed: Callable[[random.Random], bytes]
     change: Callable[[bytes, random.Random], bytes]
 
 
-def target(name: str) -> Target:
+def find_target(name: str) -> FuzzTarget:
     """The target of this name; ValueError for none."""
     if name in TARGETS:
         return TARGETS[name]()
@@ -71,7 +71,7 @@ def _nothing(_body: bytes, _found: list[Any]) -> None:
 # --- wires ---
 
 
-def _wire(wire_api: WireApi) -> Target:
+def _wire(wire_api: WireApi) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[ResponseEvent]:
         one = parser(wire_api)
         return [*(event for chunk in chunks for event in one.feed(chunk)), *one.close()]
@@ -83,11 +83,11 @@ def _wire(wire_api: WireApi) -> Target:
 
     def seed(rng: random.Random) -> bytes:
         if rng.random() < 0.4:
-            return scribbled(wire_api, rng)
-        said = answer(rng, wire_api, failing=rng.random() < 0.2)
+            return random_stream(wire_api, rng)
+        said = random_response(rng, wire_api, failing=rng.random() < 0.2)
         return encode_all(wire_api, said) if rng.random() < 0.8 else encode_body(wire_api, accumulate(said))
 
-    return Target(wire_api, read, judge, seed, partial(mutated, wire_api))
+    return FuzzTarget(wire_api, read, judge, seed, partial(mutated, wire_api))
 
 
 def _judge_events(_: bytes, events: list[ResponseEvent]) -> None:
@@ -98,7 +98,7 @@ def _judge_events(_: bytes, events: list[ResponseEvent]) -> None:
 # --- framings ---
 
 
-def _framing(name: str, make: Callable[[], Framing], pieces: Sequence[bytes]) -> Target:
+def _framing(name: str, make: Callable[[], Framing], pieces: Sequence[bytes]) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[Any]:
         framing = make()
         found: list[Any] = [frame for chunk in chunks for frame in framing.feed(chunk)]
@@ -108,7 +108,7 @@ def _framing(name: str, make: Callable[[], Framing], pieces: Sequence[bytes]) ->
     def seed(rng: random.Random) -> bytes:
         return b"".join(rng.choice(pieces) for _ in range(rng.randrange(12)))
 
-    return Target(name, read, _nothing, seed, _changed_bytes)
+    return FuzzTarget(name, read, _nothing, seed, _changed_bytes)
 
 
 _SSE: Final = (
@@ -135,10 +135,10 @@ TOOLS: Final = (ToolSpec("f", schema=_SCHEMA), ToolSpec("g"))
 """The tools that a fuzzed dialect may call."""
 
 
-def _dialect(name: str) -> Target:
+def _dialect(name: str) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[ResponseEvent]:
-        stage = DialectStage([name], TOOLS, LIMITS)
-        folded = fold(event for said in _spoken(_texts(chunks)) for event in stage.feed([said]))
+        stage = DialectFilter([name], TOOLS, LIMITS)
+        folded = join_deltas(event for said in _spoken(_texts(chunks)) for event in stage.feed([said]))
         return [_numbered(event, seq) for seq, event in enumerate(folded)]
 
     marks = _marks(name)
@@ -152,7 +152,7 @@ def _dialect(name: str) -> Target:
         where = rng.randrange(len(body) + 1)
         return body[:where] + rng.choice(marks).encode() + body[where:] if rng.random() < 0.5 else _changed_bytes(body, rng)
 
-    return Target(name, read, _judge_text if _keeps_all(name) else _judge_events, seed, change)
+    return FuzzTarget(name, read, _judge_text if _keeps_all(name) else _judge_events, seed, change)
 
 
 def _texts(chunks: Iterable[bytes]) -> Iterator[str]:
@@ -181,7 +181,7 @@ def _judge_text(body: bytes, events: list[ResponseEvent]) -> None:
     response = accumulate(events)
     named = any("left out" in notice.detail for notice in response.notices)
     if not (response.calls or response.reasoning or named) and response.text != body.decode("utf-8", "replace"):
-        raise LawBroken("nothing dropped", f"{response.text[:80]!r} of {body[:80]!r}")
+        raise InvariantViolation("nothing dropped", f"{response.text[:80]!r} of {body[:80]!r}")
 
 
 def _numbered(event: ResponseEvent, seq: int) -> ResponseEvent:
@@ -229,7 +229,7 @@ def _strings(value: Any) -> Iterator[str]:
 # --- anybody's ---
 
 
-def _yours(name: str) -> Target:
+def _yours(name: str) -> FuzzTarget:
     module, _, attribute = name.partition(":")
     make = importlib.import_module(module)
     for part in attribute.split("."):
@@ -243,7 +243,7 @@ def _yours(name: str) -> Target:
     def seed(rng: random.Random) -> bytes:
         return b"".join(rng.choice((*TOKENS, *_SSE, *_LINES)) for _ in range(rng.randrange(10)))
 
-    return Target(name, read, _nothing, seed, _changed_bytes)
+    return FuzzTarget(name, read, _nothing, seed, _changed_bytes)
 
 
 def _check_made(name: str, make: Any) -> None:
@@ -258,7 +258,7 @@ def _check_made(name: str, make: Any) -> None:
         )
 
 
-TARGETS: Final[dict[str, Callable[[], Target]]] = {
+TARGETS: Final[dict[str, Callable[[], FuzzTarget]]] = {
     **{name: partial(_wire, name) for name in WIRE_APIS},
     "sse": lambda: _framing("sse", SSEFraming, _SSE),
     "ndjson": lambda: _framing("ndjson", NdjsonFraming, _LINES),

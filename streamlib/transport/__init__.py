@@ -21,21 +21,21 @@ from typing import Any, Final, Protocol
 
 import anyio
 
-from streamlib.transport.closing import CLOSING_SECONDS, Uninterrupted, run_out
+from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait, exhaust
 from streamlib.transport.deadlines import FOREVER, Deadlines
-from streamlib.transport.errors import gone
+from streamlib.transport.errors import is_connection_closed
 
 CONNECTIONS: Final = 1000
 """Streams at once through a client of ours."""
 KEPT_CONNECTIONS: Final = 100
-KEPT_SECONDS: Final = 60.0
+KEEPALIVE_SECONDS: Final = 60.0
 """An agent's tools run between two requests: the connection should still be there."""
 
 UNKNOWN_POOL: Final = 100
 """Streams at once through a client whose pool does not tell its size: httpx's own default."""
 
 
-class Answer(Protocol):
+class HttpResponse(Protocol):
     """The answer to a request, its body still to come.
 
     A transport whose reads end by themselves after `deadlines.longest_silence` may say so in an attribute `patience`, in seconds: the
@@ -65,7 +65,7 @@ class Answer(Protocol):
 class Transport(Protocol):
     """What the client needs of an HTTP library. It follows no redirect."""
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
         """Sends a request and waits for the head of its answer."""
         ...
 
@@ -79,9 +79,9 @@ def transport_for(http: Any = None, connections: int | None = None) -> Transport
     `Transport`.
     """
     if http is None:
-        return Pooled(_own_client(), connections or CONNECTIONS, owned=True)
+        return HttpxTransport(_own_client(), connections or CONNECTIONS, owned=True)
     if hasattr(http, "build_request"):
-        return Pooled(http, connections or pool_size(http), owned=False)
+        return HttpxTransport(http, connections or pool_size(http), owned=False)
     if hasattr(http, "ws_connect"):  # aiohttp's session
         from streamlib.transport.aiohttp import AiohttpTransport
 
@@ -100,7 +100,7 @@ def _own_client() -> Any:
     for name in preferred:
         with contextlib.suppress(ModuleNotFoundError):
             library = importlib.import_module(name)
-            limits = library.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEPT_SECONDS)
+            limits = library.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS)
             return library.AsyncClient(limits=limits, timeout=None, follow_redirects=False, verify=_tls(name))
     raise ModuleNotFoundError("streamlib sends requests with httpx or httpx2: install one of them, or give http= a transport")
 
@@ -123,7 +123,7 @@ def _pools(client: Any) -> list[Any]:
     return [pool for one in transports if (pool := getattr(one, "_pool", None)) is not None]
 
 
-class Pooled:
+class HttpxTransport:
     """A client with httpx's methods."""
 
     def __init__(self, client: Any, connections: int, *, owned: bool) -> None:
@@ -131,34 +131,34 @@ class Pooled:
         self._owned = owned
         self.slots = anyio.CapacityLimiter(connections)
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
         """See `Transport`. A kept connection that turns out to be closed is replaced, once, if no byte of an answer came."""
         trace = _Trace()
         try:
             return await self._send(method, url, headers, body, deadlines, trace)
         except Exception as error:
-            if not (trace.reused and gone(error)):
+            if not (trace.reused and is_connection_closed(error)):
                 raise
         return await self._send(method, url, headers, body, deadlines, _Trace())
 
     async def _send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines, trace: _Trace
-    ) -> PooledAnswer:
+    ) -> HttpxResponse:
         # One dict, read by the library when it begins to wait for the head and again for the body.
         timeouts = {"connect": deadlines.connect, "read": deadlines.first_byte, "write": None, "pool": None}
         extensions = {"timeout": timeouts, "trace": trace}
         request = self._client.build_request(method, url, headers=headers, content=body, extensions=extensions)
-        request.stream = _without_generator(request.stream, body)
+        request.stream = _with_plain_body(request.stream, body)
         try:
             response = await self._client.send(request, stream=True, follow_redirects=False)
         except BaseException:
             with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
-                await Uninterrupted(self._bury(trace.made))
+                await ShieldedAwait(self._close_half_open(trace.made))
             raise
         timeouts["read"] = deadlines.longest_silence
-        return PooledAnswer(response, timeouts["read"] if "network_stream" in response.extensions else None)
+        return HttpxResponse(response, timeouts["read"] if "network_stream" in response.extensions else None)
 
-    async def _bury(self, made: Any) -> None:
+    async def _close_half_open(self, made: Any) -> None:
         """Closes the connection that a request made before it failed: cancelled in a handshake, or before its first byte, it would be
         left open, and in httpcore 1 keep its place in the pool for ever.
         """
@@ -194,7 +194,7 @@ class _Trace:
         return self._told and not self._connected
 
 
-def _without_generator(stream: Any, body: bytes) -> Any:
+def _with_plain_body(stream: Any, body: bytes) -> Any:
     """httpx's own body is an async generator: a cancellation while it is sent leaves it half run, for trio to complain of."""
     bases = [kind for kind in type(stream).__mro__ if kind.__name__ == "AsyncByteStream"]
     return _body_type(bases[0])(body) if bases else stream
@@ -211,17 +211,17 @@ class _Body:
     def __init__(self, body: bytes) -> None:
         self._body = body
 
-    def __aiter__(self) -> _Once:
-        return _Once(self._body)
+    def __aiter__(self) -> _SingleChunk:
+        return _SingleChunk(self._body)
 
 
-class _Once:
+class _SingleChunk:
     """One chunk."""
 
     def __init__(self, body: bytes) -> None:
         self._body: bytes | None = body
 
-    def __aiter__(self) -> _Once:
+    def __aiter__(self) -> _SingleChunk:
         return self
 
     async def __anext__(self) -> bytes:
@@ -231,7 +231,7 @@ class _Once:
         return body
 
 
-class PooledAnswer:
+class HttpxResponse:
     """A response of httpx's kind. See `Answer`."""
 
     def __init__(self, response: Any, patience: float | None) -> None:
@@ -246,10 +246,10 @@ class PooledAnswer:
     async def aclose(self) -> None:
         """See `Answer`. A closed response leaves httpx's generators half run, for the collector to complain of: they are run out."""
         await self._response.aclose()
-        await run_out(self.chunks)
+        await exhaust(self.chunks)
 
 
-class GivenAnswer:
+class IteratorResponse:
     """Bytes from anywhere, as an `Answer`."""
 
     status = 200

@@ -20,11 +20,11 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from streamlib.transport import CONNECTIONS, KEPT_SECONDS, UNKNOWN_POOL
+from streamlib.transport import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL
 from streamlib.transport.deadlines import FOREVER, Deadlines
-from streamlib.transport.errors import gone
+from streamlib.transport.errors import is_connection_closed
 
-__all__ = ["AiohttpAnswer", "AiohttpTransport"]
+__all__ = ["AiohttpResponse", "AiohttpTransport"]
 
 LINE_BYTES: Final = 64 * 1024
 """The longest line of a head that is read; the whole head has its own ceiling, for every transport."""
@@ -42,20 +42,20 @@ class AiohttpTransport:
             _watch(session)
         self.slots = anyio.CapacityLimiter(connections or (CONNECTIONS if session is None else _pool_size(session)))
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> AiohttpAnswer:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> AiohttpResponse:
         """See `Transport`. A kept connection that turns out to be closed is replaced, once, if no byte of an answer came."""
-        session, used = self._opened(), _Used()
+        session, used = self._opened(), _ConnectionTrace()
         try:
             return await _sent(session, method, url, headers, body, deadlines, used)
         except Exception as error:
-            if not (used.before and gone(error)):
+            if not (used.before and is_connection_closed(error)):
                 raise
-        return await _sent(session, method, url, headers, body, deadlines, _Used())
+        return await _sent(session, method, url, headers, body, deadlines, _ConnectionTrace())
 
     def _opened(self) -> aiohttp.ClientSession:
         if self._session is None:
             _on_asyncio()
-            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_SECONDS)
+            connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
             self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
             _watch(self._session)
         return self._session
@@ -83,8 +83,14 @@ def _pool_size(session: aiohttp.ClientSession) -> int:
 
 
 async def _sent(
-    session: aiohttp.ClientSession, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines, used: _Used
-) -> AiohttpAnswer:
+    session: aiohttp.ClientSession,
+    method: str,
+    url: str,
+    headers: Mapping[str, str],
+    body: bytes,
+    deadlines: Deadlines,
+    used: _ConnectionTrace,
+) -> AiohttpResponse:
     response = await session.request(
         method,
         URL(url, encoded=True),
@@ -103,10 +109,10 @@ async def _sent(
     if protocol is not None:  # from here on, silence is watched by `_Chunks`
         protocol.read_timeout = None
         protocol.start_timeout()
-    return AiohttpAnswer(response, deadlines.longest_silence)
+    return AiohttpResponse(response, deadlines.longest_silence)
 
 
-class AiohttpAnswer:
+class AiohttpResponse:
     """A response of aiohttp's. See `Answer`."""
 
     def __init__(self, response: aiohttp.ClientResponse, patience: float | None) -> None:
@@ -174,7 +180,7 @@ class _Chunks:
             self._timer = None
 
 
-class _Used:
+class _ConnectionTrace:
     """Told by aiohttp's trace whether a request got a connection that was used `before`."""
 
     def __init__(self) -> None:
@@ -182,7 +188,7 @@ class _Used:
 
 
 async def _on_reused(session: aiohttp.ClientSession, context: Any, params: Any) -> None:
-    if isinstance(context.trace_request_ctx, _Used):
+    if isinstance(context.trace_request_ctx, _ConnectionTrace):
         context.trace_request_ctx.before = True
 
 

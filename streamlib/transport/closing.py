@@ -13,7 +13,7 @@ CLOSING_SECONDS: Final = 2.0
 RUN_OUT_BYTES: Final = 1 << 20
 
 
-async def run_out(chunks: AsyncIterator[bytes]) -> None:
+async def exhaust(chunks: AsyncIterator[bytes]) -> None:
     """Pulls what an iterator still has, until it raises: the connection under it is closed, so it is little and comes at once."""
     with contextlib.suppress(Exception):
         size = 0
@@ -25,7 +25,7 @@ async def run_out(chunks: AsyncIterator[bytes]) -> None:
             await close()
 
 
-class Uninterrupted:
+class ShieldedAwait:
     """Awaits a coroutine. A cancellation that comes at a mere checkpoint, a wait for nothing, is kept until the coroutine is done.
 
     anyio's shields hold back anyio's and trio's cancellations; asyncio's own `Task.cancel` knows none, and would leave a lock's

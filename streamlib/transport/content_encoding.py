@@ -18,7 +18,7 @@ PIECE: Final = 256 * 1024
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 
-def unpacked(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+def decode_content(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncIterator[bytes]:
     """`chunks` without their content-encoding. We ask for none; one that is known is unpacked, in bounded pieces."""
     encodings = [name for part in headers.get("content-encoding", "").lower().split(",") if (name := part.strip()) not in {"", "identity"}]
     if not encodings:
@@ -26,10 +26,10 @@ def unpacked(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncI
     if len(encodings) > 1 or encodings[0] not in _PACKED:
         message = f"content-encoding {', '.join(encodings)[:100]}: we asked for identity"
         raise StreamError(ErrorInfo("malformed", message, code="content_encoding"))
-    return Unpacked(chunks)
+    return ContentDecoder(chunks)
 
 
-class Unpacked:
+class ContentDecoder:
     """gzip or zlib, told apart by their first bytes; or `deflate` without a header, as some servers mean it."""
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
@@ -42,7 +42,7 @@ class Unpacked:
         self._full = False
         """The last piece was cut at its ceiling: more comes without further input."""
 
-    def __aiter__(self) -> Unpacked:
+    def __aiter__(self) -> ContentDecoder:
         return self
 
     async def __anext__(self) -> bytes:

@@ -24,7 +24,7 @@ FOREVER: Final = math.inf
 NO_PROGRESS: Final = frozenset({Passthrough, Notice, RateLimits})
 """Kinds of event that a server which does nothing may send for ever."""
 
-SAYS_MORE: Final[frozenset[WireApi]] = frozenset({"chat", "gemini", "converse"})
+WIRES_WITH_TAIL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini", "converse"})
 """Wires that may go on after the answer is whole: usage and `[DONE]`, a repeated `finishReason`, `metadata`. They get `tail`."""
 
 
@@ -62,7 +62,7 @@ class Deadlines(Struct, frozen=True):
         return None if None in waits else max(wait for wait in waits if wait is not None)
 
 
-class Watch:
+class DeadlineTimer:
     """Which deadline comes next. One for each stream: `waited` goes on over its attempts, `restart` begins the body of the next."""
 
     def __init__(self, deadlines: Deadlines) -> None:
@@ -80,7 +80,7 @@ class Watch:
         self._silence = _seconds(self.deadlines.first_byte)
         self._quiet = 0.0
 
-    def next(self) -> tuple[float, Phase]:
+    def next_deadline(self) -> tuple[float, Phase]:
         """Seconds left, and what runs out then."""
         left, phase = self._limit - self._quiet, self._phase
         if self._silence - self._quiet <= left:
@@ -89,7 +89,7 @@ class Watch:
             left, phase = self._total - self.waited, "total"
         return left, phase
 
-    def opening(self, queued: float) -> tuple[float, Phase]:
+    def head_deadline(self, queued: float) -> tuple[float, Phase]:
         """The same for the head of the answer; so many seconds were queued for a connection before."""
         head, left = _seconds(self.deadlines.headers), self.left - queued
         return (head, "headers") if head <= left else (left, "total")
@@ -99,12 +99,12 @@ class Watch:
         """Seconds left of `total`."""
         return self._total - self.waited
 
-    def passed(self, seconds: float) -> None:
+    def add_waited(self, seconds: float) -> None:
         """So long was waited for bytes, or between attempts."""
         self.waited += seconds
         self._quiet += seconds
 
-    def took(self, events: list[ResponseEvent]) -> None:
+    def note_events(self, events: list[ResponseEvent]) -> None:
         """Bytes came, and these events with them."""
         self._silence = FOREVER
         if events and (type(events[0]) not in NO_PROGRESS or any(type(event) not in NO_PROGRESS for event in events)):
@@ -112,13 +112,13 @@ class Watch:
                 self.longest_gap = max(self.longest_gap or 0.0, self._quiet)
             self._phase, self._limit, self._quiet = "idle", self._idle, 0.0
 
-    def whole(self, wire_api: WireApi) -> None:
+    def note_complete(self, wire_api: WireApi) -> None:
         """The wire called the answer whole: what may still come is waited for briefly."""
-        brief = self.deadlines.tail if wire_api in SAYS_MORE else self.deadlines.drain
+        brief = self.deadlines.tail if wire_api in WIRES_WITH_TAIL else self.deadlines.drain
         self._phase, self._limit = "drain", min(_seconds(brief), self._idle)
 
 
-def expired(phase: Phase, deadlines: Deadlines) -> ErrorInfo:
+def deadline_error(phase: Phase, deadlines: Deadlines) -> ErrorInfo:
     """The failure of a deadline: `deadline` for the total, `stalled` for every other, the phase in `detail`."""
     seconds = getattr(deadlines, phase, None)
     message = _MESSAGES[phase] + (f" within {seconds:g} s" if seconds is not None else "")

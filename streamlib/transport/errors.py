@@ -8,13 +8,13 @@ import re
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 from streamlib.errors import StreamError
-from streamlib.transport.deadlines import Deadlines, Phase, expired
+from streamlib.transport.deadlines import Deadlines, Phase, deadline_error
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind
 from streamlib_parsers.redaction import redact
 
-Sort: TypeAlias = Literal["connect", "timeout", "request", "protocol", "content", "network"]
+ExceptionCategory: TypeAlias = Literal["connect", "timeout", "request", "protocol", "content", "network"]
 
-SORTS: Final[dict[str, Sort]] = {
+EXCEPTION_CATEGORIES: Final[dict[str, ExceptionCategory]] = {
     "ConnectTimeout": "connect",
     "ConnectionTimeoutError": "connect",
     "TimeoutException": "timeout",
@@ -54,29 +54,29 @@ _CERTIFICATE: Final = ("SSLCertVerificationError", "CertificateError", "ClientCo
 _LONGEST: Final = 500
 
 
-class Stage(NamedTuple):
+class FailurePoint(NamedTuple):
     """How far a request was when it failed: whether the head of its answer had come, and which deadline was running."""
 
-    answered: bool
+    has_response: bool
     phase: Phase
     deadlines: Deadlines
 
 
-def fault(error: BaseException, stage: Stage) -> ErrorInfo:
+def classify_exception(error: BaseException, stage: FailurePoint) -> ErrorInfo:
     """The failure that `error` is."""
     if isinstance(error, StreamError):
         return error.info
     names = [kind.__name__ for kind in type(error).__mro__]
-    sorts: list[Sort] = [SORTS[name] for name in names if name in SORTS]
+    sorts: list[ExceptionCategory] = [EXCEPTION_CATEGORIES[name] for name in names if name in EXCEPTION_CATEGORIES]
     sort = sorts[0] if sorts else "network"
     if sort in {"connect", "timeout"}:
-        return expired("connect" if sort == "connect" else "queue" if names[0] == "PoolTimeout" else stage.phase, stage.deadlines)
+        return deadline_error("connect" if sort == "connect" else "queue" if names[0] == "PoolTimeout" else stage.phase, stage.deadlines)
     kind = _kind(sort, error, stage)
     retryable = kind in RETRYABLE and not NETWORK.isdisjoint(names) and not _refused_certificate(error)
     return ErrorInfo(kind, _message(kind, error), retryable, code=type(error).__name__, detail={"phase": stage.phase})
 
 
-def gone(error: BaseException) -> bool:
+def is_connection_closed(error: BaseException) -> bool:
     """Whether the peer merely closed the connection, as a server does with one that was idle for long."""
     names = {kind.__name__ for kind in type(error).__mro__}
     return bool(names & {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}) or (
@@ -84,12 +84,12 @@ def gone(error: BaseException) -> bool:
     )
 
 
-def _kind(sort: Sort, error: BaseException, stage: Stage) -> ErrorKind:
+def _kind(sort: ExceptionCategory, error: BaseException, stage: FailurePoint) -> ErrorKind:
     if sort == "request":
         return "invalid_request"
     if sort == "content" or (sort == "protocol" and not _GONE.search(str(error))):
         return "malformed"
-    return "truncated" if stage.answered else "connection"
+    return "truncated" if stage.has_response else "connection"
 
 
 def _refused_certificate(error: BaseException) -> bool:

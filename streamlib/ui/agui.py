@@ -32,7 +32,7 @@ from streamlib.ui.ui_parts import (
     total_tokens,
     words,
 )
-from streamlib.wires.encoders import Losses, sse
+from streamlib.wires.encoders import Report, sse
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -66,7 +66,7 @@ class Encoder:
     def __init__(
         self, *, model: str | None = None, response_id: str | None = None, thread_id: str = "thread_0", run_id: str | None = None
     ) -> None:
-        self._losses = Losses()
+        self._losses = Report()
         self._thread = thread_id
         self._run = run_id or response_id or "run_0"
         self._prefix = run_id or response_id
@@ -154,7 +154,7 @@ class Encoder:
         item, out = event.item, self._start()
         reason = hidden(item)
         if reason is not None:
-            self._losses.note(*reason)
+            self._losses.dropped(*reason)
         elif isinstance(item, CALLS):
             return out + self._begin_call(event.index, item)
         elif isinstance(item, Reasoning):
@@ -218,7 +218,7 @@ class Encoder:
         end = _event("TEXT_MESSAGE_END", messageId=name) if index in self._begun else b""
         found = list(files(item))
         if None in found:
-            self._losses.note("/files", "a file that only its provider can fetch")
+            self._losses.dropped("/files", "a file that only its provider can fetch")
         media = (self._custom("media", {"messageId": name, "mediaType": file.media_type, "url": file.url}) for file in found if file)
         return begin + sealed + end + b"".join(media)
 
@@ -235,7 +235,7 @@ class Encoder:
     def _server_result(self, index: int, item: ServerToolResult) -> bytes:
         name = self._calls.answered(item.call_id)
         if name is None:
-            self._losses.note("/items/server_tool_result", "a result without its call")
+            self._losses.dropped("/items/server_tool_result", "a result without its call")
             return b""
         self._running = [running for running in self._running if running != name]
         return self._result(self._id(index), name, _text(item.output))

@@ -36,7 +36,7 @@ from streamlib.ui.ui_parts import (
     total_tokens,
     words,
 )
-from streamlib.wires.encoders import Losses, sse
+from streamlib.wires.encoders import Report, sse
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -106,7 +106,7 @@ class Encoder:
         message_id: str | None = None,
         version: Literal[6, 7] = 6,
     ) -> None:
-        self._losses = Losses()
+        self._losses = Report()
         self._model = model
         self._message_id = message_id
         self._response_id = response_id
@@ -173,7 +173,7 @@ class Encoder:
         reason = hidden(item)
         if reason is not None:
             if not (self._version == 7 and isinstance(item, Opaque) and not item.choice):
-                self._losses.note(*reason)
+                self._losses.dropped(*reason)
             return out
         if isinstance(item, CALLS):
             return out + self._begin_call(event.index, item)
@@ -214,7 +214,7 @@ class Encoder:
             return b""
         found = source(event.annotation)
         if found is None:
-            self._losses.note("/annotations", "a citation that names neither a page nor a document")
+            self._losses.dropped("/annotations", "a citation that names neither a page nor a document")
             return b""
         name = f"{event.index}-{event.seq}"
         if found.url is not None:
@@ -235,7 +235,7 @@ class Encoder:
             return self._result(item)
         end = _part(f"{self._kinds[event.index]}-end", id=str(event.index)) if event.index in self._begun else b""
         if item.signature or getattr(item, "encrypted_content", None):
-            self._losses.note("/signatures", "what is signed or sealed stays in the history")
+            self._losses.dropped("/signatures", "what is signed or sealed stays in the history")
         return end + (self._files(item) if isinstance(item, Message) and event.index in self._kinds else b"")
 
     def _call_done(self, name: str, item: Call) -> bytes:
@@ -254,7 +254,7 @@ class Encoder:
     def _result(self, item: ServerToolResult) -> bytes:
         name = self._ids.answered(item.call_id)
         if name is None:
-            self._losses.note("/items/server_tool_result", "a result without its call")
+            self._losses.dropped("/items/server_tool_result", "a result without its call")
             return b""
         self._running = [running for running in self._running if running != name]
         return _part("tool-output-available", toolCallId=name, output=item.output, providerExecuted=True)
@@ -262,11 +262,11 @@ class Encoder:
     def _files(self, item: Message) -> bytes:
         found = list(files(item))
         if None in found:
-            self._losses.note("/files", "a file that only its provider can fetch")
+            self._losses.dropped("/files", "a file that only its provider can fetch")
         return b"".join(_part("file", url=file.url, mediaType=file.media_type) for file in found if file is not None)
 
     def _on_unsaid(self, event: ResponseMetadata | Passthrough) -> bytes:
-        self._losses.note(*UNSAID[type(event)])
+        self._losses.dropped(*UNSAID[type(event)])
         return b""
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from streamlib.request.effort import BUDGETS, level, nearest
-from streamlib.request.history import OUTPUTS, Placed
+from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.target import Target
@@ -87,14 +87,14 @@ def effort(prompt: Prompt, where: Target, report: Report, shape: JsonObject | No
     return wanted
 
 
-def unpaired_server_calls(items: list[Placed]) -> set[int]:
+def unpaired_server_calls(items: list[IndexedItem]) -> set[int]:
     """Server tool calls whose result never came (A15), outside the last assistant turn (which may still be running)."""
     results = {one.item.call_id for one in items if isinstance(one.item, ServerToolResult)}
     said = [n for n, one in enumerate(items) if _is_assistant(one.item)]
     heard = [n for n, one in enumerate(items) if not _is_assistant(one.item)]
     last_turn = max((n for n in heard if said and n < said[-1]), default=-1)
     calls = ((n, one) for n, one in enumerate(items) if isinstance(one.item, ServerToolCall))
-    return {one.at for n, one in calls if one.item.call_id not in results and n < last_turn}  # type: ignore[union-attr]
+    return {one.position for n, one in calls if one.item.call_id not in results and n < last_turn}  # type: ignore[union-attr]
 
 
 def _is_assistant(item: Any) -> bool:

@@ -46,7 +46,7 @@ def encoder(wire_api: str, *, model: str | None = None, response_id: str | None 
     return _module(wire_api).Encoder(model=model, response_id=response_id, **options)  # type: ignore[no-any-return]
 
 
-KINDS: Final[dict[str, tuple[str, ...]]] = {
+EVENT_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
     "messages": ("message_", "content_block_"),
     "responses": ("response.",),
     "converse": ("messageSt", "contentBlock"),
@@ -54,9 +54,9 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
 """How the events of a wire are called, as far as only that wire's are: those it knows, and those it may yet invent."""
 
 
-def of_another(wire_api: str, kind: str) -> bool:
+def is_foreign_event(wire_api: str, kind: str) -> bool:
     """Whether an event of this kind, unknown where it was read, is surely another wire's than `wire_api`."""
-    return any(kind.startswith(words) for wire, words in KINDS.items() if wire != wire_api)
+    return any(kind.startswith(words) for wire, words in EVENT_PREFIXES.items() if wire != wire_api)
 
 
 UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
@@ -69,8 +69,8 @@ def encode_body(wire_api: str, response: Response, *, model: str | None = None, 
     """
     if response.status == "incomplete" and response.stop_reason is None:
         response = msgspec.structs.replace(response, status="failed", error=response.error or UNFINISHED)
-    losses = Losses()
-    body: bytes = _module(wire_api).encode_body(response, model, *(() if wire_api in SCREENS else (losses,)))
+    losses = Report()
+    body: bytes = _module(wire_api).encode_body(response, model, *(() if wire_api in UI_PROTOCOLS else (losses,)))
     if report is not None:
         report += losses.changes
     return body
@@ -81,15 +81,15 @@ def error_body(wire_api: str, error: ErrorInfo) -> Any:
     return _module(wire_api).error_body(error)
 
 
-SCREENS: Final = ("vercel", "agui", "jsonl")
+UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
 """The encoders of UI protocols, beside those of the wires."""
 
 
 def _module(wire_api: str) -> Any:
     try:
-        return importlib.import_module(f"streamlib.ui.{wire_api}" if wire_api in SCREENS else f"streamlib.wires.{wire_api}.encode")
+        return importlib.import_module(f"streamlib.ui.{wire_api}" if wire_api in UI_PROTOCOLS else f"streamlib.wires.{wire_api}.encode")
     except ModuleNotFoundError:
-        raise ValueError(f"no encoder for {wire_api!r}; one of {', '.join((*WIRE_APIS, *SCREENS))}") from None
+        raise ValueError(f"no encoder for {wire_api!r}; one of {', '.join((*WIRE_APIS, *UI_PROTOCOLS))}") from None
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
@@ -100,13 +100,13 @@ def sse(data: Any, event: str | None = None) -> bytes:
     return (b"event: %s\ndata: %s\n\n" % (event.encode(), payload)) if event else b"data: %s\n\n" % payload
 
 
-class Losses:
+class Report:
     """The report of an encoder: what the wire could not say, once for each kind."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
 
-    def note(self, path: str, reason: str) -> None:
+    def dropped(self, path: str, reason: str) -> None:
         """Something left out."""
         change = Change("dropped", path, reason)
         if change not in self.changes:

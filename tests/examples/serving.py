@@ -15,7 +15,7 @@ import uvicorn
 from anyio.abc import SocketAttribute, SocketStream
 
 from streamlib import Client
-from streamlib.loopback import Behaviour, answer
+from streamlib.loopback import Behaviour, echo_response
 from streamlib.loopback.server import Loopback
 from tests.shared import ROOT
 
@@ -34,7 +34,7 @@ def example(path: str) -> ModuleType:
 class Provider:
     """The loopback provider. left: how many clients went before their answer was whole. asked: the prompts, in order."""
 
-    def __init__(self, behaviour: Behaviour, answers: Callable[..., Sequence[Any]] = answer) -> None:
+    def __init__(self, behaviour: Behaviour, answers: Callable[..., Sequence[Any]] = echo_response) -> None:
         self.left = 0
         self.asked: list[Any] = []
         self._leaving = anyio.Event()
@@ -98,7 +98,7 @@ class Watched:
 async def web(behaviour: Behaviour | None = None, **options: Any) -> AsyncIterator[tuple[str, Provider]]:
     """The address of the page, and the provider behind it. Options: `answers`, `model`, and those of `Client`."""
     model = options.pop("model", "loopback:echo")
-    provider = Provider(behaviour or Behaviour(), options.pop("answers", answer))
+    provider = Provider(behaviour or Behaviour(), options.pop("answers", echo_response))
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as group,

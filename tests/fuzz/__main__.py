@@ -22,7 +22,7 @@ import atheris
 with atheris.instrument_imports(include=["streamlib_parsers"]):  # before anything else loads them
     from streamlib.testing.dialect_calls import CALLS
     from streamlib.testing.fuzzing import Campaign, reproducer, shrink
-    from streamlib.testing.targets import TARGETS, Target, target
+    from streamlib.testing.targets import TARGETS, FuzzTarget, find_target
     from streamlib_parsers.protocol import WIRE_APIS, wire
     from tests.dialect_streams import FORMS
     from tests.fuzz.judges import judged
@@ -45,11 +45,11 @@ def seeds(name: str) -> Iterator[bytes]:
     pattern = f"*/*{SUFFIXES[name]}" if name in SUFFIXES else f"{name}/*.*"
     yield from (path.read_bytes()[:LONGEST] for path in sorted(RECORDINGS.glob(pattern)))
     rng = random.Random(0)
-    what = target(name)
+    what = find_target(name)
     yield from (what.seed(rng) for _ in range(50))
 
 
-def harness(what: Target) -> Callable[[bytes], None]:
+def harness(what: FuzzTarget) -> Callable[[bytes], None]:
     """One input: whole, byte by byte and in pieces, judged; the first that breaks is written down as a test and ends the run."""
 
     def test_one_input(data: bytes) -> None:
@@ -64,7 +64,7 @@ def harness(what: Target) -> Callable[[bytes], None]:
     return test_one_input
 
 
-def mutator(what: Target) -> Callable[[bytes, int, int], bytes]:
+def mutator(what: FuzzTarget) -> Callable[[bytes, int, int], bytes]:
     """libFuzzer's changes half of the time, the target's own the other half."""
 
     def change(data: bytes, most: int, seed: int) -> bytes:
@@ -79,7 +79,7 @@ def main(argv: Sequence[str]) -> None:
     if argv[1:] in ([], ["--list"]):
         sys.stdout.write("\n".join(TARGETS) + "\n")
         return
-    what = judged(target(argv[1]))
+    what = judged(find_target(argv[1]))
     with tempfile.TemporaryDirectory() as corpus:
         for number, body in enumerate(seeds(what.name)):
             Path(corpus, str(number)).write_bytes(body)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from streamlib.testing.laws import LawBroken
-from streamlib.testing.targets import Target
+from streamlib.testing.laws import InvariantViolation
+from streamlib.testing.targets import FuzzTarget
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.eventstream import EventStreamFraming
 from tests.parsers.test_sse import oracle as whatwg
@@ -15,7 +15,7 @@ BOM: Final = b"\xef\xbb\xbf"
 JSON_BEGINS: Final = tuple(bytes([byte]) for byte in b'{["-0123456789tfn')
 
 
-def judged(what: Target) -> Target:
+def judged(what: FuzzTarget) -> FuzzTarget:
     """The target, with the second reader there is for it."""
     second = SECOND.get(what.name)
     return what if second is None else what._replace(judge=second)
@@ -23,7 +23,7 @@ def judged(what: Target) -> Target:
 
 def _hold(held: bool, detail: str) -> None:  # it is an assertion
     if not held:
-        raise LawBroken("oracle", detail)
+        raise InvariantViolation("oracle", detail)
 
 
 def sse(body: bytes, found: list[Any]) -> None:

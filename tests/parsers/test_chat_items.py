@@ -35,7 +35,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.wires.chat.calls import Nesting
+from streamlib_parsers.wires.chat.calls import JsonDepth
 from tests.chat_streams import (
     ARGS,
     FINISH,
@@ -451,7 +451,7 @@ def test_case_34_chunks_without_a_delta(odd: Json) -> None:
 @pytest.mark.parametrize("text", ['{"a": "}\\"]"}', "[1, [2], {}]", '""', "{}", '{"\\\\": "{"}'])
 def test_nesting_knows_the_end_of_json_at_any_cut(text: str) -> None:
     for at in range(len(text)):
-        nesting = Nesting()
+        nesting = JsonDepth()
         nesting.feed(text[:at])
         assert not nesting.whole
         nesting.feed(text[at:])

@@ -24,9 +24,9 @@ from streamlib_parsers import (
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import count
 from streamlib_parsers.wires.chat import CACHE_READS, CACHE_WRITES, CHUNK_KEYS, STOP_REASONS, THOUGHT_TOKENS, Machine
-from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, THOUGHTS, Answer
+from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
 from streamlib_parsers.wires.chat.delta import DELTA_KEYS, NOISE
-from streamlib_parsers.wires.chat.usual import Chunk, Patience, decode_chunk, only_text, template, unpadded
+from streamlib_parsers.wires.chat.usual import Chunk, LearnBackoff, decode_chunk, template, text_key_of, unpadded
 from tests import wires
 from tests.chat_streams import ARGS, FINISH, HI, STOP, TOTAL, Json, call, calls, choice, chunk, events_of, many, said, sse, used
 from tests.cuts import byte_by_byte, cuts, every_single_cut
@@ -187,7 +187,7 @@ def test_hostile_bytes_give_events_and_nothing_else(noise: bytes) -> None:
     ],
 )
 def test_only_a_chunk_of_one_text_is_learned_from(sent: Json, key: str) -> None:
-    assert only_text(decode_chunk(json.dumps(sent).encode())) == key
+    assert text_key_of(decode_chunk(json.dumps(sent).encode())) == key
 
 
 def test_a_template_is_tried_before_it_is_used() -> None:
@@ -205,7 +205,7 @@ def test_a_chunk_that_breaks_out_of_the_gap_is_read_in_full() -> None:
 
 
 def test_patience_grows_where_templates_do_not_serve() -> None:
-    patience, learned = Patience(), 0
+    patience, learned = LearnBackoff(), 0
     for _ in range(1000):
         if patience.ready():
             learned += 1
@@ -305,8 +305,8 @@ PAGE = (ROOT / "docs" / "wires" / "chat.md").read_text(encoding="utf-8")
 def test_the_page_names_the_keys_that_the_code_reads() -> None:
     assert set(wires.documented("chat", "Chunks")) == CHUNK_KEYS
     assert set(wires.documented("chat", "Deltas")) == DELTA_KEYS - NOISE
-    assert list(wires.documented("chat", "Deltas"))[:6] == [*THOUGHTS, *DETAILS, OPAQUE]
-    assert set(wires.documented("chat", "Content parts")) == set(Answer.PARTS)
+    assert list(wires.documented("chat", "Deltas"))[:6] == [*REASONING_KEYS, *REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY]
+    assert set(wires.documented("chat", "Content parts")) == set(ChoiceAssembler.PARTS)
     assert {name for name in Chunk.__struct_fields__ if f"`{name}`" not in PAGE} == set()
     assert all(f"`{name}`" in PAGE for name in NOISE)
 

@@ -42,7 +42,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.bedrock import BLOCKS, FITS, JOINS, LAZY, Delta
 from streamlib_parsers.framing.eventstream import encode_message
-from streamlib_parsers.wires.converse import LAW, STOP_REASONS, At, Machine, usage
+from streamlib_parsers.wires.converse import STOP_REASONS, TRANSITIONS, Machine, State, usage
 from tests import wires
 from tests.cuts import byte_by_byte, cuts, every_single_cut
 from tests.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
@@ -119,8 +119,8 @@ def error_kind(*chunks: bytes) -> str:
 
 
 def test_the_law_and_the_handlers_name_the_same_events() -> None:
-    assert {name for row in LAW.values() for name in row} == set(Machine.HANDLERS)
-    assert set(LAW) == set(At) >= {state for row in LAW.values() for state in row.values()}
+    assert {name for row in TRANSITIONS.values() for name in row} == set(Machine.HANDLERS)
+    assert set(TRANSITIONS) == set(State) >= {state for row in TRANSITIONS.values() for state in row.values()}
 
 
 def test_every_member_of_a_delta_can_be_applied_and_says_to_what() -> None:

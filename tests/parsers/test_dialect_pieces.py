@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from streamlib_parsers.dialects.pieces import SHORT, SMALL, WINDOW, Needles, Pieces
+from streamlib_parsers.dialects.pieces import SHORT, SMALL, WINDOW, LiteralSearch, StringBuffer
 
 TAGS = ("<a>", "<ab>", "<", "b>", "\n<a>", "é", "[[")
 
@@ -41,7 +41,7 @@ def texts() -> Iterator[str]:
 @pytest.mark.parametrize("over", [False, True])
 @pytest.mark.parametrize("literals", [TAGS, ("<a>",), ("<ab>", "<a", "é")], ids=len)
 def test_every_literal_is_found_where_it_stands_and_what_may_become_one_waits(literals: tuple[str, ...], over: bool) -> None:
-    needles = Needles(literals)
+    needles = LiteralSearch(literals)
     for text in texts():
         for at in (0, 1, len(text) - 4, len(text)):
             if 0 <= at <= len(text):
@@ -52,7 +52,7 @@ def test_every_literal_is_found_where_it_stands_and_what_may_become_one_waits(li
 
 
 def test_pieces_are_the_text_they_came_as() -> None:
-    pieces = Pieces()
+    pieces = StringBuffer()
     for size in (SMALL - 1, 1, 1, SMALL, 0):
         for _ in range(size):
             pieces.add("ab")
@@ -63,7 +63,7 @@ def test_pieces_are_the_text_they_came_as() -> None:
 
 
 def test_many_small_pieces_take_the_room_of_their_text() -> None:
-    pieces = Pieces()
+    pieces = StringBuffer()
     tracemalloc.start()
     for number in range(50_000):
         pieces.add(f"{number % 90 + 10}")  # a new object each time, of 51 bytes

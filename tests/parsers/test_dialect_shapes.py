@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from streamlib_parsers import Notice, accumulate
-from streamlib_parsers.dialects import LeakStage
+from streamlib_parsers.dialects import LeakFilter
 from tests.dialect_streams import check_brackets, cuts_of, invoke, staged, told
 
 LONG = "a" * 9_000
@@ -155,4 +155,4 @@ def test_a_call_inside_an_unclosed_one_is_found_and_the_outer_one_is_text() -> N
 
 
 def test_the_stage_that_looks_for_leaks_holds_nothing_back() -> None:
-    assert LeakStage().close() == []
+    assert LeakFilter().close() == []

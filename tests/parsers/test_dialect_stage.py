@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 from streamlib_parsers import (
     AnnotationAdded,
     Completed,
@@ -27,7 +27,7 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from streamlib_parsers.dialects import DialectStage
+from streamlib_parsers.dialects import DialectFilter
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
 from tests.dialect_streams import (
     FORMS,
@@ -108,7 +108,7 @@ def test_a_stream_that_was_cut_has_no_call_to_answer() -> None:
 
 
 def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     events = stage.feed([OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, f"a{HERMES}b<tool_call>{{")]) + stage.close()
     assert {event.index for event in events if isinstance(event, OutputItemDone)} == {
         event.index for event in events if isinstance(event, OutputItemAdded)
@@ -214,11 +214,11 @@ def test_the_message_of_a_wire_keeps_its_id_and_a_message_without_calls_is_untou
 
 
 def test_log_probabilities_stay_with_their_text() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     events = [OutputItemAdded(0, Message("assistant"))]
     events += [OutputTextDelta(0, 0, token, [{"token": token}]) for token in ("a", " <", "b")]  # type: ignore[list-item]
     events += [OutputItemDone(0, Message("assistant", [Text("a <b")]))]  # type: ignore[list-item]
-    given_out = fold(stage.feed(events))
+    given_out = join_deltas(stage.feed(events))
     assert [event.logprobs for event in given_out if isinstance(event, OutputTextDelta)] == [
         [{"token": "a"}, {"token": " <"}, {"token": "b"}]
     ]
@@ -263,7 +263,7 @@ def test_no_dialects_and_no_tools_is_no_stage_at_all() -> None:
 
 
 def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     call = CustomToolCall("c", "patch", "x")
     events = stage.feed(
         [
@@ -283,7 +283,7 @@ def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:
 
 
 def staged_message(deltas: list[Any], done: Message) -> list[ResponseEvent]:
-    stage = DialectStage(["hermes", "think"], TOOLS)
+    stage = DialectFilter(["hermes", "think"], TOOLS)
     return stage.feed([OutputItemAdded(0, Message("assistant", id="m")), *deltas, OutputItemDone(0, done), Completed(stop_reason="stop")])
 
 
@@ -338,7 +338,7 @@ def test_a_refusal_ends_a_thought() -> None:
 
 
 def test_a_notice_about_a_message_follows_it() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     text = OutputTextDelta(0, 0, f"a{HERMES}b")
     events = stage.feed([OutputItemAdded(0, Message("assistant")), text, Notice("odd", "", 0), Notice("odd", "", 7), Notice("odd")])
     assert [event.index for event in events if isinstance(event, Notice)] == [2, None, None]

@@ -6,9 +6,9 @@ import pytest
 
 from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
-from streamlib_parsers.dialects import DIALECTS, MODELS, Dialect, Opener, dialects_for
+from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
-from streamlib_parsers.dialects.table import PARSE_THEMSELVES
+from streamlib_parsers.dialects.table import NATIVE_CALL_PROVIDERS
 from tests.dialect_streams import TOOLS, calls_of, chat
 from tests.shared import ROOT
 
@@ -100,18 +100,18 @@ def test_a_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, .
 
 
 def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
-    reached = {next(part for part, _ in MODELS if part in model.lower()) for model, _ in ROWS}
-    assert reached == {part for part, _ in MODELS}
-    assert {name for _, names in MODELS for name in names} <= set(DIALECTS)
+    reached = {next(part for part, _ in DIALECTS_BY_MODEL if part in model.lower()) for model, _ in ROWS}
+    assert reached == {part for part, _ in DIALECTS_BY_MODEL}
+    assert {name for _, names in DIALECTS_BY_MODEL for name in names} <= set(DIALECTS)
 
 
-@pytest.mark.parametrize("provider", sorted(PARSE_THEMSELVES))
+@pytest.mark.parametrize("provider", sorted(NATIVE_CALL_PROVIDERS))
 def test_a_provider_that_parses_calls_itself_gets_none(provider: str) -> None:
     assert dialects_for("qwen3-32b", provider) == ()
 
 
 def test_the_providers_that_parse_calls_are_providers() -> None:
-    assert set(shipped()) >= PARSE_THEMSELVES
+    assert set(shipped()) >= NATIVE_CALL_PROVIDERS
 
 
 def test_a_users_rows_rule() -> None:
@@ -131,7 +131,9 @@ def test_every_dialect_is_documented() -> None:
 
 def test_the_documented_table_is_the_table() -> None:
     text = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
-    rows = [f"| {f'`{part}`' if part else 'every other'} | {' '.join(f'`{name}`' for name in names)} |" for part, names in MODELS]
+    rows = [
+        f"| {f'`{part}`' if part else 'every other'} | {' '.join(f'`{name}`' for name in names)} |" for part, names in DIALECTS_BY_MODEL
+    ]
     assert "\n".join(rows) in text
 
 

@@ -25,9 +25,9 @@ from streamlib_parsers import (
     Text,
     accumulate,
 )
-from streamlib_parsers.dialects import Dialect, DialectStage, Opener
-from streamlib_parsers.dialects.cursor import Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects import Dialect, DialectFilter, Opener
+from streamlib_parsers.dialects.cursor import Cursor, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
@@ -70,18 +70,18 @@ def numbered(events: list[ResponseEvent]) -> list[ResponseEvent]:
 def test_log_probabilities_without_words_of_their_own_come_at_the_end_of_the_message() -> None:
     last: Any = [{"token": "end"}]
     events = [OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, "a"), OutputTextDelta(0, 0, "", last)]
-    given_out = DialectStage(["hermes"], TOOLS).feed([*events, OutputItemDone(0, Message("assistant", [Text("a")])), ENDED])
+    given_out = DialectFilter(["hermes"], TOOLS).feed([*events, OutputItemDone(0, Message("assistant", [Text("a")])), ENDED])
     check_brackets(given_out)
     assert [(event.delta, event.logprobs) for event in given_out if isinstance(event, OutputTextDelta)] == [("a", None), ("", last)]
 
 
 def test_a_notice_about_an_item_of_the_wire_follows_it_to_its_new_number() -> None:
-    events = DialectStage(["hermes"], TOOLS).feed([*said(0, f"a{HERMES}b"), OutputItemAdded(1, Reasoning()), Notice("odd", "", 1)])
+    events = DialectFilter(["hermes"], TOOLS).feed([*said(0, f"a{HERMES}b"), OutputItemAdded(1, Reasoning()), Notice("odd", "", 1)])
     assert [event.index for event in numbered(events) if isinstance(event, Notice)] == [3]
 
 
 def test_the_progress_of_a_message_comes_under_its_new_number() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     events = stage.feed([OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, f"{HERMES}b"), ItemProgress(0, "writing")])
     assert [event for event in numbered(events) if isinstance(event, ItemProgress)] == [ItemProgress(1, "writing")]
 
@@ -89,7 +89,7 @@ def test_the_progress_of_a_message_comes_under_its_new_number() -> None:
 def test_a_refusal_in_several_pieces_is_one() -> None:
     done = Message("assistant", [Text("<tool"), Refusal("I will not")])
     deltas = [OutputTextDelta(0, 0, "<tool"), RefusalDelta(0, 1, "I will"), RefusalDelta(0, 1, " not")]
-    events = DialectStage(["hermes"], TOOLS).feed([OutputItemAdded(0, Message("assistant")), *deltas, OutputItemDone(0, done), ENDED])
+    events = DialectFilter(["hermes"], TOOLS).feed([OutputItemAdded(0, Message("assistant")), *deltas, OutputItemDone(0, done), ENDED])
     assert [event.delta for event in numbered(events) if isinstance(event, RefusalDelta)] == ["I will", " not"]
     assert accumulate(events).items == (done,)
 
@@ -97,7 +97,7 @@ def test_a_refusal_in_several_pieces_is_one() -> None:
 def test_the_arguments_of_a_hosted_tool_pass_and_are_no_call_to_compare_with() -> None:
     hosted = ServerToolCall("s", "f", '{"k": "v"}')
     events = [OutputItemAdded(0, ServerToolCall("s", "f")), FunctionCallArgumentsDelta(0, '{"k": "v"}'), OutputItemDone(0, hosted)]
-    response = accumulate(DialectStage(["hermes"], TOOLS).feed([*events, *said(1, HERMES), ENDED]))
+    response = accumulate(DialectFilter(["hermes"], TOOLS).feed([*events, *said(1, HERMES), ENDED]))
     assert response.items[0] == hosted
     assert calls_of(response) == F
 
@@ -105,7 +105,7 @@ def test_the_arguments_of_a_hosted_tool_pass_and_are_no_call_to_compare_with() -
 def test_an_id_of_the_wire_is_given_to_no_other_call() -> None:
     native = [OutputItemAdded(0, FunctionCall("call_0", "g", choice=1)), OutputItemDone(0, FunctionCall("call_0", "g", choice=1))]
     ended = Completed(stop_reason="stop", choices=(FinishedChoice(0, "stop"), FinishedChoice(1, "tool_calls")))
-    events = DialectStage(["hermes"], TOOLS).feed([*native, *said(1, HERMES * 2), ended])
+    events = DialectFilter(["hermes"], TOOLS).feed([*native, *said(1, HERMES * 2), ended])
     check_brackets(events)
     calls = [event.item for event in events if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall)]
     assert [call.call_id for call in calls] == ["call_0", "call_1", "call_2"]
@@ -122,7 +122,7 @@ def test_a_wire_that_misses_a_call_is_told_only_where_none_is_found(text: str, n
 
 
 def test_after_a_ceiling_nothing_begins_and_what_was_open_ends_incomplete() -> None:
-    stage = DialectStage(["hermes"], TOOLS, Limits(items=2))
+    stage = DialectFilter(["hermes"], TOOLS, Limits(items=2))
     begun = [OutputItemAdded(0, ServerToolCall("c", "g")), OutputItemAdded(1, Message("assistant")), OutputTextDelta(1, 0, "a")]
     events = stage.feed([*begun, OutputItemAdded(2, Message("assistant", choice=1)), OutputTextDelta(2, 0, "b")])
     assert stage.failure is not None
@@ -139,7 +139,7 @@ def test_after_a_ceiling_nothing_begins_and_what_was_open_ends_incomplete() -> N
 
 
 def test_a_message_that_ended_with_a_ceiling_does_not_end_again() -> None:
-    stage = DialectStage(["hermes"], TOOLS, Limits(argument_bytes=5))
+    stage = DialectFilter(["hermes"], TOOLS, Limits(argument_bytes=5))
     begun = [OutputItemAdded(0, Message("assistant", choice=1)), OutputTextDelta(0, 0, "a"), OutputItemAdded(1, Message("assistant"))]
     events = stage.feed([*begun, OutputTextDelta(1, 0, HERMES)])
     assert [event.index for event in events if isinstance(event, OutputItemDone)] == [0, 1]
@@ -147,7 +147,7 @@ def test_a_message_that_ended_with_a_ceiling_does_not_end_again() -> None:
 
 
 def test_a_failure_of_the_wire_behind_a_ceiling_is_told_as_the_ceiling() -> None:
-    stage = DialectStage(["hermes"], TOOLS, Limits(items=1))
+    stage = DialectFilter(["hermes"], TOOLS, Limits(items=1))
     stage.feed(said(0, f"a{HERMES}"))
     assert stage.failure is not None
     assert stage.feed([Failed(ErrorInfo("server_error", "down"))]) == [Failed(stage.failure)]
@@ -156,7 +156,7 @@ def test_a_failure_of_the_wire_behind_a_ceiling_is_told_as_the_ceiling() -> None
 @pytest.mark.parametrize("items", [1, 2])
 def test_a_ceiling_at_the_answers_very_end_fails_it_once(items: int) -> None:
     """The call in the thought is only looked for when the answer has ended."""
-    stage = DialectStage(["hermes"], TOOLS, Limits(items=items))
+    stage = DialectFilter(["hermes"], TOOLS, Limits(items=items))
     events = stage.feed([*thought(0, HERMES), ENDED])
     check_brackets(numbered(events))
     last = events[-1]
@@ -193,7 +193,7 @@ def test_the_answer_ends_for_calls_where_the_only_choice_or_the_first_has_one(ch
     done = [OutputItemAdded(0, Message("assistant", choice=1)), OutputTextDelta(0, 0, HERMES)]
     done += [OutputItemDone(0, Message("assistant", [Text(HERMES)], choice=1))]
     ended = Completed(stop_reason="stop", choices=tuple(FinishedChoice(choice, "stop") for choice in choices))
-    last = DialectStage(["hermes"], TOOLS).feed([*done, ended])[-1]
+    last = DialectFilter(["hermes"], TOOLS).feed([*done, ended])[-1]
     assert isinstance(last, Completed)
     assert last.stop_reason == reason
     assert [end.stop_reason for end in last.choices] == ["tool_calls" if choice else "stop" for choice in choices]
@@ -201,7 +201,7 @@ def test_the_answer_ends_for_calls_where_the_only_choice_or_the_first_has_one(ch
 
 def test_a_missed_call_is_told_before_the_failure_too() -> None:
     error = ErrorInfo("server_error", "down")
-    events = DialectStage(["hermes"], TOOLS).feed([*said(0, "a"), Notice("no_tool_call"), Failed(error)])
+    events = DialectFilter(["hermes"], TOOLS).feed([*said(0, "a"), Notice("no_tool_call"), Failed(error)])
     assert events[-2:] == [Notice("no_tool_call"), Failed(error)]
 
 
@@ -209,13 +209,13 @@ def test_a_missed_call_is_told_before_the_failure_too() -> None:
 
 
 def test_closing_after_the_end_says_nothing_more() -> None:
-    stage = DialectStage(["hermes", "think"], TOOLS)
+    stage = DialectFilter(["hermes", "think"], TOOLS)
     stage.feed([*said(0, "<think>hm"), OutputItemAdded(1, Message("assistant")), OutputTextDelta(1, 0, "never closed"), ENDED])
     assert stage.close() == []
 
 
 def test_closing_ends_a_thought_that_waits_and_says_that_no_call_came() -> None:
-    stage = DialectStage(["think", "hermes"], TOOLS)
+    stage = DialectFilter(["think", "hermes"], TOOLS)
     events = stage.feed([*said(0, f"<think>a\n{OPEN_CALL}"), Notice("no_tool_call")])
     events += stage.close()
     assert accumulate(events).items == (Reasoning(f"a\n{OPEN_CALL}", status="incomplete"),)
@@ -224,7 +224,7 @@ def test_closing_ends_a_thought_that_waits_and_says_that_no_call_came() -> None:
 
 
 def test_closing_past_a_ceiling_keeps_its_error_to_itself() -> None:
-    stage = DialectStage(["think", "hermes"], TOOLS, Limits(items=3))
+    stage = DialectFilter(["think", "hermes"], TOOLS, Limits(items=3))
     waits = [OutputItemAdded(2, Message("assistant")), OutputTextDelta(2, 0, f"<think>\n{OPEN_CALL}")]
     waits += [OutputItemDone(2, Message("assistant", [Text(f"<think>\n{OPEN_CALL}")]))]
     events = stage.feed([*said(0, f"a{HERMES}b"), *waits])
@@ -242,20 +242,20 @@ def test_closing_past_a_ceiling_keeps_its_error_to_itself() -> None:
 def test_broken_arguments_in_a_thought_are_no_call_and_whole_ones_in_the_same_thought_are() -> None:
     broken = '<tool_call>{"name": "f", "arguments": {"k": v}}</tool_call>'
     ticked = '<tool_call>{"name": "f", "arguments": {"k": "`"}}</tool_call>'
-    response = accumulate(DialectStage(["hermes"], TOOLS).feed([*thought(0, f"{broken} {ticked} {HERMES}"), ENDED]))
+    response = accumulate(DialectFilter(["hermes"], TOOLS).feed([*thought(0, f"{broken} {ticked} {HERMES}"), ENDED]))
     assert calls_of(response) == [("f", {"k": "`"}), *F]
     assert response.notices == ()
 
 
 def test_tags_of_thoughts_in_a_thought_of_the_wire_hide_no_call() -> None:
-    response = accumulate(DialectStage(["think", "hermes"], TOOLS).feed([*thought(0, f"<think>\nI call {HERMES}</think>"), ENDED]))
+    response = accumulate(DialectFilter(["think", "hermes"], TOOLS).feed([*thought(0, f"<think>\nI call {HERMES}</think>"), ENDED]))
     assert calls_of(response) == F
 
 
 def test_channels_in_a_thought_of_the_wire_are_looked_through_and_nothing_of_them_comes_twice() -> None:
     channels = "<|channel|>analysis<|message|>Hm.<|end|><|start|>assistant<|channel|>final<|message|>So.<|end|>"
     call = '<|start|>assistant<|channel|>commentary to=functions.f<|message|>{"k": "v"}<|call|>'
-    response = accumulate(DialectStage(["harmony"], TOOLS).feed([*thought(0, channels + call), ENDED]))
+    response = accumulate(DialectFilter(["harmony"], TOOLS).feed([*thought(0, channels + call), ENDED]))
     assert (response.text, response.reasoning, calls_of(response)) == ("", channels + call, F)
 
 
@@ -268,7 +268,7 @@ class Told:
     openers = (Opener("@"),)
     first = ""
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """The end of a call without its beginning, a thought without its end, or two ends for one call."""
         letter = yield from text.word()
         if letter == "w":

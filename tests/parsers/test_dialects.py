@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 from streamlib_parsers import (
     Completed,
     Failed,
@@ -29,7 +29,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.dialects import DIALECTS, DialectStage
+from streamlib_parsers.dialects import DIALECTS, DialectFilter
 from streamlib_parsers.limits import Limits
 from tests.dialect_streams import (
     DSML,
@@ -79,11 +79,11 @@ def test_a_form_gives_its_text_its_thoughts_and_its_calls(form: Form) -> None:
 
 @each_form()
 def test_a_form_gives_the_same_events_for_every_cut(form: Form) -> None:
-    whole = fold(staged([form.text], form.dialects, form.tools))
+    whole = join_deltas(staged([form.text], form.dialects, form.tools))
     for at in range(len(form.text) + 1):
-        assert fold(staged([form.text[:at], form.text[at:]], form.dialects, form.tools)) == whole, at
+        assert join_deltas(staged([form.text[:at], form.text[at:]], form.dialects, form.tools)) == whole, at
     for pieces in cuts_of(form.text):
-        assert fold(staged(pieces, form.dialects, form.tools)) == whole, pieces
+        assert join_deltas(staged(pieces, form.dialects, form.tools)) == whole, pieces
 
 
 @each_form(whole_message=False)
@@ -128,7 +128,7 @@ def test_a_mention_swallows_nothing(text: str) -> None:
 
 
 def test_prose_behind_a_mention_is_not_held_back() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     stage.feed([OutputItemAdded(0, Message("assistant"))])
     given_out = stage.feed([OutputTextDelta(0, 0, "Use <tool_call> to call a tool, like")])
     assert [event.delta for event in given_out if isinstance(event, OutputTextDelta)] == ["Use <tool_call> to call a tool, like"]
@@ -144,7 +144,7 @@ def test_items_stand_in_the_order_of_the_text() -> None:
 
 
 def test_arguments_stream_where_the_dialect_is_json() -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     stage.feed([OutputItemAdded(0, Message("assistant"))])
     deltas = [
         stage.feed([OutputTextDelta(0, 0, piece)]) for piece in ('<tool_call>{"name": "f", "argum', 'ents": {"k": "ab', "cd", 'ef"}', "}")
@@ -311,9 +311,9 @@ BITS = [
 def test_any_text_gives_the_same_events_for_any_cut_and_loses_nothing(text: str, dialects: list[str], stop_reason: str, seed: int) -> None:
     events = staged([text], dialects, stop_reason=stop_reason)
     check_brackets(events)
-    whole = fold(events)
+    whole = join_deltas(events)
     for pieces in cuts_of(text, seed, count=3):
-        assert fold(staged(pieces, dialects, stop_reason=stop_reason)) == whole
+        assert join_deltas(staged(pieces, dialects, stop_reason=stop_reason)) == whole
     response = accumulate(events)
     drops = any(name.startswith(("think", "harmony", "kimi", "cohere")) for name in dialects)
     assert response.calls or drops or response.text == text
@@ -327,7 +327,7 @@ def test_a_form_longer_than_the_ceiling_comes_back_with_a_notice_at_every_cut() 
     assert (said, calls) == (text.replace(xai("f", k="y"), ""), [("f", {"k": "y"})])
     assert notices == ["leaked_tool_call"] * 2
     for pieces in cuts_of(text):
-        assert fold(staged(pieces, ["xai"], limits=limits)) == fold(whole)
+        assert join_deltas(staged(pieces, ["xai"], limits=limits)) == join_deltas(whole)
 
 
 def test_a_streamed_call_past_the_ceiling_ends_incomplete_and_its_text_comes_back() -> None:
@@ -438,9 +438,9 @@ def test_recorded_texts_give_their_calls_at_every_cut(recording: Recording) -> N
     said, _, calls, _ = told(whole)
     assert (said, calls) == (expected["content"], [(call["name"], call["arguments"]) for call in expected["tool_calls"]])
     for at in range(len(text) + 1):
-        assert fold(staged([text[:at], text[at:]], [dialect], tools)) == fold(whole), at
+        assert join_deltas(staged([text[:at], text[at:]], [dialect], tools)) == join_deltas(whole), at
     for pieces in cuts_of(text, count=30):
-        assert fold(staged(pieces, [dialect], tools)) == fold(whole), pieces
+        assert join_deltas(staged(pieces, [dialect], tools)) == join_deltas(whole), pieces
 
 
 @pytest.mark.parametrize("folder", WIRES)
@@ -502,7 +502,7 @@ def deltas_of(where: str, text: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("role", ["user", "system", "developer"])
 def test_only_what_the_assistant_says_is_looked_at(role: Any) -> None:
-    stage = DialectStage(["hermes"], TOOLS)
+    stage = DialectFilter(["hermes"], TOOLS)
     message = Message(role, [Text(HERMES)])
     events = [OutputItemAdded(0, Message(role)), OutputTextDelta(0, 0, HERMES), OutputItemDone(0, message), Completed(stop_reason="stop")]
     response = accumulate(stage.feed(events))

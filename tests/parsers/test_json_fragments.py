@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib_parsers import FunctionCallArgumentsDelta, InvalidArguments
-from streamlib_parsers.json_fragments import DEEPEST, Fragments
+from streamlib_parsers.json_fragments import DEEPEST, IncrementalJson
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
 from tests.dialect_streams import chat
 
@@ -44,7 +44,7 @@ def _all_begin(views: list[Any], values: list[Any]) -> bool:
 
 def views_of(pieces: list[str]) -> list[Any]:
     """A copy of the view after each piece."""
-    fragments = Fragments()
+    fragments = IncrementalJson()
     views: list[Any] = []
     for piece in pieces:
         fragments.feed(piece)
@@ -56,7 +56,7 @@ def views_of(pieces: list[str]) -> list[Any]:
 def test_the_view_of_every_prefix_is_a_beginning_of_the_value(value: Any, ascii_only: bool, indent: int | None, sort: bool) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, sort_keys=sort)
     value = json.loads(text)
-    fragments = Fragments()
+    fragments = IncrementalJson()
     for character in text:
         fragments.feed(character)
         view = fragments.partial()
@@ -87,7 +87,7 @@ def test_a_view_shows_what_is_sure() -> None:
 
 
 def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
-    fragments = Fragments()
+    fragments = IncrementalJson()
     assert (fragments.partial(), fragments.text, fragments.value(), fragments.whole) == (None, "", {}, False)
     fragments.feed("")
     fragments.feed(" \n")
@@ -96,7 +96,7 @@ def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
 
 @pytest.mark.parametrize("text", ["{", '{"a', '{"a": ', '{"a": 1', "[1,", '"a', "tru", '{"a": 1}}', "{a: 1}", "{} {}", "[01]", "nope"])
 def test_a_text_that_is_not_whole_has_no_value(text: str) -> None:
-    fragments = Fragments()
+    fragments = IncrementalJson()
     fragments.feed(text)
     assert not fragments.whole
     with pytest.raises(InvalidArguments) as caught:
@@ -128,7 +128,7 @@ def test_what_is_no_json_shows_what_stood_before_it(text: str, view: Any) -> Non
     [('"\\ud83d!"', "\ufffd!"), ('"\\ude00"', "\ufffd"), ('"\\ud83d\\ud83d\\ude00"', "\ufffd\U0001f600"), ('"a\\ud83d\\n"', "a\ufffd\n")],
 )
 def test_half_an_emoji_is_shown_as_the_whole_decode_shows_it(text: str, value: str) -> None:
-    fragments = Fragments()
+    fragments = IncrementalJson()
     for character in text:
         fragments.feed(character)
         assert value.startswith(fragments.partial() or "")
@@ -136,7 +136,7 @@ def test_half_an_emoji_is_shown_as_the_whole_decode_shows_it(text: str, value: s
 
 
 def test_the_view_is_one_growing_value() -> None:
-    fragments = Fragments()
+    fragments = IncrementalJson()
     fragments.feed('{"a": [1, ')
     view = fragments.partial()
     fragments.feed("2, 3], ")
@@ -153,7 +153,7 @@ def test_nesting_has_a_floor() -> None:
 
 
 def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
-    by_path, fragments = ArgumentsByPath(), Fragments()
+    by_path, fragments = ArgumentsByPath(), IncrementalJson()
     views: list[Any] = []
     for path, value, more in [("$.city", "Par", True), ("$.city", "is", False), ("$.days[0]", "3", False)]:
         string = path == "$.city"
@@ -167,7 +167,7 @@ def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
 def test_deltas_of_a_stream_feed_it() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a": "b'}}
     events = chat([{"tool_calls": [call]}, {"tool_calls": [{"index": 0, "function": {"arguments": 'c"}'}}]}])
-    fragments = Fragments()
+    fragments = IncrementalJson()
     views: list[Any] = []
     for event in events:
         if isinstance(event, FunctionCallArgumentsDelta):
@@ -204,7 +204,7 @@ def view_hundred_times(text: str, size: int) -> float:
     for _ in range(2):
         gc.collect()
         begun = time.process_time()
-        fragments = Fragments()
+        fragments = IncrementalJson()
         for place, piece in enumerate(pieces):
             fragments.feed(piece)
             if place % max(1, len(pieces) // 100) == 0:

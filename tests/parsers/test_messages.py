@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 from streamlib_parsers import (
     AnnotationAdded,
     Compaction,
@@ -41,9 +41,9 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.errors import ParseFailure
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.wires import messages
-from streamlib_parsers.wires.messages import BLOCKS, DELTAS, KINDS, LAW, STOP_REASONS, At
+from streamlib_parsers.wires.messages import BLOCKS, DELTAS, KINDS, STOP_REASONS, TRANSITIONS, State
 from tests.cuts import byte_by_byte, cuts, every_single_cut
 from tests.shared import BODIES, Recording, each_recording, each_vector
 
@@ -104,16 +104,16 @@ def error_of(*chunks: bytes) -> str:
 
 
 def test_the_law_and_the_handlers_name_the_same_events() -> None:
-    assert {kind for row in LAW.values() for kind in row} == KINDS
-    assert set(LAW) == set(At)
+    assert {kind for row in TRANSITIONS.values() for kind in row} == KINDS
+    assert set(TRANSITIONS) == set(State)
 
 
 def test_every_row_of_the_law_leads_to_a_state_of_it() -> None:
-    assert {state for row in LAW.values() for state in row.values()} <= set(LAW)
+    assert {state for row in TRANSITIONS.values() for state in row.values()} <= set(TRANSITIONS)
 
 
 def test_every_item_kind_says_which_deltas_it_takes() -> None:
-    applied = {kind for row in messages.APPLY.values() for kind in row}
+    applied = {kind for row in messages.DELTA_HANDLERS.values() for kind in row}
     assert applied == set(DELTAS)
 
 
@@ -600,8 +600,10 @@ def made(vector: Json) -> bytes:
 def test_hostile_json_has_the_one_meaning_that_was_chosen(vector: Json) -> None:
     raw, name = made(vector), vector["id"]
     if name in TEXTS:
-        text = decode_any(raw)["delta"]["text"] if repaired(raw) is None else decode_any(repaired(raw) or b"")["delta"]["text"]
-        halves = Halves()
+        text = (
+            decode_any(raw)["delta"]["text"] if mark_surrogates(raw) is None else decode_any(mark_surrogates(raw) or b"")["delta"]["text"]
+        )
+        halves = SurrogateJoiner()
         assert [part for part in (halves.join((0, "text", 0), text), halves.rest((0, "text", 0))) if part] == TEXTS[name]
     elif name in JSON_ERRORS:
         with pytest.raises(ParseFailure):
@@ -655,7 +657,7 @@ def test_a_whole_body_says_the_same_as_its_stream() -> None:
     }
     whole = parse_body("messages", json.dumps({**body, "usage": {"input_tokens": 25, "output_tokens": 9}}).encode())
     pick = (OutputItemAdded, OutputTextDelta, OutputItemDone)
-    assert [event for event in fold(stream) if isinstance(event, pick)] == [event for event in whole if isinstance(event, pick)]
+    assert [event for event in join_deltas(stream) if isinstance(event, pick)] == [event for event in whole if isinstance(event, pick)]
 
 
 def test_a_body_without_a_reason_is_complete() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.testing.frames import framed, said
+from streamlib.testing.frames import encode_payloads, framed
 from streamlib.testing.moves import MESSAGES
 from streamlib_parsers import (
     AnnotationAdded,
@@ -140,7 +140,7 @@ def test_responses_takes_a_summary_without_a_number_for_the_first_paragraph() ->
 @pytest.mark.parametrize(("index", "kind"), [(1_000_000, "completed"), (1_000_001, "malformed")])
 def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
     text = framed("messages", json.dumps({"type": "content_block_start", "index": index, "content_block": {"type": "text"}}).encode())
-    begin, end = (said("messages", [MESSAGES[name](0, "")]) for name in ("message_start", "message_stop"))
+    begin, end = (encode_payloads("messages", [MESSAGES[name](0, "")]) for name in ("message_start", "message_stop"))
     for events in (
         events_of("messages", [begin, text, end]),
         responses(added(message(item_id="m"), index), done(message(item_id="m"), index)),
@@ -315,7 +315,7 @@ def test_a_whole_body_of_the_wrong_shape_is_malformed_or_empty(wire_api: WireApi
 def messages(*payloads: Any) -> list[Any]:
     start = {"type": "message_start", "message": {"id": "m1", "model": "m", "usage": {"input_tokens": 1}}}
     end = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
-    return events_of("messages", [said("messages", [start, *payloads, *end])])
+    return events_of("messages", [encode_payloads("messages", [start, *payloads, *end])])
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from streamlib_parsers.wires.ollama import IMAGE_TYPES, STOP_REASONS, TYPED, USAGE_KEYS, Line, Said, usage
+from streamlib_parsers.wires.ollama import IMAGE_TYPES, STOP_REASONS, TYPED, USAGE_KEYS, ChatLine, LineMessage, usage
 from tests import wires
 from tests.cuts import byte_by_byte, cuts, every_single_cut
 from tests.shared import BODIES, STREAMS, Recording, each_recording
@@ -401,7 +401,9 @@ VALUE = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from([*Line.__struct_fields__, *Said.__struct_fields__, "function", "name", "arguments", "id"]), inner, max_size=3
+            st.sampled_from([*ChatLine.__struct_fields__, *LineMessage.__struct_fields__, "function", "name", "arguments", "id"]),
+            inner,
+            max_size=3,
         )
     ),
     max_leaves=8,
@@ -421,8 +423,8 @@ def test_hostile_lines_end_in_exactly_one_terminal(values: list[Any]) -> None:
 def test_the_page_says_what_the_code_does() -> None:
     lines = set(wires.documented("ollama", "Lines"))
     assert lines == TYPED
-    assert lines >= set(Line.__struct_fields__) - {"error"} | set(USAGE_KEYS)
-    assert set(wires.documented("ollama", "Messages")) == set(Said.__struct_fields__)
+    assert lines >= set(ChatLine.__struct_fields__) - {"error"} | set(USAGE_KEYS)
+    assert set(wires.documented("ollama", "Messages")) == set(LineMessage.__struct_fields__)
     assert {word: row[0][0] for word, row in wires.documented("ollama", "Stop reasons").items()} == STOP_REASONS
 
 

@@ -9,10 +9,10 @@ import pytest
 
 from streamlib_parsers import Failed, Image, Message, Opaque, OutputItemDone, Reasoning, Refusal, Text, parser
 from streamlib_parsers.accumulate import Accumulator, accumulate
-from streamlib_parsers.assembly import Assembly, texts_of
+from streamlib_parsers.assembly import EventAssembler, text_changes
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin
-from streamlib_parsers.json_text import Halves, is_cut
+from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
 from tests.dialect_streams import TOOLS
@@ -66,18 +66,18 @@ def test_what_nests_too_deep_to_be_scrubbed_is_given_as_it_is() -> None:
     deep: Any = []
     for _ in range(100_000):
         deep = [deep]
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.open(Opaque("x", {"deep": deep}))
-    assembly.halves = Halves()
+    assembly.halves = SurrogateJoiner()
     assembly.fail(ErrorInfo("truncated", "cut"))
     assert [type(event) for event in assembly.take()[-2:]] == [OutputItemDone, Failed]
 
 
 def test_only_text_and_refusals_of_two_versions_are_compared() -> None:
     parts = [Text("a"), Image(url="u"), Refusal("no")]
-    found = [(before, after, part) for _, before, after, part in texts_of(Message("assistant", parts[:1]), Message("assistant", parts))]
+    found = [(before, after, part) for _, before, after, part in text_changes(Message("assistant", parts[:1]), Message("assistant", parts))]
     assert found == [("a", "a", 0), ("", "no", 2)]
-    assert [after for _, _, after, _ in texts_of(Reasoning("a"), Reasoning("ab", summary=("s",)))] == ["ab", "s"]
+    assert [after for _, _, after, _ in text_changes(Reasoning("a"), Reasoning("ab", summary=("s",)))] == ["ab", "s"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_only_text_and_refusals_of_two_versions_are_compared() -> None:
     [(b'{"a":', True), (b"[1,", True), (b'{"a":1}', False), (b"{x", False), (b"12", False), (b"", False), (b"[" * 1_000_000, False)],
 )
 def test_the_beginning_of_an_object_or_list_is_cut(data: bytes, cut: bool) -> None:
-    assert is_cut(data) is cut
+    assert is_truncated_json(data) is cut
 
 
 def test_an_accumulator_takes_events_alone() -> None:

@@ -16,7 +16,7 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.rate_limits import (
     CENTURY,
-    delay_in_words,
+    delay_in_message,
     parse_duration,
     parse_moment,
     parse_number,
@@ -186,7 +186,7 @@ WORDS = [
 
 @pytest.mark.parametrize(("text", "seconds"), WORDS)
 def test_a_delay_is_read_out_of_a_sentence(text: str, seconds: float | None) -> None:
-    assert delay_in_words(text) == (pytest.approx(seconds) if seconds is not None else None)
+    assert delay_in_message(text) == (pytest.approx(seconds) if seconds is not None else None)
 
 
 # ---------------------------------------------------------------- families
@@ -620,7 +620,7 @@ def test_any_text_is_a_number_a_duration_a_moment_or_none(text: str) -> None:
     assert parse_number(text) is None or text.isascii() or text.strip().isascii()
     assert parse_duration(text) is None or parse_duration(text) >= 0  # type: ignore[operator]
     assert parse_moment(text) is None or parse_moment(text).tzinfo is UTC  # type: ignore[union-attr]
-    assert delay_in_words(text) is None or delay_in_words(text) >= 0  # type: ignore[operator]
+    assert delay_in_message(text) is None or delay_in_message(text) >= 0  # type: ignore[operator]
 
 
 def test_a_flood_of_headers_is_bounded() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 from streamlib_parsers import (
     Completed,
     Message,
@@ -22,7 +22,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.dialects import DIALECTS, DialectStage
+from streamlib_parsers.dialects import DIALECTS, DialectFilter
 from streamlib_parsers.dialects.known import THOUGHT_TAGS, UNOPENED
 from streamlib_parsers.limits import Limits
 from tests.dialect_streams import TOOLS, calls_of, chat, chat_body, cuts_of, staged, told, xai
@@ -36,9 +36,9 @@ def check(text: str, dialects: list[str], said: str, thought: str, calls: Any = 
     whole = staged([text], dialects, stop_reason=stop_reason)
     assert told(whole)[:3] == (said, thought, list(calls))
     for at in range(len(text) + 1):
-        assert fold(staged([text[:at], text[at:]], dialects, stop_reason=stop_reason)) == fold(whole), at
+        assert join_deltas(staged([text[:at], text[at:]], dialects, stop_reason=stop_reason)) == join_deltas(whole), at
     for pieces in cuts_of(text):
-        assert fold(staged(pieces, dialects, stop_reason=stop_reason)) == fold(whole), pieces
+        assert join_deltas(staged(pieces, dialects, stop_reason=stop_reason)) == join_deltas(whole), pieces
     return told(whole)[3]
 
 
@@ -91,7 +91,7 @@ def test_tags_that_are_spoken_of_are_text(text: str) -> None:
 
 
 def test_text_without_tags_waits_for_nothing() -> None:
-    stage = DialectStage(["think"])
+    stage = DialectFilter(["think"])
     stage.feed([OutputItemAdded(0, Message("assistant"))])
     given_out = stage.feed([OutputTextDelta(0, 0, "a < b <i> and ")])
     assert [event.delta for event in given_out if isinstance(event, OutputTextDelta)] == ["a < b <i> and "]
@@ -138,7 +138,7 @@ def test_a_model_that_begins_inside_its_thought_needs_no_opening_tag(before: str
 
 
 def test_a_thought_that_began_before_the_answer_streams_at_once() -> None:
-    stage = DialectStage(["think:open"])
+    stage = DialectFilter(["think:open"])
     stage.feed([OutputItemAdded(0, Message("assistant"))])
     given_out = stage.feed([OutputTextDelta(0, 0, "I look it up")])
     assert [event.delta for event in given_out if isinstance(event, ReasoningContentDelta)] == ["I look it up"]
@@ -207,7 +207,7 @@ def test_a_call_held_in_a_thought_is_bounded_too() -> None:
     whole = staged([text], ["think", "hermes"], limits=limits)
     assert told(whole) == ("b", text.removeprefix("<think>").removesuffix("</think>b"), [], [])
     for pieces in cuts_of(text):
-        assert fold(staged(pieces, ["think", "hermes"], limits=limits)) == fold(whole)
+        assert join_deltas(staged(pieces, ["think", "hermes"], limits=limits)) == join_deltas(whole)
 
 
 # --- beside thoughts of the wire ---
@@ -244,7 +244,7 @@ def test_a_thought_that_waits_is_a_thought_once_something_else_begins() -> None:
 
 
 def test_thoughts_of_several_messages_follow_each_other() -> None:
-    stage = DialectStage(["think:open"])
+    stage = DialectFilter(["think:open"])
     events: list[Any] = []
     for index, text in enumerate(("a</think>b", "c</think>d", "<think>e</think>f")):
         events += [OutputItemAdded(index, Message("assistant")), OutputTextDelta(index, 0, text)]
@@ -265,9 +265,9 @@ def test_thoughts_of_several_messages_follow_each_other() -> None:
 )
 def test_any_text_with_tags_gives_the_same_for_every_cut(bits: list[str], dialects: list[str], stop_reason: str, seed: int) -> None:
     text = "".join(bits)
-    whole = fold(staged([text], dialects, stop_reason=stop_reason))
+    whole = join_deltas(staged([text], dialects, stop_reason=stop_reason))
     for pieces in cuts_of(text, seed, count=4):
-        assert fold(staged(pieces, dialects, stop_reason=stop_reason)) == whole
+        assert join_deltas(staged(pieces, dialects, stop_reason=stop_reason)) == whole
 
 
 def test_all_thought_dialects_are_known() -> None:

@@ -19,7 +19,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.items import Message, Reasoning, Text, user, with_origin
 from streamlib_parsers.limits import Limits
 
@@ -99,7 +99,7 @@ def test_halves_of_emoji_are_joined_in_thoughts_and_refusals() -> None:
 
 
 def test_an_item_that_is_settled_as_another_kind_is_the_final_one() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a")
     assembly.settle(item, Reasoning("b"))

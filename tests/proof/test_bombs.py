@@ -18,7 +18,7 @@ import pytest
 
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
-from streamlib.transport.content_encoding import unpacked
+from streamlib.transport.content_encoding import decode_content
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Limits, parser
 from streamlib_parsers.limits import MIB
@@ -131,7 +131,7 @@ def test_9_a_gzip_bomb_is_ended_in_the_same_bounds() -> None:
     assert sum(map(len, pieces)) < 2 * MIB
     assert gzip.compress(b"")[:2] == pieces[0][:2]
     headers = {"content-encoding": "gzip"}
-    error, peak = traced(lambda: anyio.run(drained, unpacked(given(iter(pieces)), headers), "messages"))
+    error, peak = traced(lambda: anyio.run(drained, decode_content(given(iter(pieces)), headers), "messages"))
     figure("bomb/gzip of 1 GiB", peak / MIB)
     figure("over the ceiling", (peak - CEILING) / MIB)
     figure("over twice the ceiling", (peak - 2 * CEILING) / MIB)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from streamlib.testing.frames import said
-from streamlib.testing.laws import Watch
+from streamlib.testing.frames import encode_payloads
+from streamlib.testing.laws import InvariantChecker
 from streamlib.testing.moves import LEGAL, MOVES, PLACES
 from streamlib_parsers import WireApi, parser
 from streamlib_parsers.protocol import WIRE_APIS
@@ -26,12 +26,12 @@ SEQUENCES = 3_000
 
 def walk(wire_api: WireApi, rng: random.Random) -> set[tuple[str, str]]:
     """Up to twenty messages, mostly where they are allowed, each in two pieces; which move was made in which state."""
-    parse, watch, seen = parser(wire_api), Watch(), set[tuple[str, str]]()
+    parse, watch, seen = parser(wire_api), InvariantChecker(), set[tuple[str, str]]()
     for n in range(rng.randint(1, 20)):
         name = rng.choice(sorted(MOVES[wire_api]))
         place: Any = rng.choice(LEGAL[:2] if rng.random() < 0.75 else PLACES)
         seen.add(("ended" if watch.ended else "complete" if parse.complete else "open" if watch.open else "idle", name))
-        body = said(wire_api, [MOVES[wire_api][name](place, f"<{_place(place)}|{n}>")])
+        body = encode_payloads(wire_api, [MOVES[wire_api][name](place, f"<{_place(place)}|{n}>")])
         cut = rng.randint(0, len(body))
         watch.feed(parse.feed(body[:cut]))
         watch.feed(parse.feed(body[cut:]))

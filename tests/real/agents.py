@@ -26,11 +26,11 @@ import anyio
 import msgspec
 import uvicorn
 
-from streamlib.gateway import Gateway, RouteRule, Table, gateway
+from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib.loopback import serve
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Message, Origin, Reasoning
 from streamlib_parsers.limits import LIMITS
@@ -61,7 +61,7 @@ class Script:
     def __call__(self, prompt: Prompt, wire: Any = "messages") -> Sequence[ResponseEvent]:
         self.requests += 1
         self.came_back += SIGNED in repr(prompt.items)
-        assembly = Assembly(LIMITS, Origin(wire), lambda n: f"call_{self.requests}_{n}")
+        assembly = EventAssembler(LIMITS, Origin(wire), lambda n: f"call_{self.requests}_{n}")
         assembly.identify(f"resp_{self.requests}", "scripted")
         assembly.usage(Usage(input_tokens=100, output_tokens=0))
         name = next((tool.name for tool in prompt.tools if tool.name in ARGUMENTS), None)
@@ -126,7 +126,7 @@ async def gateway_before(script: Script, wire: Any) -> AsyncGenerator[str]:
     async with anyio.create_task_group() as group:
         upstream = await group.start(partial(serve, answers=script))
         base = f"{upstream}/v1beta" if wire == "gemini" else upstream
-        table = Table([RouteRule("*", "custom:scripted", wire_api=wire, base_url=base)])
+        table = RouteTable([RouteRule("*", "custom:scripted", wire_api=wire, base_url=base)])
         server = uvicorn.Server(uvicorn.Config(gateway(Gateway(table)), port=0, log_level="warning"))
         group.start_soon(server.serve)
         while not server.started:  # noqa: ASYNC110  # uvicorn tells nobody

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 
 from streamlib import encode_body
 from streamlib.client.stream import CANCELLED
-from streamlib.loopback import answer
+from streamlib.loopback import echo_response
 from streamlib.pipeline import coalesce, through
 from streamlib.request.prompt import Prompt
 from streamlib.wires.encoders import encode_all
@@ -151,7 +151,7 @@ def test_every_legal_stream_is_accepted(readers: Readers, reader: str, events: l
 @each_reader
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
 def test_a_thought_a_text_and_a_call_arrive_at_any_split(readers: Readers, reader: str, chunk: int) -> None:
-    events = answer(Prompt("Weather?", tools=TOOLS, reasoning="low"))
+    events = echo_response(Prompt("Weather?", tools=TOOLS, reasoning="low"))
     for stream in (events, through(events, coalesce(float("inf")))):
         verdict = readers.read(reader, encoded(reader, stream), chunk=chunk)
         assert verdict["refused"] == []
@@ -163,14 +163,14 @@ def test_a_thought_a_text_and_a_call_arrive_at_any_split(readers: Readers, reade
 def test_use_chat_ends_ready_with_the_reason_and_sees_the_limits(readers: Readers, reader: str) -> None:
     prompt = Prompt("Weather?", tools=TOOLS)
     p = parser("messages", headers={"anthropic-ratelimit-requests-remaining": "9"})
-    events = [*p.feed(encode_all("messages", answer(prompt))), *p.close()]
+    events = [*p.feed(encode_all("messages", echo_response(prompt))), *p.close()]
     chat = readers.read(reader, encoded(reader, events))["chat"]
     assert (chat["status"], chat["finishReason"], chat["data"]) == ("ready", "tool-calls", ["data-rate-limits"])
 
 
 @pytest.mark.parametrize("reader", ["vercel6", "vercel7"])
 def test_use_chat_shows_an_error_and_tells_a_stop_from_it(readers: Readers, reader: str) -> None:
-    half = answer(Prompt("hi"))[:6]
+    half = echo_response(Prompt("hi"))[:6]
     failed = readers.read(reader, encoded(reader, half))["chat"]
     assert (failed["status"], failed["isError"], failed["error"]) == ("error", True, "truncated: the stream was left before its end")
     stopped = readers.read(reader, encoded(reader, [*half, *_cancelled()]))
@@ -183,7 +183,7 @@ def _cancelled() -> list[ResponseEvent]:
 
 
 def test_ag_ui_knows_which_calls_it_has_to_answer(readers: Readers) -> None:
-    verdict = readers.read("agui", encoded("agui", answer(Prompt("Weather?", tools=TOOLS))))
+    verdict = readers.read("agui", encoded("agui", echo_response(Prompt("Weather?", tools=TOOLS))))
     (call,) = verdict["messages"][-1]["toolCalls"]
     assert (verdict["outcome"], verdict["pending"]) == ("success", [call["id"]])
     assert verdict["messages"][-1]["content"] == "I will ask weather.", "call and text are one message, as providers want them back"

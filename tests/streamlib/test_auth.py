@@ -17,8 +17,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib.client import Client
-from streamlib.client.attempt import checked
-from streamlib.client.auth import AwsCredentials, Keys, Sealed, Secret, Stamp, applied, origin_of, own_origins
+from streamlib.client.attempt import validated_headers
+from streamlib.client.auth import AwsCredentials, KeyStore, RedactedHeaders, RequestAuth, Secret, origin_of, own_origins, sign_request
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sigv4 import sign
 from streamlib.errors import StreamError
@@ -49,7 +49,7 @@ def request(url: str, body: bytes = b"{}") -> Request:
     return Request("POST", url, {"content-type": "application/json"}, body, [], "chat", "m", Origin("chat"))
 
 
-async def stamped(keys: Keys, url: str, provider: Provider = ACME, own: Any = None) -> dict[str, str]:
+async def stamped(keys: KeyStore, url: str, provider: Provider = ACME, own: Any = None) -> dict[str, str]:
     """The headers that a request to that address gets."""
     return dict((await keys.stamp(request(url), provider, NOW, own)).headers)
 
@@ -84,7 +84,7 @@ def test_a_key_that_could_break_a_header_is_refused_without_being_shown(wrong: s
     wrong = wrong if not wrong.strip() else f"{ODD}{wrong}{ODD}"
     for make in (
         Secret,
-        lambda key: Keys(key).check(),
+        lambda key: KeyStore(key).check(),
         lambda key: Client(api_key=key),
         lambda key: Client().stream(asked("http://a.example"), provider=ACME, api_key=key),
     ):
@@ -103,14 +103,14 @@ def told(error: BaseException, *, own: bool = True) -> str:
 
 
 def test_headers_with_a_key_show_only_their_names() -> None:
-    headers = Sealed({"authorization": f"Bearer {KEY}", "a": "b"})
+    headers = RedactedHeaders({"authorization": f"Bearer {KEY}", "a": "b"})
     assert repr(headers) == str(headers) == f"{headers}" == "Sealed(authorization, a)"
     with pytest.raises(TypeError):
         pickle.dumps(headers)
 
 
 def test_what_a_server_echoes_is_masked() -> None:
-    stamp = Stamp(Sealed(), (Secret(ODD),))
+    stamp = RequestAuth(RedactedHeaders(), (Secret(ODD),))
     info = ErrorInfo("authentication", f"bad key {ODD}", code=ODD, detail={"keys": [{ODD: ODD}], "n": 1})
     assert ODD not in repr(stamp.hide(info))
     assert stamp.hide(info).detail == {"keys": [{MASK: MASK}], "n": 1}
@@ -129,28 +129,28 @@ def test_what_a_server_echoes_is_masked() -> None:
     ],
 )
 async def test_each_style_has_its_header(auth: Any, header: str, value: str) -> None:
-    assert await stamped(Keys("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {header: value}
+    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {header: value}
 
 
 async def test_no_key_is_needed_where_none_is_asked_for() -> None:
-    assert await stamped(Keys(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
-    assert await stamped(Keys(environ={}), "https://a.example/x", Provider("p", key_optional=True)) == {}
-    assert await stamped(Keys(environ={}), "http://127.0.0.1:8/x") == {}
-    assert await stamped(Keys("k-1"), "https://a.example/x", Provider("p", auth="none")) == {"authorization": "Bearer k-1"}
+    assert await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
+    assert await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", key_optional=True)) == {}
+    assert await stamped(KeyStore(environ={}), "http://127.0.0.1:8/x") == {}
+    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth="none")) == {"authorization": "Bearer k-1"}
 
 
 async def test_a_missing_key_is_an_error_that_names_the_variables() -> None:
     with pytest.raises(StreamError) as raised:
-        await stamped(Keys(environ={}), "https://api.acme.example/v1/x")
+        await stamped(KeyStore(environ={}), "https://api.acme.example/v1/x")
     assert raised.value.kind == "authentication"
     assert "ACME_KEY or ACME_TOKEN" in raised.value.message
     assert not raised.value.retryable
 
 
 async def test_the_first_variable_that_is_set_is_taken() -> None:
-    assert await stamped(Keys(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x") == {"authorization": "Bearer k-2"}
+    assert await stamped(KeyStore(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x") == {"authorization": "Bearer k-2"}
     both = {"ACME_TOKEN": "k-2", "ACME_KEY": "k-1"}
-    assert await stamped(Keys(environ=both), "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
+    assert await stamped(KeyStore(environ=both), "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ async def test_the_first_variable_that_is_set_is_taken() -> None:
 )
 async def test_a_key_of_the_environment_goes_to_the_providers_own_addresses_alone(url: str) -> None:
     """Otherwise whoever can set `base_url` would be given the key (CVE-2024-6587 of another library)."""
-    keys = Keys(environ={"ACME_KEY": KEY})
+    keys = KeyStore(environ={"ACME_KEY": KEY})
     if "127.0.0.1" in url:
         assert await stamped(keys, url) == {}
         return
@@ -176,19 +176,19 @@ async def test_a_key_of_the_environment_goes_to_the_providers_own_addresses_alon
 
 
 async def test_one_key_belongs_to_one_origin() -> None:
-    keys = Keys("k-1", environ={})
+    keys = KeyStore("k-1", environ={})
     assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
     assert await stamped(keys, "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
     with pytest.raises(StreamError, match="another origin"):
         await stamped(keys, "https://evil.example/x")
-    based = Keys("k-1", "https://proxy.example/v1", environ={})
+    based = KeyStore("k-1", "https://proxy.example/v1", environ={})
     assert await stamped(based, "https://proxy.example/v1/x") == {"authorization": "Bearer k-1"}
     with pytest.raises(StreamError, match="another origin"):
         await stamped(based, "https://api.acme.example/v1/x")
 
 
 async def test_keys_by_provider_do_not_mix() -> None:
-    keys = Keys({"acme": "k-1", "other": "k-2"}, environ={})
+    keys = KeyStore({"acme": "k-1", "other": "k-2"}, environ={})
     assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
     assert await stamped(keys, "https://o.example/x", Provider("other", base_url="https://o.example")) == {"authorization": "Bearer k-2"}
     with pytest.raises(StreamError):
@@ -197,7 +197,7 @@ async def test_keys_by_provider_do_not_mix() -> None:
 
 async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_the_providers_own() -> None:
     place = Provider("p", base_url="https://{region}-ai.example/v1", hosts={"//eu-ai.example": "//ai.eu.rep.example"}, key_env=("K",))
-    keys = Keys(environ={"K": "k-1"})
+    keys = KeyStore(environ={"K": "k-1"})
     for url in ("https://us-west1-ai.example/v1/x", "https://ai.eu.rep.example/v1/x"):
         assert await stamped(keys, url, place) == {"authorization": "Bearer k-1"}
     for url in ("https://evil.example/-ai.example", "https://a.evil-ai.example/x", "https://x.rep.example/v1"):
@@ -206,12 +206,12 @@ async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_
 
 
 async def test_a_key_given_with_the_request_goes_where_the_request_goes() -> None:
-    assert await stamped(Keys("k-1", environ={}), "https://else.example/x", own="k-9") == {"authorization": "Bearer k-9"}
+    assert await stamped(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {"authorization": "Bearer k-9"}
 
 
 async def test_a_provider_without_an_address_of_its_own_takes_its_key_anywhere() -> None:
     azure = Provider("azure", key_env=("AZURE_KEY",), auth="api-key")
-    assert await stamped(Keys(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure) == {"api-key": "k-1"}
+    assert await stamped(KeyStore(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure) == {"api-key": "k-1"}
 
 
 async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
@@ -221,10 +221,10 @@ async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
         await anyio.lowlevel.checkpoint()
         return next(tokens)
 
-    keys = Keys(later)
+    keys = KeyStore(later)
     assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-1"}
     assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-2"}
-    assert await stamped(Keys(lambda: "k-3"), "https://a.example/x") == {"authorization": "Bearer k-3"}
+    assert await stamped(KeyStore(lambda: "k-3"), "https://a.example/x") == {"authorization": "Bearer k-3"}
 
 
 async def test_a_function_that_fails_tells_nothing_of_what_it_holds() -> None:
@@ -232,7 +232,7 @@ async def test_a_function_that_fails_tells_nothing_of_what_it_holds() -> None:
         raise OSError(f"cannot refresh {KEY}")
 
     with pytest.raises(StreamError) as raised:
-        await stamped(Keys(broken), "https://a.example/x")
+        await stamped(KeyStore(broken), "https://a.example/x")
     assert raised.value.kind == "authentication"
     assert "OSError" in raised.value.message
     assert KEY not in told(raised.value)
@@ -270,17 +270,17 @@ def test_an_origin_has_one_spelling() -> None:
 @pytest.mark.parametrize("name", ["a b", "a:b", "", "a\r\nb", "é"], ids=repr)
 def test_a_header_name_that_is_none_is_refused(name: str) -> None:
     with pytest.raises(StreamError, match="header"):
-        checked({name: "x"})
+        validated_headers({name: "x"})
 
 
 @given(st.text(max_size=20))
 def test_no_header_can_begin_another(value: str) -> None:
     harmless = value == value.strip() and value.isascii() and all(char.isprintable() or char == "\t" for char in value)
     if harmless:
-        assert checked({"X-Thing": value}) == {"x-thing": value}
+        assert validated_headers({"X-Thing": value}) == {"x-thing": value}
         return
     with pytest.raises(StreamError) as raised:
-        checked({"X-Thing": value})
+        validated_headers({"X-Thing": value})
     assert raised.value.kind == "invalid_request"
     assert len(value) < 6 or value not in raised.value.message
 
@@ -328,15 +328,15 @@ def test_signatures_equal_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_aws_keys_come_from_the_usual_variables() -> None:
     url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a%3Ab/converse-stream"
-    bearer = await stamped(Keys(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
+    bearer = await stamped(KeyStore(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
     assert bearer == {"authorization": "Bearer t-1"}
-    signed = await stamped(Keys(environ={"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}), url, AWS)
+    signed = await stamped(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}), url, AWS)
     assert signed.keys() == {"authorization", "x-amz-date", "x-amz-security-token"}
     assert "Credential=AK/20261121/eu-west-1/bedrock/aws4_request" in signed["authorization"]
     with pytest.raises(StreamError, match="AWS_SECRET_ACCESS_KEY"):
-        await stamped(Keys(environ={"AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
+        await stamped(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
     with pytest.raises(StreamError, match="AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID"):
-        await stamped(Keys(environ={}), url, AWS)
+        await stamped(KeyStore(environ={}), url, AWS)
 
 
 @pytest.mark.parametrize(
@@ -350,7 +350,7 @@ async def test_aws_keys_come_from_the_usual_variables() -> None:
     ],
 )
 async def test_region_and_service_are_read_from_the_host(url: str, place: str) -> None:
-    headers = await stamped(Keys(AwsCredentials("AK", "s")), url, AWS)  # type: ignore[arg-type]
+    headers = await stamped(KeyStore(AwsCredentials("AK", "s")), url, AWS)  # type: ignore[arg-type]
     assert place in headers["authorization"]
 
 
@@ -358,13 +358,13 @@ async def test_aws_keys_of_the_environment_stay_with_aws() -> None:
     environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
     for url in ("https://evil.example/x", "http://bedrock-runtime.eu-west-1.amazonaws.com/x", "https://amazonaws.com.evil.example/x"):
         with pytest.raises(StreamError, match="another origin"):
-            await stamped(Keys(environ=environ), url, AWS)
+            await stamped(KeyStore(environ=environ), url, AWS)
 
 
 def test_credentials_show_no_secret() -> None:
     credentials = AwsCredentials("AK", ODD, ODD)  # type: ignore[arg-type]
     assert ODD not in repr(credentials)
-    assert ODD not in repr(applied(credentials, "aws", request("https://a.example/x"), NOW).headers)
+    assert ODD not in repr(sign_request(credentials, "aws", request("https://a.example/x"), NOW).headers)
 
 
 # --- the canary ---

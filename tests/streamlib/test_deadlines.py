@@ -10,7 +10,7 @@ import pytest
 
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.transport.deadlines import FOREVER, Deadlines, Watch, expired
+from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, deadline_error
 from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
 from tests.figures import figure
 from tests.streamlib.asking import Memory, asked, client
@@ -64,14 +64,14 @@ def test_deadlines_are_seconds() -> None:
 
 def test_by_default_a_read_needs_no_scope_of_its_own() -> None:
     """A transport that ends a silent read by itself is told the longest silence; while the next deadline is that, it is enough."""
-    watch = Watch(Deadlines())
+    watch = DeadlineTimer(Deadlines())
     watch.took([OutputTextDelta(0, 0, "x")])
     assert watch.next() == (Deadlines().longest_silence, "idle")
 
 
 @pytest.mark.parametrize("event", [Notice("odd"), Passthrough("new", {}), RateLimits()])
 def test_signs_of_life_are_no_progress(event: Any) -> None:
-    watch = Watch(LIMITS)
+    watch = DeadlineTimer(LIMITS)
     watch.took([OutputTextDelta(0, 0, "x")])
     watch.passed(10)
     watch.took([event])
@@ -81,7 +81,7 @@ def test_signs_of_life_are_no_progress(event: Any) -> None:
 
 
 def test_the_nearest_deadline_comes_first() -> None:
-    watch = Watch(Deadlines(first_byte=5, first_event=8, idle=3, total=9))
+    watch = DeadlineTimer(Deadlines(first_byte=5, first_event=8, idle=3, total=9))
     assert watch.next() == (5, "first_byte")
     watch.passed(4)
     watch.took([])
@@ -94,15 +94,15 @@ def test_the_nearest_deadline_comes_first() -> None:
 
 
 def test_nothing_ends_what_was_given_no_end() -> None:
-    watch = Watch(Deadlines(first_byte=None, first_event=None, idle=None))
+    watch = DeadlineTimer(Deadlines(first_byte=None, first_event=None, idle=None))
     assert watch.next()[0] == FOREVER
     assert watch.opening(0)[0] == 900
 
 
 def test_the_total_is_a_deadline_and_every_other_phase_a_stall() -> None:
-    assert (expired("total", LIMITS).kind, expired("total", LIMITS).retryable) == ("deadline", False)
-    assert (expired("idle", LIMITS).kind, expired("idle", LIMITS).retryable) == ("stalled", True)
-    assert "30 s" in expired("idle", LIMITS).message
+    assert (deadline_error("total", LIMITS).kind, deadline_error("total", LIMITS).retryable) == ("deadline", False)
+    assert (deadline_error("idle", LIMITS).kind, deadline_error("idle", LIMITS).retryable) == ("stalled", True)
+    assert "30 s" in deadline_error("idle", LIMITS).message
 
 
 # --- stalls ---

@@ -50,10 +50,10 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     parse_body,
     parser,
 )
-from streamlib.loopback import answer  # noqa: E402
-from streamlib.testing.laws import fold  # noqa: E402
+from streamlib.loopback import echo_response  # noqa: E402
+from streamlib.testing.laws import join_deltas  # noqa: E402
 from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembly import Assembly  # noqa: E402
+from streamlib_parsers.assembly import EventAssembler  # noqa: E402
 from streamlib_parsers.events import FinishedChoice  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402
@@ -73,7 +73,7 @@ def told(encode: Any, events: list[ResponseEvent]) -> bytes:
     return b"".join([*(encode.feed(event) for event in events), encode.close()])
 
 
-def said(assembly: Assembly, *items: Any, stop: Any = "stop") -> list[ResponseEvent]:
+def said(assembly: EventAssembler, *items: Any, stop: Any = "stop") -> list[ResponseEvent]:
     """The events of whole items, each in one delta a part."""
     for item in items:
         _say(assembly, item)
@@ -81,7 +81,7 @@ def said(assembly: Assembly, *items: Any, stop: Any = "stop") -> list[ResponseEv
     return assembly.take()
 
 
-def _say(assembly: Assembly, item: Any) -> None:
+def _say(assembly: EventAssembler, item: Any) -> None:
     grown = {"content": ()} if isinstance(item, Message) else {"content": ""} if isinstance(item, Reasoning) else {"arguments": ""}
     opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None, native=None))
     if isinstance(item, Reasoning):
@@ -98,7 +98,7 @@ def _say(assembly: Assembly, item: Any) -> None:
 
 
 def own(*items: Any, stop: Any = "stop") -> list[ResponseEvent]:
-    return said(Assembly(LIMITS, Origin("chat")), *items, stop=stop)
+    return said(EventAssembler(LIMITS, Origin("chat")), *items, stop=stop)
 
 
 # --- law 10 ---
@@ -108,7 +108,7 @@ ELSEWHERE = (Notice, TokenCount, ResponseMetadata, Passthrough, RateLimits)
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    return fold(_comparable(event) for event in events if not isinstance(event, ELSEWHERE))
+    return join_deltas(_comparable(event) for event in events if not isinstance(event, ELSEWHERE))
 
 
 def _comparable(event: ResponseEvent) -> ResponseEvent:
@@ -178,7 +178,7 @@ KINDS = st.sampled_from(["think", "text", "refuse", "call"])
 @given(st.lists(st.tuples(KINDS, st.lists(PIECE, min_size=1, max_size=3), st.integers(0, 1)), max_size=8), st.randoms())
 def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str, list[str], int]], rng: Any) -> None:
     """Items in any order and of several choices; calls stay open to the end, as the wire has them."""
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.identify("r1", "m")
     last: dict[int, str] = {}
     calls: list[Any] = []
@@ -222,7 +222,7 @@ def chunks(body: bytes) -> list[Any]:
 
 
 def test_the_role_comes_first_then_text_the_finish_the_usage_and_done() -> None:
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.identify("r1", "m")
     assembly.usage(Usage(5, 0))
     assembly.text(assembly.open(Message("assistant")), "Hi")
@@ -238,7 +238,7 @@ def test_the_role_comes_first_then_text_the_finish_the_usage_and_done() -> None:
 
 
 def test_every_choice_says_who_speaks_and_why_it_ended() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     for choice in (0, 1):
         item = assembly.open(Message("assistant", choice=choice))
         assembly.text(item, f"t{choice}")
@@ -249,7 +249,7 @@ def test_every_choice_says_who_speaks_and_why_it_ended() -> None:
 
 
 def test_calls_are_numbered_and_told_once_by_id_and_name() -> None:
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     one, two = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
     assembly.arguments(two, '{"x"')
     assembly.arguments(one, "{}")
@@ -272,7 +272,7 @@ def test_calls_are_numbered_and_told_once_by_id_and_name() -> None:
 
 @pytest.mark.parametrize("kind", ["truncated", "overloaded", "malformed", "cancelled"])
 def test_a_failed_stream_neither_finishes_nor_is_done(kind: Any) -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.text(assembly.open(Message("assistant")), "Hi")
     assembly.usage(Usage(1, 1))
     assembly.fail(ErrorInfo(kind, "no"))
@@ -352,7 +352,7 @@ def test_a_signature_behind_its_text_is_reported() -> None:
 
 
 def test_tools_that_the_provider_ran_come_back() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     call = assembly.open(ServerToolCall("call_0", "search", native={"type": "search"}))
     assembly.arguments(call, '{"q":1}')
     assembly.close(call)
@@ -364,7 +364,7 @@ def test_tools_that_the_provider_ran_come_back() -> None:
 
 
 def test_unknown_parts_of_this_wire_come_back_in_place() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.close(assembly.open(Opaque("hologram", {"type": "hologram", "x": 1})))
     assembly.close(assembly.open(Opaque("mcp", {"type": "mcp", "id": "m1"})))
     assembly.complete("stop")
@@ -373,7 +373,7 @@ def test_unknown_parts_of_this_wire_come_back_in_place() -> None:
 
 
 def test_images_audio_and_citations_come_back() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     text = assembly.open(Message("assistant"))
     assembly.text(text, "so")
     assembly.annotation(text, {"type": "url_citation", "url_citation": {"url": "u"}})
@@ -395,7 +395,7 @@ def test_images_audio_and_citations_come_back() -> None:
 
 
 def test_free_form_calls_keep_their_kind() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     call = assembly.open(CustomToolCall("c", "patch"))
     assembly.arguments(call, "*** Begin")
     assembly.close(call)
@@ -406,7 +406,7 @@ def test_free_form_calls_keep_their_kind() -> None:
 
 
 def test_logprobs_go_with_their_text() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a", "logprob": -0.1}])
     assembly.close(item)
@@ -429,7 +429,7 @@ def test_logprobs_go_with_their_text() -> None:
     ],
 )
 def test_words_of_other_wires_become_this_wires_words(stop: Any, native: str | None, word: str) -> None:
-    assembly = Assembly(LIMITS, Origin("gemini"))
+    assembly = EventAssembler(LIMITS, Origin("gemini"))
     assembly.text(assembly.open(Message("assistant")), "x")
     assembly.complete(stop, native)
     events = assembly.take()
@@ -438,7 +438,7 @@ def test_words_of_other_wires_become_this_wires_words(stop: Any, native: str | N
 
 
 def test_a_refusal_in_words_is_an_ordinary_stop() -> None:
-    events = said(Assembly(LIMITS, Origin("responses")), Message("assistant", (Refusal("no"),)), stop="refusal")
+    events = said(EventAssembler(LIMITS, Origin("responses")), Message("assistant", (Refusal("no"),)), stop="refusal")
     again = accumulate(parsed(encode_all("chat", events)))
     assert (again.refusal, again.stop_reason, again.native_stop_reason) == ("no", "refusal", "stop")
 
@@ -453,7 +453,7 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
 
 
 def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     for n in range(2):
         thought = assembly.open(Reasoning())
         assembly.reasoning(thought, f"hm{n}")
@@ -509,7 +509,7 @@ async def _chunks(sdk: Any) -> AsyncIterator[Any]:
 
 @on_asyncio
 async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
-    events = answer(PROMPT, "chat")
+    events = echo_response(PROMPT, "chat")
     whole = accumulate(events)
     summed, parts, created = await read(encode_all("chat", events), encode_body("chat", whole))
     for completion in (summed, created):
@@ -546,7 +546,7 @@ async def test_the_official_sdk_reads_recordings_of_every_wire(folder: str) -> N
 
 @on_asyncio
 async def test_the_official_sdk_raises_on_a_failed_stream() -> None:
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.text(assembly.open(Message("assistant")), "Hi")
     assembly.fail(ErrorInfo("overloaded", "too busy"))
     http, sdk = client(encode_all("chat", assembly.take()), b"")

@@ -37,10 +37,10 @@ from streamlib import (
     encoder,
     parse_body,
 )
-from streamlib.loopback import answer
-from streamlib.testing.laws import fold
+from streamlib.loopback import echo_response
+from streamlib.testing.laws import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS
 from tests.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
@@ -53,7 +53,7 @@ FOREIGN = ("anthropic-messages", "openai-responses", "openai-chat", "gemini-gene
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses."""
-    return fold(event for event in events if not isinstance(event, Notice))
+    return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
 def again(events: list[ResponseEvent]) -> list[ResponseEvent]:
@@ -96,7 +96,7 @@ STEPS = st.lists(
 
 @given(STEPS, st.sampled_from(["end_turn", "tool_use", "max_tokens", "guardrail_intervened"]), st.booleans())
 def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any], stop: str, counted: bool) -> None:
-    assembly = Assembly(LIMITS, Origin("converse"))
+    assembly = EventAssembler(LIMITS, Origin("converse"))
     held = None
     for n, (kind, texts, overlaps) in enumerate(steps):
         item = _begin(assembly, kind, n)
@@ -120,7 +120,7 @@ def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any], stop
     assert comparable(again(events)) == comparable(events)
 
 
-def _begin(assembly: Assembly, kind: str, n: int) -> Any:
+def _begin(assembly: EventAssembler, kind: str, n: int) -> Any:
     made: dict[str, Any] = {
         "text": Message("assistant"),
         "think": Reasoning(),
@@ -135,7 +135,7 @@ def _begin(assembly: Assembly, kind: str, n: int) -> Any:
     return item
 
 
-def _grow(assembly: Assembly, item: Any, kind: str, text: str) -> None:
+def _grow(assembly: EventAssembler, item: Any, kind: str, text: str) -> None:
     if kind == "text":
         assembly.text(item, text)
     elif kind == "think":
@@ -178,7 +178,7 @@ def told(body: bytes) -> dict[str, Any]:
 
 
 def test_botocore_reads_an_encoded_stream_and_body() -> None:
-    events = answer(Prompt(input="Weather?", tools=[TOOL], reasoning="low"))
+    events = echo_response(Prompt(input="Weather?", tools=[TOOL], reasoning="low"))
     response = accumulate(events)
     read = told(encode_all("converse", events))
     assert (read["text"], read["thoughts"]) == (response.text, response.reasoning)
@@ -217,7 +217,7 @@ def test_botocore_reads_the_answers_of_every_other_wire(recording: Recording) ->
 
 
 def test_parallel_calls_with_overlapping_deltas_stay_apart() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     one, two = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
     for item, text in ((one, '{"x"'), (two, '{"y"'), (one, ":1}"), (two, ":2}")):
         assembly.arguments(item, text)
@@ -239,7 +239,7 @@ def test_case_08_a_whole_call_keeps_its_arguments() -> None:
 
 def stream_of(*items: Any, origin: str = "messages", **end: Any) -> list[ResponseEvent]:
     """Whole items, each with its text in one delta."""
-    assembly = Assembly(LIMITS, Origin(origin))  # type: ignore[arg-type]
+    assembly = EventAssembler(LIMITS, Origin(origin))  # type: ignore[arg-type]
     verbs: dict[type, Any] = {Message: assembly.text, Reasoning: assembly.reasoning}
     for item in items:
         emptied = (
@@ -255,7 +255,7 @@ def stream_of(*items: Any, origin: str = "messages", **end: Any) -> list[Respons
 
 
 def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.identify("r", "m")
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a"}])
@@ -292,7 +292,7 @@ def test_sealed_state_rides_only_where_it_survives(thought: Reasoning, deltas: l
 
 
 def test_a_summary_is_plain_reasoning_in_paragraphs() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(Reasoning())
     assembly.summary(item, "one", 0)
     assembly.summary(item, "two", 1)
@@ -305,7 +305,7 @@ def test_a_summary_is_plain_reasoning_in_paragraphs() -> None:
 
 
 def test_a_free_form_call_is_whole_before_it_is_said() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(CustomToolCall("c", "patch"))
     for text in ("*** Be", 'gin "x"'):
         assembly.arguments(item, text)
@@ -341,7 +341,7 @@ def test_turns_that_are_not_the_assistants_are_left_out() -> None:
 
 
 def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
-    assembly = Assembly(LIMITS, Origin("gemini"))
+    assembly = EventAssembler(LIMITS, Origin("gemini"))
     for kind, data in (("image/png", "iVBORw0KGgo="), ("image/tiff", "AAAA")):
         item = assembly.open(Message("assistant"))
         assembly.media(item, 0, kind, data)
@@ -355,7 +355,7 @@ def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
 
 
 def test_an_image_on_s3_and_a_sealed_item_survive_both_ways() -> None:
-    assembly = Assembly(LIMITS, Origin("converse"))
+    assembly = EventAssembler(LIMITS, Origin("converse"))
     item = assembly.open(Message("assistant", (Image(media_type="image/png"),)))
     item.fields["content"] = (Image(url="s3://bucket-1/k", media_type="image/png"),)
     assembly.close(item)
@@ -372,7 +372,7 @@ def test_an_image_that_converse_cannot_carry_is_left_out_of_a_whole_body(image: 
 
 
 def test_what_was_spoken_is_plain_text() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.media(item, 0, "audio/wav", "AAAA", "hello ")
     assembly.media(item, 0, "audio/wav", "AAAA", "there")
@@ -391,7 +391,7 @@ def test_a_cut_call_never_stands_in_a_whole_body(item: Any) -> None:
 
 
 def test_a_cut_call_is_never_closed_in_a_stream() -> None:
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.arguments(assembly.open(FunctionCall("c", "f")), "{}")
     assembly.fail(ErrorInfo("truncated", "the stream ended"))
     read = told(encode_all("converse", assembly.take()))

@@ -36,12 +36,12 @@ from streamlib import (
     parse_body,
     parser,
 )
-from streamlib.loopback import answer
+from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib.wires.gemini.encode import Pending
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
 from tests.gemini_streams import array, call, chunk, piece, sse, text
@@ -61,7 +61,7 @@ def parsed(body: bytes) -> list[ResponseEvent]:
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses."""
-    return fold(event for event in events if not isinstance(event, Notice))
+    return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
 def losses(events: list[ResponseEvent]) -> set[str]:
@@ -262,7 +262,7 @@ def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(monke
 def test_a_call_that_was_cut_is_never_written(arguments: str) -> None:
     cut = FunctionCall("c", "f", arguments, status="incomplete")
     assert b"functionCall" not in encode_body("gemini", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
-    assembly = Assembly(LIMITS, FOREIGN)
+    assembly = EventAssembler(LIMITS, FOREIGN)
     item = assembly.open(FunctionCall("c", "f"))
     assembly.arguments(item, arguments)
     assembly.close(item, "incomplete")
@@ -277,7 +277,7 @@ def test_a_call_that_was_cut_is_never_written(arguments: str) -> None:
 
 def foreign(*items: Any, stop: Any = "stop", **ends: Any) -> list[ResponseEvent]:
     """The events of an answer of another wire: all items open before the first is done."""
-    assembly = Assembly(LIMITS, FOREIGN)
+    assembly = EventAssembler(LIMITS, FOREIGN)
     assembly.identify("resp_1", "m")
     opened = [(assembly.open(_bare(item)), item) for item in items]
     for one, item in opened:
@@ -299,7 +299,7 @@ def _bare(item: Any) -> Any:
     return msgspec.structs.replace(item, signature=None, **empty.get(type(item), {}))
 
 
-def _grow(assembly: Assembly, one: Any, item: Any) -> None:
+def _grow(assembly: EventAssembler, one: Any, item: Any) -> None:
     match item:
         case Message():
             for n, part in enumerate(item.content):
@@ -443,7 +443,7 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
     genai: Any = pytest.importorskip("google.genai", reason="the official SDK is the reader here")
-    events = answer(PROMPT)
+    events = echo_response(PROMPT)
     whole = accumulate(events)
 
     def reply(request: httpx.Request) -> httpx.Response:

@@ -31,10 +31,10 @@ from streamlib import (
     encoder,
     parse_body,
 )
-from streamlib.loopback import answer
-from streamlib.testing.laws import fold
+from streamlib.loopback import echo_response
+from streamlib.testing.laws import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.limits import LIMITS
 from tests.shared import BODIES, STREAMS, Recording, each_recording
 from tests.streamlib.bedrock_readers import streamed
@@ -43,7 +43,7 @@ from tests.wires import events_of, parsed
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses."""
-    return fold(event for event in events if not isinstance(event, Notice))
+    return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
 def again(events: list[ResponseEvent]) -> list[ResponseEvent]:
@@ -91,7 +91,7 @@ STEPS = st.lists(
 
 @given(STEPS)
 def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any]) -> None:
-    assembly = Assembly(LIMITS, Origin("invoke"))
+    assembly = EventAssembler(LIMITS, Origin("invoke"))
     assembly.identify("msg_1", "claude-x")
     for n, (kind, texts) in enumerate(steps):
         made: dict[str, Any] = {"text": Message("assistant"), "think": Reasoning(), "call": FunctionCall(f"c{n}", "f")}
@@ -113,7 +113,7 @@ def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any]) -> N
 
 def test_what_claude_says_beside_its_blocks_survives() -> None:
     """Items are stamped `invoke`; the Messages encoder inside may still say what only Messages says."""
-    assembly = Assembly(LIMITS, Origin("invoke"))
+    assembly = EventAssembler(LIMITS, Origin("invoke"))
     call = assembly.open(ServerToolCall("s1", "web_search", native={"type": "mcp_tool_use", "server_name": "s"}))
     assembly.arguments(call, "{}")
     assembly.close(call)
@@ -125,7 +125,7 @@ def test_what_claude_says_beside_its_blocks_survives() -> None:
 async def test_anthropics_own_client_for_bedrock_reads_an_encoded_stream_and_body() -> None:
     anthropic = pytest.importorskip("anthropic", reason="the official SDK is the reader here")
     tool = ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})
-    events = answer(Prompt(input="Weather?", tools=[tool], reasoning="low"))
+    events = echo_response(Prompt(input="Weather?", tools=[tool], reasoning="low"))
     response = accumulate(events)
 
     def reply(request: httpx2.Request) -> httpx2.Response:
@@ -146,7 +146,7 @@ async def test_anthropics_own_client_for_bedrock_reads_an_encoded_stream_and_bod
 
 
 def test_bedrocks_metrics_stand_in_the_last_event() -> None:
-    assembly = Assembly(LIMITS, Origin("invoke"))
+    assembly = EventAssembler(LIMITS, Origin("invoke"))
     assembly.close(assembly.open(Message("assistant")))
     assembly.metadata({"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}})
     assembly.complete("stop", "end_turn")
@@ -166,7 +166,7 @@ def test_a_key_of_another_wire_never_takes_the_place_of_an_own_one() -> None:
 
 
 def test_a_free_form_call_is_whole_before_it_is_said() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(CustomToolCall("c", "patch"))
     for text in ("*** Be", 'gin "x"'):
         assembly.arguments(item, text)
@@ -178,7 +178,7 @@ def test_a_free_form_call_is_whole_before_it_is_said() -> None:
 
 
 def test_the_report_is_that_of_claudes_wire() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a"}])
     assembly.close(item)
@@ -192,7 +192,7 @@ def test_the_report_is_that_of_claudes_wire() -> None:
 @pytest.mark.parametrize("kind", ["overloaded", "rate_limited", "authentication", "not_found", "permission", "server_error"])
 def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
-    started = [*answer(Prompt("hi"))[:4], Failed(error)]
+    started = [*echo_response(Prompt("hi"))[:4], Failed(error)]
     last = again(started)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind

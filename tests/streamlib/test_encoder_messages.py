@@ -28,11 +28,11 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     parse_body,
     parser,
 )
-from streamlib.loopback import answer  # noqa: E402
+from streamlib.loopback import echo_response  # noqa: E402
 from streamlib.request.prompt import Prompt  # noqa: E402
-from streamlib.testing.laws import fold  # noqa: E402
+from streamlib.testing.laws import join_deltas  # noqa: E402
 from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembly import Assembly  # noqa: E402
+from streamlib_parsers.assembly import EventAssembler  # noqa: E402
 from streamlib_parsers.items import ToolSpec  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.shared import STREAMS, Recording, each_recording  # noqa: E402
@@ -49,7 +49,7 @@ def parsed(body: bytes) -> list[ResponseEvent]:
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses."""
-    return fold(event for event in events if not isinstance(event, Notice))
+    return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
 @each_recording("anthropic-messages", STREAMS)
@@ -77,7 +77,7 @@ def test_a_cut_call_never_stands_in_a_whole_body() -> None:
 
 
 def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a"}])
     assembly.text(item, "b", logprobs=[{"token": "b"}])
@@ -109,7 +109,7 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
 
 
 async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
-    events = answer(PROMPT)
+    events = echo_response(PROMPT)
     whole = accumulate(events)
 
     def reply(request: httpx2.Request) -> httpx2.Response:
@@ -132,7 +132,7 @@ async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
 
 def test_a_thought_streams_its_signature_before_its_stop() -> None:
     """CASES 18."""
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     item = assembly.open(Reasoning())
     assembly.reasoning(item, "hm")
     item.fields["signature"] = "EqQB"

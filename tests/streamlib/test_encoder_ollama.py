@@ -34,10 +34,10 @@ from streamlib import (
     parse_body,
     parser,
 )
-from streamlib.loopback import answer
-from streamlib.testing.laws import fold
+from streamlib.loopback import echo_response
+from streamlib.testing.laws import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.limits import LIMITS
 from tests.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
 
@@ -53,7 +53,7 @@ def told(encode: Any, events: list[ResponseEvent]) -> bytes:
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses."""
-    return fold(event for event in events if not isinstance(event, Notice))
+    return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
 @each_recording("ollama-native", STREAMS)
@@ -80,7 +80,7 @@ PIECE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=
 
 @given(st.lists(st.tuples(st.sampled_from(["think", "text", "call", "draw"]), st.lists(PIECE, min_size=1, max_size=3)), max_size=8))
 def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str, list[str]]]) -> None:
-    assembly = Assembly(LIMITS, Origin("ollama"))
+    assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify(None, "m")
     last, calls = "", []
     for kind, pieces in script:
@@ -114,7 +114,7 @@ def lines(body: bytes) -> list[Any]:
 
 
 def test_every_line_says_whether_it_is_the_last() -> None:
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.identify("r1", "m")
     assembly.text(assembly.open(Message("assistant")), "Hi")
     assembly.usage(Usage(5, 1))
@@ -133,7 +133,7 @@ def test_every_line_says_whether_it_is_the_last() -> None:
 
 
 def test_a_call_of_another_wire_is_told_when_it_is_whole() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     one, two = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
     assembly.arguments(two, '{"x"')
     assembly.arguments(one, '{"y": 1.0}')
@@ -149,7 +149,7 @@ def test_a_call_of_another_wire_is_told_when_it_is_whole() -> None:
 
 
 def test_a_cut_call_is_never_told() -> None:
-    assembly = Assembly(LIMITS, Origin("ollama"))
+    assembly = EventAssembler(LIMITS, Origin("ollama"))
     for name, arguments in (("f", '{"a'), ("", "{}")):
         item = assembly.open(FunctionCall("c", name))
         item.spoiled = not name
@@ -164,7 +164,7 @@ def test_a_cut_call_is_never_told() -> None:
 
 
 def test_arguments_over_several_lines_stay_on_one() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     call = assembly.open(FunctionCall("a", "f"))
     assembly.arguments(call, '{\n  "x": "a\\nb"\r\n}')
     assembly.close(call)
@@ -173,7 +173,7 @@ def test_arguments_over_several_lines_stay_on_one() -> None:
 
 
 def test_a_failed_stream_is_never_done() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.text(assembly.open(Message("assistant")), "Hi")
     assembly.fail(ErrorInfo("overloaded", "too busy"))
     body = encode_all("ollama", assembly.take())
@@ -203,7 +203,7 @@ def test_why_it_ended_in_this_wires_words(stop: Any, native: str | None, word: s
 
 
 def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
-    assembly = Assembly(LIMITS, Origin("responses"))
+    assembly = EventAssembler(LIMITS, Origin("responses"))
     assembly.identify("r1", "m")
     for n in range(2):
         thought = assembly.open(Reasoning())
@@ -262,7 +262,7 @@ def test_answers_of_every_wire_keep_their_text_and_calls(folder: str) -> None:
 
 def test_the_loopback_provider_speaks_it() -> None:
     prompt = Prompt(input="Weather?", tools=[ToolSpec("w", schema={"type": "object"})], reasoning="low")
-    events = answer(prompt, "ollama")
+    events = echo_response(prompt, "ollama")
     again = accumulate(parsed(encode_all("ollama", events)))
     whole = accumulate(events)
     assert (again.text, again.reasoning, len(again.calls)) == (whole.text, whole.reasoning, 1)
@@ -271,7 +271,7 @@ def test_the_loopback_provider_speaks_it() -> None:
 @pytest.mark.parametrize("pieces", [['{"k', "0", '": 1}'], ['{"k": ', "{}", "}"], ['{"k": 1}']], ids=["a number", "an object", "whole"])
 def test_a_piece_of_arguments_that_is_json_by_itself_is_not_taken_for_all_of_them(pieces: list[str]) -> None:
     """A dialect's call on this wire comes in pieces, and one of them may be `0`."""
-    assembly = Assembly(LIMITS, Origin("ollama"))
+    assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify("r1", "m")
     item = assembly.open(FunctionCall("c", "f"))
     for piece in pieces:

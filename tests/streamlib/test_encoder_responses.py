@@ -46,9 +46,9 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     encoder,
     parse_body,
 )
-from streamlib.testing.laws import fold  # noqa: E402
+from streamlib.testing.laws import join_deltas  # noqa: E402
 from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembly import Assembly  # noqa: E402
+from streamlib_parsers.assembly import EventAssembler  # noqa: E402
 from streamlib_parsers.errors import ErrorKind  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402
@@ -72,7 +72,7 @@ def frames(body: bytes) -> list[dict[str, Any]]:
 
 def comparable(events: list[ResponseEvent], *, loose: bool = False) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses, and headers are not the encoder's. loose: ids, `native` and errors differ too."""
-    kept = fold(event for event in events if not isinstance(event, (Notice, RateLimits)))
+    kept = join_deltas(event for event in events if not isinstance(event, (Notice, RateLimits)))
     return [without(event) for event in kept] if loose else kept
 
 
@@ -141,7 +141,7 @@ class Script:
     """Steps into events, as a machine of this wire would tell them: any items at once, in any order."""
 
     def __init__(self) -> None:
-        self.assembly = Assembly(LIMITS, HERE)
+        self.assembly = EventAssembler(LIMITS, HERE)
         self.assembly.identify("resp_1", "m")
         self.count = 0
         self.called = self.said = self.refused = False
@@ -292,7 +292,7 @@ def test_the_events_of_a_summary_and_of_a_call() -> None:
 
 def test_json_in_its_own_bytes_may_have_lines() -> None:
     """A hosted call's arguments are a JSON value; a whole body may have printed it prettily."""
-    assembly = Assembly(LIMITS, HERE)
+    assembly = EventAssembler(LIMITS, HERE)
     assembly.identify("resp_1", "m")
     item = assembly.open(ServerToolCall("ws_1", "web_search", id="ws_1", native={"type": "web_search_call"}))
     assembly.arguments(item, '{\n  "type": "search"\n}')
@@ -307,7 +307,7 @@ def test_json_in_its_own_bytes_may_have_lines() -> None:
 
 def foreign(*items: ResponseItem, wire: Any = "messages") -> list[ResponseEvent]:
     """A whole answer of another wire."""
-    assembly = Assembly(LIMITS, Origin(wire))
+    assembly = EventAssembler(LIMITS, Origin(wire))
     for item in items:
         empty = {"content": ()} if isinstance(item, Message) else {"content": ""} if isinstance(item, Reasoning) else {}
         opened = assembly.open(msgspec.structs.replace(item, **empty))
@@ -356,7 +356,7 @@ def test_citations_of_another_wire_become_url_citations() -> None:
 
 
 def test_an_image_of_another_wire_is_an_item_of_its_own() -> None:
-    assembly = Assembly(LIMITS, Origin("gemini"))
+    assembly = EventAssembler(LIMITS, Origin("gemini"))
     item = assembly.open(Message("assistant"))
     assembly.media(item, 0, "image/jpeg", "/9j/")
     assembly.close(item)
@@ -374,7 +374,7 @@ def test_an_image_of_another_wire_is_an_item_of_its_own() -> None:
 
 
 def test_case_01_parallel_calls_have_a_place_each() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     calls = [assembly.open(FunctionCall(f"c{n}", "f")) for n in range(2)]
     for delta in ("{", "}"):
         for call in calls:
@@ -394,7 +394,7 @@ def test_a_call_without_arguments_is_an_empty_object_for_clients() -> None:
 
 
 def test_a_second_choice_and_a_reason_without_a_word_are_reported() -> None:
-    assembly = Assembly(LIMITS, Origin("chat"))
+    assembly = EventAssembler(LIMITS, Origin("chat"))
     for choice in (0, 1):
         item = assembly.open(Message("assistant", choice=choice))
         assembly.text(item, f"answer {choice}")

@@ -39,7 +39,7 @@ from streamlib_parsers import (
     Usage,
     accumulate,
 )
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.events import RateLimits, StopReason, Window
 from streamlib_parsers.limits import LIMITS
 from tests.shared import WIRES, recordings
@@ -52,7 +52,7 @@ each_protocol = pytest.mark.parametrize("protocol", READERS)
 
 def made(*steps: Any, stop: StopReason = "stop", usage: Usage | None = None) -> list[ResponseEvent]:
     """A stream of whole items; the last step may be an `ErrorInfo`."""
-    assembly = Assembly(LIMITS, Origin("messages"))
+    assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.identify("resp_1", "m")
     for item in steps:
         if isinstance(item, ErrorInfo):
@@ -65,7 +65,7 @@ def made(*steps: Any, stop: StopReason = "stop", usage: Usage | None = None) -> 
     return assembly.take()
 
 
-def say(assembly: Assembly, item: Any) -> None:
+def say(assembly: EventAssembler, item: Any) -> None:
     empty = {Message: {"content": ()}, Reasoning: {"content": "", "summary": ()}, FunctionCall: {"arguments": ""}}.get(type(item), {})
     opened = assembly.open(msgspec.structs.replace(item, **empty))
     opened.free_text = isinstance(item, ServerToolCall)

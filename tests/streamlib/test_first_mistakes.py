@@ -11,7 +11,7 @@ import pytest
 import streamlib
 from streamlib.cli import main
 from streamlib.testing import MODEL, Behaviour, loopback, strategies
-from streamlib.wires.encoders import SCREENS
+from streamlib.wires.encoders import UI_PROTOCOLS
 from streamlib_parsers.items import Message, Text
 
 
@@ -60,7 +60,7 @@ def test_another_wires_words_in_a_prompt_are_one_clear_line() -> None:
 def test_unknown_wires_are_answered_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="one of messages, responses"):
         streamlib.parse_request("chta", b"{}")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ValueError, match=", ".join(SCREENS)):
+    with pytest.raises(ValueError, match=", ".join(UI_PROTOCOLS)):
         streamlib.encoder("chta")
 
 

@@ -12,9 +12,9 @@ import pytest
 
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
-from streamlib.testing.fuzzing import Campaign, Finding, broken, examine, replayed, reproducer, shrink
-from streamlib.testing.laws import LawBroken
-from streamlib.testing.targets import TARGETS, target
+from streamlib.testing.fuzzing import Campaign, Finding, examine, find_failure, replay_bodies, reproducer, shrink
+from streamlib.testing.laws import InvariantViolation
+from streamlib.testing.targets import TARGETS, find_target
 from streamlib_parsers.dialects.known import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS
@@ -70,7 +70,7 @@ def mine() -> Iterator[str]:
 
 
 def found_in(name: str, executions: int = 5_000) -> Finding:
-    campaign = Campaign(target(name), seed=1)
+    campaign = Campaign(find_target(name), seed=1)
     rng = random.Random(1)
     while campaign.finding is None and campaign.executions < executions:
         campaign.try_one(campaign.target.seed(rng), rng)
@@ -79,21 +79,21 @@ def found_in(name: str, executions: int = 5_000) -> Finding:
 
 
 def test_what_depends_on_the_cut_is_found_and_made_as_small_as_can_be(mine: str) -> None:
-    small = shrink(target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
+    small = shrink(find_target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
     assert (small.law, small.body, small.places) == ("any cut", b"\r\n", (1,))
 
 
 def test_an_exception_that_escapes_is_found_and_made_as_small_as_can_be(mine: str) -> None:
-    small = shrink(target(f"{mine}:Raises"), found_in(f"{mine}:Raises"))
+    small = shrink(find_target(f"{mine}:Raises"), found_in(f"{mine}:Raises"))
     assert (small.law, small.body) == ("ZeroDivisionError", b"data: [DONE]")
 
 
 def test_the_reproducer_fails_until_the_parser_is_mended(mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    small = shrink(target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
+    small = shrink(find_target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
     written: dict[str, object] = {}
     exec(compile(reproducer(small), "test_fuzz.py", "exec"), written)
     (test,) = [value for name, value in written.items() if name.startswith("test_")]
-    with pytest.raises(LawBroken, match="any cut"):
+    with pytest.raises(InvariantViolation, match="any cut"):
         test()  # type: ignore[operator]
     monkeypatch.setattr(sys.modules[mine], "Lines", Whole)
     test()  # type: ignore[operator]
@@ -146,7 +146,7 @@ def test_a_wrong_word_is_told_in_one_line(arguments: list[str], code: int, why: 
 def test_the_same_seed_is_the_same_hunt() -> None:
     def hunt() -> list[bytes]:
         rng = random.Random(7)
-        what = target("chat")
+        what = find_target("chat")
         return [what.change(what.seed(rng), rng) for _ in range(30)]
 
     assert hunt() == hunt()
@@ -159,7 +159,7 @@ def test_every_wire_framing_and_dialect_can_be_fuzzed() -> None:
 @pytest.mark.parametrize("name", TARGETS)
 def test_a_short_hunt_finds_nothing(name: str) -> None:
     """Sixty bodies each, other ones than yesterday's would be found by the long form and by atheris."""
-    campaign = Campaign(target(name), cuts=1)
+    campaign = Campaign(find_target(name), cuts=1)
     rng = random.Random(name)
     for _ in range(20):
         body = campaign.target.seed(rng)
@@ -171,19 +171,19 @@ def test_a_short_hunt_finds_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("name", DIALECTS)
 def test_the_sample_of_a_dialect_is_one_of_its_calls(name: str) -> None:
-    kinds = {type(event).__name__ for event in target(name).read([CALLS[name].encode()])}
+    kinds = {type(event).__name__ for event in find_target(name).read([CALLS[name].encode()])}
     assert kinds & {"FunctionCallArgumentsDelta", "ReasoningContentDelta"}
 
 
 @pytest.mark.parametrize("name", SECOND)
 def test_a_second_reader_finds_the_same_in_any_body(name: str) -> None:
     """The judges of `python -m tests.fuzz`, on bodies of a seed."""
-    what = judged(target(name))
+    what = judged(find_target(name))
     rng = random.Random(name)
     for _ in range(25):
         body = what.change(what.seed(rng), rng)
         what.judge(body, what.read([body]))
-        with pytest.raises(LawBroken, match="oracle"):
+        with pytest.raises(InvariantViolation, match="oracle"):
             what.judge(EXTRA[name] + body, what.read([body]))
 
 
@@ -213,9 +213,9 @@ KEPT = [
 
 @pytest.mark.parametrize(("name", "body"), KEPT, ids=lambda value: value if isinstance(value, str) else str(len(value)))
 def test_what_was_found_once_stays_mended(name: str, body: bytes) -> None:
-    assert broken(target(name), body) is None
+    assert find_failure(find_target(name), body) is None
 
 
 def test_kept_bodies_can_be_replayed() -> None:
-    assert replayed("chat", [b"", b"data: [DONE]\n\n"]) == []
-    examine(target("chat"), b"data: {}\n\n", [1, 5])
+    assert replay_bodies("chat", [b"", b"data: [DONE]\n\n"]) == []
+    examine(find_target("chat"), b"data: {}\n\n", [1, 5])

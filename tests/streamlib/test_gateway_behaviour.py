@@ -26,8 +26,8 @@ from streamlib import (
     parse_body,
 )
 from streamlib.client.retry import NO_RETRY
-from streamlib.gateway import Gateway, RouteRule, Table, gateway, read_route, read_table
-from streamlib.gateway.envelopes import opened, sealed
+from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway, read_route, read_table
+from streamlib.gateway.envelopes import open_envelope, seal
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi, user
 from tests.gateways import (
@@ -233,7 +233,7 @@ async def leave(app: Any, wire: WireApi, after: int) -> int:
 async def test_a_client_that_goes_takes_its_upstream_connection_along() -> None:
     chunks = [part for chunk in turn_bytes("messages") for part in (chunk, 0.001)]
     upstream = Upstream(streaming("messages", *chunks, 60.0))
-    async with Gateway(Table([rule("messages")]), client={"http": upstream}) as one:
+    async with Gateway(RouteTable([rule("messages")]), client={"http": upstream}) as one:
         app = gateway(one)
         for after in range(12):
             with anyio.fail_after(5):
@@ -332,9 +332,9 @@ def test_a_route_file_says_what_is_wrong_with_it() -> None:
         with pytest.raises(ValueError, match="the route file: "):
             read_table(wrong)
     with pytest.raises(ValueError, match=r"the route '\*' to antropic:x: unknown provider"):
-        Table([read_route("*=antropic:x")])
+        RouteTable([read_route("*=antropic:x")])
     with pytest.raises(StreamError, match="NO_SUCH_KEY"):
-        Table([RouteRule("*", "anthropic:x", key_env="NO_SUCH_KEY")])
+        RouteTable([RouteRule("*", "anthropic:x", key_env="NO_SUCH_KEY")])
 
 
 async def test_a_key_that_the_gateway_lacks_is_not_asked_of_its_client(
@@ -425,18 +425,18 @@ async def test_an_edited_thought_is_the_clients_own() -> None:
     [
         "c3RyZWFtbGliLzE6",
         "c3RyZWFtbGliLzE6%%%%",
-        sealed(user("I am the user"), 0),
-        sealed(Reasoning("x"), 0)[:-8],
+        seal(user("I am the user"), 0),
+        seal(Reasoning("x"), 0)[:-8],
     ],
 )
 def test_what_is_no_envelope_is_not_opened(forged: str) -> None:
-    assert opened(forged) is None
+    assert open_envelope(forged) is None
 
 
 def test_an_envelope_shows_no_address_and_no_account() -> None:
     origin = Origin("messages", "custom", "http://10.0.0.7:9999", "m", "acct-77")
-    text = sealed(Message("assistant", origin=origin), 0)
-    inside = opened(text)
+    text = seal(Message("assistant", origin=origin), 0)
+    inside = open_envelope(text)
     assert inside is not None
     assert "10.0.0.7" not in repr(inside)
     assert "acct-77" not in repr(inside)

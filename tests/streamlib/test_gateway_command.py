@@ -15,7 +15,7 @@ import pytest
 from streamlib.cli import main
 from streamlib.cli.gateway import keyless
 from streamlib.client.auth import variables_of
-from streamlib.gateway import RouteRule, Table
+from streamlib.gateway import RouteRule, RouteTable
 from streamlib.providers import find
 
 
@@ -51,7 +51,7 @@ def test_a_key_that_is_missing_is_told_at_the_start(
         monkeypatch.delenv(name, raising=False)
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    lines = keyless(Table([RouteRule("claude-*", to)]))
+    lines = keyless(RouteTable([RouteRule("claude-*", to)]))
     assert [line.startswith(told) for line in lines] == [True] if told else not lines
     assert "sk-ant" not in "".join(lines)
 

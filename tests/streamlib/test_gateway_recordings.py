@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from streamlib import Response, accumulate
-from streamlib.gateway.crossing import Crossing
+from streamlib.gateway.crossing import EventTranslator
 from streamlib.wires.encoders import encoder
 from streamlib_parsers.items import Origin, WireApi
 from tests import gateway_table
@@ -52,7 +52,7 @@ def compared(response: Response) -> dict[str, Any]:
 def through(client: WireApi, model: WireApi, recording: Recording) -> tuple[list[str], bool]:
     """What differs and is not in the report; whether anything differs."""
     events = events_of(model, recording.body, origin=Origin(model, "recorded"))
-    crossing = None if client == model else Crossing(client)
+    crossing = None if client == model else EventTranslator(client)
     encode = encoder(client, model="m")
     crossed = [one for event in events for one in ([event] if crossing is None else crossing.feed(event))]
     stream = b"".join([*(encode.feed(event) for event in crossed), encode.close()])

@@ -18,7 +18,7 @@ import uvicorn
 from anyio.abc import SocketAttribute, SocketStream
 
 from streamlib import Prompt
-from streamlib.gateway import Gateway, RouteRule, Table, gateway
+from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib_parsers.items import WireApi
 from tests.gateways import CLIENTS, ask, plain, request, said
 from tests.streamlib.bodies import HELLO, finish, stop, text
@@ -37,7 +37,7 @@ def anyio_backend() -> str:
 @asynccontextmanager
 async def served(upstream: str, **options: Any) -> AsyncGenerator[tuple[str, uvicorn.Server]]:
     """The gateway on a port of its own."""
-    table = Table([RouteRule("*", "custom:m", wire_api="messages", base_url=upstream)])
+    table = RouteTable([RouteRule("*", "custom:m", wire_api="messages", base_url=upstream)])
     server = uvicorn.Server(uvicorn.Config(gateway(Gateway(table, **options)), port=0, log_level="error"))
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve)

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from streamlib import Completed, FunctionCall, Message, Prompt, Reasoning, ToolSpec, WireApi, accumulate, build, parse_body, parser, user
-from streamlib.loopback import Behaviour, answer, serve
+from streamlib.loopback import Behaviour, echo_response, serve
 from streamlib.loopback.answers import example
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
@@ -40,12 +40,12 @@ def read(reply: httpx.Response, wire_api: WireApi = "messages") -> Any:
 
 
 def test_the_same_prompt_gives_the_same_events() -> None:
-    assert answer(HELLO) == answer(HELLO)
-    assert accumulate(answer(HELLO)).text.startswith("You said: hello there")
+    assert echo_response(HELLO) == echo_response(HELLO)
+    assert accumulate(echo_response(HELLO)).text.startswith("You said: hello there")
 
 
 def test_it_thinks_where_asked_and_calls_the_tool_it_was_offered() -> None:
-    response = accumulate(answer(Prompt(input="weather?", tools=[TOOL], reasoning="low")))
+    response = accumulate(echo_response(Prompt(input="weather?", tools=[TOOL], reasoning="low")))
     assert [type(item) for item in response.items] == [Reasoning, Message, FunctionCall]
     assert response.calls[0].parsed() == {"city": "text", "days": 1}  # type: ignore[union-attr]
     assert (response.stop_reason, response.unfinished) == ("tool_calls", True)
@@ -53,13 +53,13 @@ def test_it_thinks_where_asked_and_calls_the_tool_it_was_offered() -> None:
 
 def test_it_says_what_the_tool_gave() -> None:
     call = FunctionCall("c", "get_weather", "{}")
-    assert accumulate(answer(Prompt(input=[user("w"), call, call.output("18C")], tools=[TOOL]))).text == "The tool says: 18C"
+    assert accumulate(echo_response(Prompt(input=[user("w"), call, call.output("18C")], tools=[TOOL]))).text == "The tool says: 18C"
 
 
 def test_the_named_tool_is_the_one_it_calls_and_none_is_none() -> None:
     other = ToolSpec("other")
-    assert accumulate(answer(Prompt(input="x", tools=[TOOL, other], tool_choice="other"))).calls[0].name == "other"
-    assert accumulate(answer(Prompt(input="x", tools=[TOOL], tool_choice="none"))).calls == []
+    assert accumulate(echo_response(Prompt(input="x", tools=[TOOL, other], tool_choice="other"))).calls[0].name == "other"
+    assert accumulate(echo_response(Prompt(input="x", tools=[TOOL], tool_choice="none"))).calls == []
 
 
 @pytest.mark.parametrize(
@@ -199,4 +199,4 @@ def test_the_path_tells_the_wire(path: str, found: Route | None) -> None:
 
 
 def test_an_answer_is_complete_on_its_own() -> None:
-    assert isinstance(answer(HELLO)[-1], Completed)
+    assert isinstance(echo_response(HELLO)[-1], Completed)

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib import Completed, OutputItemDone, OutputTextDelta, Prompt, ResponseEvent, accumulate
-from streamlib.loopback import answer
+from streamlib.loopback import echo_response
 from streamlib.pipeline import Measure, aggregate, coalesce, ended, only, pipe, tee, through, until
-from streamlib.testing.laws import fold
+from streamlib.testing.laws import join_deltas
 
-EVENTS = answer(Prompt(input="hello there, how are you?", reasoning="low"))
+EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
 
 
 class Ticks:
@@ -100,7 +100,7 @@ def test_coalesce_never_reorders_and_keeps_every_character(pauses: list[float]) 
         ticks.now += pause
         out += stage.feed(event)
     out += stage.close()
-    assert fold(out) == fold(EVENTS)
+    assert join_deltas(out) == join_deltas(EVENTS)
     assert accumulate(out) == accumulate(EVENTS)
 
 

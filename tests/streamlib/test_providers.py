@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 import streamlib
 from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, register, user
-from streamlib.client.auth import STYLES, at_home, origin_of
+from streamlib.client.auth import STYLES, is_own_origin, origin_of
 from streamlib.providers import find, for_model, known, provider, shipped
 from streamlib.providers.models import Traits, traits
 from streamlib.request.provider_steps import STEPS
@@ -128,8 +128,8 @@ def test_a_file_of_values_is_sound(one: Provider) -> None:
 def test_a_providers_own_addresses_get_its_keys(one: Provider) -> None:
     for url in (one.base_url, *one.wire_urls.values(), *one.other_urls):
         if url and "{" not in url:
-            assert at_home(one, origin_of(url))
-    assert at_home(one, "https://evil.example:443") is (not one.base_url)
+            assert is_own_origin(one, origin_of(url))
+    assert is_own_origin(one, "https://evil.example:443") is (not one.base_url)
 
 
 def test_the_longest_beginning_of_a_models_name_says_what_differs() -> None:

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from streamlib import Prompt, StreamError, ToolSpec, build
-from streamlib.client.auth import Keys
+from streamlib.client.auth import KeyStore
 from streamlib.providers import provider
 
 NOW = datetime(2026, 11, 22, tzinfo=UTC)
@@ -16,7 +16,7 @@ KEYS = {"GOOGLE_API_KEY": "first", "GEMINI_API_KEY": "second", "GOOGLE_OAUTH_ACC
 
 async def headers(model: str, environ: dict[str, str], **options: str) -> dict[str, str]:
     request = build(Prompt(input="x"), model, **options)  # type: ignore[arg-type]
-    stamp = await Keys(environ=environ).stamp(request, provider(model.partition(":")[0]), NOW)
+    stamp = await KeyStore(environ=environ).stamp(request, provider(model.partition(":")[0]), NOW)
     return dict(stamp.headers)
 
 

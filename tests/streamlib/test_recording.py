@@ -23,8 +23,8 @@ from streamlib.recording import (
     load,
     load_all,
     load_events,
+    random_pieces,
     save,
-    shuffled_pieces,
 )
 from streamlib.testing import MODEL, loopback, replay
 from streamlib.transport.deadlines import Deadlines
@@ -137,7 +137,7 @@ async def test_a_cut_recording_is_cut_again_when_it_is_replayed() -> None:
 
 
 async def test_the_recorded_pace_is_kept_when_asked_for() -> None:
-    slow = Recording(200, {}, tuple(Chunk(0.1 * n, piece) for n, piece in enumerate(shuffled_pieces(OWN[0].read_bytes(), 1, 3))))
+    slow = Recording(200, {}, tuple(Chunk(0.1 * n, piece) for n, piece in enumerate(random_pieces(OWN[0].read_bytes(), 1, 3))))
     began = anyio.current_time()
     async with replay(slow, OWN[0].parent.name, speed=1.0, errors="event") as client:  # type: ignore[arg-type]
         await events_of(client)

@@ -17,7 +17,7 @@ import pytest
 
 from streamlib import OutputTextDelta, ResponseEvent
 from streamlib.pipeline import coalesce, pipe, tee
-from streamlib.recording import Chunk, Recording, dump_events, from_body, load, save, shuffled_pieces
+from streamlib.recording import Chunk, Recording, dump_events, from_body, load, random_pieces, save
 from streamlib.testing import replay
 from tests.shared import ROOT
 from tests.streamlib.test_recording import bare, events_of
@@ -93,7 +93,7 @@ async def test_a_branch_that_stalls_bounds_the_memory() -> None:
 async def test_a_recording_that_was_saved_replays_to_the_same_event_log_at_every_split(path: Path, tmp_path: Path) -> None:
     body, wire_api = BODIES[path], path.parent.name
     wanted = _log(from_body(body).events(wire_api))  # type: ignore[arg-type]
-    chunks = tuple(Chunk(n / 100, piece) for n, piece in enumerate(shuffled_pieces(body, 7)))
+    chunks = tuple(Chunk(n / 100, piece) for n, piece in enumerate(random_pieces(body, 7)))
     save(Recording(200, {}, chunks, wire_api=wire_api), tmp_path / "r.jsonl")  # type: ignore[arg-type]
     assert load(tmp_path / "r.jsonl").chunks == chunks
     for split in ("recorded", "whole", 1):

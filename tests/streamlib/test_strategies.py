@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamlib import Prompt, build
 from streamlib.testing import strategies
-from streamlib.testing.laws import LawBroken, check, fold
+from streamlib.testing.laws import InvariantViolation, check, join_deltas
 from streamlib.testing.mutations import FAULTS, Fault
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed, Failed, Notice, Passthrough, ResponseEvent, WireApi, parser
@@ -80,7 +80,7 @@ def test_a_failure_shrinks_to_something_short() -> None:
 
 
 def broken(events: list[ResponseEvent]) -> str:
-    with pytest.raises(LawBroken) as caught:
+    with pytest.raises(InvariantViolation) as caught:
         check(events)
     return caught.value.law
 
@@ -108,5 +108,5 @@ def test_folding_joins_what_goes_to_one_place_and_nothing_else() -> None:
     body = b"".join(
         b'data: {"choices":[{"delta":{"%s":"%s"}}]}\n\n' % pair for pair in [(b"content", b"a"), (b"content", b"b"), (b"refusal", b"c")]
     )
-    folded = [getattr(event, "delta", None) for event in fold(events_of("chat", body))]
+    folded = [getattr(event, "delta", None) for event in join_deltas(events_of("chat", body))]
     assert [delta for delta in folded if delta] == ["ab", "c"]

@@ -19,11 +19,11 @@ from streamlib import transport as module
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, Pooled, pool_size, transport_for
-from streamlib.transport.closing import Uninterrupted
-from streamlib.transport.content_encoding import PIECE, unpacked
+from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, pool_size, transport_for
+from streamlib.transport.closing import ShieldedAwait
+from streamlib.transport.content_encoding import PIECE, decode_content
 from streamlib.transport.deadlines import Deadlines
-from streamlib.transport.errors import Stage, fault, gone
+from streamlib.transport.errors import FailurePoint, classify_exception, is_connection_closed
 from tests.figures import figure
 from tests.shared import ROOT
 from tests.streamlib.asking import LIBRARIES, Memory, asked, client, library, opened
@@ -59,7 +59,7 @@ async def test_the_limit_of_streams_is_never_above_the_users_pool(http: str) -> 
 
 async def test_a_client_of_ours_never_lets_a_request_queue_in_its_pool() -> None:
     ours = transport_for()
-    assert isinstance(ours, Pooled)
+    assert isinstance(ours, HttpxTransport)
     assert pool_size(ours._client) == sys.maxsize
     assert ours.slots.total_tokens == CONNECTIONS
     assert ours._client.follow_redirects is False
@@ -348,14 +348,14 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
 )
 def test_an_exception_is_known_by_its_name(error: BaseException, before: str, after: str, *, retryable: bool) -> None:
     for answered, kind in ((False, before), (True, after)):
-        info = fault(error, Stage(answered=answered, phase="idle", deadlines=DEADLINES))
+        info = classify_exception(error, FailurePoint(answered=answered, phase="idle", deadlines=DEADLINES))
         assert (info.kind, info.retryable) == (kind, retryable)
 
 
 def test_a_connection_given_up_by_http2_is_truncated() -> None:
     """GOAWAY in mid-stream, as httpcore tells it; HTTP/2 itself is the user's option and not installed here."""
-    info = fault(
-        raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"), Stage(answered=True, phase="idle", deadlines=DEADLINES)
+    info = classify_exception(
+        raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"), FailurePoint(answered=True, phase="idle", deadlines=DEADLINES)
     )
     assert info.kind == "truncated"
 
@@ -363,20 +363,22 @@ def test_a_connection_given_up_by_http2_is_truncated() -> None:
 def test_a_certificate_stays_untrusted_however_often_one_tries() -> None:
     error = raised("ConnectError", "handshake")
     error.__cause__ = ssl.SSLCertVerificationError("self-signed")
-    assert not fault(error, Stage(answered=False, phase="connect", deadlines=DEADLINES)).retryable
+    assert not classify_exception(error, FailurePoint(answered=False, phase="connect", deadlines=DEADLINES)).retryable
 
 
 def test_an_exceptions_text_is_masked_and_short() -> None:
-    info = fault(OSError("Bearer sk-abcdef0123456789 " + "x" * 5000), Stage(answered=False, phase="connect", deadlines=DEADLINES))
+    info = classify_exception(
+        OSError("Bearer sk-abcdef0123456789 " + "x" * 5000), FailurePoint(answered=False, phase="connect", deadlines=DEADLINES)
+    )
     assert "sk-abcdef" not in info.message
     assert len(info.message) < 700
 
 
 def test_only_a_closed_connection_counts_as_gone() -> None:
-    assert gone(raised("ReadError"))
-    assert gone(raised("RemoteProtocolError", "Server disconnected"))
-    assert not gone(raised("RemoteProtocolError", "illegal chunk header"))
-    assert not gone(raised("ConnectError"))
+    assert is_connection_closed(raised("ReadError"))
+    assert is_connection_closed(raised("RemoteProtocolError", "Server disconnected"))
+    assert not is_connection_closed(raised("RemoteProtocolError", "illegal chunk header"))
+    assert not is_connection_closed(raised("ConnectError"))
 
 
 # --- packed bodies ---
@@ -401,12 +403,12 @@ async def test_a_packed_body_is_the_same_at_every_cut(packer: str) -> None:
     encoding = {"content-encoding": "gzip" if packer in {"gzip", "two members"} else "deflate"}
     for size in (1, 7, 100, len(packed)):
         pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
-        assert b"".join([piece async for piece in unpacked(_chunks(*pieces), encoding)]) == MESSAGE * 3
+        assert b"".join([piece async for piece in decode_content(_chunks(*pieces), encoding)]) == MESSAGE * 3
 
 
 async def test_no_step_unpacks_more_than_its_ceiling() -> None:
     size = 20 * PIECE + 5
-    pieces = [len(piece) async for piece in unpacked(_chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"})]
+    pieces = [len(piece) async for piece in decode_content(_chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"})]
     assert sum(pieces) == size
     assert max(pieces) <= PIECE
 
@@ -415,13 +417,13 @@ async def test_a_packed_body_that_is_cut_is_no_end() -> None:
     packed = gzip.compress(MESSAGE)
     for end in range(1, len(packed) - 1, 7):
         with pytest.raises((StreamError, zlib.error)):
-            [piece async for piece in unpacked(_chunks(packed[:end]), {"content-encoding": "gzip"})]
+            [piece async for piece in decode_content(_chunks(packed[:end]), {"content-encoding": "gzip"})]
 
 
 @pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "gzip, identity, deflate", "x" * 500])
 def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> None:
     with pytest.raises(StreamError) as raised_:
-        unpacked(_chunks(), {"content-encoding": encoding})
+        decode_content(_chunks(), {"content-encoding": encoding})
     assert raised_.value.kind == "malformed"
     assert len(raised_.value.message) < 200
 
@@ -429,7 +431,7 @@ def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> No
 @pytest.mark.parametrize("encoding", ["", "identity", "Identity, identity", "GZIP"])
 async def test_an_encoding_that_is_none_costs_nothing(encoding: str) -> None:
     chunks = _chunks()
-    assert (unpacked(chunks, {"content-encoding": encoding}) is chunks) is (encoding != "GZIP")
+    assert (decode_content(chunks, {"content-encoding": encoding}) is chunks) is (encoding != "GZIP")
     await chunks.aclose()  # type: ignore[attr-defined]
 
 
@@ -448,7 +450,7 @@ async def test_closing_goes_on_through_a_cancellation_and_then_tells_it() -> Non
             done.append(n)
 
     async def run() -> None:
-        await Uninterrupted(closing())
+        await ShieldedAwait(closing())
 
     for wait in range(4):
         done.clear()
@@ -470,7 +472,7 @@ async def test_closing_that_fails_in_a_cancellation_tells_the_cancellation() -> 
         raise BrokenPipeError
 
     async def run() -> None:
-        await Uninterrupted(closing())
+        await ShieldedAwait(closing())
 
     task = asyncio.create_task(run())
     await asyncio.sleep(0)

@@ -10,9 +10,19 @@ over the events of any wire. docs/dialects.md lists them; docs/guides/add-a-dial
 from __future__ import annotations
 
 from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
-from streamlib_parsers.dialects.known import DIALECTS, chosen
-from streamlib_parsers.dialects.leaks import LeakStage
-from streamlib_parsers.dialects.stage import DialectStage
-from streamlib_parsers.dialects.table import MODELS, dialects_for
+from streamlib_parsers.dialects.known import DIALECTS, resolve_dialects
+from streamlib_parsers.dialects.leaks import LeakFilter
+from streamlib_parsers.dialects.stage import DialectFilter
+from streamlib_parsers.dialects.table import DIALECTS_BY_MODEL, dialects_for
 
-__all__ = ["DIALECTS", "MODELS", "Dialect", "DialectStage", "Grammar", "LeakStage", "Opener", "chosen", "dialects_for"]
+__all__ = [
+    "DIALECTS",
+    "DIALECTS_BY_MODEL",
+    "Dialect",
+    "DialectFilter",
+    "Grammar",
+    "LeakFilter",
+    "Opener",
+    "dialects_for",
+    "resolve_dialects",
+]

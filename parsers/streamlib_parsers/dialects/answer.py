@@ -16,14 +16,14 @@ from streamlib_parsers.limits import Limits
 from streamlib_parsers.open_items import OpenItem
 
 
-class Recovered(Struct, frozen=True):
+class RecoveredCall(Struct, frozen=True):
     """A whole call out of text, open until the answer's end; `literal` is how it was written."""
 
     item: OpenItem
     literal: str
 
 
-class Native:
+class WireCall:
     """A call of the wire itself."""
 
     __slots__ = ("arguments", "name")
@@ -33,7 +33,7 @@ class Native:
         self.arguments = [item.arguments if isinstance(item, FunctionCall) else item.input]
 
 
-class Answer:
+class ChoiceState:
     """One of the answers (n > 1: several).
 
     begun: anything but white space came. said: text for the user came. native_thoughts: the wire itself sends thoughts.
@@ -47,8 +47,8 @@ class Answer:
         self.called = False
         self.said = False
         self.native_thoughts = False
-        self.natives: dict[int, Native] = {}
-        self.recovered: list[Recovered] = []
+        self.natives: dict[int, WireCall] = {}
+        self.recovered: list[RecoveredCall] = []
         self.thoughts: list[Reasoning] = []
 
     def has_native(self, name: str, arguments: str) -> bool:
@@ -62,7 +62,7 @@ def _same(one: str, other: str) -> bool:
     return one == other or (value is not None and value == decoded(other or "{}"))
 
 
-class Outlet:
+class EventRenumberer:
     """Events on their way out: numbered anew, for there are more items than came in."""
 
     def __init__(self, limits: Limits, mint: Callable[[int], str]) -> None:
@@ -88,7 +88,7 @@ class Outlet:
         """Adds an event that was made with `next`."""
         self._out.append(event)
 
-    def give(self, event: ResponseEvent, **changes: Any) -> None:
+    def emit(self, event: ResponseEvent, **changes: Any) -> None:
         """Adds an event under the next number, unchanged where it has that already."""
         seq = self.next()
         self._out.append(event if event.seq == seq and not changes else replace(event, seq=seq, **changes))

@@ -15,12 +15,12 @@ from collections.abc import Callable, Generator
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
-from streamlib_parsers.dialects.pieces import Pieces, needles
-from streamlib_parsers.dialects.spans import Span, decoded
+from streamlib_parsers.dialects.pieces import StringBuffer, literal_search
+from streamlib_parsers.dialects.spans import BalancedValue, decoded
 from streamlib_parsers.json_text import scrub
 
 T = TypeVar("T")
-Reading: TypeAlias = Generator[None, None, T]
+Parse: TypeAlias = Generator[None, None, T]
 """Yields where more text is needed, returns T."""
 
 HEAD: Final = 256
@@ -29,15 +29,15 @@ NAME_MARKS: Final = "_-.:/"
 """What may stand in a name beside letters and digits."""
 
 
-class Broken(Exception):
+class NoMatch(Exception):
     """The text is no call after all: give it back, and look for calls in it from behind its first marker."""
 
 
-class Nested(Exception):
+class NestedMatch(Exception):
     """A call opens where only a call's parts may stand: give both openings back, and look for calls after them, not in them."""
 
 
-class Overflow(Exception):
+class BufferFull(Exception):
     """More than the ceiling is held. A grammar that catches it must give out what it holds."""
 
 
@@ -54,7 +54,7 @@ class Cursor:
         self.at = 0
         self.over = False
         self.opener = ""
-        self._kept = Pieces()  # of what was read of earlier pieces
+        self._kept = StringBuffer()  # of what was read of earlier pieces
         self._mark = 0  # from here to `at`, what was read of this one
 
     def feed(self, text: str) -> None:
@@ -101,13 +101,13 @@ class Cursor:
 
     # --- what grammars are made of ---
 
-    def peek(self) -> Reading[str]:
+    def peek(self) -> Parse[str]:
         """The next character, not read; "" at the end."""
         while self.at >= len(self.text) and not self.over:
             yield
         return self.text[self.at : self.at + 1]
 
-    def spaces(self) -> Reading[None]:
+    def spaces(self) -> Parse[None]:
         """White space."""
         while True:
             end, text = self.at, self.text
@@ -119,7 +119,7 @@ class Cursor:
                 return
             yield
 
-    def ahead(self, *options: str) -> Reading[str]:
+    def ahead(self, *options: str) -> Parse[str]:
         """The longest of `options` that comes next, not read; "" where none does."""
         ordered = _longest_first(options)
         while True:
@@ -135,25 +135,25 @@ class Cursor:
                 return ""
             yield
 
-    def literal(self, *options: str) -> Reading[str]:
+    def literal(self, *options: str) -> Parse[str]:
         """Reads the longest of `options` that comes next; "" where none does."""
         found = yield from self.ahead(*options)
         if found:
             self.take(self.at + len(found))
         return found
 
-    def word(self) -> Reading[str]:
+    def word(self) -> Parse[str]:
         """Reads a name: letters, digits and what stands inside names; "" where none begins here."""
         name: list[str] = []
         while (character := (yield from self.peek())) and (character.isalnum() or character in NAME_MARKS):
             name.append(self.take(self.at + 1))
             if len(name) > HEAD:
-                raise Broken
+                raise NoMatch
         return "".join(name)
 
-    def until(self, stops: tuple[str, ...], sink: Callable[[str], object]) -> Reading[str]:
+    def until(self, stops: tuple[str, ...], sink: Callable[[str], object]) -> Parse[str]:
         """Hands everything before the first of `stops` to `sink`, reads the stop and says which it was; "" at the end."""
-        wanted = needles(stops)
+        wanted = literal_search(stops)
         while True:
             place, stop = wanted.first(self.text, self.at, over=self.over)
             if place > self.at:
@@ -164,7 +164,7 @@ class Cursor:
                 return stop
             yield
 
-    def head(self, *stops: str, limit: int = HEAD, barred: str = "\n<", leave: bool = False) -> Reading[tuple[str, str]]:
+    def head(self, *stops: str, limit: int = HEAD, barred: str = "\n<", leave: bool = False) -> Parse[tuple[str, str]]:
         """A short text and the stop that ended it, read. `Broken` past `limit`, or where a character of `barred` comes first.
 
         leave: the stop is not read.
@@ -174,24 +174,24 @@ class Cursor:
             place, stop = _first_of(stops, window)
             for character in barred:
                 if 0 <= window.find(character, 0, place) < place:
-                    raise Broken
+                    raise NoMatch
             if stop:
                 text = window[:place]
                 self.at += place if leave else place + len(stop)
                 return text, stop
             if self.over or len(window) == limit:
-                raise Broken
+                raise NoMatch
             yield
 
-    def json(self, sink: Callable[[str], object]) -> Reading[None]:
+    def json(self, sink: Callable[[str], object]) -> Parse[None]:
         """One JSON object, array or string, handed on as it comes, line breaks inside its strings escaped. `Broken` if it does not end."""
-        yield from self._span(Span(), sink)
+        yield from self._span(BalancedValue(), sink)
 
-    def parentheses(self, sink: Callable[[str], object]) -> Reading[None]:
+    def parentheses(self, sink: Callable[[str], object]) -> Parse[None]:
         """Python arguments from their `(` to their `)`. `Broken` if they do not end."""
-        yield from self._span(Span("\"'"), sink)
+        yield from self._span(BalancedValue("\"'"), sink)
 
-    def _span(self, span: Span, sink: Callable[[str], object]) -> Reading[None]:
+    def _span(self, span: BalancedValue, sink: Callable[[str], object]) -> Parse[None]:
         while True:
             end, piece = span.read(self.text, self.at)
             if piece:
@@ -200,36 +200,36 @@ class Cursor:
             if span.whole:
                 return
             if self.over:
-                raise Broken
+                raise NoMatch
             yield
 
-    def json_text(self) -> Reading[str]:
+    def json_text(self) -> Parse[str]:
         """One JSON value of any kind, as its text."""
         if (yield from self.ahead('"', "{", "[")):
-            pieces = Pieces()
+            pieces = StringBuffer()
             yield from self.json(pieces.add)
             return pieces.text()
         word: list[str] = []
         while (character := (yield from self.peek())) and (character.isalnum() or character in "+-."):
             word.append(self.take(self.at + 1))
             if len(word) > HEAD:
-                raise Broken
+                raise NoMatch
         return "".join(word)
 
-    def json_object(self, sink: Callable[[str], object]) -> Reading[None]:
+    def json_object(self, sink: Callable[[str], object]) -> Parse[None]:
         """Arguments: an object, handed on as it comes, or a string that holds one (double-encoded), handed on decoded."""
         first = yield from self.peek()
         if first == "{":
             yield from self.json(sink)
         elif first == '"':
-            held = Pieces()
+            held = StringBuffer()
             yield from self.json(held.add)
             inner = scrub(decoded(held.text()))
             if not isinstance(inner, str) or (inner and not isinstance(decoded(inner), dict)):
-                raise Broken
+                raise NoMatch
             sink(inner or "{}")
         else:
-            raise Broken
+            raise NoMatch
 
 
 @lru_cache(maxsize=256)
@@ -242,4 +242,4 @@ def _first_of(stops: tuple[str, ...], window: str) -> tuple[int, str]:
     if len(stops) == 1 and len(stops[0]) == 1:
         place = window.find(stops[0])
         return (place, stops[0]) if place >= 0 else (len(window), "")
-    return needles(stops).first(window, 0, over=False)
+    return literal_search(stops).first(window, 0, over=False)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
-from streamlib_parsers.dialects.cursor import Broken, Cursor
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch
+from streamlib_parsers.dialects.pieces import StringBuffer
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 
@@ -18,16 +18,16 @@ class CallWriter(Protocol):
         """More of its arguments."""
         ...
 
-    def whole(self, literal: str) -> bool:
+    def complete(self, literal: str) -> bool:
         """The call is whole; False where it is not to stand and its text is to be given back. Raises `Broken` on bad arguments."""
         ...
 
-    def broken(self) -> None:
+    def discard(self) -> None:
         """It is none."""
         ...
 
 
-class Writer(Protocol):
+class Sink(Protocol):
     """Where text, thoughts and calls go: the items of one answer."""
 
     def text(self, text: str) -> None:
@@ -59,7 +59,7 @@ class Writer(Protocol):
         ...
 
 
-class Offered:
+class OfferedTools:
     """The tools that may be called, by the names the model knows them by."""
 
     def __init__(self, tools: Sequence[ToolSpec], names: Mapping[str, str] | None = None) -> None:
@@ -71,7 +71,7 @@ class Offered:
                 self._own[name] = tool.name
                 self._schemas[name] = tool.schema or {}
 
-    def own(self, name: str) -> str | None:
+    def original_name(self, name: str) -> str | None:
         """The caller's name of the tool; None where it was not offered."""
         return self._own.get(name)
 
@@ -80,13 +80,13 @@ class Offered:
         return self._schemas.get(name, {})
 
 
-class Found:
+class GrammarSink:
     """The verbs of a grammar.
 
     markers: the literals with which calls begin, for thoughts that a call ends.
     """
 
-    def __init__(self, text: Cursor, writer: Writer, offered: Offered, code: CodeSpans, markers: tuple[str, ...] = ()) -> None:
+    def __init__(self, text: Cursor, writer: Sink, offered: OfferedTools, code: CodeSpans, markers: tuple[str, ...] = ()) -> None:
         self.markers = markers
         self._code = code
         self._text = text
@@ -95,7 +95,7 @@ class Found:
         self._call: CallWriter | None = None
         self._sink: Callable[[str], object] | None = None
         self._stands = True
-        self._held: list[tuple[str, str, Pieces]] | None = None
+        self._held: list[tuple[str, str, StringBuffer]] | None = None
 
     def schema(self, name: str) -> JsonObject:
         """The schema of a tool's arguments."""
@@ -103,16 +103,16 @@ class Found:
 
     def offers(self, name: str) -> bool:
         """Whether the tool was offered."""
-        return self._offered.own(name) is not None
+        return self._offered.original_name(name) is not None
 
     # --- calls ---
 
     def call(self, name: str, call_id: str = "") -> None:
         """A call begins. One of a tool that was not offered is read to its end and given back as text."""
-        own = self._offered.own(name)
+        own = self._offered.original_name(name)
         self._call = self._sink = None
         if own is not None and self._held is not None:
-            pieces = Pieces()
+            pieces = StringBuffer()
             self._held.append((own, call_id, pieces))
             self._sink = pieces.add
         elif own is not None:
@@ -124,28 +124,28 @@ class Found:
         if self._sink is not None:
             self._sink(text)
 
-    def whole(self) -> None:
+    def end_call(self) -> None:
         """The call is whole. What was read so far is settled."""
         if self._held is not None:
             if self._sink is None:
-                raise Broken
+                raise NoMatch
             return
-        self._stands = self._call is not None and self._call.whole(self._text.kept())
+        self._stands = self._call is not None and self._call.complete(self._text.kept())
         self._call = self._sink = None
         self.settle()
 
-    def made(self, name: str, arguments: str, call_id: str = "") -> None:
+    def add_call(self, name: str, arguments: str, call_id: str = "") -> None:
         """A whole call at once."""
         self.call(name, call_id)
         self.arguments(arguments)
-        self.whole()
+        self.end_call()
 
     def settle(self) -> None:
         """What ends a form is read: it goes the way of the last call before it, to be left out or to come back as text."""
         if self._stands:
             self._text.commit()
         else:
-            self.give_back()
+            self.emit_as_text()
 
     def drop(self, detail: str) -> None:
         """A call without a usable name: nothing can be done with it, and its text says nothing to the user."""
@@ -163,7 +163,7 @@ class Found:
         """They are calls."""
         held, self._held = self._held or [], None
         for name, call_id, pieces in held:
-            self.made(name, pieces.text(), call_id)
+            self.add_call(name, pieces.text(), call_id)
 
     # --- text and thoughts ---
 
@@ -172,7 +172,7 @@ class Found:
         """Whether the text so far ends in code."""
         return self._code.inside
 
-    def say(self, text: str) -> None:
+    def emit_text(self, text: str) -> None:
         """Words for the user."""
         if text:
             self._code.say(text)
@@ -181,13 +181,13 @@ class Found:
     def text(self, text: str) -> None:
         """Words for the user that stood inside a form."""
         self._text.commit()
-        self.say(text)
+        self.emit_text(text)
 
-    def give_back(self) -> None:
+    def emit_as_text(self) -> None:
         """What was read since the last commit is text."""
         literal = self._text.kept()
         self._text.commit()
-        self.say(literal)
+        self.emit_text(literal)
 
     def thought(self, text: str) -> None:
         """Words of a thought."""
@@ -216,5 +216,5 @@ class Found:
     def fail(self) -> None:
         """The grammar broke off: a call that was begun is none."""
         if self._call is not None:
-            self._call.broken()
+            self._call.discard()
         self._call = self._sink = self._held = None

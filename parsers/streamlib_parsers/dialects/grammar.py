@@ -14,8 +14,8 @@ from msgspec import Struct
 from msgspec.structs import force_setattr
 
 if TYPE_CHECKING:
-    from streamlib_parsers.dialects.cursor import Cursor, Reading
-    from streamlib_parsers.dialects.found import Found
+    from streamlib_parsers.dialects.cursor import Cursor, Parse
+    from streamlib_parsers.dialects.found import GrammarSink
 
 NAME: Final = string.ascii_letters + string.digits + "_"
 """What a tool's name begins with."""
@@ -50,7 +50,7 @@ class Grammar(Protocol):
         """What may follow."""
         ...
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """Reads from behind the opener (`text.opener` says which it was) and tells `found`; raises `Broken` where it is none."""
         ...
 

@@ -24,7 +24,7 @@ from streamlib_parsers.dialects.grammars.open_close_calls import OpenCloseCalls
 from streamlib_parsers.dialects.grammars.pair_calls import PairCalls
 from streamlib_parsers.dialects.grammars.python_calls import PythonCalls
 from streamlib_parsers.dialects.grammars.tagged_calls import TaggedCalls
-from streamlib_parsers.dialects.grammars.thoughts import Thoughts
+from streamlib_parsers.dialects.grammars.thoughts import ReasoningTags
 
 PREFIXES: Final = ("", "antml:")
 """Both spellings of Anthropic's tags."""
@@ -168,16 +168,16 @@ _ALL: Final = (
     Dialect("apertus", [KeyedCalls(anywhere("<|tools_prefix|>"), ("<|tools_suffix|>",))]),
     Dialect("gemma4", [BraceCalls(anywhere("<|tool_call>"), ("<tool_call|>",), quote='<|"|>')]),
     Dialect("functiongemma", [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")]),
-    Dialect("think", [Thoughts(THOUGHT_TAGS, UNOPENED)]),
-    Dialect("think:start", [Thoughts(THOUGHT_TAGS, where="start")]),
-    Dialect("think:open", [Thoughts(THOUGHT_TAGS, UNOPENED)], opens_inside=True),
+    Dialect("think", [ReasoningTags(THOUGHT_TAGS, UNOPENED)]),
+    Dialect("think:start", [ReasoningTags(THOUGHT_TAGS, where="start")]),
+    Dialect("think:open", [ReasoningTags(THOUGHT_TAGS, UNOPENED)], opens_inside=True),
 )
 
 DIALECTS: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in _ALL}
 """Every dialect by its name."""
 
 
-def chosen(dialects: Sequence[str | Dialect]) -> tuple[Dialect, ...]:
+def resolve_dialects(dialects: Sequence[str | Dialect]) -> tuple[Dialect, ...]:
     """The dialects that are meant, in order; an unknown name is a `ValueError` that says what is near."""
     return tuple(dialect if isinstance(dialect, Dialect) else _named(dialect) for dialect in dialects)
 

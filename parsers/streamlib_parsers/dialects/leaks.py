@@ -15,8 +15,8 @@ from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.grammars.channel_calls import BEGINS
 from streamlib_parsers.dialects.grammars.channel_marks import Marks
 from streamlib_parsers.dialects.known import DIALECTS
-from streamlib_parsers.dialects.pieces import Needles
-from streamlib_parsers.dialects.scanner import Plan
+from streamlib_parsers.dialects.pieces import LiteralSearch
+from streamlib_parsers.dialects.scanner import OpenerTable
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, OutputItemDone, ResponseEvent
 from streamlib_parsers.items import Message
@@ -28,17 +28,17 @@ CLOSERS: Final = ("</tool_call>", "</function_calls>", "</invoke>", "</function>
 def _markers() -> tuple[str, ...]:
     """What calls begin with in any dialect. Channels and marks stand around words as well."""
     around = {mark for dialect in DIALECTS.values() for grammar in dialect.grammars if isinstance(grammar, Marks) for mark in grammar.marks}
-    return tuple(marker for marker in Plan(list(DIALECTS.values())).markers if marker not in around.union(BEGINS)) + CLOSERS
+    return tuple(marker for marker in OpenerTable(list(DIALECTS.values())).markers if marker not in around.union(BEGINS)) + CLOSERS
 
 
 MARKERS: Final = _markers()
 LEAKED: Final = "to="
 """Markers that begin so are calls of Harmony that lost their tokens: nothing of them can be read, and no text is near them."""
 
-_NEEDLES: Final = Needles(MARKERS)
+_NEEDLES: Final = LiteralSearch(MARKERS)
 
 
-class LeakStage:
+class LeakFilter:
     """The events of one response for which tools were offered."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ SHORT: Final = 64
 """In a text shorter than this every character is looked up; a longer one is searched for each first character."""
 
 
-class Pieces:
+class StringBuffer:
     """A text that grows at its end; joined when somebody asks."""
 
     __slots__ = ("_large", "_small", "size")
@@ -46,7 +46,7 @@ class Pieces:
         return "".join(self._large) + "".join(self._small)
 
 
-class Needles:
+class LiteralSearch:
     """Literals to look for, the longest first where several begin alike."""
 
     __slots__ = ("_by_first", "_by_two", "_firsts")
@@ -115,6 +115,6 @@ class Needles:
 
 
 @lru_cache(maxsize=256)
-def needles(literals: tuple[str, ...]) -> Needles:
+def literal_search(literals: tuple[str, ...]) -> LiteralSearch:
     """The same literals are looked for again and again: made once."""
-    return Needles(literals)
+    return LiteralSearch(literals)

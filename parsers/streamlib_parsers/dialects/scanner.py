@@ -14,11 +14,11 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Nested, Overflow, Reading
-from streamlib_parsers.dialects.found import Found, Offered, Writer
+from streamlib_parsers.dialects.cursor import BufferFull, Cursor, NestedMatch, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink, OfferedTools, Sink
 from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener, Where
-from streamlib_parsers.dialects.grammars.thoughts import Thoughts
-from streamlib_parsers.dialects.pieces import Needles
+from streamlib_parsers.dialects.grammars.thoughts import ReasoningTags
+from streamlib_parsers.dialects.pieces import LiteralSearch
 
 FREE: Final = 65_536
 """So much may be looked through again in any message, however short."""
@@ -28,7 +28,7 @@ QUOTES: Final = " \t\"'`([{*"
 """Directly before a closing tag these say that the tag is spoken of."""
 
 
-class Plan:
+class OpenerTable:
     """The enabled dialects as one table: opener -> forms. Made once a response, shared by its messages.
 
     only_at_start: openers that count nowhere else. markers: those with which calls begin.
@@ -39,17 +39,17 @@ class Plan:
         """thoughts: False leaves thoughts out."""
         self.forms: dict[str, list[tuple[Opener, Grammar]]] = {}
         for grammar in (grammar for dialect in dialects for grammar in dialect.grammars):
-            if thoughts or not isinstance(grammar, Thoughts):
+            if thoughts or not isinstance(grammar, ReasoningTags):
                 for opener in grammar.openers:
                     self.forms.setdefault(opener.marker, []).append((opener, grammar))
         self.only_at_start = {marker for marker, forms in self.forms.items() if all(opener.where == "start" for opener, _ in forms)}
-        self.needles = Needles(self.forms)
+        self.needles = LiteralSearch(self.forms)
         self.inside = next((dialect.grammars[0] for dialect in dialects if dialect.opens_inside and thoughts), None)
         self.markers = tuple(marker for marker, forms in self.forms.items() if any(_begins_call(*form) for form in forms))
 
 
 def _begins_call(opener: Opener, grammar: Grammar) -> bool:
-    return opener.where == "anywhere" and not opener.keep and not isinstance(grammar, Thoughts)
+    return opener.where == "anywhere" and not opener.keep and not isinstance(grammar, ReasoningTags)
 
 
 class Scanner:
@@ -58,15 +58,15 @@ class Scanner:
     held: most characters that may be held back. untouched: nothing of the answer came before this message.
     """
 
-    def __init__(self, plan: Plan, writer: Writer, offered: Offered, *, held: int, untouched: bool = True) -> None:
+    def __init__(self, plan: OpenerTable, writer: Sink, offered: OfferedTools, *, held: int, untouched: bool = True) -> None:
         self._plan = plan
         self._writer = writer
         self._held = max(held, LEAST)
         self._cursor = Cursor()
         self._code = CodeSpans()
-        self._found = Found(self._cursor, writer, offered, self._code, plan.markers)
+        self._found = GrammarSink(self._cursor, writer, offered, self._code, plan.markers)
         self._untouched = untouched
-        self._reading: Reading[None] | None = None
+        self._reading: Parse[None] | None = None
         self._fed = 0
         self._again = 0
         if untouched and plan.inside is not None:
@@ -129,7 +129,7 @@ class Scanner:
             return []
         self._say_to(place)
         allowed = [] if code.inside else [form for form in forms if _ALLOWED[form[0].where](self, code)]
-        if not allowed and any(isinstance(grammar, Thoughts) for _, grammar in forms):
+        if not allowed and any(isinstance(grammar, ReasoningTags) for _, grammar in forms):
             self._untouched = False  # tags of thoughts are spoken of: a closing one is no proof of a thought any more
         return allowed
 
@@ -139,7 +139,7 @@ class Scanner:
     def _begin(self, grammars: list[Grammar]) -> None:
         self._reading = grammars[0].read(self._cursor, self._found) if len(grammars) == 1 else self._choose(grammars)
 
-    def _choose(self, grammars: list[Grammar]) -> Reading[None]:
+    def _choose(self, grammars: list[Grammar]) -> Parse[None]:
         """Several forms begin alike: what follows tells them apart."""
         yield from self._cursor.spaces()
         character = yield from self._cursor.peek()
@@ -152,12 +152,12 @@ class Scanner:
             next(self._reading)  # type: ignore[arg-type]  # asked for only where there is one
         except StopIteration:
             self._untouched = False
-            self._found.give_back()
-        except Broken:
+            self._found.emit_as_text()
+        except NoMatch:
             self._give_back()
-        except Nested:
+        except NestedMatch:
             self._found.fail()
-            self._found.give_back()
+            self._found.emit_as_text()
         else:
             return False
         self._reading = None
@@ -168,21 +168,21 @@ class Scanner:
         cursor = self._cursor
         self._found.fail()
         if self._again + cursor.size > FREE + 2 * (self._fed - cursor.unread):
-            self._found.give_back()
+            self._found.emit_as_text()
             return
         self._again += cursor.size
         opener = cursor.opener if cursor.kept().startswith(cursor.opener) else ""
         cursor.go_back(cursor.size - len(opener))
-        self._found.say(opener)
+        self._found.emit_text(opener)
 
-    def _overflow(self, reading: Reading[None]) -> None:
+    def _overflow(self, reading: Parse[None]) -> None:
         """The ceiling: the form may give out what it holds, or its text comes back and is text for good."""
         try:
-            reading.throw(Overflow())
-        except (Overflow, StopIteration):
+            reading.throw(BufferFull())
+        except (BufferFull, StopIteration):
             self._reading = None
             self._found.fail()
-            self._found.give_back()
+            self._found.emit_as_text()
             self._writer.notice("leaked_tool_call", f"not closed within held_bytes, {self._held}")
 
     # --- text ---
@@ -191,7 +191,7 @@ class Scanner:
         cursor = self._cursor
         piece = cursor.take(place)
         cursor.commit()
-        self._found.say(piece)
+        self._found.emit_text(piece)
 
 
 _ALLOWED: Final[dict[Where, Callable[[Scanner, CodeSpans], bool]]] = {

@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.answer import Answer, Outlet
-from streamlib_parsers.dialects.call_writers import Aside, Streamed
+from streamlib_parsers.dialects.answer import ChoiceState, EventRenumberer
+from streamlib_parsers.dialects.call_writers import DuplicateCallCheck, StreamedCall
 from streamlib_parsers.dialects.scanner import Scanner
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -25,14 +25,14 @@ from streamlib_parsers.items import FunctionCall, ItemStatus, JsonObject, Messag
 from streamlib_parsers.open_items import OpenItem
 
 
-class Scribe:
+class MessageRewriter:
     """One message of the wire.
 
     scan: makes the scanner of its next text. waits: it ended in a thought that nothing closed, and `resolve` must be told why.
     thoughts_over: what is scanned now follows its last thought.
     """
 
-    def __init__(self, item: Message, answer: Answer, outlet: Outlet, scan: Callable[[Scribe], Scanner]) -> None:
+    def __init__(self, item: Message, answer: ChoiceState, outlet: EventRenumberer, scan: Callable[[MessageRewriter], Scanner]) -> None:
         self.answer = answer
         self.waits = False
         self.thoughts_over = False
@@ -40,7 +40,7 @@ class Scribe:
         self._outlet = outlet
         self._scan = scan
         self._open: OpenItem | None = None
-        self._call: Streamed | None = None
+        self._call: StreamedCall | None = None
         self._messages = 0  # begun
         self._changed = False
         self._part = 0  # of the wire's message
@@ -81,7 +81,7 @@ class Scribe:
             changes["content_index"] = max(0, event.content_index - self._base)
         if isinstance(event, AnnotationAdded):
             mine.part(changes["content_index"]).annotations.append(event.annotation)
-        self._outlet.give(event, **{name: value for name, value in changes.items() if getattr(event, name) != value})
+        self._outlet.emit(event, **{name: value for name, value in changes.items() if getattr(event, name) != value})
 
     def finish(self, item: Message) -> None:
         """The wire closed the message."""
@@ -99,7 +99,7 @@ class Scribe:
         self.waits = False
         self._words.clear()
         if self._call is not None and self._call.open:
-            self._call.broken()
+            self._call.discard()
         self._close("incomplete")
 
     @property
@@ -173,7 +173,7 @@ class Scribe:
 
     def _replaced(self, mine: OpenItem, detail: str) -> None:
         """The open item loses its text, which comes again elsewhere."""
-        self._outlet.give(Notice("text_replaced", detail, mine.index))
+        self._outlet.emit(Notice("text_replaced", detail, mine.index))
         self._outlet.close(mine.index, replace(mine.item, status="completed"))
         self._open = None
 
@@ -233,22 +233,22 @@ class Scribe:
         self.thought(thought)
         self.end_thought()
 
-    def call(self, name: str, call_id: str) -> Aside | Streamed:
+    def call(self, name: str, call_id: str) -> DuplicateCallCheck | StreamedCall:
         """A call begins. Beside calls of the wire itself it is only compared with them."""
         self._speak()
         self._changed = self.answer.begun = True
         if self.answer.natives:
-            return Aside(name, self.answer, self._outlet)
+            return DuplicateCallCheck(name, self.answer, self._outlet)
         self._close("completed")
         self._logprobs.clear()
         item = FunctionCall(self._outlet.call_id(call_id), name, choice=self._skeleton.choice, origin=self._skeleton.origin)
-        self._call = Streamed(item, self.answer, self._outlet)
+        self._call = StreamedCall(item, self.answer, self._outlet)
         return self._call
 
     def notice(self, code: str, detail: str) -> None:
         """Something odd."""
         self._speak()
-        self._outlet.give(Notice(code, detail))
+        self._outlet.emit(Notice(code, detail))
 
     # --- items ---
 

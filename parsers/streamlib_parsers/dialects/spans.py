@@ -11,7 +11,7 @@ CONTROL: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {0x08: "\\b"
 """Characters that JSON wants escaped inside strings. Models write line breaks and tabs there as they are."""
 
 
-class Span:
+class BalancedValue:
     """One value, from its first character on: an object, an array, a string, a list of arguments.
 
     quotes: what strings stand between; `"` alone for JSON, whose control characters are escaped on the way. whole: it has ended.

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.answer import Answer, Native, Outlet, Recovered
-from streamlib_parsers.dialects.found import Offered
+from streamlib_parsers.dialects.answer import ChoiceState, EventRenumberer, RecoveredCall, WireCall
+from streamlib_parsers.dialects.found import OfferedTools
 from streamlib_parsers.dialects.grammar import Dialect
-from streamlib_parsers.dialects.known import chosen
-from streamlib_parsers.dialects.scanner import Plan, Scanner
-from streamlib_parsers.dialects.scribe import Scribe
+from streamlib_parsers.dialects.known import resolve_dialects
+from streamlib_parsers.dialects.scanner import OpenerTable, Scanner
+from streamlib_parsers.dialects.scribe import MessageRewriter
 from streamlib_parsers.dialects.thought_calls import calls_in
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.events import (
@@ -50,7 +50,7 @@ NO_CALL: Final = "no_tool_call"
 """A wire's Notice: the answer ended for calls, and none came."""
 
 
-class DialectStage:
+class DialectFilter:
     """The events of one response.
 
     dialects: names or dialects. tools: those offered; no other is called. names: sent tool name -> your tool name.
@@ -65,16 +65,16 @@ class DialectStage:
         call_id: Callable[[int], str] = "call_{}".format,
         names: Mapping[str, str] | None = None,
     ) -> None:
-        self._dialects = chosen(dialects)
+        self._dialects = resolve_dialects(dialects)
         self._limits = limits
-        self._offered = Offered(tools, names)
+        self._offered = OfferedTools(tools, names)
         shipped = tuple(dialect for dialect in dialects if isinstance(dialect, str))
         self._plan, self._calls_only = _shipped(shipped) if len(shipped) == len(dialects) else _plans(self._dialects)
-        self._outlet = Outlet(limits, call_id)
-        self._answers: dict[int, Answer] = {}
-        self._indexes: dict[int, tuple[int, Answer]] = {}
-        self._scribes: dict[int, Scribe] = {}
-        self._waiting: list[Scribe] = []
+        self._outlet = EventRenumberer(limits, call_id)
+        self._answers: dict[int, ChoiceState] = {}
+        self._indexes: dict[int, tuple[int, ChoiceState]] = {}
+        self._scribes: dict[int, MessageRewriter] = {}
+        self._waiting: list[MessageRewriter] = []
         self._no_call: Notice | None = None
         self._ended = False
         self.failure: ErrorInfo | None = None
@@ -83,7 +83,7 @@ class DialectStage:
     def feed(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
         """The events that go out for `events`."""
         for event in events:
-            handler = _HANDLERS.get(type(event), DialectStage._pass)
+            handler = _HANDLERS.get(type(event), DialectFilter._pass)
             try:
                 handler(self, event)
             except ParseFailure as failure:
@@ -114,7 +114,7 @@ class DialectStage:
     # --- one method a kind of event ---
 
     def _pass(self, event: ResponseEvent) -> None:
-        self._outlet.give(event)
+        self._outlet.emit(event)
 
     def _text(self, event: OutputTextDelta) -> None:
         scribe = self._scribes.get(event.index)
@@ -131,7 +131,7 @@ class DialectStage:
                 scribe.other(event, ends_text=isinstance(event, (RefusalDelta, MediaDelta)))
         elif event.index in self._indexes:
             index, _ = self._indexes[event.index]
-            self._outlet.give(event, **({} if index == event.index else {"index": index}))
+            self._outlet.emit(event, **({} if index == event.index else {"index": index}))
 
     def _thought(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> None:
         if event.index in self._indexes:
@@ -150,29 +150,29 @@ class DialectStage:
             self._no_call = event
             return
         if event.index is None:
-            self._outlet.give(event)
+            self._outlet.emit(event)
             return
         scribe = self._scribes.get(event.index)
         known = self._indexes.get(event.index)
         index = scribe.index if scribe is not None else known[0] if known else None
-        self._outlet.give(event, **({} if index == event.index else {"index": index}))
+        self._outlet.emit(event, **({} if index == event.index else {"index": index}))
 
     def _added(self, event: OutputItemAdded) -> None:
         if self.failure is not None:
             return
         item = event.item
-        answer = self._answers.setdefault(item.choice, Answer())
+        answer = self._answers.setdefault(item.choice, ChoiceState())
         self._settle_thoughts(answer, None)
         if isinstance(item, Message) and item.role == "assistant":
-            self._scribes[event.index] = Scribe(item, answer, self._outlet, self._scanner)
+            self._scribes[event.index] = MessageRewriter(item, answer, self._outlet, self._scanner)
             return
         index = self._outlet.index()
         self._indexes[event.index] = (index, answer)
         if isinstance(item, NATIVE):
-            answer.natives[event.index] = Native(item)
+            answer.natives[event.index] = WireCall(item)
             self._outlet.taken(item.call_id)
         answer.begun = True
-        self._outlet.give(event, **({} if index == event.index else {"index": index}))
+        self._outlet.emit(event, **({} if index == event.index else {"index": index}))
 
     def _done(self, event: OutputItemDone) -> None:
         scribe = self._scribes.pop(event.index, None)
@@ -188,7 +188,7 @@ class DialectStage:
         item = event.item if self.failure is None else replace(event.item, status="incomplete")
         if isinstance(item, Reasoning):
             answer.thoughts.append(item)
-        self._outlet.give(replace(event, index=index, item=item) if index != event.index or item is not event.item else event)
+        self._outlet.emit(replace(event, index=index, item=item) if index != event.index or item is not event.item else event)
 
     def _completed(self, event: Completed) -> None:
         if self.failure is not None:
@@ -199,12 +199,12 @@ class DialectStage:
         self._say_no_call()
         choices = tuple(end._replace(stop_reason=self._reason(end.choice, end.stop_reason)) for end in ends)
         reason = self._reason(choices[0].choice if len(choices) == 1 else 0, event.stop_reason)
-        self._outlet.give(event if choices == event.choices else replace(event, choices=choices, stop_reason=reason))
+        self._outlet.emit(event if choices == event.choices else replace(event, choices=choices, stop_reason=reason))
 
     def _failed(self, event: Failed) -> None:
         self._end(None)
         self._say_no_call()
-        self._outlet.give(event if self.failure is None else Failed(self.failure))
+        self._outlet.emit(event if self.failure is None else Failed(self.failure))
 
     # --- the end ---
 
@@ -222,14 +222,14 @@ class DialectStage:
         """The wire missed a call; it may have been found since."""
         notice, self._no_call = self._no_call, None
         if notice is not None and not any(answer.called for answer in self._answers.values()):
-            self._outlet.give(notice)
+            self._outlet.emit(notice)
 
-    def _settle_thoughts(self, answer: Answer, reason: StopReason | None) -> None:
+    def _settle_thoughts(self, answer: ChoiceState, reason: StopReason | None) -> None:
         for scribe in [scribe for scribe in self._waiting if scribe.answer is answer]:
             self._waiting.remove(scribe)
             scribe.resolve(reason)
 
-    def _settle_calls(self, choice: int, answer: Answer, *, whole: bool) -> None:
+    def _settle_calls(self, choice: int, answer: ChoiceState, *, whole: bool) -> None:
         """The recovered calls: they stand unless the wire gave calls of its own."""
         stands = whole and not answer.natives
         while answer.recovered:
@@ -240,7 +240,7 @@ class DialectStage:
             if stands or not whole:
                 continue
             if isinstance(call, FunctionCall) and answer.has_native(call.name, "".join(item.arguments)):
-                self._outlet.give(Notice("duplicate_call", f"{call.name}: the wire's own call stands", item.index))
+                self._outlet.emit(Notice("duplicate_call", f"{call.name}: the wire's own call stands", item.index))
             else:
                 self._give_back(choice, call, recovered.literal)
 
@@ -248,54 +248,54 @@ class DialectStage:
         """A call that does not count beside those of the wire, as text."""
         message = self._outlet.begin(Message("assistant", choice=choice, origin=call.origin))
         message.part(0).fragments.append(literal)
-        self._outlet.give(OutputTextDelta(message.index, 0, literal))
+        self._outlet.emit(OutputTextDelta(message.index, 0, literal))
         self._outlet.close(message.index, message.snapshot("completed"))
 
-    def _look_into_thoughts(self, choice: int, answer: Answer, reason: StopReason) -> None:
+    def _look_into_thoughts(self, choice: int, answer: ChoiceState, reason: StopReason) -> None:
         dialects = [dialect for dialect in self._dialects if dialect.in_thoughts or reason == "tool_calls"]
-        plan = Plan(dialects, thoughts=False)
+        plan = OpenerTable(dialects, thoughts=False)
         for thought in answer.thoughts:
             for name, call_id, arguments in calls_in(thought.content, plan, self._offered, self._limits.held_bytes):
                 call = FunctionCall(self._outlet.call_id(call_id), name, choice=choice, origin=thought.origin)
                 opened = self._outlet.begin(call)
                 opened.arguments.append(arguments)
-                self._outlet.give(FunctionCallArgumentsDelta(opened.index, arguments))
-                answer.recovered.append(Recovered(opened, ""))
+                self._outlet.emit(FunctionCallArgumentsDelta(opened.index, arguments))
+                answer.recovered.append(RecoveredCall(opened, ""))
 
     def _reason(self, choice: int, reason: StopReason) -> StopReason:
         """A recovered call turns an ordinary stop into one for calls."""
         answer = self._answers.get(choice)
         return "tool_calls" if reason == "stop" and answer is not None and answer.called else reason
 
-    def _scanner(self, scribe: Scribe) -> Scanner:
+    def _scanner(self, scribe: MessageRewriter) -> Scanner:
         answer = scribe.answer
         plan = self._calls_only if answer.native_thoughts or scribe.thoughts_over else self._plan
         return Scanner(plan, scribe, self._offered, held=self._limits.held_bytes, untouched=not answer.begun)
 
 
-def _plans(dialects: Sequence[Dialect]) -> tuple[Plan, Plan]:
+def _plans(dialects: Sequence[Dialect]) -> tuple[OpenerTable, OpenerTable]:
     """The dialects with thoughts, and calls alone."""
-    return Plan(dialects), Plan(dialects, thoughts=False)
+    return OpenerTable(dialects), OpenerTable(dialects, thoughts=False)
 
 
 @lru_cache(maxsize=64)
-def _shipped(names: tuple[str, ...]) -> tuple[Plan, Plan]:
+def _shipped(names: tuple[str, ...]) -> tuple[OpenerTable, OpenerTable]:
     """A plan never changes, and a client asks for the same one again and again."""
-    return _plans(chosen(names))
+    return _plans(resolve_dialects(names))
 
 
-_HANDLERS: Final[dict[type, Callable[[DialectStage, Any], None]]] = {
-    OutputTextDelta: DialectStage._text,
-    ReasoningContentDelta: DialectStage._thought,
-    ReasoningSummaryDelta: DialectStage._thought,
-    FunctionCallArgumentsDelta: DialectStage._arguments,
-    RefusalDelta: DialectStage._inside,
-    MediaDelta: DialectStage._inside,
-    AnnotationAdded: DialectStage._inside,
-    ItemProgress: DialectStage._inside,
-    Notice: DialectStage._notice,
-    OutputItemAdded: DialectStage._added,
-    OutputItemDone: DialectStage._done,
-    Completed: DialectStage._completed,
-    Failed: DialectStage._failed,
+_HANDLERS: Final[dict[type, Callable[[DialectFilter, Any], None]]] = {
+    OutputTextDelta: DialectFilter._text,
+    ReasoningContentDelta: DialectFilter._thought,
+    ReasoningSummaryDelta: DialectFilter._thought,
+    FunctionCallArgumentsDelta: DialectFilter._arguments,
+    RefusalDelta: DialectFilter._inside,
+    MediaDelta: DialectFilter._inside,
+    AnnotationAdded: DialectFilter._inside,
+    ItemProgress: DialectFilter._inside,
+    Notice: DialectFilter._notice,
+    OutputItemAdded: DialectFilter._added,
+    OutputItemDone: DialectFilter._done,
+    Completed: DialectFilter._completed,
+    Failed: DialectFilter._failed,
 }

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 Row: TypeAlias = tuple[str, tuple[str, ...]]
 """(substring of the model's id in lower case, names of dialects in the order they are tried)."""
 
-PARSE_THEMSELVES: Final = frozenset(
+NATIVE_CALL_PROVIDERS: Final = frozenset(
     {
         *("anthropic", "openai", "openai-codex", "azure", "google", "vertex", "vertex-anthropic", "bedrock", "copilot", "github"),
         *(
@@ -36,7 +36,7 @@ PARSE_THEMSELVES: Final = frozenset(
 )
 """Providers that give calls as calls. xAI is not among them: Grok's calls come through its own API as text now and then."""
 
-MODELS: Final[tuple[Row, ...]] = (
+DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("grok", ("xai", "hermes")),
     ("claude", ("anthropic",)),
     ("qwen3-coder", ("qwen3_coder", "hermes", "think")),
@@ -102,9 +102,9 @@ def dialects_for(model: str, provider: str | None = None, overrides: Iterable[Ro
     own = _row(name, tuple(overrides))
     if own is not None:
         return own
-    if provider in PARSE_THEMSELVES:
+    if provider in NATIVE_CALL_PROVIDERS:
         return ()
-    return _row(name, MODELS) or ()
+    return _row(name, DIALECTS_BY_MODEL) or ()
 
 
 def _row(name: str, rows: Sequence[Row]) -> tuple[str, ...] | None:

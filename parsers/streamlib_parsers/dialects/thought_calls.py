@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from streamlib_parsers.dialects.cursor import Broken
-from streamlib_parsers.dialects.found import Offered
-from streamlib_parsers.dialects.pieces import Pieces
-from streamlib_parsers.dialects.scanner import Plan, Scanner
+from streamlib_parsers.dialects.cursor import NoMatch
+from streamlib_parsers.dialects.found import OfferedTools
+from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.scanner import OpenerTable, Scanner
 from streamlib_parsers.json_text import is_json
 
 
@@ -32,24 +32,24 @@ class _Call:
     def __init__(self, name: str, call_id: str, whole_ones: list[tuple[str, str, str]]) -> None:
         self._name = name
         self._call_id = call_id
-        self._arguments = Pieces()
+        self._arguments = StringBuffer()
         self._whole_ones = whole_ones
 
     def add(self, text: str) -> None:
         self._arguments.add(text)
 
-    def whole(self, literal: str) -> bool:
+    def complete(self, literal: str) -> bool:
         arguments = self._arguments.text()
         if not is_json(arguments):
-            raise Broken
+            raise NoMatch
         self._whole_ones.append((self._name, self._call_id, arguments))
         return True
 
-    def broken(self) -> None:
+    def discard(self) -> None:
         """Nothing of it was kept."""
 
 
-def calls_in(thought: str, plan: Plan, offered: Offered, held: int) -> list[tuple[str, str, str]]:
+def calls_in(thought: str, plan: OpenerTable, offered: OfferedTools, held: int) -> list[tuple[str, str, str]]:
     """The whole calls of offered tools in a thought: (name, call id, arguments)."""
     calls = _Calls()
     scanner = Scanner(plan, calls, offered, held=held)

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.bedrock import (
     BLOCKS,
     CALLS,
@@ -75,7 +75,7 @@ from streamlib_parsers.json_text import decode_any
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
 
-__all__ = ["LAW", "STOP_REASONS", "At", "Machine", "body_frames", "framing", "usage"]
+__all__ = ["STOP_REASONS", "TRANSITIONS", "Machine", "State", "body_frames", "framing", "usage"]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "end_turn": "stop",
@@ -88,7 +88,7 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 }
 
 
-class At(Enum):
+class State(Enum):
     """Where a stream stands."""
 
     START = "before the first event"
@@ -96,28 +96,28 @@ class At(Enum):
     STOPPED = "after messageStop"
 
 
-LAW: Final[dict[At, dict[str, At]]] = {
-    At.START: {
-        "messageStart": At.WITHIN,
-        "contentBlockStart": At.WITHIN,
-        "contentBlockDelta": At.WITHIN,
-        "contentBlockStop": At.WITHIN,
-        "messageStop": At.STOPPED,
-        "metadata": At.START,
+TRANSITIONS: Final[dict[State, dict[str, State]]] = {
+    State.START: {
+        "messageStart": State.WITHIN,
+        "contentBlockStart": State.WITHIN,
+        "contentBlockDelta": State.WITHIN,
+        "contentBlockStop": State.WITHIN,
+        "messageStop": State.STOPPED,
+        "metadata": State.START,
     },
-    At.WITHIN: {
-        "contentBlockStart": At.WITHIN,
-        "contentBlockDelta": At.WITHIN,
-        "contentBlockStop": At.WITHIN,
-        "messageStop": At.STOPPED,
-        "metadata": At.WITHIN,
+    State.WITHIN: {
+        "contentBlockStart": State.WITHIN,
+        "contentBlockDelta": State.WITHIN,
+        "contentBlockStop": State.WITHIN,
+        "messageStop": State.STOPPED,
+        "metadata": State.WITHIN,
     },
-    At.STOPPED: {"metadata": At.STOPPED},
+    State.STOPPED: {"metadata": State.STOPPED},
 }
 """The wire's law. A known event that its row does not name is passed through and not applied. `messageStart` may be missing."""
 
 
-class Growing(NamedTuple):
+class StreamedBlock(NamedTuple):
     """An open block that grows by text: its item, the text of a delta that brings nothing else, and what is done with it."""
 
     item: OpenItem
@@ -128,12 +128,12 @@ class Growing(NamedTuple):
 class Machine:
     """Reads the events of one stream."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self._assembly = assembly
-        assembly.at_end = self._join_pieces
-        self._at = At.START
+        assembly.before_close = self._join_pieces
+        self._state = State.START
         self._blocks: dict[int, OpenItem] = {}
-        self._growing: dict[int, Growing] = {}
+        self._growing: dict[int, StreamedBlock] = {}
         self._begun: set[int] = set()
         self._declared: set[int] = set()
         self._inputs: dict[int, bytes] = {}
@@ -148,7 +148,7 @@ class Machine:
     @property
     def complete(self) -> bool:
         """`messageStop` was seen."""
-        return self._at is At.STOPPED
+        return self._state is State.STOPPED
 
     def frame(self, event: str | None, data: bytes) -> None:
         """One event."""
@@ -176,7 +176,7 @@ class Machine:
         if not self.complete:
             raise truncated("the stream ended before messageStop")
         if not self._metadata_came:
-            self._assembly.infer_end("no metadata came: usage may be missing")
+            self._assembly.note_inferred_end("no metadata came: usage may be missing")
         self._finish()
 
     def _finish(self) -> None:
@@ -192,18 +192,18 @@ class Machine:
         self._apply(name, value, data)
 
     def _apply(self, name: str, value: JsonObject, data: bytes) -> None:
-        following = LAW[self._at].get(name)
+        following = TRANSITIONS[self._state].get(name)
         if following is None:
             self._out_of_order(name, value)
             return
-        self._at = following
+        self._state = following
         try:
             self.HANDLERS[name](self, value, data)
         except REFUSED as error:
             raise malformed(f"{name}: {error}", data) from None
 
     def _out_of_order(self, name: str, value: JsonObject) -> None:
-        self._assembly.notice("out_of_order", f"{name} {self._at.value}")
+        self._assembly.notice("out_of_order", f"{name} {self._state.value}")
         self._assembly.passthrough(name, value)
 
     def _unwrap(self, event: str | None, data: bytes) -> None:
@@ -244,10 +244,10 @@ class Machine:
     def _begin(self, index: int, begun: Begun, data: bytes) -> None:
         item = begun.item
         if isinstance(item, CALLS) and not item.call_id:
-            item = msgspec.structs.replace(item, call_id=self._assembly.mint())
+            item = msgspec.structs.replace(item, call_id=self._assembly.new_call_id())
         block = self._open(index, item)
         if isinstance(item, CALLS) and not item.name:
-            block.spoiled = True
+            block.forced_incomplete = True
             self._assembly.notice("nameless_call", "a toolUse block without a name", block)
         self._inputs[index] = begun.arguments
         for name, value in begun.said:
@@ -261,33 +261,33 @@ class Machine:
             block.part(0)
         for fits, said, verb in GROWTH:
             if fits(item):
-                self._growing[index] = Growing(block, said, getattr(self._assembly, verb))
+                self._growing[index] = StreamedBlock(block, said, getattr(self._assembly, verb))
         return block
 
     # --- blocks grow ---
 
     def _on_delta(self, message: BlockDelta, data: bytes) -> None:
-        if self._at is At.STOPPED:
+        if self._state is State.STOPPED:
             self._out_of_order("contentBlockDelta", decode_any(data))
             return
-        self._at = At.WITHIN
+        self._state = State.WITHIN
         known = [(name, value) for name in self.DELTAS if (value := getattr(message.delta, name)) is not None]
         for name, value in known:
             self._grow(message.content_block_index, name, value, data)
         if not known:
             self._unknown_delta(message.content_block_index, data)
 
-    def _loose_delta(self, value: JsonObject, data: bytes) -> None:
+    def _read_lenient_delta(self, value: JsonObject, data: bytes) -> None:
         """A delta in an unusual dress: repaired text, a float index."""
         delta = msgspec.convert(value.get("delta"), Delta)
         self._on_delta(BlockDelta(index_of(value, data), delta), data)
 
     def _grow(self, index: int, name: str, value: Any, data: bytes) -> None:
-        block = self._blocks.get(index) or self._begin_lazily(index, name, value, data)
+        block = self._blocks.get(index) or self._open_implicitly(index, name, value, data)
         if not FITS[name](block.item) or not self.DELTAS[name](self, block, value):
             self._spoil(block, data)
 
-    def _begin_lazily(self, index: int, name: str, value: Any, data: bytes) -> OpenItem:
+    def _open_implicitly(self, index: int, name: str, value: Any, data: bytes) -> OpenItem:
         """Text and reasoning have no start: their first delta opens the block."""
         if index in self._begun:
             raise malformed(f"a delta for block {index}, which has stopped", data)
@@ -314,7 +314,7 @@ class Machine:
         value = decode_any(data)
         self._assembly.passthrough("contentBlockDelta", value)
         member = next(iter(value.get("delta") or value.get("start") or ()), "")
-        self._assembly.spoil(block, f"{member} on {type(block.item).__name__}")
+        self._assembly.mark_incomplete(block, f"{member} on {type(block.item).__name__}")
 
     def _text(self, block: OpenItem, text: str) -> bool:
         self._assembly.text(block, text)
@@ -397,7 +397,7 @@ class Machine:
         for block in self._blocks.values():
             self._join(block)
 
-    def _close_forgotten(self) -> None:
+    def _close_unterminated(self) -> None:
         """Some gateways never say contentBlockStop. Where the answer ran into its limit, its last block may be cut."""
         status: ItemStatus = "incomplete" if STOP_REASONS.get(self._stop_reason or "") == "length" else "completed"
         for index, block in list(self._blocks.items()):
@@ -417,7 +417,7 @@ class Machine:
             details = at_path(fields, "usage.output_tokens_details")
             self._usage = overlay(self._usage, {"output_tokens_details": details})
         self._envelope(value, "stopReason")
-        self._close_forgotten()
+        self._close_unterminated()
         if self._usage_came:
             self._finish()
 
@@ -440,7 +440,7 @@ class Machine:
     HANDLERS: ClassVar[dict[str, Callable[..., None]]] = {
         "messageStart": _on_message_start,
         "contentBlockStart": _on_start,
-        "contentBlockDelta": _loose_delta,
+        "contentBlockDelta": _read_lenient_delta,
         "contentBlockStop": _on_stop,
         "messageStop": _on_message_stop,
         "metadata": _on_metadata,

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.bedrock import REFUSED, at_path, failure_of, json_or_text, no_answer, payload_of, rest_of
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
@@ -57,7 +57,7 @@ GUARDRAIL: Final = "amazon-bedrock-guardrailAction"
 BEDROCK: Final = "amazon-bedrock-"
 """How the keys begin that Bedrock adds to a model's own payload."""
 BEDROCK_KEY: Final = b'"amazon-bedrock-'
-WHOLE: Final = "whole"
+BODY_EVENT: Final = "whole"
 """Tells a text family's machine that a payload is a whole body: it is the answer even where it gives no reason for its end."""
 
 
@@ -97,11 +97,13 @@ class Family(NamedTuple):
     stop_sequence: str = ""
     inside: str = ""
     kinds: frozenset[str] = frozenset()
-    spoken: frozenset[str] = frozenset()
+    ignored_keys: frozenset[str] = frozenset()
 
 
 FAMILIES: Final = (
-    Family("claude-2", ("completion",), text=("completion",), stop=("stop_reason",), stop_sequence="stop", spoken=frozenset({"type"})),
+    Family(
+        "claude-2", ("completion",), text=("completion",), stop=("stop_reason",), stop_sequence="stop", ignored_keys=frozenset({"type"})
+    ),
     Family("claude", ("type",), "messages"),
     Family("nova", ("messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata", "output"), "converse"),
     Family("completions", ("choices.0.text",), text=("choices.0.text",), stop=("choices.0.stop_reason", "choices.0.finish_reason")),
@@ -111,7 +113,7 @@ FAMILIES: Final = (
         ("outputText", "results"),
         text=("outputText", "results.0.outputText"),
         stop=("completionReason", "results.0.completionReason"),
-        spoken=frozenset({"index"}),
+        ignored_keys=frozenset({"index"}),
     ),
     Family("llama", ("generation",), text=("generation",), stop=("stop_reason",)),
     Family("mistral", ("outputs",), text=("outputs.0.text",), stop=("outputs.0.stop_reason",)),
@@ -123,7 +125,7 @@ FAMILIES: Final = (
         finished="is_finished",
         inside="response",
         kinds=frozenset({"text-generation", "stream-start", "stream-end"}),
-        spoken=frozenset({"event_type", "chat_history", "prompt"}),
+        ignored_keys=frozenset({"event_type", "chat_history", "prompt"}),
     ),
 )
 """In the order they are tried. `completions`: DeepSeek R1; `chat`: Jamba, Mistral Large, gpt-oss and whoever else speaks it."""
@@ -143,7 +145,7 @@ def family_of(payload: JsonObject) -> Family | None:
 class TextMachine:
     """Reads the payloads of a text family."""
 
-    def __init__(self, assembly: Assembly, family: Family) -> None:
+    def __init__(self, assembly: EventAssembler, family: Family) -> None:
         self._assembly = assembly
         self._family = family
         self._item: OpenItem | None = None
@@ -168,9 +170,9 @@ class TextMachine:
         if family.kinds and kind is not None and not (isinstance(kind, str) and kind in family.kinds):
             self._assembly.passthrough(str(kind), value)
         else:
-            self._say(value)
+            self._append_text(value)
         self._count(value)
-        self._stop(value, whole=event == WHOLE)
+        self._stop(value, whole=event == BODY_EVENT)
 
     def end(self) -> None:
         """Complete only with the family's terminal."""
@@ -181,7 +183,7 @@ class TextMachine:
         native = self._stop_reason or ("INTERVENED" if self._blocked else None)
         self._assembly.complete(STOP_REASONS.get(native or "", "other"), native, self._stop_sequence)
 
-    def _say(self, value: JsonObject) -> None:
+    def _append_text(self, value: JsonObject) -> None:
         self._assembly.identify(_first(value, ("response_id",)), None)
         text = _first(value, self._family.text)
         if text:
@@ -192,7 +194,7 @@ class TextMachine:
     def _rest(self, value: JsonObject) -> JsonObject:
         family = self._family
         read = {path.partition(".")[0] for path in (*family.text, *family.stop, family.finished, family.stop_sequence, family.inside)}
-        return {key: one for key, one in value.items() if one is not None and key not in read | family.spoken | COUNTS}
+        return {key: one for key, one in value.items() if one is not None and key not in read | family.ignored_keys | COUNTS}
 
     def _count(self, value: JsonObject) -> None:
         counted = {key: one for key, one in value.items() if key in COUNTS} | {"tokenCount": at_path(value, "results.0.tokenCount")}
@@ -231,7 +233,7 @@ class Reader(NamedTuple):
 class Machine:
     """Opens the frames and hands what is inside to the family's machine."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self._assembly = assembly
         self._reader: Reader | None = None
         self._unknown = False
@@ -266,7 +268,7 @@ class Machine:
         elif not self._unknown:
             raise truncated("the stream ended before its first payload")
         else:
-            self._assembly.infer_end("the family is unknown: whether the answer is whole cannot be said")
+            self._assembly.note_inferred_end("the family is unknown: whether the answer is whole cannot be said")
             self._assembly.complete("other")
 
     def _payload(self, event: str | None, data: bytes) -> None:
@@ -342,6 +344,6 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     family = family_of(payload)
     if family is None:
         raise no_answer(payload, body)
-    frames = [(WHOLE, body)] if family.wire is None else wire(family.wire).body_frames(body)
+    frames = [(BODY_EVENT, body)] if family.wire is None else wire(family.wire).body_frames(body)
     for event, data in frames:
         yield f"{family.name}/{event or ''}", data

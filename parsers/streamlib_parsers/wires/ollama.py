@@ -23,13 +23,13 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.framing.ndjson import NdjsonFraming as framing  # noqa: N813  # the name every wire gives its framing
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count
 
@@ -46,7 +46,7 @@ IMAGE_TYPES: Final = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image
 # --- lines ---
 
 
-class Said(Struct, gc=False):
+class LineMessage(Struct, gc=False):
     """`message`. `reasoning_content` is what some servers of this API call `thinking`."""
 
     content: str | None = None
@@ -56,11 +56,11 @@ class Said(Struct, gc=False):
     images: list[str] | None = None
 
 
-class Line(Struct, gc=False):
+class ChatLine(Struct, gc=False):
     """One line. `response` and `thinking` stand here in /api/generate."""
 
     model: str | None = None
-    message: Said | None = None
+    message: LineMessage | None = None
     response: str | None = None
     thinking: str | None = None
     done: bool | None = None
@@ -68,10 +68,10 @@ class Line(Struct, gc=False):
     logprobs: list[JsonObject] | None = None
 
 
-_decode: Final = msgspec.json.Decoder(Line).decode
+_decode: Final = msgspec.json.Decoder(ChatLine).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _REFUSED: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-_NOTHING: Final = Said()
+_NOTHING: Final = LineMessage()
 TYPED: Final = frozenset({"model", "message", "response", "thinking", "done", "done_reason", "logprobs", *USAGE_KEYS})
 """Keys of the last line that have a place of their own; every other one is metadata."""
 
@@ -79,7 +79,7 @@ TYPED: Final = frozenset({"model", "message", "response", "thinking", "done", "d
 class Machine:
     """Reads the lines of one stream."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self._assembly = assembly
         self._open: OpenItem | None = None
         self._calls: list[OpenItem] = []
@@ -94,14 +94,14 @@ class Machine:
         try:
             line = _decode(data)
         except _REFUSED:
-            line, data = self._odd(data)
+            line, data = self._read_malformed(data)
         if line.error:
             raise ParseFailure(classify(None, decode_any(data)))
         if line.message is None and line.response is None and line.done is None:
             self._assembly.passthrough("line", decode_any(data))
             return
         self._assembly.identify(None, line.model)
-        self._say(line, line.message or _NOTHING)
+        self._append_text(line, line.message or _NOTHING)
         if line.done:
             self._done(decode_any(data))
 
@@ -109,11 +109,11 @@ class Machine:
         """`done` completes at once, so input that ends here was cut."""
         raise truncated("the stream ended before done")
 
-    def _odd(self, data: bytes) -> tuple[Line, bytes]:
+    def _read_malformed(self, data: bytes) -> tuple[ChatLine, bytes]:
         """What the decoder refused: half an emoji, or no line of this wire."""
-        fixed = repaired(data)
+        fixed = mark_surrogates(data)
         if fixed is not None:
-            self._assembly.halves = self._assembly.halves or Halves()
+            self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
         data = fixed or data
         try:
             return _decode(data), data
@@ -125,7 +125,7 @@ class Machine:
 
     # --- one line ---
 
-    def _say(self, line: Line, said: Said) -> None:
+    def _append_text(self, line: ChatLine, said: LineMessage) -> None:
         """In one line too, the thought comes before the text, the text before the calls."""
         thought = said.thinking or said.reasoning_content or line.thinking
         text = said.content or line.response
@@ -164,13 +164,13 @@ class Machine:
         outer, inner = _values(call), _values(function)
         name, call_id = inner.pop("name", None), outer.pop("id", None)
         self._close_open()
-        self._calls.append(self._begin_call(call_id or self._assembly.mint(), name or "", _native(outer, inner)))
+        self._calls.append(self._begin_call(call_id or self._assembly.new_call_id(), name or "", _native(outer, inner)))
         self._assembly.arguments(self._calls[-1], arguments)
 
     def _begin_call(self, call_id: Any, name: Any, native: JsonObject | None) -> OpenItem:
         item = self._assembly.open(FunctionCall(str(call_id), str(name), native=native))
         if not name:
-            item.spoiled = True
+            item.forced_incomplete = True
             self._assembly.notice("nameless_call", "a tool call without a name", item)
         return item
 

@@ -12,13 +12,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamlib.providers.names import TOOL_NAMES, fitted
-from streamlib.request.history import Placed
+from streamlib.providers.names import TOOL_NAMES, fit_names
+from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.chat.build_messages import wire_messages
 from streamlib.wires.chat.build_thinking import thinking_fields, thinks
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -29,7 +29,7 @@ PLAIN: Final = ("seed", "n", "verbosity", "metadata", "service_tier")
 """Settings that only need their name."""
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body."""
     shape = where.provider.chat
     body: JsonObject = {"model": where.model}
@@ -45,7 +45,7 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     body.update(_sampling(prompt, where, report))
     body.update(_format(prompt, where, report))
     body.update({name: value for name in PLAIN if (value := getattr(prompt, name)) is not None})
-    return Built(merged(shape.defaults, merged(body, _names(prompt, where, report))))
+    return BuiltRequest(merged(shape.defaults, merged(body, _names(prompt, where, report))))
 
 
 # --- tools ---
@@ -146,7 +146,7 @@ def _format(prompt: Prompt, where: Target, report: Report) -> JsonObject:
         report.add("changed" if shape.output else "dropped", "/output_schema", f"{where.provider.name} takes no schema: {words}")
         return {"response_format": {"type": "json_object"}} if shape.output else {}
     title = str(schema.get("title") or "output")
-    name = fitted([title], TOOL_NAMES["chat"]).get(title, title)
+    name = fit_names([title], TOOL_NAMES["chat"]).get(title, title)
     if shape.strict_schemas:
         schema = strict_schema(schema, "chat", "/output_schema", report)
     return {"response_format": {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}}

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, TEXT_OF
+from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
 
 KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """Places of text that are a key of the message."""
@@ -37,13 +37,13 @@ class Echo(NamedTuple):
 class Thought(NamedTuple):
     """One thought and what of it can go back: the server's own lists, Copilot's seal, text that stands in none of the lists."""
 
-    one: Placed
+    one: IndexedItem
     lists: dict[str, list[JsonObject]]
     seal: Any
     text: str
 
 
-def echo(thoughts: list[Placed], where: Target, report: Report, *, has_calls: bool) -> Echo:
+def echo(thoughts: list[IndexedItem], where: Target, report: Report, *, has_calls: bool) -> Echo:
     """What of these thoughts goes back beside one assistant message."""
     shape = where.provider.chat
     if not shape.reasoning_echo or (shape.echo_turns == "calls" and not has_calls):
@@ -60,11 +60,13 @@ def echo(thoughts: list[Placed], where: Target, report: Report, *, has_calls: bo
     return said._replace(keys={**said.keys, **_keys(read)})
 
 
-def _read(one: Placed, places: tuple[str, ...], report: Report) -> Thought:
+def _read(one: IndexedItem, places: tuple[str, ...], report: Report) -> Thought:
     item: Any = one.item
-    found: dict[str, list[JsonObject]] = {key: elements for key in DETAILS if key in places and (elements := _list_of(one, key, report))}
+    found: dict[str, list[JsonObject]] = {
+        key: elements for key in REASONING_DETAIL_KEYS if key in places and (elements := _list_of(one, key, report))
+    }
     held = any(str(element.get("type")) in TEXT_OF for elements in found.values() for element in elements)
-    seal = (item.native or {}).get(OPAQUE) if OPAQUE in places else None
+    seal = (item.native or {}).get(OPAQUE_REASONING_KEY) if OPAQUE_REASONING_KEY in places else None
     return Thought(one, found, seal, "" if held else _text(one))
 
 
@@ -75,7 +77,7 @@ def _keys(read: list[Thought]) -> JsonObject:
         for key, elements in thought.lists.items():
             keys.setdefault(key, []).extend(elements)
         if thought.seal:
-            keys[OPAQUE] = thought.seal
+            keys[OPAQUE_REASONING_KEY] = thought.seal
     return keys
 
 
@@ -99,19 +101,19 @@ def _placed(place: str, read: list[Thought]) -> Echo:
     return Echo({place: text})
 
 
-def _part(one: Placed) -> JsonObject:
+def _part(one: IndexedItem) -> JsonObject:
     item: Any = one.item
-    native = {key: value for key, value in (item.native or {}).items() if key not in (*DETAILS, OPAQUE)}
+    native = {key: value for key, value in (item.native or {}).items() if key not in (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)}
     signature = {"signature": item.signature} if item.signature else {}
     return {"type": "thinking", "thinking": [text_part(_text(one))], **signature, **native}
 
 
-def _text(one: Placed) -> str:
+def _text(one: IndexedItem) -> str:
     item: Any = one.item
     return item.content or "\n\n".join(item.summary)
 
 
-def _list_of(one: Placed, key: str, report: Report) -> list[JsonObject]:
+def _list_of(one: IndexedItem, key: str, report: Report) -> list[JsonObject]:
     """The server's own list, if it still says what the item says; its text stands only in the item where the stream had it apart."""
     item: Any = one.item
     elements = [element for element in (item.native or {}).get(key) or () if isinstance(element, dict)]

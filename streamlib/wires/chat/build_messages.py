@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.errors import invalid_request
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
@@ -54,7 +54,7 @@ ERROR: Final = "said in the text: Chat has no is_error"
 UNORDERED: Final = "Chat has one text and one thought a message: the order within the answer is lost"
 
 
-class Sent:
+class ChatMessage:
     """One message, the items it came from, and who says it."""
 
     __slots__ = ("at", "body")
@@ -69,11 +69,11 @@ class Sent:
         return str(self.body["role"])
 
 
-def wire_messages(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> list[JsonObject]:
+def wire_messages(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> list[JsonObject]:
     """The messages, every rule met."""
     conversation = Conversation(where, report)
     if prompt.instructions:
-        conversation.sent.append(Sent({"role": conversation.role("system"), "content": prompt.instructions}))
+        conversation.sent.append(ChatMessage({"role": conversation.role("system"), "content": prompt.instructions}))
     for one in items:
         conversation.take(one)
     conversation.flush()
@@ -94,12 +94,12 @@ class Turn:
         self.response_id = response_id
         self.at: list[int] = []
         self.parts: list[JsonObject] = []
-        self.thoughts: list[Placed] = []
+        self.thoughts: list[IndexedItem] = []
         self.calls: list[JsonObject] = []
         self.keys: JsonObject = {}
         self.unordered = False
 
-    def takes(self, one: Placed) -> bool:
+    def takes(self, one: IndexedItem) -> bool:
         """Whether the item belongs to this message: until its calls are answered everything does."""
         item = one.item
         if self.calls or (item.response_id is not None and item.response_id == self.response_id):
@@ -109,9 +109,9 @@ class Turn:
         )
         return item.response_id == self.response_id and goes_on
 
-    def said(self, one: Placed) -> None:
+    def said(self, one: IndexedItem) -> None:
         """Notes an item, and whether it came later than its place in the message."""
-        self.at.append(one.at)
+        self.at.append(one.position)
         after_text = bool(self.parts) and isinstance(one.item, Reasoning)
         self.unordered |= after_text or (bool(self.calls) and isinstance(one.item, (Message, Reasoning)))
 
@@ -126,7 +126,7 @@ class Conversation:
     """Takes the items in order and writes the messages."""
 
     def __init__(self, where: Target, report: Report) -> None:
-        self.sent: list[Sent] = []
+        self.sent: list[ChatMessage] = []
         self._where = where
         self._shape = where.provider.chat
         self._report = report
@@ -136,7 +136,7 @@ class Conversation:
         self._calls = 0
         self._ids: dict[str, str] = {}
 
-    def take(self, one: Placed) -> None:
+    def take(self, one: IndexedItem) -> None:
         """The next item."""
         TAKES[type(one.item)](self, one)
 
@@ -144,7 +144,7 @@ class Conversation:
         """Writes what is gathered."""
         self._end_turn()
         if self._media:
-            self.sent.append(Sent({"role": "user", "content": self._media}, *self._media_at))
+            self.sent.append(ChatMessage({"role": "user", "content": self._media}, *self._media_at))
             self._media, self._media_at = [], []
 
     def role(self, role: str) -> str:
@@ -155,7 +155,7 @@ class Conversation:
 
     # --- who is not the assistant ---
 
-    def _message(self, one: Placed) -> None:
+    def _message(self, one: IndexedItem) -> None:
         item: Any = one.item
         if item.role == "assistant":
             self._say(one)
@@ -163,15 +163,15 @@ class Conversation:
         self.flush()
         role = self.role(item.role)
         if role in ("system", "developer"):
-            self.sent.append(Sent({"role": role, "content": item.text}, one.at))
+            self.sent.append(ChatMessage({"role": role, "content": item.text}, one.position))
             return
         parts = [body for part in item.content if (body := wire_part(part, one, self._report)) is not None]
         if parts:
-            self.sent.append(Sent({"role": role, "content": parts, **self._own(item)}, one.at))
+            self.sent.append(ChatMessage({"role": role, "content": parts, **self._own(item)}, one.position))
         else:
             self._report.dropped(one.path, "a message without content (C7)")
 
-    def _output(self, one: Placed) -> None:
+    def _output(self, one: IndexedItem) -> None:
         """C1, C3."""
         item: Any = one.item
         self._end_turn()
@@ -180,9 +180,9 @@ class Conversation:
             self._report.add("changed", f"{one.path}/is_error", ERROR)
             content = f"[error] {content}".strip() if isinstance(content, str) else [text_part("[error]"), *content]
         call_id = self._ids.get(item.call_id, item.call_id)
-        self.sent.append(Sent({"role": "tool", "tool_call_id": call_id, "content": content, **self._own(item)}, one.at))
+        self.sent.append(ChatMessage({"role": "tool", "tool_call_id": call_id, "content": content, **self._own(item)}, one.position))
 
-    def _output_parts(self, one: Placed) -> str | list[JsonObject]:
+    def _output_parts(self, one: IndexedItem) -> str | list[JsonObject]:
         item: Any = one.item
         parts = [body for part in item.output if (body := wire_part(part, one, self._report)) is not None]
         media = [part for part in parts if part["type"] != "text"]
@@ -193,16 +193,16 @@ class Conversation:
             self._attach(f"the result of {self._ids.get(item.call_id, item.call_id)}", media, one)
         return "\n".join(part["text"] for part in parts if part["type"] == "text") or (ATTACHED if media else "")
 
-    def _attach(self, what: str, media: list[JsonObject], one: Placed) -> None:
+    def _attach(self, what: str, media: list[JsonObject], one: IndexedItem) -> None:
         self._media += [text_part(f"[attached to {what}]"), *media]
-        self._media_at.append(one.at)
+        self._media_at.append(one.position)
 
-    def _compaction(self, one: Placed) -> None:
+    def _compaction(self, one: IndexedItem) -> None:
         item: Any = one.item
         if item.content:
             self._report.add("changed", one.path, "Chat has no compaction: sent as user text")
             self.flush()
-            self.sent.append(Sent({"role": "user", "content": [text_part(item.content)]}, one.at))
+            self.sent.append(ChatMessage({"role": "user", "content": [text_part(item.content)]}, one.position))
         else:
             self._report.dropped(one.path, "a sealed compaction")
 
@@ -212,14 +212,14 @@ class Conversation:
 
     # --- the assistant ---
 
-    def _gather(self, one: Placed) -> Turn:
+    def _gather(self, one: IndexedItem) -> Turn:
         if self._turn is None or not self._turn.takes(one):
             self.flush()
             self._turn = Turn(one.item.response_id)
         self._turn.said(one)
         return self._turn
 
-    def _say(self, one: Placed) -> None:
+    def _say(self, one: IndexedItem) -> None:
         item: Any = one.item
         turn = self._gather(one)
         for part in item.content:
@@ -228,18 +228,18 @@ class Conversation:
             rest = {key: value for key, value in (item.native or {}).items() if key != "audio"}
             turn.keys = merged(turn.keys, merged(rest, nested(SIGNATURE, item.signature) if item.signature else {}))
 
-    def _say_text(self, part: Any, turn: Turn, one: Placed) -> None:
+    def _say_text(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         if part.text:
             turn.parts.append(text_part(SEPARATOR + part.text if turn.parts and _is_thought(turn.parts) else part.text))
 
-    def _say_refusal(self, part: Any, turn: Turn, one: Placed) -> None:
+    def _say_refusal(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         if self._shape.bare_messages:
             self._report.add("changed", one.path, "a refusal, sent as text (C4)")
             turn.parts.append(text_part(part.refusal))
         else:
             turn.keys["refusal"] = turn.keys.get("refusal", "") + part.refusal
 
-    def _say_audio(self, part: Any, turn: Turn, one: Placed) -> None:
+    def _say_audio(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         """An answer's own audio is named by its id; any other is what is said in it."""
         if part.name and one.item.origin is not None and not self._shape.bare_messages:
             turn.keys["audio"] = {"id": part.name}
@@ -248,16 +248,16 @@ class Conversation:
         if part.transcript:
             turn.parts.append(text_part(part.transcript))
 
-    def _say_media(self, part: Any, turn: Turn, one: Placed) -> None:
+    def _say_media(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         body = wire_part(part, one, self._report)
         if body is not None:
             self._report.add("changed", one.path, "an assistant message has no images or files: it stands in a user message after it")
             self._attach("the answer above", [body], one)
 
-    def _think(self, one: Placed) -> None:
+    def _think(self, one: IndexedItem) -> None:
         self._gather(one).thoughts.append(one)
 
-    def _call(self, one: Placed) -> None:
+    def _call(self, one: IndexedItem) -> None:
         """C2, C4."""
         item: Any = one.item
         native: JsonObject = {} if self._shape.bare_messages else item.native or {}
@@ -267,7 +267,7 @@ class Conversation:
             entry = merged(entry, nested(SIGNATURE, item.signature))
         self._gather(one).calls.append(entry)
 
-    def _custom_call(self, one: Placed) -> None:
+    def _custom_call(self, one: IndexedItem) -> None:
         item: Any = one.item
         if self._shape.custom_tools:
             entry = {"id": self._call_id(one), "type": "custom", "custom": {"name": item.name, "input": item.input}}
@@ -276,7 +276,7 @@ class Conversation:
             entry = function_call(self._call_id(one), item.name, item.input)
         self._gather(one).calls.append(entry)
 
-    def _call_id(self, one: Placed) -> str:
+    def _call_id(self, one: IndexedItem) -> str:
         """The id, in the form the model was trained on where it has one."""
         item: Any = one.item
         formed = self._shape.call_id.format(name=item.name, n=self._calls) if self._shape.call_id else item.call_id
@@ -286,14 +286,14 @@ class Conversation:
             self._report.add("renamed", f"{one.path}/call_id", f"{self._where.provider.name} numbers its calls itself: {formed}")
         return str(formed)
 
-    def _opaque(self, one: Placed) -> None:
+    def _opaque(self, one: IndexedItem) -> None:
         item: Any = one.item
         if self._shape.bare_messages or {"id", "index", "function"} & item.payload.keys():
             self._report.dropped(one.path, f"{item.kind} cannot be sent back")
         else:
             self._gather(one).parts.append(item.payload)
 
-    def _server_tool(self, one: Placed) -> None:
+    def _server_tool(self, one: IndexedItem) -> None:
         self._report.dropped(one.path, "a tool that the provider ran has no place in a Chat request")
 
     # --- the end of a message ---
@@ -313,7 +313,7 @@ class Conversation:
         if turn.unordered:
             self._report.add("changed", f"/input/{turn.at[0]}", UNORDERED)
         body.update(filler(body, self._where, self._report, turn.at[0]))
-        self.sent.append(Sent(body, *turn.at))
+        self.sent.append(ChatMessage(body, *turn.at))
 
 
 def function_call(call_id: str, name: str, text: str) -> JsonObject:
@@ -322,7 +322,7 @@ def function_call(call_id: str, name: str, text: str) -> JsonObject:
     return {"id": call_id, "type": "function", "function": {"name": name, "arguments": said.decode()}}
 
 
-TAKES: Final[dict[type, Callable[[Conversation, Placed], None]]] = {
+TAKES: Final[dict[type, Callable[[Conversation, IndexedItem], None]]] = {
     Message: Conversation._message,
     Reasoning: Conversation._think,
     FunctionCall: Conversation._call,
@@ -334,7 +334,7 @@ TAKES: Final[dict[type, Callable[[Conversation, Placed], None]]] = {
     Compaction: Conversation._compaction,
     Opaque: Conversation._opaque,
 }
-SAYS: Final[dict[type, Callable[[Conversation, Any, Turn, Placed], None]]] = {
+SAYS: Final[dict[type, Callable[[Conversation, Any, Turn, IndexedItem], None]]] = {
     Text: Conversation._say_text,
     Refusal: Conversation._say_refusal,
     Audio: Conversation._say_audio,
@@ -346,13 +346,13 @@ SAYS: Final[dict[type, Callable[[Conversation, Any, Turn, Placed], None]]] = {
 # --- rules about the whole ---
 
 
-def _at_the_start(sent: list[Sent], where: Target, report: Report) -> list[Sent]:
+def _at_the_start(sent: list[ChatMessage], where: Target, report: Report) -> list[ChatMessage]:
     """C5: one system message, and none later."""
     if where.provider.chat.inner_system:
         return sent
     head = next((n for n, one in enumerate(sent) if one.role not in SYSTEM), len(sent))
     text = SEPARATOR.join(str(one.body["content"]) for one in sent[:head])
-    out = [Sent({**sent[0].body, "content": text}, *(at for one in sent[:head] for at in one.at))] if head else []
+    out = [ChatMessage({**sent[0].body, "content": text}, *(at for one in sent[:head] for at in one.at))] if head else []
     for one in sent[head:]:
         if one.role in SYSTEM:
             report.add("changed", f"/input/{one.at[0]}", f"{where.provider.name} takes system messages at the start only: user text (C5)")
@@ -361,24 +361,24 @@ def _at_the_start(sent: list[Sent], where: Target, report: Report) -> list[Sent]
     return out
 
 
-def _bridged(sent: list[Sent], where: Target, report: Report) -> list[Sent]:
+def _bridged(sent: list[ChatMessage], where: Target, report: Report) -> list[ChatMessage]:
     """C9."""
     if where.provider.chat.tool_then_user:
         return sent
-    out: list[Sent] = []
+    out: list[ChatMessage] = []
     for one in sent:
         if out and out[-1].role == "tool" and one.role == "user":
             report.add("minted", f"/input/{one.at[0]}", "an assistant message stands between tool and user (C9)")
-            out.append(Sent({"role": "assistant", "content": [text_part("OK.")]}, one.at[0]))
+            out.append(ChatMessage({"role": "assistant", "content": [text_part("OK.")]}, one.at[0]))
         out.append(one)
     return out
 
 
-def _in_turns(sent: list[Sent], where: Target) -> list[Sent]:
+def _in_turns(sent: list[ChatMessage], where: Target) -> list[ChatMessage]:
     """C8: neighbours of one role are joined; earlier parts stay as they were."""
     if not where.provider.chat.alternate:
         return sent
-    out: list[Sent] = []
+    out: list[ChatMessage] = []
     for one in sent:
         last = out[-1] if out else None
         if last and last.role == one.role in ("user", "assistant") and "tool_calls" not in last.body:
@@ -390,7 +390,7 @@ def _in_turns(sent: list[Sent], where: Target) -> list[Sent]:
     return out
 
 
-def _last(sent: list[Sent], where: Target, report: Report) -> None:
+def _last(sent: list[ChatMessage], where: Target, report: Report) -> None:
     """C10."""
     if sent[-1].role != "assistant":
         return
@@ -398,10 +398,10 @@ def _last(sent: list[Sent], where: Target, report: Report) -> None:
         sent[-1].body[where.provider.chat.prefill] = True
     elif not where.traits.prefill:
         report.add("minted", "/input", f"{where.model} wants a user message last: 'Continue.' added (C10)")
-        sent.append(Sent({"role": "user", "content": [text_part("Continue.")]}))
+        sent.append(ChatMessage({"role": "user", "content": [text_part("Continue.")]}))
 
 
-def _shaped(sent: list[Sent], where: Target) -> None:
+def _shaped(sent: list[ChatMessage], where: Target) -> None:
     """Content as a string or as parts, whichever is taken; C7."""
     shape = where.provider.chat
     for one in sent:
@@ -425,7 +425,7 @@ def _joined(parts: list[JsonObject], form: str, *, is_answer: bool) -> str | lis
     return parts
 
 
-def _marked(sent: list[Sent], prompt: Prompt, where: Target, report: Report) -> None:
+def _marked(sent: list[ChatMessage], prompt: Prompt, where: Target, report: Report) -> None:
     """Cache markers on the last part of an item's message, at most four."""
     options = prompt.cache
     if not isinstance(options, CacheOptions) or not options.breakpoints:

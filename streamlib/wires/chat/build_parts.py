@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.media import data_url, media_type
 from streamlib.request.report import Report
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
@@ -27,28 +27,28 @@ def text_part(text: str) -> JsonObject:
     return {"type": "text", "text": text}
 
 
-def wire_part(part: ContentPart, one: Placed, report: Report) -> JsonObject | None:
+def wire_part(part: ContentPart, one: IndexedItem, report: Report) -> JsonObject | None:
     """The part, or None where Chat has no words for it. A part of a kind we do not know goes back as it came."""
     native = native_of(part, one)
     return native if "type" in native else PARTS[type(part)](part, native, one, report)
 
 
-def native_of(part: ContentPart, one: Placed) -> JsonObject:
+def native_of(part: ContentPart, one: IndexedItem) -> JsonObject:
     """What this wire said of the part; what another wire said of it is not ours to send."""
     origin = one.item.origin
     made_here = origin is None or origin.wire_api in ("chat", None)
     return (part.native or {}) if made_here else {}
 
 
-def _text(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonObject:
+def _text(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> JsonObject:
     return {**text_part(part.text), **native}
 
 
-def _refusal(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonObject:
+def _refusal(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> JsonObject:
     return text_part(part.refusal)
 
 
-def _image(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonObject:
+def _image(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> JsonObject:
     if part.file_id:
         report.add("changed", one.path, "an image by its id is a file in Chat")
         return {"type": "file", "file": {"file_id": part.file_id}}
@@ -56,7 +56,7 @@ def _image(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonOb
     return {"type": "image_url", "image_url": {"url": data_url(part), **detail}}
 
 
-def _document(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonObject:
+def _document(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> JsonObject:
     if part.file_id:
         return {"type": "file", "file": {"file_id": part.file_id}}
     kind = media_type(part)
@@ -68,7 +68,7 @@ def _document(part: Any, native: JsonObject, one: Placed, report: Report) -> Jso
     return {"type": "file", "file": {"filename": part.name or "document.pdf", "file_data": data_url(part)}}
 
 
-def _audio(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonObject | None:
+def _audio(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> JsonObject | None:
     if part.data is None:
         report.dropped(one.path, "Chat takes audio as bytes only")
         return text_part(part.transcript) if part.transcript else None
@@ -76,7 +76,7 @@ def _audio(part: Any, native: JsonObject, one: Placed, report: Report) -> JsonOb
     return {"type": "input_audio", "input_audio": {"data": part.data, "format": AUDIO_FORMATS.get(kind, kind)}}
 
 
-PARTS: Final[dict[type, Callable[[Any, JsonObject, Placed, Report], JsonObject | None]]] = {
+PARTS: Final[dict[type, Callable[[Any, JsonObject, IndexedItem, Report], JsonObject | None]]] = {
     Text: _text,
     Refusal: _refusal,
     Image: _image,

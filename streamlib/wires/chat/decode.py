@@ -269,7 +269,7 @@ def _schema(asked: JsonObject, left: JsonObject) -> JsonObject | None:
 
 def _reasoning(asked: JsonObject, left: JsonObject) -> Any:
     """Every provider's way of asking (`providers/shapes.py`); keys of theirs that say something else stay."""
-    said = _Said({key: asked[key] for key in READ if key in asked}, left)
+    said = _FieldReader({key: asked[key] for key in READ if key in asked}, left)
     switches = [
         said.take("thinking.type"),
         said.take("enable_thinking"),
@@ -289,7 +289,7 @@ def _reasoning(asked: JsonObject, left: JsonObject) -> Any:
     return ReasoningOptions(effort, budget) if asked_for else None
 
 
-class _Said:
+class _FieldReader:
     """Takes values out of objects; what is left of an object stays in the request."""
 
     def __init__(self, values: JsonObject, left: JsonObject) -> None:

@@ -37,7 +37,7 @@ from streamlib.wires.chat.encode_objects import (
     thought_text,
     usage_object,
 )
-from streamlib.wires.encoders import Losses, sse
+from streamlib.wires.encoders import Report, sse
 from streamlib.wires.responses.encode_objects import error_object
 from streamlib_parsers.accumulate import Choice, Response
 from streamlib_parsers.errors import ErrorInfo
@@ -94,7 +94,7 @@ class Encoder:
     media_type = "text/event-stream"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None, created_at: int | None = None) -> None:
-        self._losses = Losses()
+        self._losses = Report()
         self._head: JsonObject = {"id": "", "object": "chat.completion.chunk", "created": created_at or 0, "model": ""}
         self._response_id = response_id or FIRST_ID
         self._model = model or ""
@@ -155,7 +155,7 @@ class Encoder:
 
     def _on_usage(self, event: TokenCount) -> bytes:
         if self._usage is not None and not self._usage.same_numbers(event.usage):
-            self._losses.note("/usage", "Chat counts once, at the end")
+            self._losses.dropped("/usage", "Chat counts once, at the end")
         self._usage = event.usage
         return b""
 
@@ -176,7 +176,7 @@ class Encoder:
         choice = self._items[index].choice
         last = self._text.get(choice)
         if last is not None and last != index and type(self._items[last]) is type(self._items[index]):
-            self._losses.note("/items", "Chat has no blocks: neighbours of one kind run together")
+            self._losses.dropped("/items", "Chat has no blocks: neighbours of one kind run together")
         self._text[choice] = index
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
@@ -189,11 +189,11 @@ class Encoder:
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
         self._adjacent(event.index)
         if event.logprobs:
-            self._losses.note("/logprobs", "Chat has no logprobs of thoughts")
+            self._losses.dropped("/logprobs", "Chat has no logprobs of thoughts")
         return self._say(event.index, reasoning_content=event.delta)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.note("/summary", "a summary is plain reasoning in Chat")
+        self._losses.dropped("/summary", "a summary is plain reasoning in Chat")
         self._adjacent(event.index)
         paragraph = (event.index, event.summary_index)
         gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
@@ -227,21 +227,21 @@ class Encoder:
         if (event.media_type or "").startswith("image/"):
             return b""
         if event.media_type:
-            self._losses.note("/media_type", "Chat does not name the format of audio: the request does")
+            self._losses.dropped("/media_type", "Chat does not name the format of audio: the request does")
         said = {"data": event.data, "transcript": event.transcript}
         return self._say(event.index, audio={key: value for key, value in said.items() if value})
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         handler = _ENDS.get(type(event.item))
         if handler is None:
-            self._losses.note(f"/{type(event.item).__name__}", NO_PLACE)
+            self._losses.dropped(f"/{type(event.item).__name__}", NO_PLACE)
             return b""
         return handler(self, event.index, event.item)
 
     def _end_reasoning(self, index: int, item: Any) -> bytes:
         if not is_own(item):
             if item.signature or item.encrypted_content:
-                self._losses.note("/signature", "sealed state of another wire stays behind")
+                self._losses.dropped("/signature", "sealed state of another wire stays behind")
             return b""
         keys = details_of(item, textless=True)
         return self._say(index, **keys) if tells_more(keys) else b""
@@ -259,20 +259,20 @@ class Encoder:
             return out
         if is_own(item):
             if item.text:
-                self._losses.note("/signature", "the signature follows its text, as a text of its own that is empty")
+                self._losses.dropped("/signature", "the signature follows its text, as a text of its own that is empty")
             return out + self._say(index, content="", **signed(item.signature, item.native))
-        self._losses.note("/signature", "a signature of another wire stays behind")
+        self._losses.dropped("/signature", "a signature of another wire stays behind")
         return out
 
     def _end_call(self, index: int, item: Any) -> bytes:
         if item.name != getattr(self._items[index], "name", item.name):
-            self._losses.note("/name", "a name that became another one stays as it was first told")
+            self._losses.dropped("/name", "a name that became another one stays as it was first told")
         extras = call_extras(item, self._losses)
         return self._say(index, tool_calls=[{"index": self._numbers[index], **extras}]) if extras else b""
 
     def _end_server_call(self, index: int, item: Any) -> bytes:
         if not is_own(item):
-            self._losses.note("/server_tools", NO_PLACE)
+            self._losses.dropped("/server_tools", NO_PLACE)
             return b""
         self._text.pop(item.choice, None)
         number = self._ran[item.call_id] = len(self._ran)
@@ -280,7 +280,7 @@ class Encoder:
 
     def _end_server_result(self, index: int, item: Any) -> bytes:
         if not is_own(item) or item.call_id not in self._ran:
-            self._losses.note("/server_tools", NO_PLACE)
+            self._losses.dropped("/server_tools", NO_PLACE)
             return b""
         self._text.pop(item.choice, None)
         told = {"index": self._ran[item.call_id], "type": item.name, "output": item.output, **(item.native or {})}
@@ -288,7 +288,7 @@ class Encoder:
 
     def _end_opaque(self, index: int, item: Any) -> bytes:
         if not is_own(item):
-            self._losses.note(f"/{item.kind}", NO_PLACE)
+            self._losses.dropped(f"/{item.kind}", NO_PLACE)
             return b""
         self._text.pop(item.choice, None)
         return self._say(index, **({"tool_calls" if is_call_entry(item.payload) else "content": [item.payload]}))
@@ -300,7 +300,7 @@ class Encoder:
         self._head = {**self._head, "model": event.model or self._head["model"]}
         self._usage = event.usage or self._usage
         if event.stop_sequence is not None:
-            self._losses.note("/stop_sequence", NO_PLACE)
+            self._losses.dropped("/stop_sequence", NO_PLACE)
         for end in event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),):
             refused = end.choice in self._refused
             word = finish_reason(end.stop_reason, end.native_stop_reason, self._losses, own=self._own, refused=refused)
@@ -317,7 +317,7 @@ class Encoder:
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
         """Clients take every event for a chunk, and stumble over one without choices."""
-        self._losses.note(f"/{event.event}", "an event of no known kind would be taken for a chunk")
+        self._losses.dropped(f"/{event.event}", "an event of no known kind would be taken for a chunk")
         return b""
 
     def _nothing(self, event: Any) -> bytes:
@@ -364,7 +364,7 @@ def error_body(error: ErrorInfo) -> JsonObject:
     return {"error": error_object(error)}
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """A whole chat.completion, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
@@ -382,7 +382,7 @@ def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     return msgspec.json.encode({**body, "usage": usage} if usage else body)
 
 
-def _body_choice(choice: Choice, losses: Losses) -> JsonObject:
+def _body_choice(choice: Choice, losses: Report) -> JsonObject:
     said: JsonObject = {}
     for item in choice.items:
         _BODY.get(type(item), _left_out)(item, said, losses)
@@ -395,8 +395,8 @@ def _body_choice(choice: Choice, losses: Losses) -> JsonObject:
     return {"index": choice.index, "message": message, "finish_reason": word}
 
 
-def _left_out(item: ResponseItem, message: JsonObject, losses: Losses) -> None:
-    losses.note(f"/{type(item).__name__}", NO_PLACE)
+def _left_out(item: ResponseItem, message: JsonObject, losses: Report) -> None:
+    losses.dropped(f"/{type(item).__name__}", NO_PLACE)
 
 
 TEXTS: Final = ("content", "refusal", "reasoning_content")
@@ -407,7 +407,7 @@ def _add(said: JsonObject, key: str, *values: Any) -> None:
     said.setdefault(key, []).extend(values)
 
 
-def _body_message(item: Any, message: JsonObject, losses: Losses) -> None:
+def _body_message(item: Any, message: JsonObject, losses: Report) -> None:
     for part in item.content:
         match part:
             case Text():
@@ -422,12 +422,12 @@ def _body_message(item: Any, message: JsonObject, losses: Losses) -> None:
             case Audio():
                 message["audio"] = audio_object(part, item.native)
             case _:
-                losses.note("/media", NO_PLACE)
+                losses.dropped("/media", NO_PLACE)
     if item.signature and is_own(item):
         message.update(signed(item.signature, item.native))
 
 
-def _body_reasoning(item: Any, message: JsonObject, losses: Losses) -> None:
+def _body_reasoning(item: Any, message: JsonObject, losses: Report) -> None:
     if text := thought_text(item):
         _add(message, "reasoning_content", text)
     for key, value in (details_of(item, textless=False) if is_own(item) else {}).items():
@@ -437,7 +437,7 @@ def _body_reasoning(item: Any, message: JsonObject, losses: Losses) -> None:
             message[key] = value
 
 
-def _body_call(item: Any, message: JsonObject, losses: Losses) -> None:
+def _body_call(item: Any, message: JsonObject, losses: Report) -> None:
     """A call that was cut has no place in a whole body: there it would look callable."""
     if item.status == "completed":
         extras = call_extras(item, losses)
@@ -449,7 +449,7 @@ def _function(item: Any, extras: JsonObject) -> JsonObject:
     return {"function": {**call_object(item)["function"], **extras["function"]}} if "function" in extras else {}
 
 
-_BODY: Final[dict[type, Callable[[Any, JsonObject, Losses], None]]] = {
+_BODY: Final[dict[type, Callable[[Any, JsonObject, Report], None]]] = {
     Message: _body_message,
     Reasoning: _body_reasoning,
     FunctionCall: _body_call,

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.request.media import data_url
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import Audio, CustomToolCall, FunctionCall, Image, JsonObject, Reasoning, ResponseItem, ServerToolCall
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
 from streamlib_parsers.wires.chat import usage as read_usage
-from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, TEXT_OF
+from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
 
 FINISH: Final[dict[StopReason, str]] = {
     "stop": "stop",
@@ -35,7 +35,7 @@ def is_own(item: ResponseItem) -> bool:
     return item.origin is not None and item.origin.wire_api == "chat"
 
 
-def finish_reason(reason: StopReason, native: str | None, losses: Losses, *, own: bool, refused: bool = False) -> str:
+def finish_reason(reason: StopReason, native: str | None, losses: Report, *, own: bool, refused: bool = False) -> str:
     """The wire's word. Words of its own servers stay, however odd; a refusal in words is an ordinary stop."""
     known = STOP_REASONS.get((native or "").lower())
     if native and (own or (native in WORDS and known == reason)):
@@ -43,21 +43,21 @@ def finish_reason(reason: StopReason, native: str | None, losses: Losses, *, own
     if refused and reason == "refusal":
         return "stop"
     if reason in ("pause", "other", "refusal"):
-        losses.note("/stop_reason", f"Chat has no word for {native or reason}: {FINISH[reason]}")
+        losses.dropped("/stop_reason", f"Chat has no word for {native or reason}: {FINISH[reason]}")
     return FINISH[reason]
 
 
-def envelope_of(values: JsonObject, losses: Losses) -> JsonObject:
+def envelope_of(values: JsonObject, losses: Report) -> JsonObject:
     """Metadata that has a place beside the typed keys."""
     for key in RESERVED.intersection(values):
-        losses.note(f"/metadata/{key}", "Chat has another meaning for the key")
+        losses.dropped(f"/metadata/{key}", "Chat has another meaning for the key")
     return {key: value for key, value in values.items() if key not in RESERVED}
 
 
 # --- usage ---
 
 
-def usage_object(usage: Usage | None, losses: Losses, *, own: bool) -> JsonObject | None:
+def usage_object(usage: Usage | None, losses: Report, *, own: bool) -> JsonObject | None:
     """The provider's own object where it says the same in this wire's words, else one made of the numbers."""
     if usage is None:
         return None
@@ -75,7 +75,7 @@ def usage_object(usage: Usage | None, losses: Losses, *, own: bool) -> JsonObjec
     totals = dict(zip(TOTALS, (spent, given, spent + given), strict=True))
     body: JsonObject = {**totals, **{name: counts for name, counts in known.items() if counts}}
     if not read_usage(body).same_numbers(usage):
-        losses.note("/usage", "clients want totals: an unknown one is 0; some counts have no name here")
+        losses.dropped("/usage", "clients want totals: an unknown one is 0; some counts have no name here")
     return body
 
 
@@ -92,18 +92,20 @@ def details_of(item: Reasoning, *, textless: bool) -> JsonObject:
     A signature without a list to stand in is given one, of OpenRouter's form.
     """
     native = item.native or {}
-    keys = {key: [_without_text(one) if textless else one for one in native[key]] for key in DETAILS if native.get(key)}
+    keys = {key: [_without_text(one) if textless else one for one in native[key]] for key in REASONING_DETAIL_KEYS if native.get(key)}
     if item.signature and not any(one.get("signature") for elements in keys.values() for one in elements):
         text = "" if textless else item.content
         keys["reasoning_details"] = [{"type": "reasoning.text", "text": text, "signature": item.signature, "index": 0}]
-    return {**keys, **({OPAQUE: native[OPAQUE]} if native.get(OPAQUE) else {})}
+    return {**keys, **({OPAQUE_REASONING_KEY: native[OPAQUE_REASONING_KEY]} if native.get(OPAQUE_REASONING_KEY) else {})}
 
 
 def tells_more(keys: JsonObject) -> bool:
     """Whether such keys say anything beside the text: a signature, a sealed thought, an id."""
     dull = {"type", "text", "thinking", "index", "format"}
-    lists = [elements for key, elements in keys.items() if key in DETAILS]
-    return OPAQUE in keys or any(one.get(key) not in (None, "") for elements in lists for one in elements for key in one.keys() - dull)
+    lists = [elements for key, elements in keys.items() if key in REASONING_DETAIL_KEYS]
+    return OPAQUE_REASONING_KEY in keys or any(
+        one.get(key) not in (None, "") for elements in lists for one in elements for key in one.keys() - dull
+    )
 
 
 def _without_text(element: JsonObject) -> JsonObject:
@@ -126,11 +128,11 @@ def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> 
     return {"id": item.call_id, "type": "function", "function": {"name": item.name, "arguments": "" if empty else item.arguments}}
 
 
-def call_extras(item: FunctionCall | CustomToolCall, losses: Losses) -> JsonObject:
+def call_extras(item: FunctionCall | CustomToolCall, losses: Report) -> JsonObject:
     """What stands beside a call of this wire: Gemini's signature, keys we do not know."""
     if not is_own(item):
         if item.signature:
-            losses.note("/signature", "a signature of another wire stays behind")
+            losses.dropped("/signature", "a signature of another wire stays behind")
         return {}
     return {**(item.native or {}), **(signed(item.signature, item.native) if item.signature else {})}
 
@@ -153,14 +155,14 @@ def audio_object(part: Audio, native: JsonObject | None) -> JsonObject:
     return {key: value for key, value in said.items() if value is not None}
 
 
-def annotation_object(annotation: JsonObject, losses: Losses, *, own: bool) -> JsonObject | None:
+def annotation_object(annotation: JsonObject, losses: Report, *, own: bool) -> JsonObject | None:
     """A citation in this wire's form, or None where it has none: Responses' citations of URLs are flat, Chat's are not."""
     if own or "url_citation" in annotation:
         return annotation
     keys = ("url", "title", "start_index", "end_index")
     if annotation.get("type") == "url_citation" and annotation.get("url"):
         return {"type": "url_citation", "url_citation": {key: annotation[key] for key in keys if key in annotation}}
-    losses.note("/annotations", "Chat cites URLs only")
+    losses.dropped("/annotations", "Chat cites URLs only")
     return None
 
 

@@ -15,17 +15,17 @@ from typing import Final, NamedTuple
 import msgspec
 
 from streamlib.errors import invalid_request
-from streamlib.providers.names import Charset, fitted
+from streamlib.providers.names import Charset, fit_names
 from streamlib.request.effort import level, nearest
-from streamlib.request.history import CALLS, OUTPUTS, Placed
+from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.bedrock import ANY, CLAUDE, Choice, Family, family
 from streamlib.wires.claude import BINDING_BETA, effort, thinking, unpaired_server_calls
-from streamlib.wires.converse.build_content import BLOCKS, FILLER, Block, Sending, is_blank
+from streamlib.wires.converse.build_content import BLOCKS, FILLER, Block, BuildContext, is_blank
 from streamlib_parsers.items import JsonObject, Message, ServerToolCall, ToolSpec
 
 EXTRA: Final = "additionalModelRequestFields"
@@ -56,12 +56,12 @@ class System(NamedTuple):
     at: int
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body. The model's name stands in the path alone."""
     kind = family_of(where)
     items = _fit_ids(items, kind, report)
     system, items = _leading_system(prompt, items)
-    turns = _turns(_blocks(items, Sending(where, kind, report, {}), _unheard_system(system, kind, report)), kind, report)
+    turns = _turns(_blocks(items, BuildContext(where, kind, report, {}), _unheard_system(system, kind, report)), kind, report)
     choice = _choice(prompt, where, kind, report)
     fields = _model_fields(prompt, turns, choice, where, kind, report)
     config = _inference(prompt, fields.pop("max_tokens", None), where, report)
@@ -76,7 +76,7 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     body.update({name: value for name, value in named.items() if value})
     body.update(_output_config(prompt, kind, report))
     body.update(_plain(prompt, fields, kind, report))
-    return Built(body)
+    return BuiltRequest(body)
 
 
 def family_of(where: Target) -> Family:
@@ -85,31 +85,31 @@ def family_of(where: Target) -> Family:
     return CLAUDE if found is ANY and forms and "level" not in forms else found
 
 
-def _fit_ids(items: list[Placed], kind: Family, report: Report) -> list[Placed]:
+def _fit_ids(items: list[IndexedItem], kind: Family, report: Report) -> list[IndexedItem]:
     """Converse takes `.` and `:` in ids, and Kimi makes such; Claude behind it does not (B8)."""
     ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))] if kind is CLAUDE else []
-    changed = fitted(ids, Charset())
-    out: list[Placed] = []
+    changed = fit_names(ids, Charset())
+    out: list[IndexedItem] = []
     for one in items:
         item = one.item
         if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
             report.add("renamed", f"{one.path}/call_id", "Claude does not take this id (B8)")
             item = msgspec.structs.replace(item, call_id=changed[item.call_id])
-        out.append(Placed(one.at, item))
+        out.append(IndexedItem(one.position, item))
     return out
 
 
 # --- turns ---
 
 
-def _leading_system(prompt: Prompt, items: list[Placed]) -> tuple[list[System], list[Placed]]:
+def _leading_system(prompt: Prompt, items: list[IndexedItem]) -> tuple[list[System], list[IndexedItem]]:
     """System and developer messages before the first other item belong to `system`."""
     texts = [System(prompt.instructions, -1)] if prompt.instructions else []
     count = 0
     for one in items:
         if not (isinstance(one.item, Message) and one.item.role in ("system", "developer")):
             break
-        texts.append(System(one.item.text, one.at))
+        texts.append(System(one.item.text, one.position))
         count += 1
     return [one for one in texts if one.text.strip()], items[count:]
 
@@ -122,18 +122,18 @@ def _unheard_system(system: list[System], kind: Family, report: Report) -> list[
     return [Block("user", {"text": one.text}, one.at) for one in system]
 
 
-def _blocks(items: list[Placed], sending: Sending, first: list[Block]) -> Iterator[Block]:
+def _blocks(items: list[IndexedItem], sending: BuildContext, first: list[Block]) -> Iterator[Block]:
     yield from first
     unpaired = unpaired_server_calls(items)
     for one in items:
-        if one.at in unpaired:
+        if one.position in unpaired:
             sending.report.dropped(one.path, "a server tool call without its result (A15)")
             continue
         for role, body in BLOCKS[type(one.item)](one, sending):
             if is_blank(body):
                 sending.report.dropped(one.path, "blank text (B2)")
             else:
-                yield Block(role, body, one.at)
+                yield Block(role, body, one.position)
 
 
 def _turns(blocks: Iterator[Block], kind: Family, report: Report) -> list[Turn]:
@@ -210,7 +210,7 @@ def _continues(block: Block) -> bool:
 # --- tools ---
 
 
-def _tools(prompt: Prompt, items: list[Placed], kind: Family, report: Report) -> list[JsonObject]:
+def _tools(prompt: Prompt, items: list[IndexedItem], kind: Family, report: Report) -> list[JsonObject]:
     """The tools that Converse knows of; those that Claude brings go to `_model_fields`. Calls in the history need them all (B1)."""
     tools = [made for at, tool in enumerate(prompt.tools) if (made := _tool(tool, at, kind, report))]
     calls = {one.item.name: one.item for one in items if isinstance(one.item, (*CALLS, ServerToolCall))}

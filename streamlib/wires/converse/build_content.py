@@ -9,9 +9,9 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.media import media_type
-from streamlib.request.origins import thought_as_text
+from streamlib.request.origins import reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib.wires.arguments import as_object
@@ -88,7 +88,7 @@ class Block(NamedTuple):
         return next(iter(self.body), "")
 
 
-class Sending(NamedTuple):
+class BuildContext(NamedTuple):
     """What every block is made with. names: what documents are called (see `_unique`)."""
 
     where: Target
@@ -103,7 +103,7 @@ Said: TypeAlias = Iterator[tuple[str, JsonObject]]
 # --- one function an item kind: (role, block) ---
 
 
-def _message(one: Placed, sending: Sending) -> Said:
+def _message(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     if item.role in ("system", "developer"):
         yield _system_inside(item.text, one, sending)
@@ -117,14 +117,14 @@ def _message(one: Placed, sending: Sending) -> Said:
             yield "user", {"text": FILLER}
 
 
-def _system_inside(text: str, one: Placed, sending: Sending) -> tuple[str, JsonObject]:
+def _system_inside(text: str, one: IndexedItem, sending: BuildContext) -> tuple[str, JsonObject]:
     if sending.family.system_inside and sending.where.traits.system_role:
         return "system", {"text": text}
     sending.report.add("changed", one.path, "the model takes no system message here: sent as user text (A17)")
     return "user", {"text": f"<system>\n{text}\n</system>"}
 
 
-def _assistant(one: Placed, sending: Sending) -> Said:
+def _assistant(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     for part in item.content:
         if isinstance(part, Text) and part.annotations:
@@ -138,7 +138,7 @@ def _assistant(one: Placed, sending: Sending) -> Said:
             sending.report.dropped(one.path, "images, documents and audio stand in user turns only (B13)")
 
 
-def _reasoning(one: Placed, sending: Sending) -> Said:
+def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     report, thoughts = sending.report, sending.family.thoughts
     replays = thoughts in ("signed", "any")
@@ -148,39 +148,39 @@ def _reasoning(one: Placed, sending: Sending) -> Said:
     elif (item.signature and item.status == "completed" and replays) or sending.where.provider.unsigned_thinking:
         signature = {"signature": item.signature} if item.signature else {}
         yield "assistant", {"reasoningContent": {"reasoningText": {"text": item.content, **signature}}}
-    elif thoughts in ("signed", "text") and (text := thought_as_text(item)) is not None:
+    elif thoughts in ("signed", "text") and (text := reasoning_as_text(item)) is not None:
         report.add("demoted", one.path, "a thought that cannot go back as one, sent as text (B15)")
         yield "assistant", {"text": text.text}
     else:
         report.dropped(one.path, f"{sending.where.model} takes no earlier thoughts (B15)")
 
 
-def _call(one: Placed, sending: Sending) -> Said:
+def _call(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     use = {"toolUseId": item.call_id, "name": item.name, "input": as_object(item, one.path, sending.report)}
     yield "assistant", {"toolUse": {**use, **(item.native or {})}}
 
 
-def _custom_call(one: Placed, sending: Sending) -> Said:
+def _custom_call(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     sending.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
     yield "assistant", {"toolUse": {"toolUseId": item.call_id, "name": item.name, "input": {"input": item.input}}}
 
 
-def _server_call(one: Placed, sending: Sending) -> Said:
+def _server_call(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     use = {"toolUseId": item.call_id, "name": item.name, "input": as_object(item, one.path, sending.report)}
     yield "assistant", {"toolUse": {**use, "type": "server_tool_use", **(item.native or {})}}
 
 
-def _server_result(one: Placed, sending: Sending) -> Said:
+def _server_result(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     whole = {"text": item.output} if isinstance(item.output, str) else {"json": item.output}
     output = item.output if isinstance(item.output, list) and item.output else [whole]
     yield "assistant", {"toolResult": {"toolUseId": item.call_id, "content": output, **(item.native or {})}}
 
 
-def _output(one: Placed, sending: Sending) -> Said:
+def _output(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     report = sending.report
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
@@ -197,7 +197,7 @@ def _output(one: Placed, sending: Sending) -> Said:
     yield "user", {"toolResult": {**result, **(item.native or {})}}
 
 
-def _compaction(one: Placed, sending: Sending) -> Said:
+def _compaction(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     if item.content:
         sending.report.add("demoted", one.path, "Converse has no compaction: sent as user text")
@@ -206,12 +206,12 @@ def _compaction(one: Placed, sending: Sending) -> Said:
         sending.report.dropped(one.path, "Converse has no compaction, and this one cannot be read")
 
 
-def _opaque(one: Placed, sending: Sending) -> Said:
+def _opaque(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     yield (item.native or {}).get("role", "assistant"), item.payload
 
 
-BLOCKS: Final[dict[type, Callable[[Placed, Sending], Said]]] = {
+BLOCKS: Final[dict[type, Callable[[IndexedItem, BuildContext], Said]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -233,7 +233,7 @@ def is_blank(block: JsonObject) -> bool:
 # --- parts ---
 
 
-def _part(part: ContentPart, one: Placed, sending: Sending) -> JsonObject | None:
+def _part(part: ContentPart, one: IndexedItem, sending: BuildContext) -> JsonObject | None:
     native = part.native or {}
     if isinstance(part, Text) and len(native) == 1 and native.keys() <= MEMBERS:
         return native
@@ -252,7 +252,7 @@ def _guarded(block: JsonObject, native: JsonObject) -> JsonObject:
     return {"guardContent": inner}
 
 
-def _media(part: Image | Document | Audio, one: Placed, sending: Sending) -> JsonObject | None:
+def _media(part: Image | Document | Audio, one: IndexedItem, sending: BuildContext) -> JsonObject | None:
     member, formats = MEDIA[type(part)]
     kind = media_type(part).partition(";")[0].strip().lower()
     named = _format_of_name(part, formats)
@@ -284,7 +284,7 @@ def _source(part: Image | Document | Audio) -> JsonObject | None:
     return None
 
 
-def _name(part: Document, one: Placed, sending: Sending) -> str:
+def _name(part: Document, one: IndexedItem, sending: BuildContext) -> str:
     """A name as the API takes it, unique in the request (B11); the same in every request of a growing conversation."""
     given = (part.name or "").strip()
     clean = re.sub(r"\s+", " ", re.sub(r"[^a-zA-Z0-9\s\-()\[\]]+", "-", given))[:NAME_LENGTH]

@@ -29,7 +29,7 @@ from streamlib.wires.converse.encode_blocks import (
     start_of,
     usage_object,
 )
-from streamlib.wires.encoders import Losses, of_another
+from streamlib.wires.encoders import Report, is_foreign_event
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import (
     AnnotationAdded,
@@ -70,7 +70,7 @@ class Encoder:
     media_type = MEDIA_TYPE
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        self._losses = Losses()
+        self._losses = Report()
         self._started = False
         self._foreign = False
         self._items: dict[int, ResponseItem] = {}
@@ -99,7 +99,7 @@ class Encoder:
 
     def _on_created(self, event: Created) -> bytes:
         if event.response_id or event.model:
-            self._losses.note("/response_id", "Converse names neither the response nor its model")
+            self._losses.dropped("/response_id", "Converse names neither the response nor its model")
         return b""
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
@@ -128,7 +128,7 @@ class Encoder:
         if not self._foreign:
             return values
         for key in values.keys() - OWN_KEYS:
-            self._losses.note(f"/metadata/{key}", "Converse has no such key")
+            self._losses.dropped(f"/metadata/{key}", "Converse has no such key")
         return {key: value for key, value in values.items() if key in OWN_KEYS}
 
     # --- blocks ---
@@ -138,14 +138,14 @@ class Encoder:
         self._foreign = self._foreign or not is_own(item)
         out = self._begin() + self._settle()
         if item.choice:
-            self._losses.note("/choices", "Converse has one choice")
+            self._losses.dropped("/choices", "Converse has one choice")
             return out
         if not can_stand(item) or (isinstance(item, Reasoning) and item.redacted and self._foreign and sealed(item) is None):
-            self._losses.note(f"/{type(item).__name__}", "Converse has no such block")
+            self._losses.dropped(f"/{type(item).__name__}", "Converse has no such block")
             return out
         self._items[event.index] = item
         if isinstance(item, CustomToolCall):
-            self._losses.note("/custom_tool_call", "a free-form call is a toolUse with its text as `input`")
+            self._losses.dropped("/custom_tool_call", "a free-form call is a toolUse with its text as `input`")
             self._inputs[event.index] = []
         start = start_of(item)
         if start is None:
@@ -175,24 +175,24 @@ class Encoder:
 
     def _say(self, index: int, text: str) -> bytes:
         if index in self._images:
-            self._losses.note("/media", "an image block of Converse has no text")
+            self._losses.dropped("/media", "an image block of Converse has no text")
             return b""
         return self._delta(index, {"text": text})
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         if event.logprobs:
-            self._losses.note("/logprobs", "Converse has no logprobs")
+            self._losses.dropped("/logprobs", "Converse has no logprobs")
         return self._say(event.index, event.delta)
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        self._losses.note("/refusal", "a refusal is plain text in Converse")
+        self._losses.dropped("/refusal", "a refusal is plain text in Converse")
         return self._say(event.index, event.delta)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
         return self._delta(event.index, {"reasoningContent": {"text": event.delta}})
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.note("/summary", "a summary is plain reasoning in Converse")
+        self._losses.dropped("/summary", "a summary is plain reasoning in Converse")
         paragraph = (event.index, event.summary_index)
         gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
         self._paragraphs.add(paragraph)
@@ -206,14 +206,14 @@ class Encoder:
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         if self._foreign:
-            self._losses.note("/annotations", "a citation of another wire")
+            self._losses.dropped("/annotations", "a citation of another wire")
             return b""
         return self._delta(event.index, {"citation": event.annotation})
 
     def _on_media(self, event: MediaDelta) -> bytes:
         out = b""
         if event.transcript:
-            self._losses.note("/media", "what was spoken is plain text in Converse")
+            self._losses.dropped("/media", "what was spoken is plain text in Converse")
             out = self._say(event.index, event.transcript)
         if event.data is None:
             return out
@@ -221,7 +221,7 @@ class Encoder:
             self._pending = None
             out = self._start(event.index, {"image": {"format": IMAGE_TYPES[event.media_type]}})
         if event.index not in self._images:
-            self._losses.note("/media", "Converse has images of its own formats only, each in a block of its own")
+            self._losses.dropped("/media", "Converse has images of its own formats only, each in a block of its own")
             return out
         return out + self._delta(event.index, {"image": {"source": {"bytes": event.data}}})
 
@@ -244,7 +244,7 @@ class Encoder:
         if isinstance(item, Reasoning):
             return self._seals(item)
         if item.signature:
-            self._losses.note("/signature", "only thoughts are signed in Converse")
+            self._losses.dropped("/signature", "only thoughts are signed in Converse")
         if isinstance(item, ServerToolResult):
             return [{"toolResult": results(item)}] if item.output else []
         if index in self._inputs:
@@ -257,15 +257,15 @@ class Encoder:
     def _seals(self, item: Reasoning) -> list[JsonObject]:
         seal = sealed(item)
         if item.encrypted_content and seal is None:
-            self._losses.note("/encrypted_content", "Converse carries sealed reasoning as redacted content in base64 only")
+            self._losses.dropped("/encrypted_content", "Converse carries sealed reasoning as redacted content in base64 only")
         values = {"redactedContent": seal, "signature": item.signature}
         return [{"reasoningContent": {name: value}} for name, value in values.items() if value]
 
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if self._foreign or of_another("converse", event.event):
-            self._losses.note("/passthrough", "events that only another wire knows")
+        if self._foreign or is_foreign_event("converse", event.event):
+            self._losses.dropped("/passthrough", "events that only another wire knows")
             return b""
         return self._begin() + self._settle() + event_frame(event.event[:LONGEST_NAME], event.data)
 
@@ -316,7 +316,7 @@ _HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
 }
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """A whole Converse body, or the error body of a response that failed. It names no model."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))

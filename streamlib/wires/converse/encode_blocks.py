@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import Completed, StopReason
 from streamlib_parsers.items import (
@@ -139,29 +139,29 @@ STARTS: Final[dict[type, Callable[[Any], JsonObject | None]]] = {
 # --- blocks: an item whole ---
 
 
-def block_of(item: ResponseItem, losses: Losses) -> JsonObject | None:
+def block_of(item: ResponseItem, losses: Report) -> JsonObject | None:
     """The block of an item; None for what cannot be told, or was cut and would look callable."""
     return BLOCKS[type(item)](item, losses)
 
 
-def _message(item: Any, losses: Losses) -> JsonObject | None:
+def _message(item: Any, losses: Report) -> JsonObject | None:
     image = next((part for part in item.content if isinstance(part, Image)), None)
     texts = [part.text if isinstance(part, Text) else part.refusal for part in item.content if isinstance(part, (Text, Refusal))]
     spoken = [part.transcript for part in item.content if getattr(part, "transcript", None)]
     if image is not None and not texts:
         return _image(image, losses)
     if len(texts) < len(item.content):
-        losses.note("/media", "an image stands in a block of its own")
+        losses.dropped("/media", "an image stands in a block of its own")
     text = {"text": "".join([*texts, *spoken])}
     notes = [note for part in item.content if isinstance(part, Text) for note in part.annotations]
     return {"citationsContent": {"content": [text], "citations": notes}} if notes and is_own(item) else text
 
 
-def _image(image: Image, losses: Losses) -> JsonObject | None:
+def _image(image: Image, losses: Report) -> JsonObject | None:
     source = {"bytes": image.data} if image.data else on_s3(image)
     written = IMAGE_TYPES.get(image.media_type or "")
     if source is None or written is None:
-        losses.note("/media", "Converse has images of its own formats only, in bytes or on S3")
+        losses.dropped("/media", "Converse has images of its own formats only, in bytes or on S3")
         return None
     return {"image": {"format": written, "source": source}}
 
@@ -171,7 +171,7 @@ def on_s3(image: Image) -> JsonObject | None:
     return {"s3Location": {"uri": image.url}} if (image.url or "").startswith("s3://") else None
 
 
-def _reasoning(item: Any, losses: Losses) -> JsonObject | None:
+def _reasoning(item: Any, losses: Report) -> JsonObject | None:
     if item.redacted:
         seal = sealed(item)
         return {"reasoningContent": {"redactedContent": seal}} if seal else None
@@ -179,28 +179,28 @@ def _reasoning(item: Any, losses: Losses) -> JsonObject | None:
     return {"reasoningContent": {"reasoningText": {"text": said, **({"signature": item.signature} if item.signature else {})}}}
 
 
-def _call(item: Any, losses: Losses) -> JsonObject | None:
+def _call(item: Any, losses: Report) -> JsonObject | None:
     if item.status == "incomplete":
         return None
     return {"toolUse": {**_start_call(item)["toolUse"], "input": Raw((item.arguments or "{}").encode("utf-8"))}}
 
 
-def _custom(item: Any, losses: Losses) -> JsonObject | None:
+def _custom(item: Any, losses: Report) -> JsonObject | None:
     if item.status == "incomplete":
         return None
     return {"toolUse": {**_start_call(item)["toolUse"], "input": {"input": item.input}}}
 
 
-def _server_call(item: Any, losses: Losses) -> JsonObject | None:
+def _server_call(item: Any, losses: Report) -> JsonObject | None:
     arguments = item.arguments if item.arguments and is_json(item.arguments) else "{}"
     return {"toolUse": {**_start_server_call(item)["toolUse"], "input": Raw(arguments.encode("utf-8"))}}
 
 
-def _server_result(item: Any, losses: Losses) -> JsonObject:
+def _server_result(item: Any, losses: Report) -> JsonObject:
     return {"toolResult": {**_start_result(item)["toolResult"], "content": results(item) if item.output else []}}
 
 
-BLOCKS: Final[dict[type, Callable[[Any, Losses], JsonObject | None]]] = {
+BLOCKS: Final[dict[type, Callable[[Any, Report], JsonObject | None]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -222,7 +222,7 @@ def native_stop(end: Completed | Response, *, foreign: bool) -> str:
     return "stop_sequence" if end.stop_sequence and reason == "stop" else NATIVE_STOP[reason]
 
 
-def usage_object(usage: Usage | None, losses: Losses, *, complete: bool) -> JsonObject | None:
+def usage_object(usage: Usage | None, losses: Report, *, complete: bool) -> JsonObject | None:
     """The provider's own object where it says the same in this wire's words, else one made of the numbers.
 
     complete: numbers that the wire's clients count on are zeros where nobody said them.
@@ -236,7 +236,7 @@ def usage_object(usage: Usage | None, losses: Losses, *, complete: bool) -> Json
     fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - (written or 0) - (read or 0))
     body: JsonObject = {"inputTokens": fresh, "outputTokens": usage.output_tokens}
     if complete and None in body.values():
-        losses.note("/usage", "Converse has no word for unknown usage: zeros")
+        losses.dropped("/usage", "Converse has no word for unknown usage: zeros")
         body = {key: value or 0 for key, value in body.items()}
     body["totalTokens"] = (usage.input_tokens or 0) + (usage.output_tokens or 0)
     body |= {"cacheReadInputTokens": read, "cacheWriteInputTokens": written}

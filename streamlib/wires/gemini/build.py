@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import Final
 
 from streamlib.errors import invalid_request
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.gemini.build_parts import Part, parts
 from streamlib.wires.gemini.build_settings import generation_config, plain, tool_config, tools, without_cached
 from streamlib_parsers.items import JsonObject, Message
@@ -24,7 +24,7 @@ NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 """The documented stand-in for a thought that Gemini never had: base64 of `skip_thought_signature_validator`."""
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body. The model stands in the URL."""
     system, items = _leading_system(prompt, items)
     turns = _turns(parts(items, where, report), where, report)
@@ -39,10 +39,10 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
         "generationConfig": generation_config(prompt, offered, where, report),
         **plain(prompt, where, report),
     }
-    return Built(without_cached({key: value for key, value in body.items() if value}, prompt, report))
+    return BuiltRequest(without_cached({key: value for key, value in body.items() if value}, prompt, report))
 
 
-def _leading_system(prompt: Prompt, items: list[Placed]) -> tuple[list[str], list[Placed]]:
+def _leading_system(prompt: Prompt, items: list[IndexedItem]) -> tuple[list[str], list[IndexedItem]]:
     """System and developer messages before the first other item belong to `systemInstruction`."""
     texts = [prompt.instructions or ""]
     count = 0

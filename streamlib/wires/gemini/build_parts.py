@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.history import CALLS, Call, Placed
+from streamlib.request.history import CALLS, Call, IndexedItem
 from streamlib.request.media import media_type
-from streamlib.request.origins import LADDER
+from streamlib.request.origins import DOWNGRADES
 from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib.wires.arguments import as_object
@@ -55,7 +55,7 @@ class Part(NamedTuple):
     call_id: str | None = None
 
 
-class Sending(NamedTuple):
+class BuildContext(NamedTuple):
     """What the functions below need beside their item. calls: by call id, for the names that results repeat."""
 
     where: Target
@@ -93,10 +93,10 @@ SURROGATE: Final = re.compile("[\ud800-\udfff]")
 DATA_URL: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
-def parts(items: list[Placed], where: Target, report: Report) -> Parts:
+def parts(items: list[IndexedItem], where: Target, report: Report) -> Parts:
     """The parts of a history, in order."""
     calls = {one.item.call_id: one.item for one in items if isinstance(one.item, CALLS)}
-    sending = Sending(where, report, calls)
+    sending = BuildContext(where, report, calls)
     for one in items:
         yield from KINDS[type(one.item)](one, sending)
 
@@ -113,11 +113,11 @@ def whole_part(kind: str, data: Any, item: Any) -> JsonObject:
 # --- one function a kind of item ---
 
 
-def _message(one: Placed, sending: Sending) -> Parts:
+def _message(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     if item.role in ("system", "developer"):
         sending.report.add("changed", one.path, "Gemini takes no system message amid a conversation: sent as user text (G8)")
-        yield Part("user", {"text": f"<system>\n{item.text}\n</system>"}, one.at)
+        yield Part("user", {"text": f"<system>\n{item.text}\n</system>"}, one.position)
         return
     content = item.content or ((Text(""),) if item.signature else ())
     for n, part in enumerate(content):
@@ -130,10 +130,10 @@ def _message(one: Placed, sending: Sending) -> Parts:
             continue
         native = {**((item.native or {}) if len(content) == 1 else {}), **(part.native or {})}
         holder = msgspec.structs.replace(item, native=native, signature=signature)
-        yield Part("model" if item.role == "assistant" else "user", whole_part(*member, holder), one.at)
+        yield Part("model" if item.role == "assistant" else "user", whole_part(*member, holder), one.position)
 
 
-def _member(part: ContentPart, path: str, sending: Sending) -> tuple[str, Any] | None:
+def _member(part: ContentPart, path: str, sending: BuildContext) -> tuple[str, Any] | None:
     """The data member of a content part and its value, or None where nothing of it can be said."""
     match part:
         case Text():
@@ -146,7 +146,7 @@ def _member(part: ContentPart, path: str, sending: Sending) -> tuple[str, Any] |
             return _medium(part, path, sending)
 
 
-def _medium(part: Image | Document | Audio, path: str, sending: Sending) -> tuple[str, Any] | None:
+def _medium(part: Image | Document | Audio, path: str, sending: BuildContext) -> tuple[str, Any] | None:
     """As `medium`; of a part whose bytes are not here its transcript, where it has one."""
     if part.name and not sending.takes("displayName"):
         sending.report.dropped(f"{path}/name", f"{sending.where.provider.name}: {sending.where.provider.drop['displayName']}")
@@ -183,31 +183,31 @@ def _type_of(url: str) -> str | None:
         return None
 
 
-def _reasoning(one: Placed, sending: Sending) -> Parts:
+def _reasoning(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     text = item.content or "\n\n".join(item.summary)
     if not text and not item.signature:
         sending.report.dropped(one.path, "a thought without text or signature (G7)")
         return
     body = whole_part("text", text, item)
-    yield Part("model", {"text": body.pop("text"), "thought": True, **body}, one.at)
+    yield Part("model", {"text": body.pop("text"), "thought": True, **body}, one.position)
 
 
-def _call(one: Placed, sending: Sending) -> Parts:
+def _call(one: IndexedItem, sending: BuildContext) -> Parts:
     """The provider's own id goes back; one that we minted does not (G9)."""
     item: Any = one.item
     given = {"id": item.id} if item.id else {}
     data = {**given, "name": item.name, "args": as_object(item, one.path, sending.report)}
-    yield Part("model", whole_part("functionCall", data, item), one.at, item.call_id)
+    yield Part("model", whole_part("functionCall", data, item), one.position, item.call_id)
 
 
-def _custom_call(one: Placed, sending: Sending) -> Parts:
+def _custom_call(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     sending.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-    yield Part("model", {"functionCall": {"name": item.name, "args": {"input": item.input}}}, one.at, item.call_id)
+    yield Part("model", {"functionCall": {"name": item.name, "args": {"input": item.input}}}, one.position, item.call_id)
 
 
-def _output(one: Placed, sending: Sending) -> Parts:
+def _output(one: IndexedItem, sending: BuildContext) -> Parts:
     """One `functionResponse`, and the media that it cannot hold."""
     item: Any = one.item
     said = (Text(item.output),) if isinstance(item.output, str) else item.output
@@ -221,11 +221,11 @@ def _output(one: Placed, sending: Sending) -> Parts:
     data: JsonObject = {**given, "name": call.name, "response": {} if blobs and response == {"output": ""} else response}
     body = whole_part("functionResponse", data, msgspec.structs.replace(item, native=_without(item.native, "response")))
     body["functionResponse"].update({"parts": blobs} if blobs else {})
-    yield Part("result", body, one.at, item.call_id)
+    yield Part("result", body, one.position, item.call_id)
     for part in media:
         if part not in held and (found := _medium(part, one.path, sending)):
             sending.report.add("changed", one.path, "what a result cannot hold follows it as a user turn (G4, G20)")
-            yield Part("attachment", {found[0]: found[1]}, one.at, item.call_id)
+            yield Part("attachment", {found[0]: found[1]}, one.position, item.call_id)
 
 
 def _response(item: FunctionCallOutput, said: tuple[ContentPart, ...]) -> Any:
@@ -253,16 +253,16 @@ def _without(native: JsonObject | None, key: str) -> JsonObject | None:
     return {name: value for name, value in native.items() if name != key} if native else None
 
 
-def _server(one: Placed, sending: Sending) -> Parts:
+def _server(one: IndexedItem, sending: BuildContext) -> Parts:
     """A tool that is none of Gemini's goes down the ladder, whatever its origin says."""
     body = server_part(one.item)
     if body is not None:
-        yield Part("model", body, one.at)
+        yield Part("model", body, one.position)
         return
-    _, reason, item = LADDER[type(one.item)](one.item)
+    _, reason, item = DOWNGRADES[type(one.item)](one.item)
     sending.report.add("demoted", one.path, reason)
     if isinstance(item, Message):
-        yield from _message(Placed(one.at, item), sending)
+        yield from _message(IndexedItem(one.position, item), sending)
 
 
 def server_part(item: Any) -> JsonObject | None:
@@ -305,25 +305,25 @@ def _is_object(text: str) -> bool:
     return text.lstrip().startswith("{") and is_json(text) and not SURROGATE.search(text)
 
 
-def _compaction(one: Placed, sending: Sending) -> Parts:
+def _compaction(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     if item.content:
         sending.report.add("demoted", one.path, "Gemini has no compactions: sent as user text")
-        yield from _message(Placed(one.at, user(item.content)), sending)
+        yield from _message(IndexedItem(one.position, user(item.content)), sending)
     else:
         sending.report.dropped(one.path, "Gemini has no compactions, and this one holds no text")
 
 
-def _opaque(one: Placed, sending: Sending) -> Parts:
+def _opaque(one: IndexedItem, sending: BuildContext) -> Parts:
     """A part as it came. One that only describes a part is refused (G25); a lone signature stands for an empty text."""
     item: Any = one.item
     if item.payload.keys() <= ATTRIBUTES and item.payload.keys() - {"thoughtSignature"}:
         sending.report.dropped(one.path, "a part without data (G25)")
         return
-    yield Part("user" if (item.native or {}).get("role") == "user" else "model", item.payload, one.at)
+    yield Part("user" if (item.native or {}).get("role") == "user" else "model", item.payload, one.position)
 
 
-KINDS: Final[dict[type, Callable[[Placed, Sending], Parts]]] = {
+KINDS: Final[dict[type, Callable[[IndexedItem, BuildContext], Parts]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.request.report import Change
-from streamlib.wires.encoders import Losses, sse
+from streamlib.wires.encoders import Report, sse
 from streamlib.wires.gemini.encode_objects import (
     Place,
     block_reason,
@@ -89,7 +89,7 @@ class Encoder:
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._envelope = {"modelVersion": model, "responseId": response_id}
-        self._losses = Losses()
+        self._losses = Report()
         self._items: dict[int, ResponseItem] = {}
         self._calls: dict[int, Pending] = {}
         self._running: dict[int, int] = {}
@@ -109,7 +109,7 @@ class Encoder:
         """The bytes of one event."""
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            self._losses.note(f"/{type(event).__name__}", "Gemini has no such event")
+            self._losses.dropped(f"/{type(event).__name__}", "Gemini has no such event")
             return b""
         return handler(self, event)
 
@@ -196,7 +196,7 @@ class Encoder:
         out = self._whole_calls()
         earlier = self._running.get(item.choice, index)
         if earlier != index and type(self._items[earlier]) is type(item):
-            self._losses.note("/items", "texts that stand beside each other run together")
+            self._losses.dropped("/items", "texts that stand beside each other run together")
         out += self._say(index, {"text": text, "thought": True} if thought else {"text": text})
         self._running[item.choice] = index
         return out
@@ -211,14 +211,14 @@ class Encoder:
 
     def _note_logprobs(self, event: OutputTextDelta | ReasoningContentDelta) -> None:
         if event.logprobs:
-            self._losses.note("/logprobs", "Gemini gives the logprobs of a whole answer")
+            self._losses.dropped("/logprobs", "Gemini gives the logprobs of a whole answer")
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        self._losses.note("/refusal", "a refusal is plain text in Gemini")
+        self._losses.dropped("/refusal", "a refusal is plain text in Gemini")
         return self._text(event.index, event.delta)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.note("/summary", "a summary is a plain thought in Gemini")
+        self._losses.dropped("/summary", "a summary is a plain thought in Gemini")
         paragraph = (event.index, event.summary_index)
         gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
         self._paragraphs.add(paragraph)
@@ -229,7 +229,7 @@ class Encoder:
         pending = self._calls.get(event.index)
         if pending is not None:
             if pending.pieces:
-                self._losses.note("/arguments", "a part holds a whole call: its arguments are not streamed")
+                self._losses.dropped("/arguments", "a part holds a whole call: its arguments are not streamed")
             pending.add(event.delta)
         return out
 
@@ -270,7 +270,7 @@ class Encoder:
         if event.usage is not None and not event.usage.same_numbers(self._counted):
             self._usage = event.usage
         if event.stop_sequence is not None:
-            self._losses.note("/stop_sequence", "Gemini does not say which sequence stopped it")
+            self._losses.dropped("/stop_sequence", "Gemini does not say which sequence stopped it")
         return self._last(event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),))
 
     def _on_failed(self, event: Failed) -> bytes:
@@ -282,7 +282,7 @@ class Encoder:
         return b""
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        self._losses.note("/annotations", "Gemini cites by byte spans of the whole answer")
+        self._losses.dropped("/annotations", "Gemini cites by byte spans of the whole answer")
         return b""
 
 
@@ -313,7 +313,7 @@ _HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
 """`Passthrough` is missing: what no parser knows, no reader of this wire does."""
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """A whole GenerateContentResponse, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
@@ -330,7 +330,7 @@ def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     return msgspec.json.encode({key: value for key, value in body.items() if value is not None})
 
 
-def _whole_candidate(choice: Choice, values: list[tuple[Place, Any]], blocked: str | None, losses: Losses) -> JsonObject:
+def _whole_candidate(choice: Choice, values: list[tuple[Place, Any]], blocked: str | None, losses: Report) -> JsonObject:
     """A candidate without a reason is whole all the same, where none was given."""
     parts = [part for item in choice.items for part in parts_of(item, losses)]
     end = FinishedChoice(choice.index, choice.stop_reason or "other", choice.native_stop_reason)

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib.wires.gemini.build_parts import medium, server_part, whole_part
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, StopReason
@@ -42,7 +42,7 @@ def is_own(item: ResponseItem) -> bool:
     return item.origin is None or item.origin.wire_api in ("gemini", None)
 
 
-def parts_of(item: ResponseItem, losses: Losses) -> list[JsonObject]:
+def parts_of(item: ResponseItem, losses: Report) -> list[JsonObject]:
     """The parts of a whole item; none where this wire has no words for it."""
     match item:
         case Message():
@@ -55,20 +55,20 @@ def parts_of(item: ResponseItem, losses: Losses) -> list[JsonObject]:
             body = item.payload if isinstance(item, Opaque) else server_part(item)
             return [body] if body is not None else []
         case _:
-            losses.note(f"/{type(item).__name__}", "Gemini has no part for it")
+            losses.dropped(f"/{type(item).__name__}", "Gemini has no part for it")
             return []
 
 
-def _state(item: Any, losses: Losses) -> Any:
+def _state(item: Any, losses: Report) -> Any:
     """The item with what its reader can use: signatures and `native` of another wire mean nothing here."""
     if is_own(item):
         return item
     if item.signature:
-        losses.note("/signature", "a signature of another wire")
+        losses.dropped("/signature", "a signature of another wire")
     return msgspec.structs.replace(item, id=None, signature=None, native=None)
 
 
-def _message(item: Message, losses: Losses) -> list[JsonObject]:
+def _message(item: Message, losses: Report) -> list[JsonObject]:
     said = _state(item, losses)
     parts = [body for part in item.content if (body := _content(part, losses)) is not None]
     if item.signature and not parts:
@@ -79,27 +79,27 @@ def _message(item: Message, losses: Losses) -> list[JsonObject]:
     return [*parts[:-1], {**parts[-1], **({"thoughtSignature": said.signature} if said.signature else {})}] if parts else []
 
 
-def _content(part: Any, losses: Losses) -> JsonObject | None:
+def _content(part: Any, losses: Report) -> JsonObject | None:
     match part:
         case Text():
             return {"text": part.text}
         case Refusal():
-            losses.note("/refusal", "a refusal is plain text in Gemini")
+            losses.dropped("/refusal", "a refusal is plain text in Gemini")
             return {"text": part.refusal}
         case Image() | Document() | Audio():
             found = medium(part)
             if isinstance(part, Audio) and part.transcript:
-                losses.note("/transcript", "Gemini has no transcript of audio")
+                losses.dropped("/transcript", "Gemini has no transcript of audio")
             return {found[0]: found[1]} if found else None
         case _:
             return None
 
 
-def _reasoning(item: Reasoning, losses: Losses) -> list[JsonObject]:
+def _reasoning(item: Reasoning, losses: Report) -> list[JsonObject]:
     if item.encrypted_content:
-        losses.note("/encrypted_content", "Gemini has no place for sealed thoughts")
+        losses.dropped("/encrypted_content", "Gemini has no place for sealed thoughts")
     if item.summary:
-        losses.note("/summary", "a summary is a plain thought in Gemini")
+        losses.dropped("/summary", "a summary is a plain thought in Gemini")
     text = "\n\n".join([*item.summary, *([item.content] if item.content else [])])
     said = _state(item, losses)
     if not text and not said.signature:
@@ -108,25 +108,25 @@ def _reasoning(item: Reasoning, losses: Losses) -> list[JsonObject]:
     return [{"text": body.pop("text"), "thought": True, **body}]
 
 
-def _call(item: FunctionCall | CustomToolCall, losses: Losses) -> list[JsonObject]:
+def _call(item: FunctionCall | CustomToolCall, losses: Report) -> list[JsonObject]:
     """A whole call. One of another wire brings its id along, so that the answer finds it; one of Gemini's has one only if it came."""
     if item.status == "incomplete":
-        losses.note("/calls", "a call that was cut is left out: it must not look callable")
+        losses.dropped("/calls", "a call that was cut is left out: it must not look callable")
         return []
     own = isinstance(item, FunctionCall) and is_own(item)
     given = {"id": item.id} if own and item.id else {} if own else {"id": item.call_id}
     return [whole_part("functionCall", {**given, "name": item.name, **_arguments(item, losses, own=own)}, _state(item, losses))]
 
 
-def _arguments(item: FunctionCall | CustomToolCall, losses: Losses, *, own: bool) -> JsonObject:
+def _arguments(item: FunctionCall | CustomToolCall, losses: Report, *, own: bool) -> JsonObject:
     """`args`, in their own bytes; an object, always."""
     if isinstance(item, CustomToolCall):
-        losses.note("/custom_tool_call", "a free-form call is a functionCall with its text as `input`")
+        losses.dropped("/custom_tool_call", "a free-form call is a functionCall with its text as `input`")
         return {"args": {"input": item.input}}
     if own and not item.arguments:
         return {}
     if item.arguments and not (item.arguments.lstrip().startswith("{") and is_json(item.arguments)):
-        losses.note("/arguments", "arguments that are no JSON object are wrapped")
+        losses.dropped("/arguments", "arguments that are no JSON object are wrapped")
         return {"args": {"_raw": item.arguments}}
     return {"args": Raw((item.arguments or "{}").encode("utf-8"))}
 
@@ -192,7 +192,7 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
 _OWN_WORD: Final = re.compile("[A-Z0-9_]+")
 
 
-def finish_reason(end: FinishedChoice, losses: Losses) -> str:
+def finish_reason(end: FinishedChoice, losses: Report) -> str:
     """The wire's own word where it was one of its own, else the nearest."""
     native, meant = end.native_stop_reason or "", STOP_REASONS.get(end.native_stop_reason or "")
     if meant == end.stop_reason or (meant == "stop" and end.stop_reason == "tool_calls"):
@@ -201,21 +201,21 @@ def finish_reason(end: FinishedChoice, losses: Losses) -> str:
         return native
     word = NATIVE_STOP[end.stop_reason]
     if STOP_REASONS.get(word, "other") not in (end.stop_reason, "stop"):
-        losses.note("/stop_reason", f"Gemini has no word for {end.stop_reason}: {word}")
+        losses.dropped("/stop_reason", f"Gemini has no word for {end.stop_reason}: {word}")
     return word
 
 
 # --- counts ---
 
 
-def usage_object(usage: Usage | None, losses: Losses) -> JsonObject | None:
+def usage_object(usage: Usage | None, losses: Report) -> JsonObject | None:
     """The provider's own object where it says the same in this wire's words, else one made of the numbers."""
     if usage is None:
         return None
     if usage.raw and read_usage(usage.raw).same_numbers(usage):
         return usage.raw
     if usage.cache_write_input_tokens:
-        losses.note("/usage/cache_write_input_tokens", "Gemini does not count what is written to a cache")
+        losses.dropped("/usage/cache_write_input_tokens", "Gemini does not count what is written to a cache")
     thought, said, read = usage.reasoning_output_tokens, usage.output_tokens, usage.input_tokens
     beside = said is None or (thought or 0) <= said  # else they were counted by another rule: Gemini's older one has them inside
     body = {

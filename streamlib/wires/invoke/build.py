@@ -13,11 +13,11 @@ import msgspec
 
 from streamlib.errors import invalid_request
 from streamlib.providers.shapes import ChatShape
-from streamlib.request.history import OUTPUTS, Placed
+from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.chat import build as chat
 from streamlib.wires.converse import build as converse
 from streamlib.wires.converse.build import EXTRA, TIERS, family_of
@@ -31,7 +31,7 @@ CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string"
 """Chat bodies as models behind InvokeModel take them."""
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body, and headers for what Bedrock wants there."""
     write = BODIES.get(family_of(where).body)
     if write is None:
@@ -39,40 +39,40 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     return write(prompt, items, where, report)
 
 
-def _claude(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def _claude(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     built = messages.build(prompt, [_with_bytes(one, report) for one in items], where, report)
     body = {key: value for key, value in built.body.items() if key not in ("model", "stream")}
     given = built.headers.get("anthropic-beta") or where.provider.headers.get("anthropic-beta", "")
     betas = [beta.strip() for beta in given.split(",") if beta.strip()]
     _mark(body, body.pop("cache_control", None))
     headers = _tier(body.pop("service_tier", None), report)
-    return Built({"anthropic_version": VERSION, **({"anthropic_beta": betas} if betas else {}), **body}, headers)
+    return BuiltRequest({"anthropic_version": VERSION, **({"anthropic_beta": betas} if betas else {}), **body}, headers)
 
 
-def _nova(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def _nova(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     body = converse.build(prompt, items, where, report).body
     headers = _tier(body.pop("serviceTier", {}).get("type"), report)
     if metadata := body.pop("requestMetadata", None):
         headers[METADATA_HEADER] = msgspec.json.encode(metadata).decode("utf-8")
     if body.pop("outputConfig", None):
         report.dropped("/output_schema", "Nova takes a schema through Converse only")
-    return Built({"schemaVersion": "messages-v1", **merged(body, body.pop(EXTRA, {}))}, headers)
+    return BuiltRequest({"schemaVersion": "messages-v1", **merged(body, body.pop(EXTRA, {}))}, headers)
 
 
-def _chat(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def _chat(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     shaped = msgspec.structs.replace(where, provider=msgspec.structs.replace(where.provider, chat=CHAT))
     body = chat.build(prompt, items, shaped, report).body
-    return Built({key: value for key, value in body.items() if key not in ("model", "stream")})
+    return BuiltRequest({key: value for key, value in body.items() if key not in ("model", "stream")})
 
 
-BODIES: Final[dict[WireApi | None, Callable[[Prompt, list[Placed], Target, Report], Built]]] = {
+BODIES: Final[dict[WireApi | None, Callable[[Prompt, list[IndexedItem], Target, Report], BuiltRequest]]] = {
     "messages": _claude,
     "converse": _nova,
     "chat": _chat,
 }
 
 
-def _with_bytes(one: Placed, report: Report) -> Placed:
+def _with_bytes(one: IndexedItem, report: Report) -> IndexedItem:
     """Bedrock fetches nothing: images and documents are sent in bytes (A21)."""
     item: Any = one.item
     field = "output" if isinstance(item, OUTPUTS) else "content" if isinstance(item, Message) else ""
@@ -83,7 +83,7 @@ def _with_bytes(one: Placed, report: Report) -> Placed:
     if len(kept) == len(parts):
         return one
     report.dropped(one.path, "InvokeModel takes images and documents in bytes only (A21)")
-    return Placed(one.at, msgspec.structs.replace(item, **{field: kept}))
+    return IndexedItem(one.position, msgspec.structs.replace(item, **{field: kept}))
 
 
 def _tier(tier: str | None, report: Report) -> dict[str, str]:

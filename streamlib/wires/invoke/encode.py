@@ -14,7 +14,7 @@ import msgspec
 
 from streamlib.request.report import Change
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib.wires.messages import encode as messages
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import Failed, OutputItemAdded, OutputItemDone, ResponseEvent, ResponseMetadata
@@ -78,7 +78,7 @@ def _as_messages(item: ResponseItem) -> ResponseItem:
     return msgspec.structs.replace(item, origin=MESSAGES) if made_here else item
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """A whole body of Claude's, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))

@@ -13,13 +13,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from streamlib.errors import invalid_request
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.media import media_type
-from streamlib.request.origins import thought_as_text
+from streamlib.request.origins import reasoning_as_text
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.arguments import as_object
 from streamlib.wires.claude import BINDING_BETA, effort, thinking, unpaired_server_calls
 from streamlib_parsers.items import (
@@ -57,7 +57,7 @@ class Block(NamedTuple):
     at: int
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body and the beta headers."""
     instructions, items = _leading_system(prompt, items)
     turns = _turns(_blocks(items, where, report), prompt, report)
@@ -76,13 +76,13 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     _last_turn(body, where, report)
     _cache(prompt, body)
     body["messages"] = [{"role": turn["role"], "content": [block.body for block in turn["content"]]} for turn in body["messages"]]
-    return Built(body, _betas(prompt, body, where, report))
+    return BuiltRequest(body, _betas(prompt, body, where, report))
 
 
 # --- turns ---
 
 
-def _leading_system(prompt: Prompt, items: list[Placed]) -> tuple[list[str], list[Placed]]:
+def _leading_system(prompt: Prompt, items: list[IndexedItem]) -> tuple[list[str], list[IndexedItem]]:
     """System and developer messages before the first other item belong to `system`."""
     texts = [prompt.instructions] if prompt.instructions else []
     count = 0
@@ -94,17 +94,17 @@ def _leading_system(prompt: Prompt, items: list[Placed]) -> tuple[list[str], lis
     return [text for text in texts if text.strip()], items[count:]
 
 
-def _blocks(items: list[Placed], where: Target, report: Report) -> Iterator[Block]:
+def _blocks(items: list[IndexedItem], where: Target, report: Report) -> Iterator[Block]:
     unpaired = unpaired_server_calls(items)
     for one in items:
-        if one.at in unpaired:
+        if one.position in unpaired:
             report.dropped(one.path, "a server tool call without its result (A15)")
             continue
         for role, body in BLOCKS[type(one.item)](one, where, report):
             if body.get("type") == "text" and not body["text"].strip():
                 report.dropped(one.path, "blank text (A1)")
                 continue
-            yield Block(role, body, one.at)
+            yield Block(role, body, one.position)
 
 
 def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[JsonObject]:
@@ -131,7 +131,7 @@ def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[Json
 Said = Iterator[tuple[str, JsonObject]]
 
 
-def _message(one: Placed, where: Target, report: Report) -> Said:
+def _message(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     role = item.role
     if role in ("system", "developer"):
@@ -147,32 +147,32 @@ def _message(one: Placed, where: Target, report: Report) -> Said:
             yield role, {**block, **(item.native or {})} if len(item.content) == 1 else block
 
 
-def _reasoning(one: Placed, where: Target, report: Report) -> Said:
+def _reasoning(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     if item.redacted or (item.encrypted_content and not item.content):
         yield "assistant", {"type": "redacted_thinking", "data": item.encrypted_content, **(item.native or {})}
     elif (item.signature and item.status == "completed") or where.provider.unsigned_thinking:
         yield "assistant", {"type": "thinking", "thinking": item.content, "signature": item.signature or "", **(item.native or {})}
-    elif (text := thought_as_text(item)) is not None:
+    elif (text := reasoning_as_text(item)) is not None:
         report.add("demoted", one.path, "a thought without its signature, sent as text (T10)")
         yield "assistant", {"type": "text", "text": text.text}
     else:
         report.dropped(one.path, "a thought without text or signature (T10)")
 
 
-def _call(one: Placed, where: Target, report: Report) -> Said:
+def _call(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     block = {"type": "tool_use", "id": item.call_id, "name": item.name, "input": as_object(item, one.path, report)}
     yield "assistant", {**block, **(item.native or {})}
 
 
-def _custom_call(one: Placed, where: Target, report: Report) -> Said:
+def _custom_call(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
     yield "assistant", {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input}}
 
 
-def _output(one: Placed, where: Target, report: Report) -> Said:
+def _output(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
     said = [part for part in (_part(part, one, report) for part in parts) if part and (part["type"] != "text" or part["text"].strip())]
@@ -184,18 +184,18 @@ def _output(one: Placed, where: Target, report: Report) -> Said:
     yield "user", {**block, **(item.native or {})}
 
 
-def _server_call(one: Placed, where: Target, report: Report) -> Said:
+def _server_call(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     block = {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": as_object(item, one.path, report)}
     yield "assistant", {**block, **(item.native or {})}
 
 
-def _server_result(one: Placed, where: Target, report: Report) -> Said:
+def _server_result(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     yield "assistant", {"type": f"{item.name}_tool_result", "tool_use_id": item.call_id, "content": item.output, **(item.native or {})}
 
 
-def _compaction(one: Placed, where: Target, report: Report) -> Said:
+def _compaction(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     fields = {"content": item.content or None, "encrypted_content": item.encrypted_content, "signature": item.signature}
     yield (
@@ -208,13 +208,13 @@ def _compaction(one: Placed, where: Target, report: Report) -> Said:
     )
 
 
-def _opaque(one: Placed, where: Target, report: Report) -> Said:
+def _opaque(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     block = item.payload if isinstance(item.payload.get("type"), str) else {**item.payload, "type": item.kind}
     yield (item.native or {}).get("role", "assistant"), block
 
 
-BLOCKS: Final[dict[type, Callable[[Placed, Target, Report], Said]]] = {
+BLOCKS: Final[dict[type, Callable[[IndexedItem, Target, Report], Said]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -231,7 +231,7 @@ BLOCKS: Final[dict[type, Callable[[Placed, Target, Report], Said]]] = {
 # --- parts ---
 
 
-def _part(part: ContentPart, one: Placed, report: Report) -> JsonObject | None:
+def _part(part: ContentPart, one: IndexedItem, report: Report) -> JsonObject | None:
     native = part.native or {}
     if "type" in native:
         return native

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.report import Change
-from streamlib.wires.encoders import Losses, of_another, sse
+from streamlib.wires.encoders import Report, is_foreign_event, sse
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import (
@@ -92,7 +92,7 @@ class Encoder:
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._model = model
         self._response_id = response_id
-        self._losses = Losses()
+        self._losses = Report()
         self._start: JsonObject | None = None
         self._started = False
         self._indexes: dict[int, int] = {}
@@ -112,7 +112,7 @@ class Encoder:
         """The bytes of one event."""
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            self._losses.note(f"/{type(event).__name__}", "Messages has no such event")
+            self._losses.dropped(f"/{type(event).__name__}", "Messages has no such event")
             return b""
         return handler(self, event)
 
@@ -156,7 +156,7 @@ class Encoder:
         if self._start is None:
             self._on_created(Created())
         if self._usage is None:
-            self._losses.note("/usage", "message_start has no word for unknown usage: zeros")
+            self._losses.dropped("/usage", "message_start has no word for unknown usage: zeros")
         self._started = True
         start = {**(self._start or {}), "usage": usage_object(self._usage) or {"input_tokens": 0, "output_tokens": 0}}
         return sse({"type": "message_start", "message": start}, "message_start")
@@ -175,7 +175,7 @@ class Encoder:
     def _on_added(self, event: OutputItemAdded) -> bytes:
         out = self._begin() + self._flush()
         if event.item.choice:
-            self._losses.note("/choices", "Messages has one choice")
+            self._losses.dropped("/choices", "Messages has one choice")
             return out
         self._indexes[event.index] = len(self._indexes)
         if isinstance(event.item, CustomToolCall):
@@ -199,18 +199,18 @@ class Encoder:
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         if event.logprobs:
-            self._losses.note("/logprobs", "Messages has no logprobs")
+            self._losses.dropped("/logprobs", "Messages has no logprobs")
         return self._delta(event.index, "text_delta", text=event.delta)
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        self._losses.note("/refusal", "a refusal is plain text in Messages")
+        self._losses.dropped("/refusal", "a refusal is plain text in Messages")
         return self._delta(event.index, "text_delta", text=event.delta)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
         return self._delta(event.index, "thinking_delta", thinking=event.delta)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.note("/summary", "a summary is plain thinking in Messages")
+        self._losses.dropped("/summary", "a summary is plain thinking in Messages")
         paragraph = (event.index, event.summary_index)
         gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
         self._paragraphs.add(paragraph)
@@ -239,7 +239,7 @@ class Encoder:
         if event.item.signature and not isinstance(event.item, (Compaction, Opaque)):
             out += self._delta(event.index, "signature_delta", signature=event.item.signature)
         if isinstance(event.item, (FunctionCall, ServerToolCall)) and not event.item.arguments:
-            self._losses.note("/arguments", "arguments without text are written {}")
+            self._losses.dropped("/arguments", "arguments without text are written {}")
         if event.item.status == "completed" or _is_broken(event.item):
             out += self._frame("content_block_stop", event.index)
         return out
@@ -247,8 +247,8 @@ class Encoder:
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if of_another("messages", event.event):
-            self._losses.note("/passthrough", "events that only another wire knows")
+        if is_foreign_event("messages", event.event):
+            self._losses.dropped("/passthrough", "events that only another wire knows")
             return b""
         return self._flush() + sse(event.data, event.event)
 
@@ -305,13 +305,13 @@ def _is_broken(item: ResponseItem) -> bool:
     return isinstance(item, (FunctionCall, ServerToolCall)) and not is_json(item.arguments)
 
 
-def native_stop(stop_reason: StopReason, native: str | None, losses: Losses) -> str:
+def native_stop(stop_reason: StopReason, native: str | None, losses: Report) -> str:
     """The wire's own word where it was one of its own, else the nearest."""
     if native and (STOP_REASONS.get(native) == stop_reason or stop_reason == "other"):
         return native
     word = NATIVE_STOP[stop_reason]
     if STOP_REASONS[word] != stop_reason:
-        losses.note("/stop_reason", f"Messages has no word for {stop_reason}: {word}")
+        losses.dropped("/stop_reason", f"Messages has no word for {stop_reason}: {word}")
     return word
 
 
@@ -358,7 +358,7 @@ def emptied(item: ResponseItem) -> ResponseItem:
     return msgspec.structs.replace(item, **EMPTY.get(type(item), {}))
 
 
-def block_of(item: ResponseItem, losses: Losses) -> JsonObject:
+def block_of(item: ResponseItem, losses: Report) -> JsonObject:
     """The block of an item, whole."""
     return {**BLOCKS[type(item)](item, losses), **_native(item)}
 
@@ -368,54 +368,54 @@ def _native(item: ResponseItem) -> JsonObject:
     return (item.native or {}) if made_here else {}
 
 
-def _message(item: Any, losses: Losses) -> JsonObject:
+def _message(item: Any, losses: Report) -> JsonObject:
     texts = [part.text if isinstance(part, Text) else part.refusal for part in item.content if isinstance(part, (Text, Refusal))]
     if len(texts) < len(item.content):
-        losses.note("/media", "Messages has no images or audio in an answer")
+        losses.dropped("/media", "Messages has no images or audio in an answer")
     notes = [note for part in item.content if isinstance(part, Text) for note in part.annotations]
     return {"type": "text", "text": "".join(texts), **({"citations": notes} if notes else {})}
 
 
-def _reasoning(item: Any, losses: Losses) -> JsonObject:
+def _reasoning(item: Any, losses: Report) -> JsonObject:
     if item.redacted:
         return {"type": "redacted_thinking", "data": item.encrypted_content or ""}
     if item.encrypted_content:
-        losses.note("/encrypted_content", "Messages carries encrypted reasoning only as redacted thinking")
+        losses.dropped("/encrypted_content", "Messages carries encrypted reasoning only as redacted thinking")
     said = "\n\n".join([*item.summary, *([item.content] if item.content else [])])
     return {"type": "thinking", "thinking": said, "signature": item.signature or ""}
 
 
-def _call(item: Any, losses: Losses) -> JsonObject:
+def _call(item: Any, losses: Report) -> JsonObject:
     return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses)}
 
 
-def _custom(item: Any, losses: Losses) -> JsonObject:
-    losses.note("/custom_tool_call", "a free-form call is a tool_use with its text as `input`")
+def _custom(item: Any, losses: Report) -> JsonObject:
+    losses.dropped("/custom_tool_call", "a free-form call is a tool_use with its text as `input`")
     return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input} if item.input else {}}
 
 
-def _server_call(item: Any, losses: Losses) -> JsonObject:
+def _server_call(item: Any, losses: Report) -> JsonObject:
     return {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses)}
 
 
-def _input(item: Any, losses: Losses) -> Any:
+def _input(item: Any, losses: Report) -> Any:
     """In the call's own bytes; text that is no JSON is left out, and the call with it (see `_can_stand`)."""
     return Raw(item.arguments.encode("utf-8")) if item.arguments and is_json(item.arguments) else {}
 
 
-def _server_result(item: Any, losses: Losses) -> JsonObject:
+def _server_result(item: Any, losses: Report) -> JsonObject:
     return {"type": f"{item.name or 'server'}_tool_result", "tool_use_id": item.call_id, "content": item.output}
 
 
-def _compaction(item: Any, losses: Losses) -> JsonObject:
+def _compaction(item: Any, losses: Report) -> JsonObject:
     return {"type": "compaction", "content": None, **_compaction_values(item), **({"signature": item.signature} if item.signature else {})}
 
 
-def _opaque(item: Any, losses: Losses) -> JsonObject:
+def _opaque(item: Any, losses: Report) -> JsonObject:
     return item.payload if "type" in item.payload else {"type": item.kind, **item.payload}
 
 
-BLOCKS: Final[dict[type, Callable[[Any, Losses], JsonObject]]] = {
+BLOCKS: Final[dict[type, Callable[[Any, Report], JsonObject]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -433,7 +433,7 @@ def _can_stand(item: ResponseItem) -> bool:
     return type(item) in BLOCKS and not cut
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """A whole Message, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))

@@ -17,11 +17,11 @@ from typing import Any, Final
 
 from streamlib.errors import invalid_request
 from streamlib.request.effort import level
-from streamlib.request.history import OUTPUTS, Placed
+from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import Built, Target
+from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.arguments import as_object
 from streamlib.wires.chat.build_parts import TEXTUAL, plain_text
 from streamlib_parsers.items import (
@@ -63,7 +63,7 @@ ATTACHED: Final = "[attached to the message above]"
 ROLES: Final = {"developer": "system"}
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body."""
     body: JsonObject = {"model": where.model}
     if prompt.tools:
@@ -81,7 +81,7 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     if options:
         body["options"] = options
     _lacking(prompt, report)
-    return Built(body)
+    return BuiltRequest(body)
 
 
 def _lacking(prompt: Prompt, report: Report) -> None:
@@ -126,7 +126,7 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
 # --- messages ---
 
 
-def _messages(prompt: Prompt, items: list[Placed], report: Report) -> list[JsonObject]:
+def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[JsonObject]:
     writer = Writer(report)
     if prompt.instructions:
         writer.sent.append({"role": "system", "content": prompt.instructions})
@@ -138,11 +138,11 @@ def _messages(prompt: Prompt, items: list[Placed], report: Report) -> list[JsonO
     return writer.sent
 
 
-def _in_call_order(items: list[Placed]) -> list[Placed]:
+def _in_call_order(items: list[IndexedItem]) -> list[IndexedItem]:
     """O3."""
     order = {one.item.call_id: n for n, one in enumerate(items) if isinstance(one.item, (FunctionCall, CustomToolCall))}
-    out: list[Placed] = []
-    run: list[Placed] = []
+    out: list[IndexedItem] = []
+    run: list[IndexedItem] = []
     for one in items:
         if isinstance(one.item, OUTPUTS):
             run.append(one)
@@ -153,7 +153,7 @@ def _in_call_order(items: list[Placed]) -> list[Placed]:
     return out + _sorted(run, order)
 
 
-def _sorted(run: list[Placed], order: dict[str, int]) -> list[Placed]:
+def _sorted(run: list[IndexedItem], order: dict[str, int]) -> list[IndexedItem]:
     return sorted(run, key=lambda one: order.get(one.item.call_id, 0) if isinstance(one.item, OUTPUTS) else 0)
 
 
@@ -181,7 +181,7 @@ class Writer:
             texts: JsonObject = {key: "".join(turn[key]) for key in ("content", "thinking") if key in turn}
             self.sent.append({**turn, **texts})
 
-    def message(self, one: Placed) -> None:
+    def message(self, one: IndexedItem) -> None:
         """Text and images (O1)."""
         item: Any = one.item
         text, images = self._read(item.content, one)
@@ -195,14 +195,14 @@ class Writer:
         else:
             self._report.dropped(one.path, "a message without content")
 
-    def _say(self, one: Placed, text: str, images: list[str]) -> None:
+    def _say(self, one: IndexedItem, text: str, images: list[str]) -> None:
         if text or images:
             self._gather(one, "content" if text else "")["content"] += [text] if text else []
         if images:
             self._report.add("changed", one.path, "an answer's images stand in a user message after it")
             self._images += images
 
-    def _gather(self, one: Placed, field: str) -> JsonObject:
+    def _gather(self, one: IndexedItem, field: str) -> JsonObject:
         """The message being gathered: until its calls are answered everything belongs to it."""
         turn = self._turn
         same = one.item.response_id is not None and one.item.response_id == self._response
@@ -215,7 +215,7 @@ class Writer:
         self._response = one.item.response_id
         return turn
 
-    def think(self, one: Placed) -> None:
+    def think(self, one: IndexedItem) -> None:
         """A thought goes back beside the text it led to."""
         item: Any = one.item
         text = item.content or SEPARATOR.join(item.summary)
@@ -224,25 +224,25 @@ class Writer:
             return
         self._gather(one, "thinking").setdefault("thinking", []).append(text)
 
-    def call(self, one: Placed) -> None:
+    def call(self, one: IndexedItem) -> None:
         """O2."""
         item: Any = one.item
         native = _own(item)
         function = {"name": item.name, "arguments": as_object(item, one.path, self._report), **native.pop("function", {})}
         self._call(one, {"id": item.call_id, "type": "function", **native, "function": function})
 
-    def custom_call(self, one: Placed) -> None:
+    def custom_call(self, one: IndexedItem) -> None:
         """Free-form text is one string."""
         item: Any = one.item
         self._report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
         function = {"name": item.name, "arguments": {"input": item.input}}
         self._call(one, {"id": item.call_id, "type": "function", "function": function})
 
-    def _call(self, one: Placed, entry: JsonObject) -> None:
+    def _call(self, one: IndexedItem, entry: JsonObject) -> None:
         self._names[entry["id"]] = entry["function"]["name"]
         self._gather(one, "tool_calls").setdefault("tool_calls", []).append(entry)
 
-    def output(self, one: Placed) -> None:
+    def output(self, one: IndexedItem) -> None:
         """A result names its tool."""
         item: Any = one.item
         self._end_turn()
@@ -256,7 +256,7 @@ class Writer:
         name = self._names.get(item.call_id, "")
         self.sent.append({"role": "tool", "tool_name": name, "tool_call_id": item.call_id, "content": text})
 
-    def compaction(self, one: Placed) -> None:
+    def compaction(self, one: IndexedItem) -> None:
         """Its text, as the user's."""
         item: Any = one.item
         if item.content:
@@ -266,17 +266,17 @@ class Writer:
         else:
             self._report.dropped(one.path, "a sealed compaction")
 
-    def nothing(self, one: Placed) -> None:
+    def nothing(self, one: IndexedItem) -> None:
         """Kinds without a place."""
         self._report.dropped(one.path, f"Ollama has no {type(one.item).__name__}")
 
-    def _read(self, parts: tuple[ContentPart, ...], one: Placed) -> tuple[str, list[str]]:
+    def _read(self, parts: tuple[ContentPart, ...], one: IndexedItem) -> tuple[str, list[str]]:
         """The text and the images of some parts."""
         images = [part.data for part in parts if isinstance(part, Image) and part.data]
         texts = [text for part in parts if (text := self._text(part, one))]
         return ("" if isinstance(one.item, Message) and one.item.role == "assistant" else SEPARATOR).join(texts), images
 
-    def _text(self, part: ContentPart, one: Placed) -> str:
+    def _text(self, part: ContentPart, one: IndexedItem) -> str:
         match part:
             case Text():
                 return part.text
@@ -300,7 +300,7 @@ def _own(item: Any) -> JsonObject:
     return dict(item.native or {})
 
 
-TAKES: Final[dict[type, Callable[[Writer, Placed], None]]] = {
+TAKES: Final[dict[type, Callable[[Writer, IndexedItem], None]]] = {
     Message: Writer.message,
     Reasoning: Writer.think,
     FunctionCall: Writer.call,

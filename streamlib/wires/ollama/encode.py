@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.report import Change
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -65,7 +65,7 @@ class Encoder:
     media_type = "application/x-ndjson"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None, created_at: str = EPOCH) -> None:
-        self._losses = Losses()
+        self._losses = Report()
         self._head: JsonObject = {"model": model or "", "created_at": created_at}
         self._envelope: JsonObject = {}
         self._usage: Usage | None = None
@@ -90,7 +90,7 @@ class Encoder:
     def _line(self, index: int, logprobs: Any = None, **said: Any) -> bytes:
         """A line of one item; only choice 0 is told."""
         if self._items[index].choice:
-            self._losses.note("/choices", "Ollama has one choice")
+            self._losses.dropped("/choices", "Ollama has one choice")
             return b""
         message = {"role": "assistant", "content": "", **said}
         return _line({**self._head, "message": message, **({"logprobs": list(logprobs)} if logprobs else {}), "done": False})
@@ -99,7 +99,7 @@ class Encoder:
 
     def _on_created(self, event: Created) -> bytes:
         if event.response_id is not None:
-            self._losses.note("/response_id", NO_PLACE)
+            self._losses.dropped("/response_id", NO_PLACE)
         self._head["model"] = event.model or self._head["model"]
         return b""
 
@@ -121,14 +121,14 @@ class Encoder:
         return self._line(event.index, event.logprobs, content=event.delta)
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        self._losses.note("/refusal", "a refusal is plain text in Ollama")
+        self._losses.dropped("/refusal", "a refusal is plain text in Ollama")
         return self._line(event.index, content=event.delta)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
         return self._line(event.index, event.logprobs, thinking=event.delta)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.note("/summary", "a summary is plain thinking in Ollama")
+        self._losses.dropped("/summary", "a summary is plain thinking in Ollama")
         paragraph = (event.index, event.summary_index)
         gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
         self._paragraphs.add(paragraph)
@@ -146,27 +146,27 @@ class Encoder:
         return self._line(event.index, tool_calls=[_call(msgspec.structs.replace(item, arguments=event.delta), self._losses)])
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        self._losses.note("/annotations", NO_PLACE)
+        self._losses.dropped("/annotations", NO_PLACE)
         return b""
 
     def _on_done(self, event: OutputItemDone) -> bytes:
         item = event.item
         if item.signature or getattr(item, "encrypted_content", None):
-            self._losses.note("/signature", "signed and sealed state stays behind")
+            self._losses.dropped("/signature", "signed and sealed state stays behind")
         if isinstance(item, (FunctionCall, CustomToolCall)):
             return self._end_call(event.index, item)
         if isinstance(item, Message):
             images = _images(item, self._losses)
             return self._line(event.index, images=images) if images else b""
         if not isinstance(item, Reasoning):
-            self._losses.note(f"/{type(item).__name__}", NO_PLACE)
+            self._losses.dropped(f"/{type(item).__name__}", NO_PLACE)
         return b""
 
     def _end_call(self, index: int, item: FunctionCall | CustomToolCall) -> bytes:
         if index in self._told:
             return b""
         if item.status == "incomplete":
-            self._losses.note("/incomplete", "a call that was cut is left out: it would look callable")
+            self._losses.dropped("/incomplete", "a call that was cut is left out: it would look callable")
             return b""
         return self._line(index, tool_calls=[_call(item, self._losses)])
 
@@ -182,7 +182,7 @@ class Encoder:
         return _line(error_body(event.error))
 
     def _left_out(self, event: Any) -> bytes:
-        self._losses.note(f"/{type(event).__name__}", NO_PLACE)
+        self._losses.dropped(f"/{type(event).__name__}", NO_PLACE)
         return b""
 
     def _nothing(self, event: Any) -> bytes:
@@ -221,24 +221,24 @@ def _is_own(item: ResponseItem) -> bool:
     return item.origin is not None and item.origin.wire_api == "ollama"
 
 
-def _call(item: FunctionCall | CustomToolCall, losses: Losses) -> JsonObject:
+def _call(item: FunctionCall | CustomToolCall, losses: Report) -> JsonObject:
     """An entry of `tool_calls`: the arguments in their own bytes; free text and what is no object under a name of its own."""
     native = (item.native or {}) if _is_own(item) else {}
     if isinstance(item, CustomToolCall):
-        losses.note("/custom_tool_call", "a free-form call has its text as `input`")
+        losses.dropped("/custom_tool_call", "a free-form call has its text as `input`")
         arguments: Any = {"input": item.input}
     else:
         if not item.arguments:
-            losses.note("/arguments", "arguments without text are written {}")
+            losses.dropped("/arguments", "arguments without text are written {}")
         arguments = Raw((item.arguments or "{}").encode("utf-8"))
     rest = {key: value for key, value in native.items() if key != "function"}
     return {"id": item.call_id, **rest, "function": {"name": item.name, "arguments": arguments, **native.get("function", {})}}
 
 
-def _images(item: Message, losses: Losses) -> list[str]:
+def _images(item: Message, losses: Report) -> list[str]:
     for part in item.content:
         if not isinstance(part, (Text, Refusal)) and not (isinstance(part, Image) and part.data):
-            losses.note("/media", "Ollama has images as bytes only")
+            losses.dropped("/media", "Ollama has images as bytes only")
     return [part.data for part in item.content if isinstance(part, Image) and part.data]
 
 
@@ -246,21 +246,21 @@ def _done_reason(reason: StopReason, native: str | None) -> str:
     return native if native in OWN_WORDS and (native == WORDS.get(reason, "stop") or reason == "other") else WORDS.get(reason, "stop")
 
 
-def _last(word: str, envelope: JsonObject, usage: Usage | None, losses: Losses) -> JsonObject:
+def _last(word: str, envelope: JsonObject, usage: Usage | None, losses: Report) -> JsonObject:
     """What stands in the last line beside its message."""
     for key in RESERVED.intersection(envelope):
-        losses.note(f"/metadata/{key}", "Ollama has another meaning for the key")
+        losses.dropped(f"/metadata/{key}", "Ollama has another meaning for the key")
     values = {key: value for key, value in envelope.items() if key not in RESERVED}
     return {"done": True, "done_reason": word, **values, **_counts(usage, losses)}
 
 
-def _counts(usage: Usage | None, losses: Losses) -> JsonObject:
+def _counts(usage: Usage | None, losses: Report) -> JsonObject:
     if usage is None:
         return {}
     counts = dict(zip(USAGE_KEYS, (usage.input_tokens, usage.output_tokens), strict=True))
     known = {key: value for key, value in counts.items() if value is not None}
     if not read_usage(known).same_numbers(usage):
-        losses.note("/usage", "Ollama tells neither cached input nor thoughts apart")
+        losses.dropped("/usage", "Ollama tells neither cached input nor thoughts apart")
     return known
 
 
@@ -269,7 +269,7 @@ def error_body(error: ErrorInfo) -> JsonObject:
     return {"error": error.message}
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """The one line of a whole answer, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))

@@ -15,14 +15,14 @@ import hashlib
 from typing import Any, Final
 
 from streamlib.errors import invalid_request
-from streamlib.providers.names import TOOL_NAMES, fitted
+from streamlib.providers.names import TOOL_NAMES, fit_names
 from streamlib.request.effort import level, nearest
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
-from streamlib.request.target import Built, Target
-from streamlib.wires.responses.build_input import Sending, Sent, wire_input
+from streamlib.request.target import BuiltRequest, Target
+from streamlib.wires.responses.build_input import BuildContext, InputObject, wire_input
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 CHOICES: Final = ("auto", "required", "none")
@@ -36,10 +36,10 @@ STATE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
 """Fields with which a request needs no input of its own."""
 
 
-def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) -> Built:
+def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
     """The body."""
     stored = _stored(prompt, where)
-    sent = wire_input(items, Sending(where, stored, report))
+    sent = wire_input(items, BuildContext(where, stored, report))
     if not sent and not STATE.intersection(prompt.extra or {}):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     body: JsonObject = {"model": where.model}
@@ -57,7 +57,7 @@ def build(prompt: Prompt, items: list[Placed], where: Target, report: Report) ->
     body.update(_include(prompt, where, body))
     body.update(_cache(prompt, report))
     body.update(_plain(prompt, report))
-    return Built(body)
+    return BuiltRequest(body)
 
 
 def _stored(prompt: Prompt, where: Target) -> bool:
@@ -168,7 +168,7 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     own = (prompt.extra or {}).get("text")  # a format in `extra` is the caller's, whole: ours is not mixed into it
     if prompt.output_schema is not None and not (isinstance(own, dict) and "format" in own):
         title = str(prompt.output_schema.get("title") or "output")
-        name = fitted([title], TOOL_NAMES["responses"]).get(title, title)
+        name = fit_names([title], TOOL_NAMES["responses"]).get(title, title)
         schema = strict_schema(prompt.output_schema, "responses", "/output_schema", report)
         text["format"] = {"type": "json_schema", "name": name, "schema": schema, "strict": True}
     return {"text": text} if text else {}
@@ -233,12 +233,12 @@ def _cache(prompt: Prompt, report: Report) -> JsonObject:
     return {"prompt_cache_options": lifetime} if lifetime else {}
 
 
-def _marked(sent: list[Sent], prompt: Prompt, report: Report) -> list[Sent]:
+def _marked(sent: list[InputObject], prompt: Prompt, report: Report) -> list[InputObject]:
     """Breakpoints stand on the last part of an item, at most four of them; they live as long as the request's options say."""
     if not isinstance(prompt.cache, CacheOptions):
         return sent
     for at in sorted(prompt.cache.breakpoints)[-4:]:
-        parts = next((_parts(one.body) for one in reversed(sent) if one.one.at == at and _parts(one.body)), None)
+        parts = next((_parts(one.body) for one in reversed(sent) if one.one.position == at and _parts(one.body)), None)
         if parts:
             parts[-1] = {**parts[-1], "prompt_cache_breakpoint": {"mode": "explicit"}}
         else:

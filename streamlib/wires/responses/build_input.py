@@ -15,9 +15,9 @@ from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from streamlib.request.history import Placed
+from streamlib.request.history import IndexedItem
 from streamlib.request.media import data_url, media_type
-from streamlib.request.origins import LADDER, thought_as_text
+from streamlib.request.origins import DOWNGRADES, reasoning_as_text
 from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib_parsers.items import (
@@ -53,14 +53,14 @@ UNREAD: Final = "said in the text: Responses has no is_error"
 EXTENSIONS: Final = {"application/pdf": "pdf", "text/plain": "txt", "text/markdown": "md", "text/csv": "csv", "text/html": "html"}
 
 
-class Sent(NamedTuple):
+class InputObject(NamedTuple):
     """One object of the input, and the item it came from."""
 
     body: JsonObject
-    one: Placed
+    one: IndexedItem
 
 
-class Sending(NamedTuple):
+class BuildContext(NamedTuple):
     """What decides how an item is written. stored: the server keeps responses, so ids mean something to it."""
 
     where: Target
@@ -68,14 +68,14 @@ class Sending(NamedTuple):
     report: Report
 
 
-def wire_input(items: list[Placed], sending: Sending) -> list[Sent]:
+def wire_input(items: list[IndexedItem], sending: BuildContext) -> list[InputObject]:
     """The input, every rule met."""
-    sent: list[Sent] = []
+    sent: list[InputObject] = []
     for one in items:
         if isinstance(one.item, Opaque) and "content_index" in (one.item.native or {}):
             _put_back(one.item, one, sent, sending.report)
         else:
-            sent += [Sent(_tidied(body, stored=sending.stored), one) for body in ITEMS[type(one.item)](one, sending)]
+            sent += [InputObject(_tidied(body, stored=sending.stored), one) for body in ITEMS[type(one.item)](one, sending)]
     return _before_what_they_produced(_answered(_not_empty(sent, sending.report), sending.report), sending.report)
 
 
@@ -84,7 +84,7 @@ def wire_input(items: list[Placed], sending: Sending) -> list[Sent]:
 Bodies = Iterator[JsonObject]
 
 
-def _message(one: Placed, sending: Sending) -> Bodies:
+def _message(one: IndexedItem, sending: BuildContext) -> Bodies:
     item = cast(Message, one.item)
     if item.role == "assistant":
         yield _said(item, one, sending.report)
@@ -94,7 +94,7 @@ def _message(one: Placed, sending: Sending) -> Bodies:
     yield {"type": "message", **(item.native or {}), "role": role, "content": [part for part in parts if part]}
 
 
-def _said(item: Message, one: Placed, report: Report) -> JsonObject:
+def _said(item: Message, one: IndexedItem, report: Report) -> JsonObject:
     """What the model said: text and refusals only (R5); `phase` and native keys as they were."""
     kept = [spoken for part in item.content if (spoken := _spoken(part, one, report)) is not None]
     body = wire_item(msgspec.structs.replace(item, content=tuple(kept)))
@@ -102,14 +102,14 @@ def _said(item: Message, one: Placed, report: Report) -> JsonObject:
     return {**body, "status": item.status}
 
 
-def _spoken(part: ContentPart, one: Placed, report: Report) -> Text | Refusal | None:
+def _spoken(part: ContentPart, one: IndexedItem, report: Report) -> Text | Refusal | None:
     if isinstance(part, (Text, Refusal)):
         return part
     report.dropped(one.path, f"an answer's {type(part).__name__.lower()} cannot be sent back")
     return Text(part.transcript) if isinstance(part, Audio) and part.transcript else None
 
 
-def _reasoning(one: Placed, sending: Sending) -> Bodies:
+def _reasoning(one: IndexedItem, sending: BuildContext) -> Bodies:
     """Kept where the server can read it: sealed, stored, or in plain words to the server that said them (R2)."""
     item = cast(Reasoning, one.item)
     readable = item.content and (item.origin is not None or sending.where.provider.unsigned_thinking)
@@ -117,25 +117,25 @@ def _reasoning(one: Placed, sending: Sending) -> Bodies:
         sending.report.dropped(one.path, "the thought was cut (R8)")
     elif item.encrypted_content or readable or (sending.stored and _has_own_id(item.id, "reasoning")):
         yield wire_item(item)
-    elif item.content and (text := thought_as_text(item)) is not None:
+    elif item.content and (text := reasoning_as_text(item)) is not None:
         sending.report.add("demoted", one.path, "a thought without encrypted_content, sent as text (R2)")
         yield wire_item(text)
     else:
         sending.report.dropped(one.path, "a thought without encrypted_content (R2)")
 
 
-def _call(one: Placed, sending: Sending) -> Bodies:
+def _call(one: IndexedItem, sending: BuildContext) -> Bodies:
     """Arguments are a JSON string: as they are; where another wire left them out, an empty object."""
     item = cast(FunctionCall, one.item)
     is_own = item.origin is not None and item.origin.wire_api == "responses"
     yield {**wire_item(item), "arguments": item.arguments or ("" if is_own else "{}")}
 
 
-def _custom_call(one: Placed, sending: Sending) -> Bodies:
+def _custom_call(one: IndexedItem, sending: BuildContext) -> Bodies:
     yield wire_item(cast(CustomToolCall, one.item))
 
 
-def _output(one: Placed, sending: Sending) -> Bodies:
+def _output(one: IndexedItem, sending: BuildContext) -> Bodies:
     item = cast("FunctionCallOutput | CustomToolCallOutput", one.item)
     kind = "custom_tool_call_output" if isinstance(item, CustomToolCallOutput) else "function_call_output"
     output = _output_value(item.output, one, sending.report)
@@ -145,21 +145,21 @@ def _output(one: Placed, sending: Sending) -> Bodies:
     yield {**(item.native or {}), "type": kind, "call_id": item.call_id, "output": output}
 
 
-def _output_value(output: Output, one: Placed, report: Report) -> str | list[JsonObject]:
+def _output_value(output: Output, one: IndexedItem, report: Report) -> str | list[JsonObject]:
     if isinstance(output, str):
         return output
     heard = [_without_audio(part, one, report) for part in output]
     return [body for part in heard if part is not None and (body := _part(part, one, report))] or ""
 
 
-def _without_audio(part: ContentPart, one: Placed, report: Report) -> ContentPart | None:
+def _without_audio(part: ContentPart, one: IndexedItem, report: Report) -> ContentPart | None:
     if not isinstance(part, Audio):
         return part
     report.dropped(one.path, "the output of a call takes no audio")
     return Text(part.transcript) if part.transcript else None
 
 
-def _server_item(one: Placed, sending: Sending) -> Bodies:
+def _server_item(one: IndexedItem, sending: BuildContext) -> Bodies:
     """A tool of the provider's own: whole to the wire that made it, as text where no wire is known."""
     item = cast("ServerToolCall | ServerToolResult", one.item)
     kind = (item.native or {}).get("type")
@@ -172,7 +172,7 @@ def _server_item(one: Placed, sending: Sending) -> Bodies:
         yield {**({"status": "completed"} if kind in WITH_STATUS else {}), **body}
 
 
-def _compaction(one: Placed, sending: Sending) -> Bodies:
+def _compaction(one: IndexedItem, sending: BuildContext) -> Bodies:
     item = cast(Compaction, one.item)
     if item.status == "incomplete":
         sending.report.dropped(one.path, "the compaction was cut (R8)")
@@ -182,16 +182,16 @@ def _compaction(one: Placed, sending: Sending) -> Bodies:
         yield from _as_text(one, sending)
 
 
-def _as_text(one: Placed, sending: Sending) -> Bodies:
+def _as_text(one: IndexedItem, sending: BuildContext) -> Bodies:
     """One rung down the ladder, as if it were another origin's."""
-    action, reason, lower = LADDER[type(one.item)](one.item)
+    action, reason, lower = DOWNGRADES[type(one.item)](one.item)
     if action:
         sending.report.add(action, one.path, reason)
     if lower is not None:
-        yield from ITEMS[type(lower)](Placed(one.at, lower), sending)
+        yield from ITEMS[type(lower)](IndexedItem(one.position, lower), sending)
 
 
-def _opaque(one: Placed, sending: Sending) -> Bodies:
+def _opaque(one: IndexedItem, sending: BuildContext) -> Bodies:
     item = cast(Opaque, one.item)
     if item.status == "incomplete":
         sending.report.dropped(one.path, f"{item.kind} was cut (R8)")
@@ -199,7 +199,7 @@ def _opaque(one: Placed, sending: Sending) -> Bodies:
         yield {**({"type": item.kind} if item.kind else {}), **wire_item(item)}
 
 
-ITEMS: Final[dict[type, Callable[[Placed, Sending], Bodies]]] = {
+ITEMS: Final[dict[type, Callable[[IndexedItem, BuildContext], Bodies]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -232,7 +232,7 @@ def _has_own_id(item_id: str | None, kind: str) -> bool:
     return item_id is not None and len(item_id) <= 64 and item_id.startswith(ID_PREFIXES.get(kind, ""))
 
 
-def _put_back(item: Opaque, one: Placed, sent: list[Sent], report: Report) -> None:
+def _put_back(item: Opaque, one: IndexedItem, sent: list[InputObject], report: Report) -> None:
     """A content part of a kind we do not know goes back into its message."""
     native = item.native or {}
     if sent and isinstance(sent[-1].one.item, Message) and sent[-1].one.item.id == native.get("item_id"):
@@ -241,8 +241,8 @@ def _put_back(item: Opaque, one: Placed, sent: list[Sent], report: Report) -> No
         report.dropped(one.path, f"{item.kind} belongs to a message that is not here")
 
 
-def _not_empty(sent: list[Sent], report: Report) -> list[Sent]:
-    kept: list[Sent] = []
+def _not_empty(sent: list[InputObject], report: Report) -> list[InputObject]:
+    kept: list[InputObject] = []
     for one in sent:
         if isinstance(one.one.item, Message) and not one.body["content"]:
             report.dropped(one.one.path, "a message without content (R7)")
@@ -251,11 +251,11 @@ def _not_empty(sent: list[Sent], report: Report) -> list[Sent]:
     return kept
 
 
-def _answered(sent: list[Sent], report: Report) -> list[Sent]:
+def _answered(sent: list[InputObject], report: Report) -> list[InputObject]:
     """The wire's own calls and answers, in pairs (R6). An approval may wait; a shell of the provider's answers itself."""
     calls = {name for body, _ in sent if body.get("type") in TO_ANSWER for name in _names(body)}
     answers = {name for body, _ in sent if body.get("type") in ANSWERS for name in _names(body)}
-    kept: list[Sent] = []
+    kept: list[InputObject] = []
     for one in sent:
         kind = str(one.body.get("type"))
         if kind in ANSWERS and isinstance(one.one.item, Opaque) and not calls.intersection(_names(one.body)):
@@ -267,7 +267,7 @@ def _answered(sent: list[Sent], report: Report) -> list[Sent]:
     return kept
 
 
-def _waits(one: Sent) -> bool:
+def _waits(one: InputObject) -> bool:
     environment = one.body.get("environment") or {}
     return (
         isinstance(one.one.item, Opaque) and one.body["type"] != "mcp_approval_request" and environment.get("type") != "container_reference"
@@ -278,9 +278,9 @@ def _names(body: JsonObject) -> Iterable[Any]:
     return [body[key] for key in ("call_id", "id", "approval_request_id") if body.get(key)]
 
 
-def _before_what_they_produced(sent: list[Sent], report: Report) -> list[Sent]:
+def _before_what_they_produced(sent: list[InputObject], report: Report) -> list[InputObject]:
     """A thought is followed by an item of its own response (R3)."""
-    kept: list[Sent] = []
+    kept: list[InputObject] = []
     after: ResponseItem | None = None
     for one in reversed(sent):
         item = one.one.item
@@ -311,7 +311,7 @@ def _native_part(part: ContentPart) -> JsonObject | None:
     return part.native if "type" in (part.native or {}) else None
 
 
-def _part(part: ContentPart, one: Placed, report: Report) -> JsonObject | None:
+def _part(part: ContentPart, one: IndexedItem, report: Report) -> JsonObject | None:
     """A part of what the caller says."""
     return _native_part(part) or {**PARTS[type(part)](part), **(part.native or {})}
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from streamlib.request.report import Change
-from streamlib.wires.encoders import Losses, of_another, sse
+from streamlib.wires.encoders import Report, is_foreign_event, sse
 from streamlib.wires.responses.encode_objects import (
     citation,
     ending,
@@ -123,7 +123,7 @@ class Encoder:
         self._head: JsonObject = {"id": response_id or "resp_0", "model": model or ""}
         if created_at is not None:
             self._head.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
-        self._losses = Losses()
+        self._losses = Report()
         self._sequence = -1
         self._created = False
         self._begun = False
@@ -143,7 +143,7 @@ class Encoder:
         """The bytes of one event."""
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            self._losses.note(f"/{type(event).__name__}", "Responses has no such event")
+            self._losses.dropped(f"/{type(event).__name__}", "Responses has no such event")
             return b""
         return handler(self, event)
 
@@ -218,7 +218,7 @@ class Encoder:
         out = self._flush()
         self._is_own = self._is_own is not False and is_own(event.item)
         if event.item.choice:
-            self._losses.note("/choices", "Responses gives one answer")
+            self._losses.dropped("/choices", "Responses gives one answer")
             return out
         item = sayable(event.item, self._losses)
         if item is None:
@@ -241,7 +241,7 @@ class Encoder:
         logprobs = getattr(event, "logprobs", None) or ()
         values = {"logprobs": list(logprobs)} if family.part == "output_text" else {}
         if logprobs and not values:
-            self._losses.note("/logprobs", "Responses has logprobs of text only")
+            self._losses.dropped("/logprobs", "Responses has logprobs of text only")
         out = self._flush() + self._begin_part(slot, family, part)
         slot.parts[family, part].append(event.delta)
         return out + self._about(slot, f"{family.events}.delta", **{family.number: part}, delta=event.delta, **values)
@@ -283,7 +283,7 @@ class Encoder:
             form = (event.media_type or "image/png").removeprefix("image/")
             return self._flush() + self._about(slot, f"response.{slot.kind}.partial_image", **values, output_format=form)
         if slot is None or slot.kind != "message" or event.media_type:
-            self._losses.note("/media", "Responses streams audio without its type, and images of its own tool only")
+            self._losses.dropped("/media", "Responses streams audio without its type, and images of its own tool only")
             return b""
         out = self._flush()
         for kind, delta in (("response.audio.delta", event.data), ("response.audio.transcript.delta", event.transcript)):
@@ -294,7 +294,7 @@ class Encoder:
         slot = self._slots.get(event.index)
         kind = f"response.{slot.kind}.{event.status}" if slot else ""
         if slot is None or kind not in PROGRESS:
-            self._losses.note("/progress", "Responses has no such stage of this item")
+            self._losses.dropped("/progress", "Responses has no such stage of this item")
             return b""
         return self._flush() + self._about(slot, kind)
 
@@ -304,7 +304,7 @@ class Encoder:
         if slot is None or item is None:
             return b""
         if item.id not in (None, slot.id):
-            self._losses.note("/id", "an item keeps the id it began with")
+            self._losses.dropped("/id", "an item keeps the id it began with")
         slot.item = item
         slot.images = images_of(event.item)
         slot.body = item_object(item, item.status, self._head["id"], slot.place)
@@ -342,12 +342,12 @@ class Encoder:
     def _on_passthrough(self, event: Passthrough) -> bytes:
         if isinstance(event.data, dict) and event.data.get("type", event.event) == event.event and self._may_pass(event.event):
             return (self._flush() if self._created else b"") + sse(event.data, event.event or None)
-        self._losses.note("/passthrough", "an event that only another wire knows")
+        self._losses.dropped("/passthrough", "an event that only another wire knows")
         return b""
 
     def _may_pass(self, kind: str) -> bool:
         """An event of another wire is not passed on; one without a name only where it is surely this wire's."""
-        if of_another("responses", kind):
+        if is_foreign_event("responses", kind):
             return False
         return self._is_own is not False if kind else self._is_own is True or not self._created
 
@@ -361,9 +361,9 @@ class Encoder:
         refused = any(family.part == "refusal" for slot in self._slots.values() for family, _ in slot.parts)
         status, reason = ending(event.stop_reason, event.native_stop_reason, self._losses, refused=refused)
         if status == "completed" and event.stop_reason not in ("stop", "tool_calls", "refusal"):
-            self._losses.note("/stop_reason", f"Responses has no word for {event.stop_reason}")
+            self._losses.dropped("/stop_reason", f"Responses has no word for {event.stop_reason}")
         if event.stop_sequence is not None:
-            self._losses.note("/stop_sequence", "Responses has no stop sequences")
+            self._losses.dropped("/stop_sequence", "Responses has no stop sequences")
         details = self._envelope.get("incomplete_details") or ({"reason": reason} if reason else None)
         output = [slot.body for slot in self._slots.values() if slot.body]
         response = self._response(status, output=output, incomplete_details=details)
@@ -376,7 +376,7 @@ class Encoder:
         out += self._flush() if self._created else b""
         error = error_object(event.error)
         if error is not event.error.detail:
-            self._losses.note("/error", f"written as {error['code']}")
+            self._losses.dropped("/error", f"written as {error['code']}")
         status = {"status": event.error.status} if event.error.status is not None else {}
         failed = self._response("failed", error=error)
         return out + self._frame("error", error=error, **status) + self._frame("response.failed", response=failed)
@@ -413,7 +413,7 @@ def _can_stand(item: ResponseItem) -> bool:
     return item.status == "completed" or not isinstance(item, CALLS)
 
 
-def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
+def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     """A whole Response; the error body of one that failed before it began."""
     if response.error is not None and response.response_id is None and not response.items:
         return msgspec.json.encode(error_body(response.error))
@@ -426,7 +426,7 @@ def encode_body(response: Response, model: str | None, losses: Losses) -> bytes:
     return msgspec.json.encode(response_object(head, status, _output(response, head["id"], losses), envelope, usage=usage, **fields))
 
 
-def _end(response: Response, envelope: JsonObject, losses: Losses, *, own: bool) -> tuple[str | None, JsonObject]:
+def _end(response: Response, envelope: JsonObject, losses: Report, *, own: bool) -> tuple[str | None, JsonObject]:
     """Status, and why. A server's own word for its status, where it is none of the wire's, stays."""
     if response.error is not None:
         return "failed", {"error": error_object(response.error)}
@@ -436,7 +436,7 @@ def _end(response: Response, envelope: JsonObject, losses: Losses, *, own: bool)
     return status, {"incomplete_details": envelope.get("incomplete_details") or ({"reason": reason} if reason else None)}
 
 
-def _output(response: Response, response_id: str, losses: Losses) -> list[JsonObject]:
+def _output(response: Response, response_id: str, losses: Report) -> list[JsonObject]:
     output: list[JsonObject] = []
     for item in response.items:
         said = sayable(item, losses) if _can_stand(item) else None

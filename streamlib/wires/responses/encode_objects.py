@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.request.media import media_type
-from streamlib.wires.encoders import Losses
+from streamlib.wires.encoders import Report
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import StopReason
@@ -45,21 +45,21 @@ def is_own(item: ResponseItem) -> bool:
     return item.origin is None or item.origin.wire_api in ("responses", None)
 
 
-def sayable(item: ResponseItem, losses: Losses) -> ResponseItem | None:
+def sayable(item: ResponseItem, losses: Report) -> ResponseItem | None:
     """The item as this wire can say it; None where it has no words for it."""
     say = SAYABLE.get(type(item))
     said = say(item, losses) if say else None
     if said is None:
-        losses.note(f"/{type(item).__name__}", "Responses has no item for it")
+        losses.dropped(f"/{type(item).__name__}", "Responses has no item for it")
         return None
     if is_own(item):
         return said
     if item.signature:
-        losses.note("/signature", "a signature belongs to the wire that made it")
+        losses.dropped("/signature", "a signature belongs to the wire that made it")
     return msgspec.structs.replace(said, id=None, signature=None, native=None)
 
 
-def _message(item: Any, losses: Losses) -> ResponseItem:
+def _message(item: Any, losses: Report) -> ResponseItem:
     own = is_own(item)
     parts: list[Text | Refusal] = []
     for part in item.content:
@@ -69,39 +69,39 @@ def _message(item: Any, losses: Losses) -> ResponseItem:
         elif isinstance(part, (Text, Refusal)):
             parts.append(part)
         else:
-            losses.note("/media", "a message of Responses holds text only; its images follow it as image_generation_call")
+            losses.dropped("/media", "a message of Responses holds text only; its images follow it as image_generation_call")
     return msgspec.structs.replace(item, content=tuple(parts))  # type: ignore[no-any-return]
 
 
-def _reasoning(item: Any, losses: Losses) -> ResponseItem:
+def _reasoning(item: Any, losses: Report) -> ResponseItem:
     """The slot for sealed content takes this wire's own only: a client would send it back to whoever is next."""
     if is_own(item) or not item.encrypted_content:
         return item  # type: ignore[no-any-return]
-    losses.note("/encrypted_content", "sealed reasoning belongs to the wire that made it")
+    losses.dropped("/encrypted_content", "sealed reasoning belongs to the wire that made it")
     return msgspec.structs.replace(item, encrypted_content=None)  # type: ignore[no-any-return]
 
 
-def _call(item: Any, losses: Losses) -> ResponseItem:
+def _call(item: Any, losses: Report) -> ResponseItem:
     if is_own(item) or item.arguments or item.status == "incomplete":
         return item  # type: ignore[no-any-return]
-    losses.note("/arguments", "arguments without text are written {}")
+    losses.dropped("/arguments", "arguments without text are written {}")
     return msgspec.structs.replace(item, arguments="{}")  # type: ignore[no-any-return]
 
 
-def _as_it_is(item: Any, losses: Losses) -> ResponseItem:
+def _as_it_is(item: Any, losses: Report) -> ResponseItem:
     return item  # type: ignore[no-any-return]
 
 
-def _hosted(item: Any, losses: Losses) -> ResponseItem | None:
+def _hosted(item: Any, losses: Report) -> ResponseItem | None:
     known = HOSTED if isinstance(item, ServerToolCall) else RESULTS
     return item if is_own(item) and (item.native or {}).get("type") in known else None
 
 
-def _own_only(item: Any, losses: Losses) -> ResponseItem | None:
+def _own_only(item: Any, losses: Report) -> ResponseItem | None:
     return item if is_own(item) else None
 
 
-SAYABLE: Final[dict[type, Callable[[Any, Losses], ResponseItem | None]]] = {
+SAYABLE: Final[dict[type, Callable[[Any, Report], ResponseItem | None]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -136,16 +136,16 @@ def item_object(item: ResponseItem, status: str, response_id: str, place: int) -
     return {**body, "id": item.id or minted_id(body["type"], response_id, place), "status": word}
 
 
-def citation(note: JsonObject, losses: Losses, *, own: bool) -> JsonObject | None:
+def citation(note: JsonObject, losses: Report, *, own: bool) -> JsonObject | None:
     """A citation of another wire as `url_citation`, where it names a URL."""
     if own:
         return note
     inner = note["url_citation"] if isinstance(note.get("url_citation"), dict) else note
     if not isinstance(inner.get("url"), str):
-        losses.note("/annotations", "a citation without a URL has no form here")
+        losses.dropped("/annotations", "a citation without a URL has no form here")
         return None
     places = {key: inner.get(key) if isinstance(inner.get(key), int) else 0 for key in ("start_index", "end_index")}
-    losses.note("/annotations", "citations of another wire are written as url_citation")
+    losses.dropped("/annotations", "citations of another wire are written as url_citation")
     return {"type": "url_citation", "url": inner["url"], "title": inner.get("title") or "", **places}
 
 
@@ -178,10 +178,10 @@ def _details(counts: dict[str, int | None], wanted: str) -> JsonObject:
     return {wanted: 0, **known} if known else {}
 
 
-def note_unknown(usage: Usage | None, losses: Losses) -> None:
+def note_unknown(usage: Usage | None, losses: Report) -> None:
     """Clients read totals as numbers."""
     if usage is not None and None in (usage.input_tokens, usage.output_tokens):
-        losses.note("/usage", "unknown totals are written as 0")
+        losses.dropped("/usage", "unknown totals are written as 0")
 
 
 def _modalities(split: dict[str, int]) -> dict[str, int]:
@@ -227,21 +227,21 @@ def error_body(error: ErrorInfo) -> JsonObject:
 # --- the response ---
 
 
-def ending(stop_reason: StopReason, native: str | None, losses: Losses, *, refused: bool) -> tuple[str, str | None]:
+def ending(stop_reason: StopReason, native: str | None, losses: Report, *, refused: bool) -> tuple[str, str | None]:
     """(status, reason of an incomplete response): the wire's own words where they were its own. refused: in words of its own."""
     if native is not None and native.partition(":")[0] == "incomplete":
         return "incomplete", native.partition(":")[2] or None
     if stop_reason == "refusal" and not refused:
-        losses.note("/stop_reason", "Responses knows a refusal by its words, and there are none: content_filter")
+        losses.dropped("/stop_reason", "Responses knows a refusal by its words, and there are none: content_filter")
         return "incomplete", "content_filter"
     reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
     return ("incomplete", reasons[stop_reason]) if stop_reason in reasons else ("completed", None)
 
 
-def envelope_of(values: JsonObject, losses: Losses) -> JsonObject:
+def envelope_of(values: JsonObject, losses: Report) -> JsonObject:
     """Metadata that has a place beside the typed keys."""
     for key in TYPED_KEYS.intersection(values):
-        losses.note(f"/metadata/{key}", "Responses has another meaning for the key")
+        losses.dropped(f"/metadata/{key}", "Responses has another meaning for the key")
     return {key: value for key, value in values.items() if key not in TYPED_KEYS}
 
 

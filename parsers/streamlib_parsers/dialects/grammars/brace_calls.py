@@ -13,11 +13,11 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.pieces import StringBuffer
 from streamlib_parsers.dialects.python_literals import literal
 from streamlib_parsers.dialects.spans import decoded
 from streamlib_parsers.json_text import dumps
@@ -34,41 +34,41 @@ class BraceCalls(Struct, frozen=True):
     quote: str
     first: str = "c"
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """`call:f{…}` and its closing token."""
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()
         if not name.startswith("call:") or not (yield from text.literal("{")):
-            raise Broken
+            raise NoMatch
         arguments = yield from self._object(text, 1)
         yield from text.spaces()
         closed = yield from text.literal(*self.closes)
         if not closed and (yield from text.peek()) and not (yield from text.ahead(*(opener.marker for opener in self.openers))):
-            raise Broken
-        found.made(name.removeprefix("call:"), dumps(arguments))
+            raise NoMatch
+        found.add_call(name.removeprefix("call:"), dumps(arguments))
 
-    def _value(self, text: Cursor, depth: int) -> Reading[Any]:
+    def _value(self, text: Cursor, depth: int) -> Parse[Any]:
         opening = yield from text.literal(self.quote, "{", "[")
         if opening == self.quote:
             return (yield from self._string(text))
         if opening and depth > DEEPEST:
-            raise Broken
+            raise NoMatch
         if opening:
             return (yield from (self._object if opening == "{" else self._list)(text, depth + 1))
         written = yield from text.json_text()
         try:
             return decoded(written) if written.startswith('"') else literal(written)
         except ValueError:
-            raise Broken from None
+            raise NoMatch from None
 
-    def _string(self, text: Cursor) -> Reading[str]:
+    def _string(self, text: Cursor) -> Parse[str]:
         """To behind its closing token; what must follow is missing where that is."""
-        value = Pieces()
+        value = StringBuffer()
         yield from text.until((self.quote,), value.add)
         return value.text()
 
-    def _object(self, text: Cursor, depth: int) -> Reading[dict[str, Any]]:
+    def _object(self, text: Cursor, depth: int) -> Parse[dict[str, Any]]:
         """From behind its brace to behind its last."""
         members: dict[str, Any] = {}
         while not (yield from _ended(text, "}", first=not members)):
@@ -79,24 +79,24 @@ class BraceCalls(Struct, frozen=True):
             members[key] = yield from self._value(text, depth)
         return members
 
-    def _list(self, text: Cursor, depth: int) -> Reading[list[Any]]:
+    def _list(self, text: Cursor, depth: int) -> Parse[list[Any]]:
         values: list[Any] = []
         while not (yield from _ended(text, "]", first=not values)):
             values.append((yield from self._value(text, depth)))
         return values
 
 
-def _bare_key(text: Cursor) -> Reading[str]:
+def _bare_key(text: Cursor) -> Parse[str]:
     key, _ = yield from text.head(":", barred="\n{}[],<", leave=True)
     key = key.strip()
     if key.startswith('"'):
         key = str(decoded(key))
     if not key:
-        raise Broken
+        raise NoMatch
     return key
 
 
-def _ended(text: Cursor, close: str, *, first: bool) -> Reading[bool]:
+def _ended(text: Cursor, close: str, *, first: bool) -> Parse[bool]:
     """Whether the list or object ends here; before any element but the first a comma is due."""
     yield from text.spaces()
     if (yield from text.literal(close)):

@@ -14,10 +14,10 @@ from typing import Final
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.pieces import StringBuffer
 from streamlib_parsers.dialects.spans import decoded
 from streamlib_parsers.json_text import dumps
 
@@ -36,7 +36,7 @@ class ChannelCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere(*BEGINS)
     first: str = ""
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """One message after the other."""
         begin = text.opener
         while begin in BEGINS:
@@ -57,7 +57,7 @@ class ChannelCalls(Struct, frozen=True):
                 yield from text.spaces()
                 begin = yield from text.literal(*BEGINS)
 
-    def _words(self, text: Cursor, found: Found) -> Reading[str]:
+    def _words(self, text: Cursor, found: GrammarSink) -> Parse[str]:
         """Words for the user. A token inside code is spoken of."""
         while True:
             end = yield from text.until((*BEGINS, *ENDS), found.text)
@@ -66,15 +66,15 @@ class ChannelCalls(Struct, frozen=True):
                 return end
             found.text(end)
 
-    def _call(self, text: Cursor, found: Found, recipient: str) -> Reading[None]:
+    def _call(self, text: Cursor, found: GrammarSink, recipient: str) -> Parse[None]:
         text.opener = text.kept()  # if the arguments break off, the header is not looked through again
         yield from text.spaces()
         found.call(recipient.removeprefix("functions."))
         yield from text.json_object(found.arguments)
         yield from text.spaces()
         if (yield from text.peek()) and not (yield from text.ahead(*BEGINS, *ENDS)):
-            raise Broken
-        found.whole()
+            raise NoMatch
+        found.end_call()
 
 
 class LeakedChannel(Struct, frozen=True):
@@ -83,21 +83,21 @@ class LeakedChannel(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere("to=functions.", f"to={PARALLEL}")
     first: str = ""
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """Name, noise, arguments, the end."""
         found.hold()
         parallel = text.opener.endswith(PARALLEL)
         name = "" if parallel else (yield from text.word()).rstrip(".:/")
         yield from text.head("{", limit=NOISE, barred="", leave=True)
-        arguments = Pieces()
+        arguments = StringBuffer()
         yield from text.json(arguments.add)
         yield from text.spaces()
         yield from text.literal(*ENDS)
         yield from text.spaces()
         if (yield from text.peek()):
-            raise Broken
+            raise NoMatch
         for called, given in _uses(arguments.text()) if parallel else [(name, arguments.text())]:
-            found.made(called, given)
+            found.add_call(called, given)
         found.release()
 
 
@@ -115,5 +115,5 @@ def _uses(text: str) -> list[tuple[str, str]]:
     value = decoded(text)
     uses = value.get("tool_uses") if isinstance(value, dict) else None
     if not isinstance(uses, list) or not all(isinstance(use, dict) and isinstance(use.get("parameters"), dict) for use in uses) or not uses:
-        raise Broken
+        raise NoMatch
     return [(str(use.get("recipient_name", "")).removeprefix("functions."), dumps(use["parameters"])) for use in uses]

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 
 
@@ -22,7 +22,7 @@ class Marks(Struct, frozen=True):
         """The marks."""
         return anywhere(*self.marks)
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """Nothing follows a mark."""
         text.commit()
         yield from ()

@@ -13,11 +13,11 @@ from typing import Final
 from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import coerced, is_array, property_schema
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.pieces import StringBuffer
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import dumps
 
@@ -29,7 +29,7 @@ class _Element:
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.text = Pieces()
+        self.text = StringBuffer()
         self.children: list[_Element] = []
 
 
@@ -46,7 +46,7 @@ class ElementCalls(Struct, frozen=True):
         """The wrapper, or a call without one."""
         return anywhere(f"{self.mark}<{self.wrapper}>", f"{self.mark}<{self.call}")
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         begin, end = f"{self.mark}<{self.call}", f"{self.mark}</{self.wrapper}>"
         told = False
@@ -61,31 +61,31 @@ class ElementCalls(Struct, frozen=True):
                 told = True
                 continue
             if not told:
-                raise Broken
+                raise NoMatch
             if part:
                 found.settle()
             return
 
-    def _call(self, text: Cursor, found: Found) -> Reading[None]:
+    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         head, _ = yield from text.head(">")
         name = attributes_of(head).get("name", "")
         call = _Element(self.call)
         yield from self._content(text, call, 0)
         schema = found.schema(name)
-        found.made(name, _object(_members(call, schema, schema)))
+        found.add_call(name, _object(_members(call, schema, schema)))
 
-    def _content(self, text: Cursor, element: _Element, depth: int) -> Reading[None]:
+    def _content(self, text: Cursor, element: _Element, depth: int) -> Parse[None]:
         """From behind an element's tag to behind its closing tag."""
         if depth > DEEPEST:
-            raise Broken
+            raise NoMatch
         while True:
             yield from text.until((self.mark,), element.text.add)
             if not (yield from text.literal("<")):
-                raise Broken
+                raise NoMatch
             tag, _ = yield from text.head(">", barred="\n<")
             if tag.startswith("/"):
                 if tag[1:] != element.name:
-                    raise Broken
+                    raise NoMatch
                 return
             child = _Element(tag)
             element.children.append(child)

@@ -12,8 +12,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.spans import decoded
 
@@ -47,39 +47,39 @@ class JsonCalls(Struct, frozen=True):
     between: Sequence[str] = (",", ";")
     first: str = "{["
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """One object, several, or an array of them."""
         yield from text.spaces()
         array = yield from text.literal("[")
         if array:
             yield from text.spaces()
         if not (yield from text.literal("{")):
-            raise Broken
+            raise NoMatch
         waits = bool(self.closes) and not array
         yield from self._objects(text, found, waits=waits)
         if array:
             if not (yield from text.literal("]")):
-                raise Broken
+                raise NoMatch
             found.settle()
         if self.closes:
             yield from self._close(text, found, waits=waits)
 
-    def _objects(self, text: Cursor, found: Found, *, waits: bool) -> Reading[None]:
+    def _objects(self, text: Cursor, found: GrammarSink, *, waits: bool) -> Parse[None]:
         """Objects from behind the first brace. waits: the last one is not whole before its closing literal."""
         while True:
             yield from call_object(text, found)
             if not waits:
-                found.whole()
+                found.end_call()
             yield from text.spaces()
             if (yield from text.literal(*self.between)):
                 yield from text.spaces()
             if not (yield from text.ahead("{")):
                 return
             if waits:
-                found.whole()
+                found.end_call()
             text.take(text.at + 1)
 
-    def _close(self, text: Cursor, found: Found, *, waits: bool) -> Reading[None]:
+    def _close(self, text: Cursor, found: GrammarSink, *, waits: bool) -> Parse[None]:
         """The closing literal; the end of the message and the next opener stand for it."""
         yield from text.spaces()
         closed = yield from text.literal(*self.closes)
@@ -88,8 +88,8 @@ class JsonCalls(Struct, frozen=True):
                 found.settle()
             return
         if not closed and (yield from text.peek()) and not (yield from text.ahead(*(opener.marker for opener in self.openers))):
-            raise Broken
-        found.whole()
+            raise NoMatch
+        found.end_call()
 
 
 class BareJson(Struct, frozen=True):
@@ -98,34 +98,34 @@ class BareJson(Struct, frozen=True):
     openers: Sequence[Opener] = (Opener("{", "start"),)
     first: str = ""
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """Objects, with `;` or white space between them, and nothing else."""
         found.hold()
         while True:
             yield from call_object(text, found)
-            found.whole()
+            found.end_call()
             yield from text.spaces()
             if (yield from text.literal(";", ",")):
                 yield from text.spaces()
             if not (yield from text.literal("{")):
                 break
         if (yield from text.peek()):
-            raise Broken
+            raise NoMatch
         found.release()
 
 
-def call_object(text: Cursor, found: Found) -> Reading[None]:
+def call_object(text: Cursor, found: GrammarSink) -> Parse[None]:
     """One call, from behind its brace to behind its last; it is told to `found`, but not that it is whole."""
     call = _Call()
     yield from _members(text, found, call)
     if not call.name:
-        raise Broken
+        raise NoMatch
     if not call.begun:
         found.call(call.name, call.call_id)
         found.arguments(call.arguments)
 
 
-def _members(text: Cursor, found: Found, call: _Call) -> Reading[None]:
+def _members(text: Cursor, found: GrammarSink, call: _Call) -> Parse[None]:
     while True:
         yield from text.spaces()
         if (yield from text.literal("}")):
@@ -135,23 +135,23 @@ def _members(text: Cursor, found: Found, call: _Call) -> Reading[None]:
             yield from text.spaces()
         key = yield from _key(text)
         if not call.keys and key not in KEYS:
-            raise Broken
+            raise NoMatch
         call.keys += 1
         yield from _member(text, found, call, key)
 
 
-def _key(text: Cursor) -> Reading[str]:
+def _key(text: Cursor) -> Parse[str]:
     if not (yield from text.ahead('"')):
-        raise Broken
+        raise NoMatch
     key = decoded((yield from text.json_text()))
     yield from text.spaces()
     if not (yield from text.literal(":")):
-        raise Broken
+        raise NoMatch
     yield from text.spaces()
     return str(key)
 
 
-def _member(text: Cursor, found: Found, call: _Call, key: str) -> Reading[None]:
+def _member(text: Cursor, found: GrammarSink, call: _Call, key: str) -> Parse[None]:
     opening = yield from text.ahead("{", '"')
     if key == WRAPPER and opening == "{":
         text.take(text.at + 1)
@@ -166,9 +166,9 @@ def _member(text: Cursor, found: Found, call: _Call, key: str) -> Reading[None]:
             call.call_id = value
 
 
-def _arguments(text: Cursor, found: Found, call: _Call, *, streams: bool) -> Reading[None]:
+def _arguments(text: Cursor, found: GrammarSink, call: _Call, *, streams: bool) -> Parse[None]:
     if call.begun:
-        raise Broken
+        raise NoMatch
     if call.name and streams:
         call.begun = True
         found.call(call.name, call.call_id)
@@ -181,5 +181,5 @@ def _arguments(text: Cursor, found: Found, call: _Call, *, streams: bool) -> Rea
     if isinstance(inner, str):  # double-encoded
         value, inner = inner, decoded(inner)
     if not isinstance(inner, dict):
-        raise Broken
+        raise NoMatch
     call.arguments = value

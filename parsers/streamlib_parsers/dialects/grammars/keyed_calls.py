@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.spans import decoded
 
@@ -24,7 +24,7 @@ class KeyedCalls(Struct, frozen=True):
     closes: Sequence[str]
     first: str = "["
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """The list and its closing literal."""
         yield from text.spaces()
         yield from expect(text, "[")
@@ -35,17 +35,17 @@ class KeyedCalls(Struct, frozen=True):
         yield from expect(text, "]")
         yield from text.spaces()
         if not (yield from text.literal(*self.closes)) and (yield from text.peek()):
-            raise Broken
+            raise NoMatch
         found.settle()
 
 
-def _call(text: Cursor, found: Found) -> Reading[None]:
+def _call(text: Cursor, found: GrammarSink) -> Parse[None]:
     yield from text.spaces()
     yield from expect(text, "{")
     yield from text.spaces()
     name = decoded((yield from text.json_text()))
     if not isinstance(name, str):
-        raise Broken
+        raise NoMatch
     yield from text.spaces()
     yield from expect(text, ":")
     yield from text.spaces()
@@ -53,11 +53,11 @@ def _call(text: Cursor, found: Found) -> Reading[None]:
     yield from text.json_object(found.arguments)
     yield from text.spaces()
     yield from expect(text, "}")
-    found.whole()
+    found.end_call()
     yield from text.spaces()
 
 
-def expect(text: Cursor, mark: str) -> Reading[None]:
+def expect(text: Cursor, mark: str) -> Parse[None]:
     """Reads a literal that must be there."""
     if not (yield from text.literal(mark)):
-        raise Broken
+        raise NoMatch

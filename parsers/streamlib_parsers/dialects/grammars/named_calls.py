@@ -12,8 +12,8 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 
 
@@ -39,12 +39,12 @@ class NamedCalls(Struct, frozen=True):
         """A section, or a call without one."""
         return anywhere(*self.sections, *self.calls)
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """A section."""
         if text.opener in self.sections:
             yield from text.spaces()
             if not (yield from text.literal(*self.calls)):
-                raise Broken
+                raise NoMatch
         while True:
             yield from self._call(text, found)
             yield from text.spaces()
@@ -54,7 +54,7 @@ class NamedCalls(Struct, frozen=True):
             if part not in self.calls:
                 return
 
-    def _call(self, text: Cursor, found: Found) -> Reading[None]:
+    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         header, _ = yield from text.head(*self.after_name, barred="" if self.fence else "\n<")
         name, call_id = self._named(header, found)
         yield from text.spaces()
@@ -66,13 +66,13 @@ class NamedCalls(Struct, frozen=True):
             yield from text.spaces()
         ended = yield from text.literal(*self.ends)
         if not ended and (yield from text.peek()) and not (yield from text.ahead(*self.calls, *self.section_ends)):
-            raise Broken
+            raise NoMatch
         if name:
-            found.whole()
+            found.end_call()
         else:
             found.drop(f"a call without a usable name was left out: {header.strip()}")
 
-    def _named(self, header: str, found: Found) -> tuple[str, str]:
+    def _named(self, header: str, found: GrammarSink) -> tuple[str, str]:
         """Name and id; ("", "") where the header names no tool."""
         header = header.strip()
         if not self.numbered:
@@ -89,7 +89,7 @@ class MistralCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere("[TOOL_CALLS]")
     first: str = NAME
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """One call; the next one has an opener of its own."""
         yield from text.spaces()
         name = yield from text.word()
@@ -100,4 +100,4 @@ class MistralCalls(Struct, frozen=True):
         yield from text.spaces()
         found.call(name, call_id.strip())
         yield from text.json_object(found.arguments)
-        found.whole()
+        found.end_call()

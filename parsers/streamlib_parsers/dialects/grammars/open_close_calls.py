@@ -12,11 +12,11 @@ from typing import Final
 from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import Parameter, arguments_text, unescaped
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.pieces import StringBuffer
 
 SEP: Final = "<|sep|>"
 SECTION: Final = f"<|open|>tools{SEP}"
@@ -35,7 +35,7 @@ class OpenCloseCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere(SECTION, CALL)
     first: str = ""
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """A section, or a call without one."""
         told = False
         if text.opener == CALL:
@@ -49,17 +49,17 @@ class OpenCloseCalls(Struct, frozen=True):
                 told = True
                 continue
             if not told:
-                raise Broken
+                raise NoMatch
             if part:
                 found.settle()
             return
 
-    def _call(self, text: Cursor, found: Found) -> Reading[None]:
+    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         attributes = yield from _attributes(text)
         name = attributes.get("tool", "")
         yield from text.spaces()
         if not name:
-            raise Broken
+            raise NoMatch
         if (yield from text.literal(JSON)):
             found.call(name)
             yield from text.spaces()
@@ -68,30 +68,30 @@ class OpenCloseCalls(Struct, frozen=True):
             yield from _expect(text, JSON_END)
             yield from text.spaces()
             yield from _expect(text, CALL_END)
-            found.whole()
+            found.end_call()
             return
         parameters: list[Parameter] = []
         while (yield from text.literal(ARGUMENT)):
             parameters.append((yield from _argument(text)))
             yield from text.spaces()
         yield from _expect(text, CALL_END)
-        found.made(name, arguments_text(found.schema(name), parameters, "never", found.notice))
+        found.add_call(name, arguments_text(found.schema(name), parameters, "never", found.notice))
 
 
-def _argument(text: Cursor) -> Reading[Parameter]:
+def _argument(text: Cursor) -> Parse[Parameter]:
     attributes = yield from _attributes(text)
-    value = Pieces()
+    value = StringBuffer()
     if not attributes.get("key") or not (yield from text.until((ARGUMENT_END,), value.add)):
-        raise Broken
+        raise NoMatch
     kind = attributes.get("type")
     return Parameter(attributes["key"], value.text(), is_string=None if kind is None else kind == "string")
 
 
-def _attributes(text: Cursor) -> Reading[dict[str, str]]:
+def _attributes(text: Cursor) -> Parse[dict[str, str]]:
     head, _ = yield from text.head(SEP)
     return {key: unescaped(value) for key, value in attributes_of(head).items()}
 
 
-def _expect(text: Cursor, mark: str) -> Reading[None]:
+def _expect(text: Cursor, mark: str) -> Parse[None]:
     if not (yield from text.literal(mark)):
-        raise Broken
+        raise NoMatch

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import Parameter, arguments_text
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
 
@@ -32,21 +32,21 @@ class PairCalls(Struct, frozen=True):
         """The call's own tag."""
         return anywhere(self.begin)
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """One call."""
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()
         stop = yield from text.literal(self.key[0], self.end)
         if not name or not stop:
-            raise Broken
+            raise NoMatch
         parameters: list[Parameter] = []
         tags = ValueTags((self.value[1],), (self.key[0],), (self.end,), (self.begin,), head_end="")
         while stop == self.key[0]:
             key, _ = yield from text.head(self.key[1])
             yield from text.spaces()
             if not (yield from text.literal(self.value[0])):
-                raise Broken
+                raise NoMatch
             value, stop = yield from tag_value(text, tags)
             parameters.append(Parameter(key.strip(), value))
-        found.made(name, arguments_text(found.schema(name), parameters, "never", found.notice, json_if_untyped=True))
+        found.add_call(name, arguments_text(found.schema(name), parameters, "never", found.notice, json_if_untyped=True))

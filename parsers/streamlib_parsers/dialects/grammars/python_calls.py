@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.pieces import StringBuffer
 from streamlib_parsers.dialects.python_literals import keyword_arguments
 from streamlib_parsers.json_text import dumps
 
@@ -25,7 +25,7 @@ class PythonCalls(Struct, frozen=True):
     closes: Sequence[str] = ()
     first: str = NAME + "["
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """The list, or the calls between the tags."""
         yield from text.spaces()
         if self.closes:
@@ -33,46 +33,46 @@ class PythonCalls(Struct, frozen=True):
             yield from _calls(text, found, end="]" if array else "")
             yield from text.spaces()
             if not (yield from text.literal(*self.closes)) and (yield from text.peek()):
-                raise Broken
+                raise NoMatch
             found.settle()
             return
         found.hold()
         yield from _calls(text, found, end="]")
         yield from text.spaces()
         if (yield from text.peek()):
-            raise Broken
+            raise NoMatch
         found.release()
 
 
-def _calls(text: Cursor, found: Found, end: str) -> Reading[None]:
+def _calls(text: Cursor, found: GrammarSink, end: str) -> Parse[None]:
     """Calls up to the bracket that ends their list; without one, as many as there are."""
     while True:
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()
         if not name or not (yield from text.ahead("(")):
-            raise Broken
+            raise NoMatch
         yield from _call(text, found, name)
         yield from text.spaces()
         comma = yield from text.literal(",")
         if end and (yield from _ended(text, end)):
             return
         if end and not comma:
-            raise Broken
+            raise NoMatch
         if not end and not (yield from text.peek()).isidentifier():
             return
 
 
-def _ended(text: Cursor, end: str) -> Reading[bool]:
+def _ended(text: Cursor, end: str) -> Parse[bool]:
     yield from text.spaces()
     return bool((yield from text.literal(end)))
 
 
-def _call(text: Cursor, found: Found, name: str) -> Reading[None]:
-    written = Pieces()
+def _call(text: Cursor, found: GrammarSink, name: str) -> Parse[None]:
+    written = StringBuffer()
     yield from text.parentheses(written.add)
     try:
         arguments = dumps(keyword_arguments(written.text()[1:-1]))
     except ValueError:
-        raise Broken from None
-    found.made(name, arguments)
+        raise NoMatch from None
+    found.add_call(name, arguments)

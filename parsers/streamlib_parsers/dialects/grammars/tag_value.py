@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import HEAD, Broken, Cursor, Reading
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.cursor import HEAD, Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.pieces import StringBuffer
 
 
 class ValueTags(Struct, frozen=True):
@@ -40,7 +40,7 @@ class _Value:
     __slots__ = ("_head", "_last", "closed", "nested", "pieces")
 
     def __init__(self) -> None:
-        self.pieces = Pieces()
+        self.pieces = StringBuffer()
         self.closed = -1
         self.nested = 0
         self._head: list[str] | None = None
@@ -76,7 +76,7 @@ class _Value:
         return text if self.closed < 0 else text[: self.closed]
 
 
-def tag_value(text: Cursor, tags: ValueTags) -> Reading[tuple[str, str]]:
+def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
     """The value and the tag after it, read: one of `nexts`, `ends` or `outer`, "" at the end of the message behind a closed value."""
     value, stops = _Value(), tags.stops
     while True:
@@ -89,7 +89,7 @@ def tag_value(text: Cursor, tags: ValueTags) -> Reading[tuple[str, str]]:
         elif stop not in tags.opens:
             inner = value.after_head(tags.head_end)
             if inner and value.closed >= 0:
-                raise Broken  # a whole call begins behind a closed value: the outer one lost its end
+                raise NoMatch  # a whole call begins behind a closed value: the outer one lost its end
             lenient = tags.lenient and value.on_new_line and stop not in tags.outer
             if not (inner or value.nested) and (value.closed >= 0 or lenient):
                 return value.text(), stop
@@ -106,5 +106,5 @@ def _at_end(value: _Value, tags: ValueTags) -> str:
     behind = whole[closed:] if closed >= 0 else ""
     close = next((close for close in tags.closes if behind.startswith(close)), None)
     if close is None or behind[len(close) :].strip():
-        raise Broken
+        raise NoMatch
     return whole[:closed]

@@ -15,8 +15,8 @@ from typing import Final
 from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import Entities, Parameter, arguments_text
-from streamlib_parsers.dialects.cursor import Broken, Cursor, Nested, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import Cursor, NestedMatch, NoMatch, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
 
@@ -53,7 +53,7 @@ class TaggedCalls(Struct, frozen=True):
         at_start = [Opener(f"{word}\n{call}", "start") for word in self.stray for call in self.calls]
         return [*anywhere(*(begin for begin, _ in self.wrappers), *(self.calls if self.bare else ())), *words, *at_start]
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         closing = tuple(end for _, end in self.wrappers)
         several = text.opener in dict(self.wrappers)
@@ -70,17 +70,17 @@ class TaggedCalls(Struct, frozen=True):
                 told = True
                 continue
             if not told:
-                raise Broken
+                raise NoMatch
             if part:
                 found.settle()
             return
 
-    def _call(self, text: Cursor, found: Found) -> Reading[None]:
+    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """From behind `<invoke`."""
         head, _ = yield from text.head(*((">", "\n") if self.equals else (">",)), barred="<" if self.equals else "\n<")
         name = _name(head, equals=self.equals)
         if head.endswith("/"):
-            found.made(name, "{}")
+            found.add_call(name, "{}")
             return
         yield from text.spaces()
         if (yield from text.ahead("{")):
@@ -89,7 +89,7 @@ class TaggedCalls(Struct, frozen=True):
         stop = yield from text.literal(*self.parameters, *self.call_ends, *self.calls)
         yield from self._parameters(text, found, name, stop)
 
-    def _parameters(self, text: Cursor, found: Found, name: str, stop: str) -> Reading[None]:
+    def _parameters(self, text: Cursor, found: GrammarSink, name: str, stop: str) -> Parse[None]:
         parameters: list[Parameter] = []
         outer = tuple(end for _, end in self.wrappers)
         tags = ValueTags(self.parameter_ends, self.parameters, self.call_ends, self.calls, outer, lenient=self.lenient)
@@ -102,21 +102,21 @@ class TaggedCalls(Struct, frozen=True):
                 Parameter(key, _trimmed(value) if self.newlines else value, is_string=_STRING.get(attributes.get("string", "")))
             )
         if stop in self.calls:
-            raise Nested
+            raise NestedMatch
         if not stop and not parameters:
-            raise Broken
+            raise NoMatch
         schema = found.schema(name)
         free = self.json_without_schema and not schema.get("properties")
-        found.made(name, arguments_text(schema, parameters, self.entities, found.notice, json_if_untyped=free))
+        found.add_call(name, arguments_text(schema, parameters, self.entities, found.notice, json_if_untyped=free))
 
-    def _json(self, text: Cursor, found: Found, name: str) -> Reading[None]:
+    def _json(self, text: Cursor, found: GrammarSink, name: str) -> Parse[None]:
         """The body of a call as one JSON object."""
         found.call(name)
         yield from text.json_object(found.arguments)
         yield from text.spaces()
         if not (yield from text.literal(*self.call_ends)):
-            raise Broken
-        found.whole()
+            raise NoMatch
+        found.end_call()
 
 
 KEY_LETTERS: Final = frozenset(NAME + "-_:.")
@@ -132,7 +132,7 @@ def attributes_of(head: str) -> dict[str, str]:
         key, equals, rest = rest.partition("=")
         key, rest = key.strip(), rest.lstrip()
         if not equals or not key or not KEY_LETTERS.issuperset(key):
-            raise Broken
+            raise NoMatch
         if rest[:1] in ('"', "'"):
             value, _, rest = rest[1:].partition(rest[0])
         else:
@@ -151,7 +151,7 @@ def _name(head: str, *, equals: bool) -> str:
 
 def _known(name: str) -> str:
     if not name:
-        raise Broken
+        raise NoMatch
     return name
 
 

@@ -13,13 +13,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.cursor import Cursor, Overflow, Reading
-from streamlib_parsers.dialects.found import Found
+from streamlib_parsers.dialects.cursor import BufferFull, Cursor, Parse
+from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, Where
-from streamlib_parsers.dialects.pieces import Pieces
+from streamlib_parsers.dialects.pieces import StringBuffer
 
 
-class Thoughts(Struct, frozen=True):
+class ReasoningTags(Struct, frozen=True):
     """tags: (opening, closing). unopened: the closing tags that also come without their opening tag. where: the openings that count."""
 
     tags: Sequence[tuple[str, str]]
@@ -32,7 +32,7 @@ class Thoughts(Struct, frozen=True):
         """Opening tags, and closing tags that lost theirs."""
         return [*(Opener(begin, self.where) for begin, _ in self.tags), *(Opener(end, "orphan") for end in self.unopened)]
 
-    def read(self, text: Cursor, found: Found) -> Reading[None]:
+    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """From behind a tag, or, with no opener, from the first character of the answer."""
         closing = dict(self.tags)
         if text.opener in closing:
@@ -47,7 +47,7 @@ class Thoughts(Struct, frozen=True):
                 found.thought(text.kept().removeprefix("\n"))
             yield from self._thought(text, found, (closing[opening],) if opening else tuple(self.unopened))
 
-    def _thought(self, text: Cursor, found: Found, ends: tuple[str, ...]) -> Reading[None]:
+    def _thought(self, text: Cursor, found: GrammarSink, ends: tuple[str, ...]) -> Parse[None]:
         opener = text.kept()
         ends = (*ends, *("\n" + end for end in ends))
         calls = tuple("\n" + marker for marker in found.markers)
@@ -59,11 +59,11 @@ class Thoughts(Struct, frozen=True):
             stop = yield from text.until((*ends, *calls), found.thought)
             if stop not in calls:
                 break
-            held = Pieces()
+            held = StringBuffer()
             held.add(stop)
             try:
                 stop = yield from text.until(ends, held.add)
-            except Overflow:
+            except BufferFull:
                 found.thought(held.text())
                 continue
             if not stop:
@@ -78,7 +78,7 @@ class Thoughts(Struct, frozen=True):
         yield from _newlines(text, 2)
 
 
-def _newlines(text: Cursor, most: int) -> Reading[None]:
+def _newlines(text: Cursor, most: int) -> Parse[None]:
     for _ in range(most):
         if not (yield from text.literal("\n")):
             break

@@ -19,18 +19,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeAlias
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.items import Audio, Image, JsonObject, Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.chat.calls import Calls
 
-__all__ = ["DETAILS", "THOUGHTS", "Answer", "Details"]
+__all__ = ["REASONING_DETAIL_KEYS", "REASONING_KEYS", "ChoiceAssembler", "Details"]
 
-THOUGHTS: Final = ("reasoning_content", "reasoning", "reasoning_text")
+REASONING_KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """Names of the thought, the preferred first: servers that send two of them send the same text in both."""
 
-DETAILS: Final = ("reasoning_details", "thinking_blocks")
+REASONING_DETAIL_KEYS: Final = ("reasoning_details", "thinking_blocks")
 """Lists that carry a thought for replay: OpenRouter, MiniMax, Vercel; LiteLLM."""
 
 TEXT_OF: Final = {"reasoning.text": "text", "reasoning.summary": "summary", "thinking": "thinking"}
@@ -39,7 +39,7 @@ TEXT_OF: Final = {"reasoning.text": "text", "reasoning.summary": "summary", "thi
 THINKING_KEYS: Final = ("type", "thinking", "summary", "text", "content", "signature")
 """Keys of a thinking part that typed fields hold; the rest (`closed`) is native."""
 
-OPAQUE: Final = "reasoning_opaque"
+OPAQUE_REASONING_KEY: Final = "reasoning_opaque"
 """Copilot's sealed thought."""
 
 Kind: TypeAlias = str
@@ -78,17 +78,17 @@ class Details:
         return [{**element, TEXT_OF[element["type"]]: text} if text else element for element, text in joined]
 
 
-class Answer:
+class ChoiceAssembler:
     """One choice while it grows."""
 
     __slots__ = ("_assembly", "_details", "_native", "_ran", "calls", "finish", "index", "item", "kind", "kinds", "part")
 
     item: OpenItem
 
-    def __init__(self, assembly: Assembly, index: int) -> None:
+    def __init__(self, assembly: EventAssembler, index: int) -> None:
         self._assembly = assembly
         self.index = index
-        self.calls = Calls(assembly, index, self.rest)
+        self.calls = Calls(assembly, index, self.close_current)
         self.finish: str | None = None
         """The wire's own word for why it ended; None until it came."""
         self.kinds: set[Kind] = set()
@@ -104,14 +104,14 @@ class Answer:
     def begin(self, kind: Kind) -> OpenItem:
         """The open item of a kind; whatever else is open ends."""
         if self.kind is not kind:
-            self.rest()
+            self.close_current()
             item: ResponseItem = Reasoning(choice=self.index) if kind is REASONING else Message("assistant", choice=self.index)
             self.item = self._assembly.open(item)
             self.kind, self.part, self._native, self._details = kind, 0, {}, {}
             self.kinds.add(kind)
         return self.item
 
-    def rest(self, signature: str | None = None) -> None:
+    def close_current(self, signature: str | None = None) -> None:
         """Ends the open item."""
         if self.kind:
             self.flush()
@@ -122,7 +122,7 @@ class Answer:
 
     def whole(self, item: ResponseItem) -> None:
         """An item that has no deltas."""
-        self.rest()
+        self.close_current()
         self.kinds.add(type(item).__name__)
         self._assembly.close(self._assembly.open(item))
 
@@ -139,7 +139,7 @@ class Answer:
 
     def end(self) -> None:
         """The answer is over: every item ends."""
-        self.rest()
+        self.close_current()
         self.calls.close()
 
     # --- text and thoughts ---
@@ -156,24 +156,24 @@ class Answer:
 
     def thought(self, delta: JsonObject, logprobs: list[JsonObject] | None = None) -> None:
         """The thought of one delta, under whatever name."""
-        given = [delta[name] for name in THOUGHTS if delta.get(name)]
-        lists = {name: [one for one in _list(delta.get(name)) if isinstance(one, dict)] for name in DETAILS}
+        given = [delta[name] for name in REASONING_KEYS if delta.get(name)]
+        lists = {name: [one for one in _list(delta.get(name)) if isinstance(one, dict)] for name in REASONING_DETAIL_KEYS}
         texts = [one for one in given if isinstance(one, str)] + ["".join(map(_text_of, ones)) for ones in lists.values() if ones]
-        if texts or delta.get(OPAQUE):
+        if texts or delta.get(OPAQUE_REASONING_KEY):
             text = texts[0] if texts else ""
             self._assembly.reasoning(self.begin(REASONING), text, 0, logprobs if text else None)
-            self._native.update({OPAQUE: delta[OPAQUE]} if delta.get(OPAQUE) else {})
+            self._native.update({OPAQUE_REASONING_KEY: delta[OPAQUE_REASONING_KEY]} if delta.get(OPAQUE_REASONING_KEY) else {})
         for name in (name for name, ones in lists.items() if ones):
             self._details.setdefault(name, Details()).add(lists[name])
         if given and not texts:
-            self.odd("reasoning", given[0])
+            self.report_unexpected("reasoning", given[0])
 
     def sign(self, signature: str, native: JsonObject) -> None:
         """Signs what the delta brought: an item of its own, empty where it brought nothing."""
         if self.kind is not REASONING:
             self.begin(TEXT)
         self._native.update(native)
-        self.rest(signature)
+        self.close_current(signature)
 
     # --- what else a delta may hold ---
 
@@ -185,13 +185,13 @@ class Answer:
             for part in value if isinstance(value, list) else [value]:
                 self._content_part(part)
         else:
-            self.odd("content", value)
+            self.report_unexpected("content", value)
 
     def _content_part(self, part: Any) -> None:
         if isinstance(part, str):
             self.text(part)
         elif not isinstance(part, dict):
-            self.odd("content", part)
+            self.report_unexpected("content", part)
         else:
             kind = str(part.get("type") or "text")
             read = self.PARTS.get(kind)
@@ -223,7 +223,7 @@ class Answer:
                 self._assembly.passthrough("content.thinking", one)
         self._native.update({key: value for key, value in part.items() if key not in THINKING_KEYS})
         if isinstance(signature, str):
-            self.rest(signature)
+            self.close_current(signature)
 
     def refusal(self, value: Any) -> None:
         """`refusal`: words with which the model declines."""
@@ -231,7 +231,7 @@ class Answer:
         if isinstance(text, str):
             self._assembly.refusal(self.begin(REFUSAL), text)
         else:
-            self.odd("refusal", value)
+            self.report_unexpected("refusal", value)
 
     def annotations(self, value: Any) -> None:
         """`annotations`: citations of the text."""
@@ -239,12 +239,12 @@ class Answer:
             if isinstance(annotation, dict):
                 self._assembly.annotation(self.begin(TEXT), annotation, self.part)
             else:
-                self.odd("annotations", annotation)
+                self.report_unexpected("annotations", annotation)
 
     def audio(self, value: Any) -> None:
         """`audio`: base64 text in pieces, what is said in it, and the id under which it can be sent back."""
         if not isinstance(value, dict):
-            self.odd("audio", value)
+            self.report_unexpected("audio", value)
         elif any(value.values()):
             item = self.begin(AUDIO)
             self._native.update({key: one for key, one in value.items() if one and key not in {"data", "transcript"}})
@@ -255,7 +255,7 @@ class Answer:
     def _flush_audio(self) -> None:
         part, rest = self.item.part(0), dict(self._native)
         name = rest.pop("id", None)
-        data, said = joined_base64(part.data) or None, "".join(part.spoken) or None
+        data, said = joined_base64(part.data) or None, "".join(part.transcript_fragments) or None
         self.item.fields["content"] = (Audio(data=data, name=name if isinstance(name, str) else None, transcript=said),)
         if rest:
             self.item.fields["native"] = {"audio": rest}
@@ -269,13 +269,13 @@ class Answer:
         given = part.get("image_url")
         url = given.get("url") if isinstance(given, dict) else given
         if not isinstance(url, str):
-            self.odd("images", part)
+            self.report_unexpected("images", part)
             return
         head, comma, data = url.partition(",")
         if not (comma and head.startswith("data:") and head.endswith(";base64")):
             self.whole(Message("assistant", (Image(url=url),), choice=self.index))
             return
-        self.rest()
+        self.close_current()
         self.kinds.add("Image")
         item = self._assembly.open(Message("assistant", choice=self.index))
         self._assembly.media(item, 0, head[5:-7] or "image/png", data)
@@ -287,15 +287,15 @@ class Answer:
             if isinstance(tool, dict):
                 self._executed(tool)
             else:
-                self.odd("executed_tools", tool)
+                self.report_unexpected("executed_tools", tool)
 
     def _executed(self, tool: JsonObject) -> None:
         kind, key = _string(tool, "type"), tool.get("index", _string(tool, "type"))
         key = key if isinstance(key, (int, str)) else kind
         call_id = self._ran.get(key)
         if call_id is None:
-            self.rest()
-            call_id = self._ran[key] = self._assembly.mint()
+            self.close_current()
+            call_id = self._ran[key] = self._assembly.new_call_id()
             item = self._assembly.open(ServerToolCall(call_id=call_id, name=kind, choice=self.index, native={"type": kind}))
             self._assembly.arguments(item, _string(tool, "arguments"))
             self._assembly.close(item)
@@ -303,13 +303,13 @@ class Answer:
             rest = {name: one for name, one in tool.items() if name not in {"index", "arguments", "output"}}
             self.whole(ServerToolResult(call_id=call_id, name=kind, output=tool["output"], choice=self.index, native=rest))
 
-    def odd(self, key: str, value: Any) -> None:
+    def report_unexpected(self, key: str, value: Any) -> None:
         """What no delta can be made of: told in its place, and the open item is not trusted to be whole."""
         self._assembly.passthrough(f"delta.{key}", value)
         if self.kind:
-            self._assembly.spoil(self.item, f"{key}: {type(value).__name__}")
+            self._assembly.mark_incomplete(self.item, f"{key}: {type(value).__name__}")
 
-    PARTS: ClassVar[dict[str, Callable[[Answer, JsonObject], None]]] = {
+    PARTS: ClassVar[dict[str, Callable[[ChoiceAssembler, JsonObject], None]]] = {
         "text": _text_part,
         "output_text": _text_part,
         "thinking": _thinking_part,

@@ -22,12 +22,12 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.errors import limit_exceeded, malformed
 from streamlib_parsers.items import FunctionCall, ResponseItem
 from streamlib_parsers.open_items import OpenItem
 
-__all__ = ["MOST_INDEX", "Calls", "Nesting", "Slot"]
+__all__ = ["MOST_INDEX", "CallState", "Calls", "JsonDepth"]
 
 MOST_INDEX: Final = 1_000_000
 """Indexes above it are no indexes. Nothing is padded up to them."""
@@ -35,7 +35,7 @@ PLACEHOLDER: Final = "{}"
 _MARKS: Final = re.compile(r'\\(?:.|\Z)|["{}\[\]]', re.DOTALL)
 
 
-class Nesting:
+class JsonDepth:
     """Whether JSON that comes in pieces has ended: no bracket and no string open. Linear in the text, and keeps none of it."""
 
     __slots__ = ("_begun", "_depth", "_escaped", "_within")
@@ -60,12 +60,12 @@ class Nesting:
         self._begun = self._begun or not (not text or text.isspace())
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether what came is whole, so far."""
         return self._begun and self._depth == 0 and not self._within
 
 
-class Slot:
+class CallState:
     """One call while it grows.
 
     item: None until the name is known. held: argument text not given out yet. streaming: nothing is held any more.
@@ -86,7 +86,7 @@ class Slot:
         self.streaming = False
         self.quoted = False
         self.fixed = False
-        self.nesting: Nesting | None = None
+        self.nesting: JsonDepth | None = None
 
     def pieces(self) -> list[str]:
         """The argument text so far, given out or held."""
@@ -98,20 +98,20 @@ class Slot:
         return not (self.held or (self.item and self.item.arguments))
 
     @property
-    def waits(self) -> bool:
+    def is_waiting(self) -> bool:
         """Whether what is held may turn out to be something else than arguments."""
         return not self.fixed and (self.quoted or self.held == [PLACEHOLDER])
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the arguments could be whole. The text is only watched from the first time this is asked."""
         if self.nesting is None:
-            self.nesting = Nesting()
+            self.nesting = JsonDepth()
             for piece in self.pieces():
                 self.nesting.feed(piece)
-        return self.nesting.whole
+        return self.nesting.is_complete
 
-    def tell(self, *, signature: str | None = None, native: dict[str, Any] | None = None) -> None:
+    def set_fields(self, *, signature: str | None = None, native: dict[str, Any] | None = None) -> None:
         """Fields that came beside the arguments."""
         if signature:
             self.late["signature"] = signature
@@ -120,7 +120,7 @@ class Slot:
         if self.item is not None:
             self.item.fields.update(self.late)
 
-    def begins_anew(self, call_id: str | None, name: str | None, arguments: str | None) -> bool:
+    def starts_new_call(self, call_id: str | None, name: str | None, arguments: str | None) -> bool:
         """Whether a fragment under this slot's own index belongs to another call.
 
         A different id alone says nothing: some servers make a new one for every chunk. A name without an id neither: some
@@ -128,24 +128,24 @@ class Slot:
         """
         opens = (arguments or "").startswith("{")
         if call_id and self.call_id and call_id != self.call_id:
-            renamed = bool(name) and (name != self.name or self.empty or self.whole)
-            return renamed or (opens and self.whole)
+            renamed = bool(name) and (name != self.name or self.empty or self.is_complete)
+            return renamed or (opens and self.is_complete)
         if name and not call_id and self.name:
-            return (name != self.name or (opens and self.held != [PLACEHOLDER])) and self.whole
+            return (name != self.name or (opens and self.held != [PLACEHOLDER])) and self.is_complete
         return False
 
 
 class Calls:
     """The calls of one choice, in the order they began. `before` is told when a call is about to be added."""
 
-    def __init__(self, assembly: Assembly, choice: int, before: Callable[[], None]) -> None:
+    def __init__(self, assembly: EventAssembler, choice: int, before: Callable[[], None]) -> None:
         self._assembly = assembly
         self._choice = choice
         self._before = before
-        self._slots: list[Slot] = []
-        self._by_index: dict[int, Slot] = {}
-        self._by_id: dict[str, Slot] = {}
-        self._last: Slot | None = None
+        self._slots: list[CallState] = []
+        self._by_index: dict[int, CallState] = {}
+        self._by_id: dict[str, CallState] = {}
+        self._last: CallState | None = None
         self.running: dict[int | None, OpenItem] = {}
         self.begun = False
         """Whether any call came."""
@@ -161,7 +161,7 @@ class Calls:
         kind: Callable[..., ResponseItem] = FunctionCall,
         *,
         fixed: bool = False,
-    ) -> Slot | None:
+    ) -> CallState | None:
         """One fragment; its slot, or None where it says nothing. `fixed`: the arguments are a JSON value, whole, in its own bytes."""
         slot = self._find(index, call_id, name, arguments)
         if slot is None:
@@ -180,20 +180,20 @@ class Calls:
             self.running[index] = slot.item
         return slot
 
-    def _find(self, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> Slot | None:
+    def _find(self, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> CallState | None:
         if index is None:
             return self._by_id.get(call_id) if call_id else None if name else self._last
         slot = self._by_index.get(index)
-        if slot is not None and (call_id or name) and slot.begins_anew(call_id, name, arguments):
+        if slot is not None and (call_id or name) and slot.starts_new_call(call_id, name, arguments):
             return None
         return slot
 
-    def _new(self, index: int | None, kind: Callable[..., ResponseItem]) -> Slot:
+    def _new(self, index: int | None, kind: Callable[..., ResponseItem]) -> CallState:
         if len(self._slots) >= self._assembly.limits.items:
             raise limit_exceeded("items", self._assembly.limits.items)
         if index is not None and not 0 <= index <= MOST_INDEX:
             raise malformed(f"the index of a tool call is {index}")
-        slot = Slot(kind)
+        slot = CallState(kind)
         self.begun = True
         self._slots.append(slot)
         if index is not None:
@@ -202,13 +202,13 @@ class Calls:
 
     # --- id and name ---
 
-    def _identify(self, slot: Slot, call_id: str) -> None:
+    def _identify(self, slot: CallState, call_id: str) -> None:
         slot.call_id = call_id
         self._by_id[call_id] = slot
         if slot.item is not None:  # it was added under an id of ours
             slot.item.fields["call_id"] = call_id
 
-    def _name(self, slot: Slot, name: str) -> None:
+    def _name(self, slot: CallState, name: str) -> None:
         """Assigned, never appended; but a name that goes on before any argument came was cut in two."""
         if slot.item is None:
             slot.name = name
@@ -218,10 +218,10 @@ class Calls:
         elif name != slot.name:
             in_pieces = slot.empty and not name.startswith(slot.name)
             slot.name = slot.name + name if in_pieces else name
-            slot.item.fields["name"] = self._assembly.own_name(slot.name)
+            slot.item.fields["name"] = self._assembly.original_tool_name(slot.name)
             self._assembly.notice("call_renamed", f"the name of the call became {slot.name}", slot.item)
 
-    def _begin(self, slot: Slot) -> OpenItem:
+    def _begin(self, slot: CallState) -> OpenItem:
         item = self._assembly.open(slot.kind(call_id=slot.call_id or self._mint(), name=slot.name, choice=self._choice))
         item.fields.update(slot.late)
         slot.item = item
@@ -229,16 +229,16 @@ class Calls:
 
     def _mint(self) -> str:
         """An id of ours, and not one that the wire has used by chance."""
-        call_id = self._assembly.mint()
+        call_id = self._assembly.new_call_id()
         for _ in range(len(self._by_id)):
             if call_id not in self._by_id:
                 break
-            call_id = self._assembly.mint()
+            call_id = self._assembly.new_call_id()
         return call_id
 
     # --- arguments ---
 
-    def _append(self, slot: Slot, text: str) -> None:
+    def _append(self, slot: CallState, text: str) -> None:
         if slot.nesting is not None:
             slot.nesting.feed(text)
         if slot.streaming and slot.item is not None:
@@ -246,13 +246,13 @@ class Calls:
         else:
             self._hold(slot, text)
 
-    def _fix(self, slot: Slot, text: str) -> None:
+    def _fix(self, slot: CallState, text: str) -> None:
         """A JSON value takes the place of text that was not given out; nothing is added to it."""
         if not slot.streaming:
             slot.fixed, slot.held, slot.nesting = True, [], None
             self._hold(slot, text)
 
-    def _hold(self, slot: Slot, text: str) -> None:
+    def _hold(self, slot: CallState, text: str) -> None:
         if not slot.held and slot.kind is FunctionCall:
             if text.strip() == "null":
                 return
@@ -265,12 +265,12 @@ class Calls:
             raise limit_exceeded("argument_bytes", self._assembly.limits.argument_bytes)
         self._release(slot)
 
-    def _release(self, slot: Slot) -> None:
+    def _release(self, slot: CallState) -> None:
         """Gives out what is held, once there is a name and it is clear what the text is."""
-        if slot.item is not None and slot.held and not slot.waits:
+        if slot.item is not None and slot.held and not slot.is_waiting:
             self._give(slot, slot.item)
 
-    def _give(self, slot: Slot, item: OpenItem) -> None:
+    def _give(self, slot: CallState, item: OpenItem) -> None:
         slot.streaming = True
         held, slot.held = slot.held, []
         for piece in held:
@@ -288,20 +288,20 @@ class Calls:
         for item in [self._shown(slot) for slot in self._slots]:
             self.whole += self._assembly.close(item) == "completed"
 
-    def _shown(self, slot: Slot) -> OpenItem:
+    def _shown(self, slot: CallState) -> OpenItem:
         item = slot.item or self._nameless(slot)
         if slot.quoted:
             self._unquote(slot, item)
         self._give(slot, item)
         return item
 
-    def _nameless(self, slot: Slot) -> OpenItem:
+    def _nameless(self, slot: CallState) -> OpenItem:
         item = self._begin(slot)
-        item.spoiled = True
+        item.forced_incomplete = True
         self._assembly.notice("nameless_call", "the call never got a name", item)
         return item
 
-    def _unquote(self, slot: Slot, item: OpenItem) -> None:
+    def _unquote(self, slot: CallState, item: OpenItem) -> None:
         """Arguments that were encoded twice: a JSON string that holds an object."""
         try:
             inner = msgspec.json.decode("".join(slot.held), type=str)

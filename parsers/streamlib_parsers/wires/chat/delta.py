@@ -20,25 +20,27 @@ from msgspec import Raw, Struct
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Opaque
 from streamlib_parsers.json_text import dumps
-from streamlib_parsers.wires.chat.answer import DETAILS, OPAQUE, THOUGHTS, Answer
+from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
 from streamlib_parsers.wires.chat.calls import MOST_INDEX
 
-__all__ = ["EMPTY", "OwnBytes", "failure_of", "index_of", "read_calls", "read_delta", "tokens_of", "unknown_keys", "unwrapped"]
+__all__ = ["EMPTY", "RawArguments", "failure_of", "index_of", "logprobs_of", "read_calls", "read_delta", "unknown_keys", "unwrapped"]
 
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 """What a key may hold that says nothing."""
 
 READERS: Final = (
-    ("refusal", Answer.refusal),
-    ("annotations", Answer.annotations),
-    ("audio", Answer.audio),
-    ("images", Answer.images),
+    ("refusal", ChoiceAssembler.refusal),
+    ("annotations", ChoiceAssembler.annotations),
+    ("audio", ChoiceAssembler.audio),
+    ("images", ChoiceAssembler.images),
 )
 """What a delta may hold after its content, in the order in which it is given out."""
 
 NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "padding"})
-READ: Final = frozenset({"content", "tool_calls", "function_call", "executed_tools", "extra_content", "thought_signature", OPAQUE})
-DELTA_KEYS: Final = NOISE | READ | {*THOUGHTS, *DETAILS, *(key for key, _ in READERS)}
+READ: Final = frozenset(
+    {"content", "tool_calls", "function_call", "executed_tools", "extra_content", "thought_signature", OPAQUE_REASONING_KEY}
+)
+DELTA_KEYS: Final = NOISE | READ | {*REASONING_KEYS, *REASONING_DETAIL_KEYS, *(key for key, _ in READERS)}
 """Keys of a delta that are read, or say nothing. Every other key is metadata."""
 
 THOUGHT_FLAG: Final = {"extra_content": {"google": {"thought": True}}}
@@ -75,7 +77,7 @@ def index_of(value: Any, what: str) -> int | None:
     raise malformed(f"the index of {what} is {str(value)[:50]}")
 
 
-def tokens_of(choice: JsonObject) -> list[JsonObject] | None:
+def logprobs_of(choice: JsonObject) -> list[JsonObject] | None:
     """`logprobs.content`: one object a token. Legacy shapes have none."""
     logprobs = choice.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
@@ -93,12 +95,12 @@ def unknown_keys(delta: JsonObject) -> JsonObject:
     return rest
 
 
-def read_delta(answer: Answer, delta: JsonObject, tokens: list[JsonObject] | None) -> None:
+def read_delta(answer: ChoiceAssembler, delta: JsonObject, tokens: list[JsonObject] | None) -> None:
     """Everything but the calls."""
     content = delta.get("content")
     signature, sealed = google_of(delta)
     if signature:
-        answer.rest()
+        answer.close_current()
     answer.thought(delta, None if content else tokens)
     if delta.get("executed_tools"):
         answer.executed(delta["executed_tools"])
@@ -138,19 +140,19 @@ def _extra(value: JsonObject) -> JsonObject:
 # --- calls ---
 
 
-def read_calls(answer: Answer, delta: JsonObject, own: OwnBytes, place: int, key: str) -> None:
+def read_calls(answer: ChoiceAssembler, delta: JsonObject, own: RawArguments, place: int, key: str) -> None:
     """`tool_calls`, else the older `function_call`. `place` and `key`: where the delta lies in its chunk."""
     calls, legacy = delta.get("tool_calls"), delta.get("function_call")
     if isinstance(calls, list):
         for number, call in enumerate(calls):
             _read_call(answer, call, own, (place, key, number))
     elif calls:
-        answer.odd("tool_calls", calls)
+        answer.report_unexpected("tool_calls", calls)
     if not calls and isinstance(legacy, dict):
         _read_call(answer, {"index": 0, "function": legacy}, own, (place, key, -1))
 
 
-def _read_call(answer: Answer, call: Any, own: OwnBytes, path: Path) -> None:
+def _read_call(answer: ChoiceAssembler, call: Any, own: RawArguments, path: Path) -> None:
     kind = _kind_of(call) if isinstance(call, dict) else None
     if kind is None:
         _read_unknown_call(answer, call)
@@ -168,14 +170,14 @@ def _read_call(answer: Answer, call: Any, own: OwnBytes, path: Path) -> None:
         fixed=fixed,
     )
     if slot is not None:
-        slot.tell(**_late(call, body))
+        slot.set_fields(**_deferred_fields(call, body))
 
 
-def _read_unknown_call(answer: Answer, call: Any) -> None:
+def _read_unknown_call(answer: ChoiceAssembler, call: Any) -> None:
     if isinstance(call, dict):
         answer.whole(Opaque(kind=str(call.get("type")), payload=call, choice=answer.index))
     else:
-        answer.odd("tool_calls", call)
+        answer.report_unexpected("tool_calls", call)
 
 
 def _kind_of(call: JsonObject) -> type[FunctionCall] | type[CustomToolCall] | None:
@@ -192,7 +194,7 @@ def _id_of(value: Any) -> str | None:
     return value if isinstance(value, str) and value else None
 
 
-def _late(call: JsonObject, body: JsonObject) -> JsonObject:
+def _deferred_fields(call: JsonObject, body: JsonObject) -> JsonObject:
     """`signature` and `native` of a call, as far as this entry tells them."""
     native = {key: value for key, value in call.items() if key not in CALL_KEYS and value not in EMPTY}
     if call.get("type") not in (None, "", "function", "custom"):
@@ -232,7 +234,7 @@ class _Chunk(Struct, gc=False):
     data: _Chunk | None = None
 
 
-class OwnBytes:
+class RawArguments:
     """Finds arguments in the bytes of a chunk; they are decoded once, when first asked for."""
 
     def __init__(self, data: bytes) -> None:

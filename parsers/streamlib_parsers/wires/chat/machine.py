@@ -25,38 +25,38 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
-from streamlib_parsers.wires.chat.answer import REASONING, REFUSAL, TEXT, Answer
+from streamlib_parsers.wires.chat.answer import REASONING, REFUSAL, TEXT, ChoiceAssembler
 from streamlib_parsers.wires.chat.calls import MOST_INDEX
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
-    OwnBytes,
+    RawArguments,
     failure_of,
     index_of,
+    logprobs_of,
     read_calls,
     read_delta,
-    tokens_of,
     unknown_keys,
     unwrapped,
 )
 from streamlib_parsers.wires.chat.usual import (
     Choice,
     Chunk,
-    Patience,
+    LearnBackoff,
     Template,
     ToolCall,
     decode_chunk,
     decode_text,
-    only_text,
     template,
+    text_key_of,
     unpadded,
 )
 
@@ -86,7 +86,7 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 }
 """In small letters. A word that is not here is `other` too, with a Notice."""
 
-WHOLE: Final = "chat.completion"
+BODY_EVENT: Final = "chat.completion"
 """The event name under which `body_frames` hands a whole body over. No server names its events so."""
 
 DONE: Final = b"[done]"
@@ -101,22 +101,22 @@ CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason", "u
 class Machine:
     """Reads the chunks of one stream."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self._assembly = assembly
-        self._answers: dict[int, Answer] = {}
+        self._choices: dict[int, ChoiceAssembler] = {}
         self._usage: dict[str, Any] = {}
         self._constants: tuple[str | None, ...] = (None, None, None)
-        self._body = False
+        self._is_body = False
         self._named = False
         self._template: Template | None = None
-        self._patience = Patience()
+        self._patience = LearnBackoff()
         self._learned = 0
-        assembly.at_end = self._flush
+        assembly.before_close = self._flush
 
     @property
     def complete(self) -> bool:
         """Every choice seen has its finish_reason."""
-        return bool(self._answers) and all(answer.finish is not None for answer in self._answers.values())
+        return bool(self._choices) and all(answer.finish is not None for answer in self._choices.values())
 
     def frame(self, event: str | None, data: bytes) -> None:
         """One event."""
@@ -137,29 +137,29 @@ class Machine:
         """An event that no template fits."""
         if self._template is not None:
             self._template = None
-            self._patience.missed(self._assembly.said - self._learned)
-        if event is not None and self._is_settled(event, data):
+            self._patience.missed(self._assembly.event_count - self._learned)
+        if event is not None and self._handle_named_event(event, data):
             return
         try:
             chunk = decode_chunk(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._odd(event, data)
+            self._read_untyped(event, data)
         else:
-            self._on_usual(chunk)
+            self._read_typed(chunk)
             if self._patience.ready():
                 self._learn(chunk, data)
 
     def _learn(self, chunk: Chunk, data: bytes) -> None:
         """Makes a template of a chunk that brought one text and nothing else."""
-        key = only_text(chunk)
+        key = text_key_of(chunk)
         target = self._target_of(chunk.choices[0], key) if key else None
         if target is not None:
             self._template = template(data, chunk, key, *target)
-            self._learned = self._assembly.said
+            self._learned = self._assembly.event_count
 
     def _target_of(self, choice: Choice, key: str) -> tuple[Callable[[OpenItem, str], None], OpenItem] | None:
         """What is done with the text of a chunk that was just read, and the item it went to."""
-        answer = self._answers[choice.index]
+        answer = self._choices[choice.index]
         if key == "arguments":
             item = answer.calls.running.get(choice.delta.tool_calls[0].index if choice.delta.tool_calls else None)
             return (self._assembly.arguments, item) if item else None
@@ -168,13 +168,13 @@ class Machine:
 
     # --- the usual shape ---
 
-    def _on_usual(self, chunk: Chunk) -> None:
+    def _read_typed(self, chunk: Chunk) -> None:
         if not self._named:
             self._identify(chunk.id, chunk.model)
         if (chunk.system_fingerprint, chunk.service_tier, chunk.provider) != self._constants:
             self._on_constants(chunk)
         for choice in chunk.choices:
-            answer = self._answers.get(choice.index) or self._begin(choice.index)
+            answer = self._choices.get(choice.index) or self._begin(choice.index)
             delta = choice.delta
             thought = delta.reasoning_content or delta.reasoning
             if thought:
@@ -192,13 +192,13 @@ class Machine:
             raise truncated("the stream ended before a finish_reason and before [DONE]")
         self._complete(inferred=True)
 
-    def _begin(self, index: int) -> Answer:
+    def _begin(self, index: int) -> ChoiceAssembler:
         if not 0 <= index <= MOST_INDEX:
             raise malformed(f"the index of a choice is {index}")
         ceiling = self._assembly.limits.items
-        if len(self._answers) >= ceiling:
+        if len(self._choices) >= ceiling:
             raise limit_exceeded("items", ceiling)
-        answer = self._answers[index] = Answer(self._assembly, index)
+        answer = self._choices[index] = ChoiceAssembler(self._assembly, index)
         return answer
 
     def _on_constants(self, chunk: Chunk) -> None:
@@ -211,7 +211,7 @@ class Machine:
         self._assembly.identify(response_id if isinstance(response_id, str) else None, model if isinstance(model, str) else None)
         self._named = bool(self._assembly.response_id and self._assembly.model)
 
-    def _on_calls(self, answer: Answer, calls: list[ToolCall]) -> None:
+    def _on_calls(self, answer: ChoiceAssembler, calls: list[ToolCall]) -> None:
         for call in calls:
             function = call.function
             item = answer.calls.running.get(call.index)
@@ -222,7 +222,7 @@ class Machine:
             elif function.arguments:
                 self._assembly.arguments(item, function.arguments)
 
-    def _on_finish(self, answer: Answer, reason: Any) -> None:
+    def _on_finish(self, answer: ChoiceAssembler, reason: Any) -> None:
         """The first word wins: servers say it again in later chunks."""
         if answer.finish is None:
             answer.finish = str(reason)
@@ -231,22 +231,22 @@ class Machine:
 
     # --- any other shape ---
 
-    def _is_settled(self, event: str, data: bytes) -> bool:
+    def _handle_named_event(self, event: str, data: bytes) -> bool:
         """Events that have a name: whether nothing is left to be read."""
         if event == "error":
             raise ParseFailure(classify(None, data))
-        if event == WHOLE:
-            self._body = True
+        if event == BODY_EVENT:
+            self._is_body = True
         return event == "ping"
 
-    def _odd(self, event: str | None, data: bytes) -> None:
+    def _read_untyped(self, event: str | None, data: bytes) -> None:
         text = data.strip()
         if text.lower() == DONE:
             self._on_done()
         elif text:
-            fixed = repaired(data)
+            fixed = mark_surrogates(data)
             if fixed is not None:
-                self._assembly.halves = self._assembly.halves or Halves()
+                self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
             self._on_value(event, fixed or data)
 
     def _on_value(self, event: str | None, data: bytes) -> None:
@@ -277,23 +277,23 @@ class Machine:
             raise malformed("the choices of a chunk are no list", data)
         self._identify(value.get("id"), value.get("model"))
         self._metadata({key: one for key, one in value.items() if key not in CHUNK_KEYS})
-        own = OwnBytes(data)
+        own = RawArguments(data)
         for place, choice in enumerate(choices or []):
             if not isinstance(choice, dict):
                 raise malformed("a choice is not an object", data)
             self._on_choice(choice, own, place)
         self._count(value)
 
-    def _on_choice(self, choice: JsonObject, own: OwnBytes, place: int) -> None:
+    def _on_choice(self, choice: JsonObject, own: RawArguments, place: int) -> None:
         if choice.get("error"):
             raise ParseFailure(classify(None, {"error": choice["error"]}))
         index = index_of(choice.get("index"), "a choice") or 0
-        answer = self._answers.get(index) or self._begin(index)
+        answer = self._choices.get(index) or self._begin(index)
         key = self._key_of(choice)
         delta: Any = choice.get(key) or {}
         if not isinstance(delta, dict):
             raise malformed(f"the {key} of a choice is not an object")
-        read_delta(answer, delta, tokens_of(choice))
+        read_delta(answer, delta, logprobs_of(choice))
         read_calls(answer, delta, own, place, key)
         rest = {key: one for key, one in choice.items() if key not in CHOICE_KEYS} | unknown_keys(delta)
         self._metadata({key if index == 0 else f"choices[{index}].{key}": one for key, one in rest.items()})
@@ -302,7 +302,7 @@ class Machine:
 
     def _key_of(self, choice: JsonObject) -> str:
         """Where a choice says something. Some servers send the whole `message` so far beside each delta."""
-        if self._body or not (choice.get("delta") or self._assembly.begun):
+        if self._is_body or not (choice.get("delta") or self._assembly.item_count):
             return "message" if choice.get("message") else "delta"
         return "delta" if "delta" in choice else "message"
 
@@ -330,22 +330,22 @@ class Machine:
     # --- the end ---
 
     def _on_done(self) -> None:
-        if not (self.complete or self._body or self._assembly.begun):
+        if not (self.complete or self._is_body or self._assembly.item_count):
             raise truncated("[DONE] came before any content")
         self._complete(inferred=False)
 
     def _complete(self, *, inferred: bool) -> None:
-        for answer in self._answers.values():
+        for answer in self._choices.values():
             answer.end()
         if self._assembly.last_usage is not None:
             for detail in contradictions(self._assembly.last_usage):
                 self._assembly.notice("inconsistent_usage", detail)
         if inferred:
-            self._assembly.infer_end("no [DONE] came: usage or a tail may be missing")
-        ends = tuple(self._ended(answer) for _, answer in sorted(self._answers.items()))
+            self._assembly.note_inferred_end("no [DONE] came: usage or a tail may be missing")
+        ends = tuple(self._ended(answer) for _, answer in sorted(self._choices.items()))
         self._assembly.complete(ends[0].stop_reason, ends[0].native_stop_reason, None, ends)
 
-    def _ended(self, answer: Answer) -> FinishedChoice:
+    def _ended(self, answer: ChoiceAssembler) -> FinishedChoice:
         word, calls = answer.finish, answer.calls
         reason = STOP_REASONS.get((word or "").lower(), "other")
         if calls.whole and (word is None or reason == "stop"):
@@ -359,7 +359,7 @@ class Machine:
     def _flush(self) -> None:
         """Before the end of whatever kind: what is held back is part of the partial answer too."""
         with suppress(ParseFailure):
-            for answer in self._answers.values():
+            for answer in self._choices.values():
                 answer.flush()
                 answer.calls.flush()
 
@@ -429,7 +429,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     choices = unwrapped(value).get("choices") if isinstance(value, dict) else None
     if not (isinstance(choices, list) and choices and all(map(_is_choice, choices))):
         raise malformed("the body is not a chat.completion", body)
-    yield WHOLE, body
+    yield BODY_EVENT, body
     yield None, DONE
 
 

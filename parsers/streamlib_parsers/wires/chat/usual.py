@@ -24,7 +24,7 @@ from msgspec import Struct
 
 from streamlib_parsers.open_items import OpenItem
 
-__all__ = ["Choice", "Chunk", "Patience", "Template", "ToolCall", "decode_chunk", "decode_text", "only_text", "template", "unpadded"]
+__all__ = ["Choice", "Chunk", "LearnBackoff", "Template", "ToolCall", "decode_chunk", "decode_text", "template", "text_key_of", "unpadded"]
 
 
 class Function(Struct, gc=False, forbid_unknown_fields=True):
@@ -121,7 +121,7 @@ def unpadded(data: bytes) -> bytes:
     return data[:at] + b"}" if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum() else data
 
 
-def only_text(chunk: Chunk) -> str:
+def text_key_of(chunk: Chunk) -> str:
     """The key of the text of a chunk that brings one text and nothing else, "" for any other chunk."""
     choice = chunk.choices[0] if len(chunk.choices) == 1 else None
     if choice is None or choice.finish_reason:
@@ -146,7 +146,7 @@ def template(data: bytes, chunk: Chunk, key: str, say: Callable[[OpenItem, str],
     return Template(head, tail, len(head), -len(tail), say, item, padded) if decode_chunk(head + _PROBE + tail) == chunk else None
 
 
-class Patience:
+class LearnBackoff:
     """When to make the next template: where chunks differ elsewhere too (padding, clocks), hardly ever."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
@@ -63,7 +63,7 @@ class Call:
 class Calls:
     """The calls of one candidate. any_whole: one of them can be answered; known once all are closed."""
 
-    def __init__(self, assembly: Assembly, choice: int) -> None:
+    def __init__(self, assembly: EventAssembler, choice: int) -> None:
         self.any_whole = False
         self._assembly = assembly
         self._choice = choice
@@ -103,7 +103,7 @@ class Calls:
             self._assembly.close(item, "incomplete")
         elif call.final is not None:
             final = msgspec.structs.replace(item.item, name=call.name, arguments=call.final, status="completed")
-            self._assembly.settle(item, final)
+            self._assembly.finish_with(item, final)
         else:
             self._assembly.close(item)
         self.any_whole |= item.item.status == "completed"
@@ -112,7 +112,7 @@ class Calls:
     def _new(self, part: Object, call: Object, name: str, identifier: str) -> None:
         self.stop(by_itself=True)
         taken = identifier in self._by_id
-        call_id = self._assembly.mint() if taken or not identifier else identifier
+        call_id = self._assembly.new_call_id() if taken or not identifier else identifier
         item = self._open(FunctionCall(call_id, name, id=identifier or None, **self._state(part, call)))
         streamed = "partialArgs" in call or is_true(call, "willContinue")
         made = self._by_item[item.index] = Call(item, name)
@@ -140,7 +140,7 @@ class Calls:
         text = _put(streamed.by_path, piece)
         if text is None:
             self._assembly.passthrough("partialArgs", {key: as_value(value) for key, value in piece.items()})
-            self._assembly.spoil(streamed.item, "a partial argument that cannot be applied")
+            self._assembly.mark_incomplete(streamed.item, "a partial argument that cannot be applied")
         else:
             self._assembly.arguments(streamed.item, text)
 
@@ -156,7 +156,7 @@ class Calls:
 
     def _nameless(self, part: Object, call: Object, identifier: str) -> None:
         """Nobody can answer it: it is kept, and never callable."""
-        item = self._open(FunctionCall(identifier or self._assembly.mint(), "", id=identifier or None, **self._state(part, call)))
+        item = self._open(FunctionCall(identifier or self._assembly.new_call_id(), "", id=identifier or None, **self._state(part, call)))
         self._assembly.arguments(item, arguments_of(call))
         self._assembly.notice("nameless_call", "a functionCall without a name", item)
         self._assembly.close(item, "incomplete")

@@ -25,13 +25,13 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 from msgspec import Meta, Raw, Struct, to_builtins
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  # noqa: N813  # the name every wire gives its framing
 from streamlib_parsers.items import Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.calls import Calls
 from streamlib_parsers.wires.gemini.counts import Counts, as_counts, counts_told, merged, usage
@@ -141,7 +141,7 @@ class TextChunk(Struct, gc=False, forbid_unknown_fields=True):
 
 _decode_text: Final = msgspec.json.Decoder(TextChunk).decode
 
-_WHOLE: Final = "the body is whole"
+_END_OF_BODY: Final = "the body is whole"
 """The frame that `body_frames` ends with; told apart by identity, so that no stream can say it."""
 
 
@@ -151,11 +151,11 @@ class Candidate:
     said: the text or thought that may go on. pending: ids of provider-run calls that have no result yet. reason: the last finishReason.
     """
 
-    __slots__ = ("calls", "index", "pending", "reason", "said")
+    __slots__ = ("calls", "index", "pending", "reason", "text_item")
 
-    def __init__(self, assembly: Assembly, index: int) -> None:
+    def __init__(self, assembly: EventAssembler, index: int) -> None:
         self.index = index
-        self.said: OpenItem | None = None
+        self.text_item: OpenItem | None = None
         self.calls = Calls(assembly, index)
         self.pending: dict[str, None] = {}
         self.reason: str | int | None = None
@@ -164,27 +164,27 @@ class Candidate:
 class Machine:
     """Reads the chunks of one stream."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self._assembly = assembly
         self._candidates: dict[int, Candidate] = {}
         self._usage: dict[str, Any] = {}
         self._counts: Counts | None = None
         self._create_time: str | None = None
         self._blocked: str | None = None
-        self._whole = False
+        self._is_body = False
 
     @property
     def complete(self) -> bool:
         """Every candidate seen has an end, or the prompt was blocked. A later chunk may still add to the answer."""
         ended = [self._ended(candidate) for candidate in self._candidates.values()]
-        return all(ended) if ended else bool(self._blocked or self._whole)
+        return all(ended) if ended else bool(self._blocked or self._is_body)
 
     def frame(self, event: str | None, data: bytes) -> None:
         """One chunk."""
         try:
             chunk = _decode_text(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._other(event, data)
+            self._read_untyped(event, data)
         else:
             self._text_chunk(chunk)
 
@@ -195,7 +195,7 @@ class Machine:
             raise truncated("the stream ended before a finishReason", {"finish_reasons": reasons} if reasons else None)
         self._close_items()
         candidates = [candidate for _, candidate in sorted(self._candidates.items())] or [Candidate(self._assembly, 0)]
-        ends = [self._end_of(candidate) for candidate in candidates]
+        ends = [self._finished_choice(candidate) for candidate in candidates]
         self._assembly.complete(ends[0].stop_reason, ends[0].native_stop_reason, None, ends)
 
     # --- chunks ---
@@ -207,20 +207,20 @@ class Machine:
         candidate = chunk.candidates[0]
         known = self._candidates.get(candidate.index) or self._begin(candidate.index)
         for part in candidate.content.parts:
-            self._say(known, part.text, Reasoning if part.thought else Message)
+            self._append_text(known, part.text, Reasoning if part.thought else Message)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._envelope({"createTime": chunk.createTime})
         if counts is not None and counts != self._counts:
             self._counts = counts
-            self._tell(to_builtins(counts), counts)
+            self._emit_usage(to_builtins(counts), counts)
 
-    def _other(self, event: str | None, data: bytes) -> None:
-        if event is _WHOLE:
-            self._whole = True
+    def _read_untyped(self, event: str | None, data: bytes) -> None:
+        if event is _END_OF_BODY:
+            self._is_body = True
         elif data.strip().lower() != b"[done]":
-            fixed = repaired(data)
+            fixed = mark_surrogates(data)
             if fixed is not None:
-                self._assembly.halves = self._assembly.halves or Halves()
+                self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
             self._read(fixed or data)
 
     def _read(self, data: bytes) -> None:
@@ -284,9 +284,9 @@ class Machine:
             self._assembly.passthrough("usageMetadata", decode_any(bytes(raw)))
             return
         self._counts = None
-        self._tell({key: value for key, value in newer.items() if value is not None}, None)
+        self._emit_usage({key: value for key, value in newer.items() if value is not None}, None)
 
-    def _tell(self, newer: dict[str, Any], counts: Counts | None) -> None:
+    def _emit_usage(self, newer: dict[str, Any], counts: Counts | None) -> None:
         """The usage so far, with `newer` over it; `counts` is the same decoded, where its shape is the usual."""
         self._usage = merged(self._usage, newer)
         told = counts_told(counts, newer) if counts is not None and self._usage is newer else usage(self._usage)
@@ -294,15 +294,15 @@ class Machine:
 
     # --- text ---
 
-    def _say(self, candidate: Candidate, text: str, kind: type[Message | Reasoning]) -> None:
+    def _append_text(self, candidate: Candidate, text: str, kind: type[Message | Reasoning]) -> None:
         """Text that may run on; an empty one says nothing."""
         if not text:
             return
-        item = candidate.said
+        item = candidate.text_item
         if item is None or type(item.item) is not kind:
-            self._stop_saying(candidate)
+            self._close_text(candidate)
             begun = Message("assistant", choice=candidate.index) if kind is Message else Reasoning(choice=candidate.index)
-            item = candidate.said = self._assembly.open(begun)
+            item = candidate.text_item = self._assembly.open(begun)
         (self._assembly.text if kind is Message else self._assembly.reasoning)(item, text)
 
     def _add(self, item: OpenItem, text: str) -> None:
@@ -311,14 +311,14 @@ class Machine:
         else:
             self._assembly.reasoning(item, text)
 
-    def _stop_saying(self, candidate: Candidate) -> None:
-        if candidate.said is not None:
-            self._assembly.close(candidate.said)
-            candidate.said = None
+    def _close_text(self, candidate: Candidate) -> None:
+        if candidate.text_item is not None:
+            self._assembly.close(candidate.text_item)
+            candidate.text_item = None
 
     def _open(self, candidate: Candidate, item: ResponseItem) -> OpenItem:
         """An item that ends the text before it."""
-        self._stop_saying(candidate)
+        self._close_text(candidate)
         return self._assembly.open(msgspec.structs.replace(item, choice=candidate.index))
 
     # --- one method a kind of part ---
@@ -328,7 +328,7 @@ class Machine:
         text, thought = as_string(part["text"]), is_true(part, "thought")
         fields = state(part, kind, "thought")
         if not fields:
-            self._say(candidate, text, Reasoning if thought else Message)
+            self._append_text(candidate, text, Reasoning if thought else Message)
             return
         item = self._open(candidate, Reasoning(**fields) if thought else Message("assistant", **fields))
         if not thought:
@@ -337,7 +337,7 @@ class Machine:
         self._assembly.close(item)
 
     def _call_part(self, candidate: Candidate, part: Object, kind: str) -> None:
-        self._stop_saying(candidate)
+        self._close_text(candidate)
         candidate.calls.take(part)
 
     def _media_part(self, candidate: Candidate, part: Object, kind: str) -> None:
@@ -365,7 +365,7 @@ class Machine:
         self._server_call(candidate, optional(call, "id"), optional(call, "toolType") or "", arguments_of(call), fields)
 
     def _server_call(self, candidate: Candidate, given: str | None, name: str, arguments: str, fields: dict[str, Any]) -> None:
-        call_id = given or self._assembly.mint()
+        call_id = given or self._assembly.new_call_id()
         candidate.pending[call_id] = None
         item = self._open(candidate, ServerToolCall(call_id, name, id=given or None, **fields))
         self._assembly.arguments(item, arguments)
@@ -383,7 +383,7 @@ class Machine:
 
     def _server_result(self, candidate: Candidate, given: str | None, name: str, output: Any, fields: dict[str, Any]) -> None:
         """A result without an id answers the oldest call that has none yet (models before Gemini 3)."""
-        call_id = given or next(iter(candidate.pending), None) or self._assembly.mint()
+        call_id = given or next(iter(candidate.pending), None) or self._assembly.new_call_id()
         candidate.pending.pop(call_id, None)
         self._assembly.close(self._open(candidate, ServerToolResult(call_id, name, output, id=given or None, **fields)))
 
@@ -397,13 +397,13 @@ class Machine:
 
     def _close_items(self) -> None:
         for candidate in self._candidates.values():
-            candidate.calls.stop(by_itself=self._end_of(candidate).stop_reason == "stop")
+            candidate.calls.stop(by_itself=self._finished_choice(candidate).stop_reason == "stop")
         for item in self._assembly.open_items:
             if not self._candidates[item.item.choice].calls.close(item):
                 self._assembly.close(item)
 
     def _ended(self, candidate: Candidate) -> bool:
-        return self._name(candidate) != CONTINUATION if candidate.reason is not None else bool(self._blocked or self._whole)
+        return self._name(candidate) != CONTINUATION if candidate.reason is not None else bool(self._blocked or self._is_body)
 
     def _name(self, candidate: Candidate) -> str | None:
         reason = candidate.reason
@@ -412,7 +412,7 @@ class Machine:
         vertex = self._create_time is not None or "trafficType" in self._usage
         return (FINISH_NUMBERS_VERTEX if vertex else FINISH_NUMBERS).get(reason, str(reason))
 
-    def _end_of(self, candidate: Candidate) -> FinishedChoice:
+    def _finished_choice(self, candidate: Candidate) -> FinishedChoice:
         name = self._name(candidate)
         if name is None and self._blocked:
             return FinishedChoice(candidate.index, "content_filter", self._blocked)
@@ -447,4 +447,4 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         raise malformed("the body is not a GenerateContentResponse", body)
     yield None, body
     if not isinstance(value, list):
-        yield _WHOLE, b""
+        yield _END_OF_BODY, b""

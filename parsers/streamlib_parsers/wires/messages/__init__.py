@@ -3,6 +3,29 @@
 from __future__ import annotations
 
 from streamlib_parsers.wires.messages.blocks import BLOCKS
-from streamlib_parsers.wires.messages.machine import APPLY, DELTAS, KINDS, LAW, STOP_REASONS, At, Machine, body_frames, framing, usage
+from streamlib_parsers.wires.messages.machine import (
+    DELTA_HANDLERS,
+    DELTAS,
+    KINDS,
+    STOP_REASONS,
+    TRANSITIONS,
+    Machine,
+    State,
+    body_frames,
+    framing,
+    usage,
+)
 
-__all__ = ["APPLY", "BLOCKS", "DELTAS", "KINDS", "LAW", "STOP_REASONS", "At", "Machine", "body_frames", "framing", "usage"]
+__all__ = [
+    "BLOCKS",
+    "DELTAS",
+    "DELTA_HANDLERS",
+    "KINDS",
+    "STOP_REASONS",
+    "TRANSITIONS",
+    "Machine",
+    "State",
+    "body_frames",
+    "framing",
+    "usage",
+]

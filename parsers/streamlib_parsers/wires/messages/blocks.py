@@ -16,7 +16,7 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
-from streamlib_parsers.json_text import word_at
+from streamlib_parsers.json_text import string_or_none
 
 
 def _rest(block: dict[str, Any], *typed: str) -> JsonObject | None:
@@ -51,16 +51,16 @@ def _result_block(block: dict[str, Any]) -> ResponseItem:
 
 def _compaction_block(block: dict[str, Any]) -> ResponseItem:
     return Compaction(
-        word_at(block, "content"),
-        word_at(block, "encrypted_content"),
-        signature=word_at(block, "signature"),
+        string_or_none(block, "content"),
+        string_or_none(block, "encrypted_content"),
+        signature=string_or_none(block, "signature"),
         native=_rest(block, "type", "content", "encrypted_content", "signature"),
     )
 
 
 def string_at(block: dict[str, Any], key: str) -> str:
     """The text at `key`, "" for anything else."""
-    return word_at(block, key) or ""
+    return string_or_none(block, key) or ""
 
 
 BLOCKS: Final[dict[str, Callable[[dict[str, Any]], ResponseItem]]] = {

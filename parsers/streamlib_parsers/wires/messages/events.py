@@ -54,8 +54,8 @@ class CompactionDelta(DeltaOf, tag="compaction_delta"):
     encrypted_content: str | None = None
 
 
-Growth: TypeAlias = TextDelta | InputJsonDelta | ThinkingDelta
-Delta: TypeAlias = Growth | SignatureDelta | CitationsDelta | CompactionDelta
+TextBearingDelta: TypeAlias = TextDelta | InputJsonDelta | ThinkingDelta
+Delta: TypeAlias = TextBearingDelta | SignatureDelta | CitationsDelta | CompactionDelta
 
 
 class Event(Struct, gc=False, tag_field="type"):

@@ -28,13 +28,13 @@ from typing import Any, ClassVar, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from streamlib_parsers.assembly import Assembly
+from streamlib_parsers.assembly import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
 from streamlib_parsers.items import Compaction, FunctionCall, Message, Opaque, Reasoning, ServerToolCall, ServerToolResult, tag
-from streamlib_parsers.json_text import Halves, decode_any, objects_at, repaired, word_at
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates, objects_at, string_or_none
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
 from streamlib_parsers.wires.messages.blocks import item_of, string_at
@@ -45,20 +45,20 @@ from streamlib_parsers.wires.messages.events import (
     ContentBlockStart,
     ContentBlockStop,
     ErrorEvent,
-    Growth,
     InputJsonDelta,
     MessageDelta,
     MessageStart,
     MessageStop,
     Ping,
     SignatureDelta,
+    TextBearingDelta,
     TextDelta,
     ThinkingDelta,
     WireEvent,
     decode,
 )
 
-__all__ = ["LAW", "STOP_REASONS", "At", "Machine", "body_frames", "framing", "usage"]
+__all__ = ["STOP_REASONS", "TRANSITIONS", "Machine", "State", "body_frames", "framing", "usage"]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "end_turn": "stop",
@@ -72,7 +72,7 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 }
 
 
-class At(Enum):
+class State(Enum):
     """Where a stream stands."""
 
     START = "before the first message_start"
@@ -80,19 +80,19 @@ class At(Enum):
     STOPPED = "after message_stop"
 
 
-LAW: Final[dict[At, dict[str, At]]] = {
-    At.START: {"message_start": At.WITHIN, "content_block_start": At.WITHIN, "ping": At.START, "error": At.STOPPED},
-    At.WITHIN: {
-        "message_start": At.WITHIN,
-        "content_block_start": At.WITHIN,
-        "content_block_delta": At.WITHIN,
-        "content_block_stop": At.WITHIN,
-        "message_delta": At.WITHIN,
-        "message_stop": At.STOPPED,
-        "ping": At.WITHIN,
-        "error": At.STOPPED,
+TRANSITIONS: Final[dict[State, dict[str, State]]] = {
+    State.START: {"message_start": State.WITHIN, "content_block_start": State.WITHIN, "ping": State.START, "error": State.STOPPED},
+    State.WITHIN: {
+        "message_start": State.WITHIN,
+        "content_block_start": State.WITHIN,
+        "content_block_delta": State.WITHIN,
+        "content_block_stop": State.WITHIN,
+        "message_delta": State.WITHIN,
+        "message_stop": State.STOPPED,
+        "ping": State.WITHIN,
+        "error": State.STOPPED,
     },
-    At.STOPPED: {"message_start": At.WITHIN, "ping": At.STOPPED, "error": At.STOPPED},
+    State.STOPPED: {"message_start": State.WITHIN, "ping": State.STOPPED, "error": State.STOPPED},
 }
 """The wire's law. A known event that its row does not name is passed through and not applied."""
 
@@ -101,16 +101,16 @@ class Block(Struct, frozen=True, gc=False):
     """An open block: its item, the deltas it nearly always gets, and what is done with the text of one."""
 
     item: OpenItem
-    growth: type[Growth] | None
+    growth: type[TextBearingDelta] | None
     grow: Callable[[OpenItem, str], None]
 
 
 class Machine:
     """Reads the events of one stream."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self._assembly = assembly
-        self._at = At.START
+        self._state = State.START
         self._blocks: dict[int, Block] = {}
         self._inputs: dict[int, bytes] = {}
         self._seen: set[int] = set()
@@ -121,14 +121,14 @@ class Machine:
     @property
     def complete(self) -> bool:
         """`message_stop` was seen, and nothing began after it."""
-        return self._at is At.STOPPED
+        return self._state is State.STOPPED
 
     def frame(self, event: str | None, data: bytes) -> None:
         """One event. Deltas of open blocks are nearly all of a stream: they are applied here, everything else by the law."""
         try:
             message = decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._odd(event, data)
+            self._read_malformed(event, data)
             return
         if type(message) is ContentBlockDelta:
             block = self._blocks.get(message.index)
@@ -148,24 +148,24 @@ class Machine:
     def _apply(self, message: WireEvent, data: bytes) -> None:
         kind = type(message)
         name = tag(kind)
-        row = LAW[self._at]
+        row = TRANSITIONS[self._state]
         if name not in row:
-            self._assembly.notice("out_of_order", f"{name} {self._at.value}")
+            self._assembly.notice("out_of_order", f"{name} {self._state.value}")
             self._assembly.passthrough(name, decode_any(data))
             return
         if kind is MessageStart:
             self._restart()
-        self._at = row[name]
+        self._state = row[name]
         self.HANDLERS[kind](self, message, data)
 
     # --- what the decoder refused ---
 
-    def _odd(self, event: str | None, data: bytes) -> None:
+    def _read_malformed(self, event: str | None, data: bytes) -> None:
         if data.strip().lower() in (b"", b"[done]"):
             return
-        fixed = repaired(data)
+        fixed = mark_surrogates(data)
         if fixed is not None:
-            self._assembly.halves = self._assembly.halves or Halves()
+            self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
         self._apply_any(event, fixed or data)
 
     def _apply_any(self, event: str | None, data: bytes) -> None:
@@ -176,7 +176,7 @@ class Machine:
         if not isinstance(kind, str | None):
             raise malformed("the type of an event is not a word", data)
         if kind in KINDS:
-            self._apply_loosely(kind, value, data)
+            self._apply_lenient(kind, value, data)
         elif kind is None and value.get("error"):
             raise ParseFailure(classify(None, value))
         elif kind is None or kind == "chunk":
@@ -184,7 +184,7 @@ class Machine:
         else:
             self._assembly.passthrough(str(kind), value)
 
-    def _apply_loosely(self, kind: str, value: dict[str, Any], data: bytes) -> None:
+    def _apply_lenient(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         """A known kind in an unusual dress: repaired text, a float index, its type only in the event line, an unknown delta."""
         index = value.get("index")
         if value.get("type") != kind or (isinstance(index, float) and index.is_integer()):
@@ -205,16 +205,16 @@ class Machine:
         block = self._blocks.get(index) if isinstance(index, int) else None
         if block is None:
             raise malformed(f"a delta for block {index}, which is not open")
-        self._spoil(block.item, value)
+        self._reject_delta(block.item, value)
 
-    def _spoil(self, block: OpenItem, value: Any) -> None:
+    def _reject_delta(self, block: OpenItem, value: Any) -> None:
         self._assembly.passthrough("content_block_delta", value)
-        self._assembly.spoil(block, f"{value['delta'].get('type')} on {type(block.item).__name__}")
+        self._assembly.mark_incomplete(block, f"{value['delta'].get('type')} on {type(block.item).__name__}")
 
     # --- one method an event ---
 
     def _restart(self) -> None:
-        if self._at is At.START:
+        if self._state is State.START:
             return
         self._assembly.notice("second_message_start", "its blocks are further items of the same response")
         self._blocks.clear()
@@ -225,7 +225,7 @@ class Machine:
         start = decode_any(data).get("message")
         if not isinstance(start, dict):
             raise malformed("message_start without a message", data)
-        self._assembly.identify(word_at(start, "id"), word_at(start, "model"))
+        self._assembly.identify(string_or_none(start, "id"), string_or_none(start, "model"))
         self._stop(start)
         self._envelope(start, "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
         self._count(start.get("usage"))
@@ -242,7 +242,7 @@ class Machine:
             block["input"] = decode_any(bytes(raw["input"]))
         self._seen.add(index)
         item = self._assembly.open(item_of(kind, block))
-        growth, verb = GROWTH.get(type(item.item), (None, "text"))
+        growth, verb = TEXT_DELTAS.get(type(item.item), (None, "text"))
         self._blocks[index] = Block(item, growth, getattr(self._assembly, verb))
         if kind in CALLS:
             self._inputs[index] = bytes(raw.get("input", b""))
@@ -259,15 +259,15 @@ class Machine:
         elif kind == "thinking":
             assembly.reasoning(item, string_at(block, "thinking"))
         elif kind == "fallback" and isinstance(block.get("to"), dict):
-            assembly.rename_model(word_at(block["to"], "model"))
+            assembly.rename_model(string_or_none(block["to"], "model"))
 
     def _on_delta(self, message: ContentBlockDelta, data: bytes) -> None:
         block = self._blocks.get(message.index)
         if block is None:
             raise malformed(f"a delta for block {message.index}, which is not open", data)
-        apply = APPLY[type(block.item.item)].get(type(message.delta))
+        apply = DELTA_HANDLERS[type(block.item.item)].get(type(message.delta))
         if apply is None:
-            self._spoil(block.item, decode_any(data))
+            self._reject_delta(block.item, decode_any(data))
         else:
             apply(self._assembly, block.item, message.delta)
 
@@ -330,24 +330,24 @@ class Machine:
 # --- deltas: which items they can be applied to, and how ---
 
 
-def _grow(assembly: Assembly, item: OpenItem, delta: Growth) -> None:
-    getattr(assembly, GROWTH[type(item.item)][1])(item, delta.said or "")
+def _grow(assembly: EventAssembler, item: OpenItem, delta: TextBearingDelta) -> None:
+    getattr(assembly, TEXT_DELTAS[type(item.item)][1])(item, delta.said or "")
 
 
-def _signature(assembly: Assembly, item: OpenItem, delta: SignatureDelta) -> None:
+def _signature(assembly: EventAssembler, item: OpenItem, delta: SignatureDelta) -> None:
     item.fields["signature"] = delta.signature
 
 
-def _citation(assembly: Assembly, item: OpenItem, delta: CitationsDelta) -> None:
+def _citation(assembly: EventAssembler, item: OpenItem, delta: CitationsDelta) -> None:
     assembly.annotation(item, delta.citation)
 
 
-def _compaction(assembly: Assembly, item: OpenItem, delta: CompactionDelta) -> None:
+def _compaction(assembly: EventAssembler, item: OpenItem, delta: CompactionDelta) -> None:
     given = {"content": delta.content, "encrypted_content": delta.encrypted_content}
     item.fields.update({key: value for key, value in given.items() if value is not None})
 
 
-GROWTH: Final[dict[type, tuple[type[Growth], str]]] = {
+TEXT_DELTAS: Final[dict[type, tuple[type[TextBearingDelta], str]]] = {
     Message: (TextDelta, "text"),
     Reasoning: (ThinkingDelta, "reasoning"),
     FunctionCall: (InputJsonDelta, "arguments"),
@@ -355,7 +355,7 @@ GROWTH: Final[dict[type, tuple[type[Growth], str]]] = {
 }
 """Items that grow by text: the deltas that bring it, and the verb of the assembly that says it."""
 
-APPLY: Final[dict[type, dict[type, Callable[[Assembly, OpenItem, Any], None]]]] = {
+DELTA_HANDLERS: Final[dict[type, dict[type, Callable[[EventAssembler, OpenItem, Any], None]]]] = {
     Message: {TextDelta: _grow, CitationsDelta: _citation, SignatureDelta: _signature},
     Reasoning: {ThinkingDelta: _grow, SignatureDelta: _signature},
     FunctionCall: {InputJsonDelta: _grow, SignatureDelta: _signature},
@@ -394,7 +394,7 @@ def usage(raw: dict[str, Any]) -> Usage:
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """A whole Message (or error) body as the events of its stream: every block is whole in its start."""
     try:
-        message = msgspec.json.decode(repaired(body) or body, type=dict[str, Raw])
+        message = msgspec.json.decode(mark_surrogates(body) or body, type=dict[str, Raw])
         blocks = msgspec.json.decode(message.pop("content", Raw(b"null")), type=list[Raw] | None)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise malformed("the body is not a Message", body) from None

@@ -17,14 +17,14 @@ HIGHEST_INDEX: Final = 1_000_000
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=HIGHEST_INDEX)]
 
 
-class About(Struct, gc=False, tag_field="type"):
+class ItemEvent(Struct, gc=False, tag_field="type"):
     """An event about one item. Either may be missing: llama.cpp sends no index, a shell's events no id."""
 
     output_index: Index | None = None
     item_id: str | None = None
 
 
-class Delta(About, kw_only=True):
+class Delta(ItemEvent, kw_only=True):
     """More of a text."""
 
     delta: str
@@ -67,13 +67,13 @@ class McpArgumentsDelta(Delta, tag="response.mcp_call_arguments.delta"):
     """Arguments of a tool that the provider calls over MCP."""
 
 
-class ItemAdded(About, tag="response.output_item.added", kw_only=True):
+class ItemAdded(ItemEvent, tag="response.output_item.added", kw_only=True):
     """An item begins."""
 
     item: Raw = Raw(b"null")
 
 
-class ItemDone(About, tag="response.output_item.done", kw_only=True):
+class ItemDone(ItemEvent, tag="response.output_item.done", kw_only=True):
     """An item is whole."""
 
     item: Raw = Raw(b"null")
@@ -94,7 +94,7 @@ Frequent: TypeAlias = (
 decode: Final = msgspec.json.Decoder(Frequent).decode
 
 
-def name_of(message: About | type[About]) -> str:
+def name_of(message: ItemEvent | type[ItemEvent]) -> str:
     """The wire's name of a frequent kind."""
     return str(message.__struct_config__.tag)
 
@@ -121,7 +121,7 @@ class Typed(Struct, gc=False):
 
 RESPONSE: Final = ("response.created", "response.queued", "response.in_progress")
 END: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
-SIGNS: Final = ("keepalive", "ping")
+KEEPALIVES: Final = ("keepalive", "ping")
 AUDIO: Final = ("response.audio.delta", "response.audio.done", "response.audio.transcript.delta", "response.audio.transcript.done")
 PART: Final = (
     "response.content_part.added",
@@ -140,7 +140,7 @@ PARTS: Final[dict[str, tuple[str, str]]] = {
 }
 """Parts by type: (which text grows, field of the part that holds it)."""
 
-WHOLE: Final[dict[str, tuple[str, str]]] = {
+TEXT_DONE_FIELDS: Final[dict[str, tuple[str, str]]] = {
     "response.output_text.done": ("text", "text"),
     "response.refusal.done": ("refusal", "refusal"),
     "response.reasoning_text.done": ("reasoning", "text"),
@@ -167,7 +167,7 @@ PROGRESS: Final = tuple(
 )
 """A hosted tool says how far it is, in the last word."""
 
-PASSED: Final = (
+PASSED_THROUGH: Final = (
     "response.shell_call_command.added",
     "response.shell_call_command.delta",
     "response.shell_call_command.done",
@@ -181,7 +181,7 @@ PASSED: Final = (
 TYPED_KEYS: Final = frozenset({"output", "usage", "id", "object", "model", "status", "error"})
 """Keys of the response that typed fields hold; every other one is metadata."""
 
-WORSE: Final = ("completed", "incomplete", "failed")
+STATUS_RANK: Final = ("completed", "incomplete", "failed")
 """Ends, each worse than the one before."""
 UNANSWERED: Final = ("queued", "in_progress", "cancelled")
 """Status of a response that is no answer (yet)."""
@@ -213,7 +213,7 @@ def type_of(item: Raw) -> str:
         return ""
 
 
-def items_told(data: bytes, shape: type[End | OutputOf]) -> list[Raw]:
+def response_items(data: bytes, shape: type[End | OutputOf]) -> list[Raw]:
     """The bytes of each item that the last event, or a body, tells."""
     try:
         end = msgspec.json.decode(data, type=shape)

@@ -27,29 +27,28 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembly import Assembly, Emit
+from streamlib_parsers.assembly import Emit, EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
 from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Reasoning, ServerToolCall
-from streamlib_parsers.json_text import Halves, decode_any, repaired
+from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.rate_limits import read_in_band
 from streamlib_parsers.usage import Usage, count, overlay
 from streamlib_parsers.wires.responses.events import (
     AUDIO,
     END,
+    KEEPALIVES,
     PART,
     PARTS,
-    PASSED,
+    PASSED_THROUGH,
     PROGRESS,
     RESPONSE,
-    SIGNS,
+    STATUS_RANK,
+    TEXT_DONE_FIELDS,
     TYPED_KEYS,
     UNANSWERED,
-    WHOLE,
-    WORSE,
-    About,
     ArgumentsDelta,
     CodeDelta,
     CustomInputDelta,
@@ -57,6 +56,7 @@ from streamlib_parsers.wires.responses.events import (
     End,
     ItemAdded,
     ItemDone,
+    ItemEvent,
     McpArgumentsDelta,
     OutputOf,
     ReasoningTextDelta,
@@ -65,11 +65,11 @@ from streamlib_parsers.wires.responses.events import (
     TextDelta,
     decode,
     index_of,
-    items_told,
     name_of,
+    response_items,
     word,
 )
-from streamlib_parsers.wires.responses.output import Output
+from streamlib_parsers.wires.responses.output import OutputItems
 
 __all__ = ["EVENT_KINDS", "Machine", "body_frames", "framing", "usage"]
 
@@ -80,15 +80,15 @@ CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 class Machine:
     """Reads the events of one response."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self.complete = False
         self._assembly = assembly
-        self._output = Output(assembly)
+        self._output = OutputItems(assembly)
         self._slots = self._output.slots
         self._by_index = self._slots.by_index
         self._announced: dict[int, int] = {}
-        self._drifted: dict[int, dict[int, int]] = {}
-        self._told: set[str] = set()
+        self._part_positions: dict[int, dict[int, int]] = {}
+        self._reported_keys: set[str] = set()
         self._usage: dict[str, Any] = {}
         self._status: str | None = None
 
@@ -97,9 +97,9 @@ class Machine:
         try:
             message = decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            self._odd(event, data)
+            self._read_slow(event, data)
         else:
-            FREQUENT[type(message)](self, message, data)
+            FAST_HANDLERS[type(message)](self, message, data)
 
     def end(self) -> None:
         """Complete only by `response.completed` or `response.incomplete`, and then at once."""
@@ -118,48 +118,48 @@ class Machine:
     def _on_text(self, message: TextDelta, data: bytes) -> None:
         item = self._by_index.get(message.output_index)
         if item is None or type(item.item) is not Message:
-            item = self._taker(message, (Message,), Message("assistant"), data)
+            item = self._item_for_delta(message, (Message,), Message("assistant"), data)
         if item is not None:
             part, logprobs = message.content_index, message.logprobs
-            if self._drifted or part not in item.parts:
+            if self._part_positions or part not in item.parts:
                 part = self._part(item, part)
             self._assembly.text(item, message.delta, part, _tokens(logprobs) if logprobs else None)
 
     def _on_arguments(self, message: ArgumentsDelta, data: bytes) -> None:
         item = self._by_index.get(message.output_index)
         if item is None or type(item.item) not in CALLS:
-            item = self._taker(message, CALLS, None, data)
+            item = self._item_for_delta(message, CALLS, None, data)
         if item is not None:
             self._assembly.arguments(item, message.delta)
 
     def _on_summary(self, message: SummaryDelta, data: bytes) -> None:
         item = self._by_index.get(message.output_index)
         if item is None or type(item.item) is not Reasoning:
-            item = self._taker(message, (Reasoning,), Reasoning(), data)
+            item = self._item_for_delta(message, (Reasoning,), Reasoning(), data)
         if item is not None:
             self._assembly.summary(item, message.delta, message.summary_index)
 
     def _on_reasoning(self, message: ReasoningTextDelta, data: bytes) -> None:
         """vLLM until 2026 counts content_index up with every delta: the part is the one that was last announced."""
-        item = self._taker(message, (Reasoning,), Reasoning(), data)
+        item = self._item_for_delta(message, (Reasoning,), Reasoning(), data)
         if item is not None:
             self._assembly.reasoning(item, message.delta, self._announced.get(item.index, 0))
 
     def _on_refusal(self, message: RefusalDelta, data: bytes) -> None:
-        item = self._taker(message, (Message,), Message("assistant"), data)
+        item = self._item_for_delta(message, (Message,), Message("assistant"), data)
         if item is not None:
             self._assembly.refusal(item, message.delta, self._part(item, message.content_index))
 
     def _part(self, item: OpenItem, wire_index: int) -> int:
         """The part's place in `item.content`, counted as parts come: vLLM begins messages with content_index 1."""
-        places = self._drifted.get(item.index)
+        places = self._part_positions.get(item.index)
         if places is None:
             if wire_index in item.parts or wire_index == len(item.parts):
                 return wire_index
-            places = self._drifted[item.index] = {place: place for place in item.parts}
+            places = self._part_positions[item.index] = {place: place for place in item.parts}
         return places.setdefault(wire_index, len(places))
 
-    def _taker(self, message: Delta, kinds: tuple[type, ...], begin: Message | Reasoning | None, data: bytes) -> OpenItem | None:
+    def _item_for_delta(self, message: Delta, kinds: tuple[type, ...], begin: Message | Reasoning | None, data: bytes) -> OpenItem | None:
         """The item that takes this delta. Where there is none the delta is passed through; a typed item of another kind is spoiled."""
         found = self._slots.find(message.output_index, message.item_id)
         if found is None and begin is not None:
@@ -169,34 +169,34 @@ class Machine:
         kind = name_of(message)
         self._assembly.passthrough(kind, decode_any(data))
         if found is not None and type(found.item) in GROWING and self._slots.is_addressed(message.output_index, message.item_id):
-            self._assembly.spoil(found, f"{kind} on {type(found.item).__name__}")
+            self._assembly.mark_incomplete(found, f"{kind} on {type(found.item).__name__}")
         return None
 
     # --- what the decoder of the frequent kinds refused ---
 
-    def _odd(self, event: str | None, data: bytes) -> None:
+    def _read_slow(self, event: str | None, data: bytes) -> None:
         if data.lstrip()[:6].upper() == b"[DONE]":
             return
         try:
             value = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            data = repaired(data) or data
+            data = mark_surrogates(data) or data
             value = decode_any(data)
-            self._assembly.halves = self._assembly.halves or Halves()
+            self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
         if not isinstance(value, dict):
             raise malformed("an event is not a JSON object", data)
         kind = value.get("type") or event
         kind = kind if isinstance(kind, str) else ""
         if kind in EVENTS:
             EVENTS[kind](self, kind, value, data)
-        elif kind in FREQUENT_KINDS:
-            self._apply_loosely(kind, value, data)
+        elif kind in FAST_KINDS:
+            self._apply_lenient(kind, value, data)
         elif value.get("error") and not kind.startswith("response."):
             raise ParseFailure(classify(None, value))
         else:
             self._assembly.passthrough(kind, value)
 
-    def _apply_loosely(self, kind: str, value: dict[str, Any], data: bytes) -> None:
+    def _apply_lenient(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         """A frequent kind in an unusual dress: repaired text, a float index, a null, its type only in the event line."""
         if "delta" in value and not isinstance(value["delta"], str):
             self._assembly.passthrough(kind, value)
@@ -207,7 +207,7 @@ class Machine:
             message = decode(msgspec.json.encode({**fields, **whole, "type": kind}))
         except msgspec.ValidationError as error:
             raise malformed(f"{kind}: {error}", data) from None
-        FREQUENT[type(message)](self, message, data)
+        FAST_HANDLERS[type(message)](self, message, data)
 
     # --- parts, and texts that are whole ---
 
@@ -218,8 +218,8 @@ class Machine:
         part = value.get("part")
         verb, field = PARTS.get(word(part.get("type")) or "", ("", "")) if isinstance(part, dict) else ("", "")
         item = self._find(value)
-        if not isinstance(part, dict) or not verb or item is None or type(item.item) not in VERBS[verb].kinds:
-            self._late(kind, value)
+        if not isinstance(part, dict) or not verb or item is None or type(item.item) not in TEXT_FIELDS[verb].kinds:
+            self._pass_unmatched(kind, value)
             return
         if verb == "reasoning":
             self._announced[item.index] = self._part(item, index_of(value, "content_index") or 0)
@@ -227,24 +227,24 @@ class Machine:
         self._slots.slot(item).finished |= kind.endswith(".done")
 
     def _on_whole(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        verb, field = WHOLE[kind]
+        verb, field = TEXT_DONE_FIELDS[kind]
         item = self._find(value)
-        if item is None or type(item.item) not in VERBS[verb].kinds:
-            self._late(kind, value)
+        if item is None or type(item.item) not in TEXT_FIELDS[verb].kinds:
+            self._pass_unmatched(kind, value)
             return
         self._tail(item, verb, value, value.get(field))
         self._slots.slot(item).finished = True
 
     def _tail(self, item: OpenItem, verb: str, value: dict[str, Any], whole: Any) -> None:
         """Gives what no delta brought. Where `whole` does not continue them, the item's own `.done` decides."""
-        if not isinstance(whole, str) or self._assembly.halves is not None:
+        if not isinstance(whole, str) or self._assembly.surrogates is not None:
             return
         part = self._place(item, verb, value)
-        fragments = VERBS[verb].fragments(item, part)
+        fragments = TEXT_FIELDS[verb].fragments(item, part)
         said = "".join(fragments)
         fragments[:] = [said] if said else []  # joined once, however often it is asked for
         if len(whole) > len(said) and whole.startswith(said):
-            VERBS[verb].emit(self._assembly, item, whole[len(said) :], part)
+            TEXT_FIELDS[verb].emit(self._assembly, item, whole[len(said) :], part)
 
     def _place(self, item: OpenItem, verb: str, value: dict[str, Any]) -> int:
         if verb == "reasoning":
@@ -253,7 +253,7 @@ class Machine:
             return index_of(value, "summary_index") or 0
         return self._part(item, index_of(value, "content_index") or 0) if verb != "arguments" else 0
 
-    def _late(self, kind: str, value: dict[str, Any]) -> None:
+    def _pass_unmatched(self, kind: str, value: dict[str, Any]) -> None:
         """About an item that is done, or about none: a `.done` tells nothing new, everything else is passed through."""
         done = self._slots.is_done(index_of(value, "output_index"), word(value.get("item_id")))
         if not (done and kind.endswith(".done")):
@@ -288,7 +288,7 @@ class Machine:
         """These events name no item: they are the newest message's."""
         item, delta = self._find(value), value.get("delta")
         if item is None or type(item.item) is not Message:
-            item = self._output.placeholder(Message("assistant"), About())
+            item = self._output.placeholder(Message("assistant"), ItemEvent())
         if item is not None and kind.endswith(".done"):
             self._slots.slot(item).finished = True
         elif item is not None and isinstance(delta, str):
@@ -321,8 +321,8 @@ class Machine:
 
     def _metadata(self, values: dict[str, Any]) -> None:
         """Only what says something: nothing that is null or empty, unless it said more before."""
-        telling = {key: one for key, one in values.items() if key in self._told or one not in (None, "", [], {})}
-        self._told.update(telling)
+        telling = {key: one for key, one in values.items() if key in self._reported_keys or one not in (None, "", [], {})}
+        self._reported_keys.update(telling)
         self._assembly.metadata(telling)
 
     def _on_metadata(self, kind: str, value: dict[str, Any], data: bytes) -> None:
@@ -338,7 +338,7 @@ class Machine:
         else:
             self._assembly.rate_limits(limits)
 
-    def _on_sign(self, kind: str, value: dict[str, Any], data: bytes) -> None:
+    def _on_keepalive(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         """Liveness, not progress."""
 
     def _on_error(self, kind: str, value: dict[str, Any], data: bytes) -> None:
@@ -349,18 +349,18 @@ class Machine:
         """The event decides; the response's own `status` only where it is worse (`incomplete` in `response.completed`)."""
         response = value["response"] if isinstance(value.get("response"), dict) else {}
         said, ended = response.get("status"), kind.removeprefix("response.")
-        worse = said in WORSE and ended in WORSE and WORSE.index(said) > WORSE.index(ended)
+        worse = said in STATUS_RANK and ended in STATUS_RANK and STATUS_RANK.index(said) > STATUS_RANK.index(ended)
         self._envelope(value, response)
-        self._finish(str(said) if worse else ended, response, items_told(data, End))
+        self._finish(str(said) if worse else ended, response, response_items(data, End))
 
     def _on_body(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         """A whole body. A status that is none of the wire's is an end too: the body is whole."""
         self._envelope({}, value)
         status = word(value.get("status")) or ("failed" if value.get("error") else "")
-        self._finish(status, value, items_told(data, OutputOf))
+        self._finish(status, value, response_items(data, OutputOf))
 
     def _finish(self, status: str, response: dict[str, Any], items: list[Raw]) -> None:
-        self._output.outstanding(items, whole=status not in (*WORSE[1:], *UNANSWERED))
+        self._output.add_missing_items(items, whole=status not in (*STATUS_RANK[1:], *UNANSWERED))
         self._assembly.response_id = word(response.get("id")) or self._assembly.response_id  # Copilot: another one in every event
         if status == "failed":
             raise ParseFailure(classify(None, {"error": response.get("error") or {"message": "the response failed, no reason given"}}))
@@ -372,7 +372,7 @@ class Machine:
 
 # --- tables ---
 
-FREQUENT: Final[dict[type[About], Callable[..., None]]] = {
+FAST_HANDLERS: Final[dict[type[ItemEvent], Callable[..., None]]] = {
     TextDelta: Machine._on_text,
     ArgumentsDelta: Machine._on_arguments,
     SummaryDelta: Machine._on_summary,
@@ -384,7 +384,7 @@ FREQUENT: Final[dict[type[About], Callable[..., None]]] = {
     ItemAdded: Machine._on_added,
     ItemDone: Machine._on_done,
 }
-FREQUENT_KINDS: Final = frozenset(name_of(kind) for kind in FREQUENT)
+FAST_KINDS: Final = frozenset(name_of(kind) for kind in FAST_HANDLERS)
 
 
 def _tokens(logprobs: Any) -> list[dict[str, Any]] | None:
@@ -397,7 +397,7 @@ def _part_fragments(item: OpenItem, part: int) -> list[str]:
 
 
 def _refused_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.part(part).refused
+    return item.part(part).refusal_fragments
 
 
 def _summary_fragments(item: OpenItem, part: int) -> list[str]:
@@ -408,11 +408,11 @@ def _argument_fragments(item: OpenItem, part: int) -> list[str]:
     return item.arguments
 
 
-def _emit_arguments(assembly: Assembly, item: OpenItem, delta: str, part: int) -> None:
+def _emit_arguments(assembly: EventAssembler, item: OpenItem, delta: str, part: int) -> None:
     assembly.arguments(item, delta)
 
 
-class Verb(NamedTuple):
+class TextField(NamedTuple):
     """How one kind of text grows, in which items, and where its fragments are."""
 
     kinds: tuple[type, ...]
@@ -420,12 +420,12 @@ class Verb(NamedTuple):
     fragments: Callable[[OpenItem, int], list[str]]
 
 
-VERBS: Final[dict[str, Verb]] = {
-    "text": Verb((Message,), Assembly.text, _part_fragments),
-    "refusal": Verb((Message,), Assembly.refusal, _refused_fragments),
-    "reasoning": Verb((Reasoning,), Assembly.reasoning, _part_fragments),
-    "summary": Verb((Reasoning,), Assembly.summary, _summary_fragments),
-    "arguments": Verb(CALLS, _emit_arguments, _argument_fragments),
+TEXT_FIELDS: Final[dict[str, TextField]] = {
+    "text": TextField((Message,), EventAssembler.text, _part_fragments),
+    "refusal": TextField((Message,), EventAssembler.refusal, _refused_fragments),
+    "reasoning": TextField((Reasoning,), EventAssembler.reasoning, _part_fragments),
+    "summary": TextField((Reasoning,), EventAssembler.summary, _summary_fragments),
+    "arguments": TextField(CALLS, _emit_arguments, _argument_fragments),
 }
 
 
@@ -435,19 +435,19 @@ EVENTS: Final[dict[str, Callable[[Machine, str, dict[str, Any], bytes], None]]] 
     "body": Machine._on_body,
     "error": Machine._on_error,
     **dict.fromkeys(PART, Machine._on_part),
-    **dict.fromkeys(WHOLE, Machine._on_whole),
+    **dict.fromkeys(TEXT_DONE_FIELDS, Machine._on_whole),
     "response.output_text.annotation.added": Machine._on_annotation,
     **dict.fromkeys(PROGRESS, Machine._on_progress),
     "response.image_generation_call.partial_image": Machine._on_image,
     **dict.fromkeys(AUDIO, Machine._on_audio),
-    **dict.fromkeys(PASSED, Machine._on_passed),
+    **dict.fromkeys(PASSED_THROUGH, Machine._on_passed),
     "response.metadata": Machine._on_metadata,
     "codex.rate_limits": Machine._on_rate_limits,
-    **dict.fromkeys(SIGNS, Machine._on_sign),
+    **dict.fromkeys(KEEPALIVES, Machine._on_keepalive),
 }
 """Every kind that is not frequent, by name."""
 
-EVENT_KINDS: Final = FREQUENT_KINDS | frozenset(EVENTS)
+EVENT_KINDS: Final = FAST_KINDS | frozenset(EVENTS)
 
 
 def usage(raw: dict[str, Any]) -> Usage:

@@ -11,31 +11,31 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembly import Assembly, call_text, texts_of
+from streamlib_parsers.assembly import EventAssembler, call_text, text_changes
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Message, Opaque, Reasoning, Refusal, ResponseItem
-from streamlib_parsers.json_text import decode_any, repaired, scrub
+from streamlib_parsers.json_text import decode_any, mark_surrogates, scrub
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.wires.responses.events import About, ItemAdded, ItemDone, name_of, type_of, word
+from streamlib_parsers.wires.responses.events import ItemAdded, ItemDone, ItemEvent, name_of, type_of, word
 from streamlib_parsers.wires.responses.items import HOSTED, item_of, outline, to_answer, unknown_parts
 from streamlib_parsers.wires.responses.slots import Slots
 
-INCOMPLETE: Final[dict[str, StopReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
 """Stop reasons by `incomplete_details.reason`; every other one (max_messages, steered) is `other`."""
 
 NAMED: Final = (FunctionCall, CustomToolCall)
 
 
-class Output:
+class OutputItems:
     """The items of one response."""
 
-    def __init__(self, assembly: Assembly) -> None:
+    def __init__(self, assembly: EventAssembler) -> None:
         self.slots = Slots()
         self._assembly = assembly
-        self._to_answer: dict[str, None] = {}
-        self._said = False
-        self._refused = False
+        self._open_calls: dict[str, None] = {}
+        self._has_text = False
+        self._has_refusal = False
         self._unnamed: dict[tuple[int | None, str | None], ResponseItem] = {}
 
     # --- begin ---
@@ -49,14 +49,14 @@ class Output:
         if isinstance(item, NAMED) and not item.name:
             self.slots.leave_unnamed(item.id or message.item_id)
             self._unnamed[message.output_index, item.id or message.item_id] = item
-            self._assembly.at_end = self._never_named
+            self._assembly.before_close = self._never_named
             return
         opened = self._begin(item, type_of(message.item), message.output_index)
         is_text = not call_text(item) or call_text(item) in block.values()
-        for emit, before, whole, part in texts_of(opened.item, item) if is_text else ():
+        for emit, before, whole, part in text_changes(opened.item, item) if is_text else ():
             emit(self._assembly, opened, whole[len(before) :], part)
 
-    def placeholder(self, item: Message | Reasoning, message: About) -> OpenItem | None:
+    def placeholder(self, item: Message | Reasoning, message: ItemEvent) -> OpenItem | None:
         """An item whose text came though it was never added (OpenRouter: `item: null`); None where it is done already."""
         if self.slots.is_done(message.output_index, message.item_id):
             return None
@@ -65,7 +65,7 @@ class Output:
 
     def _begin(self, item: ResponseItem, kind: str, place: int | None) -> OpenItem:
         if isinstance(item, NAMED) and not item.call_id:
-            item = msgspec.structs.replace(item, call_id=self._assembly.mint())
+            item = msgspec.structs.replace(item, call_id=self._assembly.new_call_id())
         opened = self._assembly.open(outline(item))
         opened.free_text = kind in HOSTED and HOSTED[kind].free_text
         self.slots.add(opened, kind, place)
@@ -77,11 +77,11 @@ class Output:
         try:
             block = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            raw = repaired(raw) or raw
+            raw = mark_surrogates(raw) or raw
             block = decode_any(raw)
         if block is not None and not isinstance(block, dict):
             raise malformed("an item is not a JSON object", raw)
-        return (block if self._assembly.halves is None else scrub(block)) or {}, raw
+        return (block if self._assembly.surrogates is None else scrub(block)) or {}, raw
 
     def _is_repeated(self, block: JsonObject, message: ItemAdded | ItemDone, data: bytes) -> bool:
         repeated = self.slots.is_repeated(message.output_index, word(block.get("id")))
@@ -118,7 +118,7 @@ class Output:
     def _never_named(self) -> None:
         """Calls that were added and never got a name: nobody can answer them, and they are told of all the same."""
         for item in self._unnamed.values():
-            if self._assembly.begun < self._assembly.limits.items:
+            if self._assembly.item_count < self._assembly.limits.items:
                 opened = self._begin(item, "", None)
                 self._assembly.notice("nameless_call", "the call never got a name", opened)
                 self._assembly.close(opened, "incomplete")
@@ -133,7 +133,7 @@ class Output:
                 final = msgspec.structs.replace(final, status="incomplete")
         elif isinstance(final, Message):
             self._annotate(opened, final)
-        self._assembly.settle(opened, final)
+        self._assembly.finish_with(opened, final)
         self.slots.end(opened, final.id)
         for part in unknown_parts(block):
             self._assembly.close(self._assembly.open(part))
@@ -146,7 +146,7 @@ class Output:
             for annotation in getattr(part, "annotations", ())[len(growing.annotations) :]:
                 self._assembly.annotation(opened, annotation, place)
 
-    def outstanding(self, raws: list[Raw], *, whole: bool) -> None:
+    def add_missing_items(self, raws: list[Raw], *, whole: bool) -> None:
         """The last event tells all items: those that were never done are given now. whole: it says that the answer is complete.
 
         An item that it does not tell of ends complete where its own text was told whole.
@@ -169,24 +169,24 @@ class Output:
 
     def _tally(self, item: ResponseItem) -> None:
         if isinstance(item, NAMED) and item.status == "completed":
-            self._to_answer[item.call_id] = None
+            self._open_calls[item.call_id] = None
         elif isinstance(item, Opaque):
             waiting = to_answer(item)
             if waiting is not None:
-                self._to_answer[waiting] = None
+                self._open_calls[waiting] = None
             elif item.kind.endswith("_output"):
-                self._to_answer.pop(str(item.payload.get("call_id")), None)
+                self._open_calls.pop(str(item.payload.get("call_id")), None)
         elif isinstance(item, Message):
-            self._said = self._said or bool(item.text)
-            self._refused = self._refused or any(isinstance(part, Refusal) for part in item.content)
+            self._has_text = self._has_text or bool(item.text)
+            self._has_refusal = self._has_refusal or any(isinstance(part, Refusal) for part in item.content)
 
     def stop_reason(self, status: str, details: Any) -> tuple[StopReason, str | None]:
         """The wire has no stop reason: status, `incomplete_details` and the items tell it. With the wire's own words for it."""
         reason = details.get("reason") if isinstance(details, dict) else None
         if status == "incomplete":
-            return INCOMPLETE.get(str(reason), "other"), f"incomplete:{reason}" if reason else status
+            return INCOMPLETE_REASONS.get(str(reason), "other"), f"incomplete:{reason}" if reason else status
         if status != "completed":
             return "other", status or None
-        if self._to_answer:
+        if self._open_calls:
             return "tool_calls", status
-        return "refusal" if self._refused and not self._said else "stop", status
+        return "refusal" if self._has_refusal and not self._has_text else "stop", status
