@@ -22,7 +22,7 @@ from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported w
 if TYPE_CHECKING:
     from streamlib.client import Client
     from streamlib.client.auth import AwsCredentials, Secret
-    from streamlib.client.catalogue import ModelInfo
+    from streamlib.client.model_list import ModelInfo
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
     from streamlib.errors import StreamError
@@ -47,7 +47,7 @@ _LAZY: dict[str, str] = {
     "HttpResponse": "streamlib.transport",
     "Secret": "streamlib.client.auth",
     "AwsCredentials": "streamlib.client.auth",
-    "ModelInfo": "streamlib.client.catalogue",
+    "ModelInfo": "streamlib.client.model_list",
     "Request": "streamlib.request.build",
     "build": "streamlib.request.build",
     "parse_request": "streamlib.wires.decoders",

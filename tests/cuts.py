@@ -1,4 +1,4 @@
-"""Ways to cut a body into chunks. (The one fold under which event lists may be compared is `streamlib.testing.laws.fold`.)
+"""Ways to cut a body into chunks. (The one fold under which event lists may be compared is `streamlib.testing.invariants.fold`.)
 
 A parser must give the same events for every partition of its input, so the tests feed each body whole, cut once at every
 place, one byte at a time, and cut at random. Empty chunks occur on purpose: sockets give none, but callers may.

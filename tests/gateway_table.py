@@ -43,9 +43,9 @@ from streamlib import (
     parse_request,
 )
 from streamlib.gateway import RouteRule, RouteTable
-from streamlib.gateway.answering import GatewayRequest, prompt_for
-from streamlib.gateway.crossing import EventTranslator
-from streamlib.gateway.table import RouteTarget
+from streamlib.gateway.handler import GatewayRequest, prompt_for
+from streamlib.gateway.routes import RouteTarget
+from streamlib.gateway.translate import EventTranslator
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import FinishedChoice
 from streamlib_parsers.items import Origin, WireApi, user

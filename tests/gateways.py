@@ -14,7 +14,7 @@ import msgspec
 from streamlib import Image, Message, Prompt, Reasoning, Request, Response, ResponseEvent, ToolSpec, accumulate, build, parse_body, parser
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib.wires.encoders import encode_all, encoder, error_body
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, Origin, WireApi, user
 from streamlib_parsers.limits import LIMITS

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib_parsers.events import Created, FunctionCallArgumentsDelta, OutputTextDelta
 from tests.cuts import byte_by_byte, cuts, every_single_cut, random_partitions
 

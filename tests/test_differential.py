@@ -16,8 +16,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.testing.answers import random_response
-from streamlib.testing.laws import check
+from streamlib.testing.invariants import check
+from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import FunctionCall, Message, Response, accumulate
 from streamlib_parsers.framing.eventstream import EventStreamFraming, encode_message

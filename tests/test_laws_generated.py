@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 
 from streamlib import Prompt, build
 from streamlib.testing import MODEL, replay, strategies
+from streamlib.testing.frame_generators import MOVES
 from streamlib.testing.frames import encode_payloads as framed_all
 from streamlib.testing.frames import framed, unframed
-from streamlib.testing.laws import check, log
-from streamlib.testing.moves import MOVES
+from streamlib.testing.invariants import check, log
 from streamlib.wires.encoders import encode_all, encode_body, encoder
 from streamlib_parsers import (
     Completed,

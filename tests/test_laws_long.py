@@ -16,10 +16,10 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.testing.answers import random_response
+from streamlib.testing.fuzz_targets import find_target
 from streamlib.testing.fuzzing import Campaign, reproducer
-from streamlib.testing.laws import log
-from streamlib.testing.targets import find_target
+from streamlib.testing.invariants import log
+from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed
 from streamlib_parsers.protocol import WIRE_APIS

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.testing.laws import InvariantChecker
-from streamlib.testing.moves import MOVES
+from streamlib.testing.frame_generators import MOVES
+from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parse_body, parser
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.figures import figure

@@ -16,9 +16,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
+from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
 from streamlib.testing.frames import encode_payloads
-from streamlib.testing.laws import InvariantChecker
-from streamlib.testing.moves import LEGAL, MOVES, PLACES
+from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import Accumulator, Message, Reasoning, ResponseEvent, ResponseItem, Text, WireApi, parser
 from streamlib_parsers.protocol import WIRE_APIS
 

@@ -24,7 +24,7 @@ from streamlib_parsers import (
     ServerToolResult,
     Usage,
 )
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import FinishedChoice, RateLimits, Window
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple, TypeAlias
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, malformed

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
-from streamlib_parsers.assembly import EventAssembler, default_call_id
+from streamlib_parsers.assembler import EventAssembler, default_call_id
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, excerpt, limit_exceeded, malformed, truncated
 from streamlib_parsers.events import ResponseEvent
@@ -338,13 +338,13 @@ def parser(
 def _dialect_filter(
     dialects: Sequence[str | Dialect], tools: Sequence[ToolSpec], assembly: EventAssembler, names: Mapping[str, str] | None
 ) -> EventFilter:
-    from streamlib_parsers.dialects.stage import DialectFilter
+    from streamlib_parsers.dialects.filter import DialectFilter
 
     return DialectFilter(dialects, tools, assembly.limits, lambda _: assembly.new_call_id(), names)
 
 
 def _leak_filter() -> EventFilter:
-    from streamlib_parsers.dialects.leaks import LeakFilter
+    from streamlib_parsers.dialects.leaked_calls import LeakFilter
 
     return LeakFilter()
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from streamlib.cli.numbers import duration
+from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
-from streamlib.testing.targets import TARGETS, FuzzTarget, find_target
 
 _WIDTH: Final = 100
 

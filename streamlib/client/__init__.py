@@ -20,7 +20,7 @@ import anyio
 
 from streamlib.client.attempt import Attempt, Clock, HttpSource
 from streamlib.client.auth import ApiKey, KeyStore, wrap_key
-from streamlib.client.catalogue import ModelInfo, models_request, read_models
+from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ErrorMode, ResponseStream, StreamConfig, check_errors, wall_clock
 from streamlib.errors import StreamError
@@ -33,7 +33,7 @@ from streamlib.request.prompt import Prompt
 from streamlib.transport import Transport, transport_for
 from streamlib.transport.deadlines import Deadlines, DeadlineTimer
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.dialects.table import dialects_for
+from streamlib_parsers.dialects.by_model import dialects_for
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits

@@ -12,6 +12,6 @@ except ModuleNotFoundError as error:
         raise
     raise ModuleNotFoundError(f"streamlib.gateway needs {error.name}: pip install 'streamlib[cli,gateway]'", name=error.name) from None
 
-from streamlib.gateway.table import RouteRule, RouteTable, load_table, read_route, read_table
+from streamlib.gateway.routes import RouteRule, RouteTable, load_table, read_route, read_table
 
 __all__ = ["Gateway", "RouteRule", "RouteTable", "gateway", "load_table", "read_route", "read_table"]

@@ -27,12 +27,12 @@ from starlette.types import Receive, Scope, Send
 from streamlib.client import Client
 from streamlib.client.auth import Secret
 from streamlib.errors import StreamError
-from streamlib.gateway.answering import GatewayRequest, RequestHandler
-from streamlib.gateway.counting import count_tokens
-from streamlib.gateway.guard import AccessControl, read_body, refuse, wire_of
-from streamlib.gateway.heads import error_headers, id_header, status_of
-from streamlib.gateway.listing import listed, model_names
-from streamlib.gateway.table import RouteTable
+from streamlib.gateway.access import AccessControl, read_body, refuse, wire_of
+from streamlib.gateway.handler import GatewayRequest, RequestHandler
+from streamlib.gateway.headers import error_headers, id_header, status_of
+from streamlib.gateway.models import listed, model_names
+from streamlib.gateway.routes import RouteTable
+from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK

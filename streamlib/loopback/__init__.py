@@ -5,7 +5,7 @@ It is `parse_request` and `encoder` and nothing else of its own, so whatever a w
 
 from __future__ import annotations
 
-from streamlib.loopback.answers import echo_response
+from streamlib.loopback.responses import echo_response
 from streamlib.loopback.server import Behaviour, Fault, running, serve
 
 __all__ = ["Behaviour", "Fault", "echo_response", "running", "serve"]

@@ -24,7 +24,7 @@ from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 from msgspec import Struct
 
 from streamlib.errors import StreamError
-from streamlib.loopback.answers import echo_response
+from streamlib.loopback.responses import echo_response
 from streamlib.request.prompt import Prompt
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import encode_body, encoder, error_body

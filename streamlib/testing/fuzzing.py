@@ -17,10 +17,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from streamlib.testing.laws import InvariantViolation
+from streamlib.testing.fuzz_targets import FuzzTarget, difference
+from streamlib.testing.fuzz_targets import find_target as named
+from streamlib.testing.invariants import InvariantViolation
 from streamlib.testing.mutations import cut_at
-from streamlib.testing.targets import FuzzTarget, difference
-from streamlib.testing.targets import find_target as named
 
 BODY_BYTES: Final = 64 << 10
 """Longest body that is tried: growth is measured elsewhere, and a long body costs the time of many short ones."""
@@ -233,7 +233,7 @@ def reproducer(finding: Finding) -> str:
 """
 
 from streamlib.testing.fuzzing import examine
-from streamlib.testing.targets import target
+from streamlib.testing.fuzz_targets import target
 
 BODY = (
 {body}

@@ -15,8 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
 from streamlib.testing.frames import encode_payloads, framed, unframed
-from streamlib.testing.moves import LEGAL, MOVES, PLACES
 from streamlib_parsers.items import WireApi
 
 WORDS: Final = ("Hi", " ", "", "é", "\U0001f600", "世界", "\n\n", '"', "\\", "{", "}", "</think>", "data: ", "[DONE]", "\u2028", "\0", "…")

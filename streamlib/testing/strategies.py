@@ -25,9 +25,9 @@ try:
 except ModuleNotFoundError as error:
     raise ModuleNotFoundError("streamlib.testing.strategies needs hypothesis: pip install 'streamlib[fuzz]'", name=error.name) from None
 
-from streamlib.testing.answers import random_response
 from streamlib.testing.frames import framed, unframed
 from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, random_stream
+from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Image, Message, Origin, Reasoning, ResponseItem, Text, WireApi, user

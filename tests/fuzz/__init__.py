@@ -1,1 +1,1 @@
-"""Fuzzing guided by coverage: one harness for every target of `streamlib.testing.targets`, with stricter judges."""
+"""Fuzzing guided by coverage: one harness for every target of `streamlib.testing.fuzz_targets`, with stricter judges."""

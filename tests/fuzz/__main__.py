@@ -21,8 +21,8 @@ import atheris
 
 with atheris.instrument_imports(include=["streamlib_parsers"]):  # before anything else loads them
     from streamlib.testing.dialect_calls import CALLS
+    from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
     from streamlib.testing.fuzzing import Campaign, reproducer, shrink
-    from streamlib.testing.targets import TARGETS, FuzzTarget, find_target
     from streamlib_parsers.protocol import WIRE_APIS, wire
     from tests.dialect_streams import FORMS
     from tests.fuzz.judges import judged

@@ -14,7 +14,7 @@ import sys
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
-from streamlib.testing.targets import TARGETS
+from streamlib.testing.fuzz_targets import TARGETS
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.proof.results import QUOTED
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from streamlib.testing.laws import InvariantViolation
-from streamlib.testing.targets import FuzzTarget
+from streamlib.testing.fuzz_targets import FuzzTarget
+from streamlib.testing.invariants import InvariantViolation
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.eventstream import EventStreamFraming
 from tests.parsers.test_sse import oracle as whatwg

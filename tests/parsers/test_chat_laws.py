@@ -24,9 +24,9 @@ from streamlib_parsers import (
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import count
 from streamlib_parsers.wires.chat import CACHE_READS, CACHE_WRITES, CHUNK_KEYS, STOP_REASONS, THOUGHT_TOKENS, Machine
-from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
+from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
 from streamlib_parsers.wires.chat.delta import DELTA_KEYS, NOISE
-from streamlib_parsers.wires.chat.usual import Chunk, LearnBackoff, decode_chunk, template, text_key_of, unpadded
+from streamlib_parsers.wires.chat.fast_path import Chunk, LearnBackoff, decode_chunk, template, text_key_of, unpadded
 from tests import wires
 from tests.chat_streams import ARGS, FINISH, HI, STOP, TOTAL, Json, call, calls, choice, chunk, events_of, many, said, sse, used
 from tests.cuts import byte_by_byte, cuts, every_single_cut

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from streamlib_parsers.dialects.pieces import SHORT, SMALL, WINDOW, LiteralSearch, StringBuffer
+from streamlib_parsers.dialects.literal_search import SHORT, SMALL, WINDOW, LiteralSearch, StringBuffer
 
 TAGS = ("<a>", "<ab>", "<", "b>", "\n<a>", "é", "[[")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib_parsers import (
     AnnotationAdded,
     Completed,

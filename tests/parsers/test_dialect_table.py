@@ -7,8 +7,8 @@ import pytest
 from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
+from streamlib_parsers.dialects.by_model import NATIVE_CALL_PROVIDERS
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
-from streamlib_parsers.dialects.table import NATIVE_CALL_PROVIDERS
 from tests.dialect_streams import TOOLS, calls_of, chat
 from tests.shared import ROOT
 

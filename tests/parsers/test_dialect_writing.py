@@ -27,8 +27,8 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.dialects import Dialect, DialectFilter, Opener
 from streamlib_parsers.dialects.cursor import Cursor, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
+from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
 from streamlib_parsers.limits import Limits

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib_parsers import (
     Completed,
     Failed,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib_parsers import (
     AnnotationAdded,
     Compaction,

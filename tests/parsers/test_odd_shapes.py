@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from streamlib.testing.frame_generators import MESSAGES
 from streamlib.testing.frames import encode_payloads, framed
-from streamlib.testing.moves import MESSAGES
 from streamlib_parsers import (
     AnnotationAdded,
     Completed,

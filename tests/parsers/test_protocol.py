@@ -9,7 +9,7 @@ import pytest
 
 from streamlib_parsers import Failed, Image, Message, Opaque, OutputItemDone, Reasoning, Refusal, Text, parser
 from streamlib_parsers.accumulate import Accumulator, accumulate
-from streamlib_parsers.assembly import EventAssembler, text_changes
+from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import Origin
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib_parsers import (
     Completed,
     Message,
@@ -23,7 +23,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.dialects import DIALECTS, DialectFilter
-from streamlib_parsers.dialects.known import THOUGHT_TAGS, UNOPENED
+from streamlib_parsers.dialects.definitions import THOUGHT_TAGS, UNOPENED
 from streamlib_parsers.limits import Limits
 from tests.dialect_streams import TOOLS, calls_of, chat, chat_body, cuts_of, staged, told, xai
 

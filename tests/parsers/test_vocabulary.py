@@ -19,7 +19,7 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import Message, Reasoning, Text, user, with_origin
 from streamlib_parsers.limits import Limits
 

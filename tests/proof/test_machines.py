@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
 from streamlib.testing.frames import encode_payloads
-from streamlib.testing.laws import InvariantChecker
-from streamlib.testing.moves import LEGAL, MOVES, PLACES
+from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parser
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.figures import figure

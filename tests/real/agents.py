@@ -30,7 +30,7 @@ from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib.loopback import serve
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, Message, Origin, Reasoning
 from streamlib_parsers.limits import LIMITS

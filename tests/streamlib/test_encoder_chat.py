@@ -51,9 +51,9 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     parser,
 )
 from streamlib.loopback import echo_response  # noqa: E402
-from streamlib.testing.laws import join_deltas  # noqa: E402
+from streamlib.testing.invariants import join_deltas  # noqa: E402
 from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembly import EventAssembler  # noqa: E402
+from streamlib_parsers.assembler import EventAssembler  # noqa: E402
 from streamlib_parsers.events import FinishedChoice  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402

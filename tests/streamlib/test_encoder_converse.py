@@ -38,9 +38,9 @@ from streamlib import (
     parse_body,
 )
 from streamlib.loopback import echo_response
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS
 from tests.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings

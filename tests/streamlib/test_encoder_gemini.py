@@ -38,10 +38,10 @@ from streamlib import (
 )
 from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib.wires.gemini.encode import Pending
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
 from tests.gemini_streams import array, call, chunk, piece, sse, text

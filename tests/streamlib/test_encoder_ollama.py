@@ -35,9 +35,9 @@ from streamlib import (
     parser,
 )
 from streamlib.loopback import echo_response
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.limits import LIMITS
 from tests.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
 

@@ -46,9 +46,9 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     encoder,
     parse_body,
 )
-from streamlib.testing.laws import join_deltas  # noqa: E402
+from streamlib.testing.invariants import join_deltas  # noqa: E402
 from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembly import EventAssembler  # noqa: E402
+from streamlib_parsers.assembler import EventAssembler  # noqa: E402
 from streamlib_parsers.errors import ErrorKind  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402

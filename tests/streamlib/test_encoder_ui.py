@@ -39,7 +39,7 @@ from streamlib_parsers import (
     Usage,
     accumulate,
 )
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import RateLimits, StopReason, Window
 from streamlib_parsers.limits import LIMITS
 from tests.shared import WIRES, recordings

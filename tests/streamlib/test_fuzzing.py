@@ -12,10 +12,10 @@ import pytest
 
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
+from streamlib.testing.fuzz_targets import TARGETS, find_target
 from streamlib.testing.fuzzing import Campaign, Finding, examine, find_failure, replay_bodies, reproducer, shrink
-from streamlib.testing.laws import InvariantViolation
-from streamlib.testing.targets import TARGETS, find_target
-from streamlib_parsers.dialects.known import DIALECTS
+from streamlib.testing.invariants import InvariantViolation
+from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.fuzz.judges import SECOND, judged

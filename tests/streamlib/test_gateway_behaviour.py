@@ -475,7 +475,7 @@ async def test_a_mistake_of_ours_is_an_error_of_the_clients_wire(monkeypatch: py
     def broken(*_: Any) -> None:
         raise KeyError("ours")
 
-    monkeypatch.setattr("streamlib.gateway.answering.prompt_for", broken)
+    monkeypatch.setattr("streamlib.gateway.handler.prompt_for", broken)
     async with serving(Upstream(), rule("messages")) as client:
         answer = await ask(client, "chat", asking())
     assert (answer.status_code, error_of("chat", answer.content).kind) == (500, "server_error")

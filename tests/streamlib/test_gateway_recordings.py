@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from streamlib import Response, accumulate
-from streamlib.gateway.crossing import EventTranslator
+from streamlib.gateway.translate import EventTranslator
 from streamlib.wires.encoders import encoder
 from streamlib_parsers.items import Origin, WireApi
 from tests import gateway_table

@@ -12,7 +12,7 @@ import pytest
 
 from streamlib import Completed, FunctionCall, Message, Prompt, Reasoning, ToolSpec, WireApi, accumulate, build, parse_body, parser, user
 from streamlib.loopback import Behaviour, echo_response, serve
-from streamlib.loopback.answers import example
+from streamlib.loopback.responses import example
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
 

@@ -11,7 +11,7 @@ import anyio
 import pytest
 
 from streamlib import Client, Limits, ModelInfo, Provider, StreamError
-from streamlib.client.catalogue import models_request, read_models
+from streamlib.client.model_list import models_request, read_models
 from streamlib.providers import provider
 from streamlib.transport.deadlines import Deadlines
 from tests.provider_cases import PLACES

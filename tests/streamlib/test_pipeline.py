@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from streamlib import Completed, OutputItemDone, OutputTextDelta, Prompt, ResponseEvent, accumulate
 from streamlib.loopback import echo_response
 from streamlib.pipeline import Measure, aggregate, coalesce, ended, only, pipe, tee, through, until
-from streamlib.testing.laws import join_deltas
+from streamlib.testing.invariants import join_deltas
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
 

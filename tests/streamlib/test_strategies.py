@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamlib import Prompt, build
 from streamlib.testing import strategies
-from streamlib.testing.laws import InvariantViolation, check, join_deltas
+from streamlib.testing.invariants import InvariantViolation, check, join_deltas
 from streamlib.testing.mutations import FAULTS, Fault
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed, Failed, Notice, Passthrough, ResponseEvent, WireApi, parser

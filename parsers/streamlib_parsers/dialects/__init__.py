@@ -9,11 +9,11 @@ over the events of any wire. docs/dialects.md lists them; docs/guides/add-a-dial
 
 from __future__ import annotations
 
+from streamlib_parsers.dialects.by_model import DIALECTS_BY_MODEL, dialects_for
+from streamlib_parsers.dialects.definitions import DIALECTS, resolve_dialects
+from streamlib_parsers.dialects.filter import DialectFilter
 from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
-from streamlib_parsers.dialects.known import DIALECTS, resolve_dialects
-from streamlib_parsers.dialects.leaks import LeakFilter
-from streamlib_parsers.dialects.stage import DialectFilter
-from streamlib_parsers.dialects.table import DIALECTS_BY_MODEL, dialects_for
+from streamlib_parsers.dialects.leaked_calls import LeakFilter
 
 __all__ = [
     "DIALECTS",

@@ -14,8 +14,8 @@ from typing import Any, Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.python_literals import literal, number
-from streamlib_parsers.dialects.spans import decoded
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import dumps, is_json
 

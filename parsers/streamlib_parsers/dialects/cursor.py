@@ -15,8 +15,8 @@ from collections.abc import Callable, Generator
 from functools import lru_cache
 from typing import Final, TypeAlias, TypeVar
 
-from streamlib_parsers.dialects.pieces import StringBuffer, literal_search
-from streamlib_parsers.dialects.spans import BalancedValue, decoded
+from streamlib_parsers.dialects.balanced import BalancedValue, decoded
+from streamlib_parsers.dialects.literal_search import StringBuffer, literal_search
 from streamlib_parsers.json_text import scrub
 
 T = TypeVar("T")

@@ -15,7 +15,7 @@ from msgspec.structs import force_setattr
 
 if TYPE_CHECKING:
     from streamlib_parsers.dialects.cursor import Cursor, Parse
-    from streamlib_parsers.dialects.found import GrammarSink
+    from streamlib_parsers.dialects.sink import GrammarSink
 
 NAME: Final = string.ascii_letters + string.digits + "_"
 """What a tool's name begins with."""

@@ -15,10 +15,10 @@ from typing import Final
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import BufferFull, Cursor, NestedMatch, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink, OfferedTools, Sink
 from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener, Where
-from streamlib_parsers.dialects.grammars.thoughts import ReasoningTags
-from streamlib_parsers.dialects.pieces import LiteralSearch
+from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
+from streamlib_parsers.dialects.literal_search import LiteralSearch
+from streamlib_parsers.dialects.sink import GrammarSink, OfferedTools, Sink
 
 FREE: Final = 65_536
 """So much may be looked through again in any message, however short."""

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.bedrock import (
     BLOCKS,
     CALLS,

@@ -23,7 +23,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Struct, field
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.bedrock import REFUSED, at_path, failure_of, json_or_text, no_answer, payload_of, rest_of
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason

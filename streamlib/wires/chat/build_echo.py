@@ -18,7 +18,7 @@ from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
+from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
 
 KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """Places of text that are a key of the message."""

@@ -13,13 +13,13 @@ from typing import Any, Final
 
 from msgspec import Struct
 
+from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener
 from streamlib_parsers.dialects.grammars.keyed_calls import expect
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.python_literals import literal
-from streamlib_parsers.dialects.spans import decoded
+from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.json_text import dumps
 
 DEEPEST: Final = 50

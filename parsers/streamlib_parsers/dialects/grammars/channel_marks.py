@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import Cursor, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
+from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class Marks(Struct, frozen=True):

@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import coerced, is_array, property_schema
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
+from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import dumps
 

@@ -12,10 +12,10 @@ from typing import Final
 
 from msgspec import Struct
 
+from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener
-from streamlib_parsers.dialects.spans import decoded
+from streamlib_parsers.dialects.sink import GrammarSink
 
 NAMES: Final = frozenset({"name", "tool_name", "tool", "function_name", "recipient_name"})
 ARGUMENTS: Final = frozenset({"arguments", "parameters", "args", "input"})

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener
-from streamlib_parsers.dialects.spans import decoded
+from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class KeyedCalls(Struct, frozen=True):

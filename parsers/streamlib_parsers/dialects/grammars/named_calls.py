@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
+from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class NamedCalls(Struct, frozen=True):

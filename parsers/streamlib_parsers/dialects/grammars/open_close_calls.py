@@ -13,10 +13,10 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import Parameter, arguments_text, unescaped
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
+from streamlib_parsers.dialects.sink import GrammarSink
 
 SEP: Final = "<|sep|>"
 SECTION: Final = f"<|open|>tools{SEP}"

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.python_literals import keyword_arguments
+from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.json_text import dumps
 
 

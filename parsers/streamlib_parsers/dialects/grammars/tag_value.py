@@ -10,7 +10,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import HEAD, Cursor, NoMatch, Parse
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
 
 
 class ValueTags(Struct, frozen=True):

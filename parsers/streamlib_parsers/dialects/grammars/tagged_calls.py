@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.coercion import Entities, Parameter, arguments_text
 from streamlib_parsers.dialects.cursor import Cursor, NestedMatch, NoMatch, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
+from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class TaggedCalls(Struct, frozen=True):

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import limit_exceeded, malformed
 from streamlib_parsers.items import FunctionCall, ResponseItem
 from streamlib_parsers.open_items import OpenItem

@@ -20,8 +20,8 @@ from msgspec import Raw, Struct
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Opaque
 from streamlib_parsers.json_text import dumps
-from streamlib_parsers.wires.chat.answer import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
 from streamlib_parsers.wires.chat.calls import MOST_INDEX
+from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
 
 __all__ = ["EMPTY", "RawArguments", "failure_of", "index_of", "logprobs_of", "read_calls", "read_delta", "unknown_keys", "unwrapped"]
 

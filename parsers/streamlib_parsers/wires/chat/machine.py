@@ -25,7 +25,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
@@ -34,8 +34,8 @@ from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
-from streamlib_parsers.wires.chat.answer import REASONING, REFUSAL, TEXT, ChoiceAssembler
 from streamlib_parsers.wires.chat.calls import MOST_INDEX
+from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, TEXT, ChoiceAssembler
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
     RawArguments,
@@ -47,7 +47,7 @@ from streamlib_parsers.wires.chat.delta import (
     unknown_keys,
     unwrapped,
 )
-from streamlib_parsers.wires.chat.usual import (
+from streamlib_parsers.wires.chat.fast_path import (
     Choice,
     Chunk,
     LearnBackoff,

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath

@@ -25,7 +25,7 @@ from typing import Annotated, Any, ClassVar, Final
 import msgspec
 from msgspec import Meta, Raw, Struct, to_builtins
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
@@ -34,7 +34,6 @@ from streamlib_parsers.items import Message, Opaque, Reasoning, ResponseItem, Se
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.calls import Calls
-from streamlib_parsers.wires.gemini.counts import Counts, as_counts, counts_told, merged, usage
 from streamlib_parsers.wires.gemini.parts import (
     NULL,
     Index,
@@ -53,6 +52,7 @@ from streamlib_parsers.wires.gemini.parts import (
     rest,
     state,
 )
+from streamlib_parsers.wires.gemini.token_counts import Counts, as_counts, counts_told, merged, usage
 
 __all__ = ["BLOCK_NUMBERS", "FINISH_NUMBERS", "FINISH_NUMBERS_VERTEX", "STOP_REASONS", "Machine", "body_frames", "framing", "usage"]
 

@@ -28,7 +28,7 @@ from typing import Any, ClassVar, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason

@@ -27,7 +27,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembly import Emit, EventAssembler
+from streamlib_parsers.assembler import Emit, EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembly import EventAssembler, call_text, text_changes
+from streamlib_parsers.assembler import EventAssembler, call_text, text_changes
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Message, Opaque, Reasoning, Refusal, ResponseItem

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import BufferFull, Cursor, Parse
-from streamlib_parsers.dialects.found import GrammarSink
 from streamlib_parsers.dialects.grammar import Opener, Where
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
+from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class ReasoningTags(Struct, frozen=True):

@@ -23,7 +23,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.gateway.envelopes import seal
-from streamlib.gateway.sequence import BLOCKLESS, ItemSequencer
+from streamlib.gateway.reorder import BLOCKLESS, ItemSequencer
 from streamlib.request.report import Change
 from streamlib.wires.encoders import Report
 from streamlib_parsers.events import (

@@ -15,14 +15,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from streamlib.testing.answers import WORDS, random_response
 from streamlib.testing.dialect_calls import CALLS
-from streamlib.testing.laws import InvariantViolation, check, join_deltas, log
+from streamlib.testing.invariants import InvariantViolation, check, join_deltas, log
 from streamlib.testing.mutations import TOKENS, fault, mutated, random_stream
+from streamlib.testing.responses import WORDS, random_response
 from streamlib.wires.encoders import encode_all, encode_body
 from streamlib_parsers.accumulate import accumulate
-from streamlib_parsers.dialects.known import DIALECTS
-from streamlib_parsers.dialects.stage import DialectFilter
+from streamlib_parsers.dialects.definitions import DIALECTS
+from streamlib_parsers.dialects.filter import DialectFilter
 from streamlib_parsers.events import Completed, Created, FinishedChoice, OutputItemAdded, OutputItemDone, OutputTextDelta, ResponseEvent
 from streamlib_parsers.framing import Framing
 from streamlib_parsers.framing.eventstream import EventStreamFraming, encode_message

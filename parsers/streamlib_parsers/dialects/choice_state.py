@@ -8,7 +8,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.spans import decoded
+from streamlib_parsers.dialects.balanced import decoded
 from streamlib_parsers.errors import limit_exceeded
 from streamlib_parsers.events import OutputItemAdded, OutputItemDone, ResponseEvent
 from streamlib_parsers.items import CustomToolCall, FunctionCall, Reasoning, ResponseItem

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from streamlib_parsers.dialects.answer import ChoiceState, EventRenumberer, RecoveredCall
+from streamlib_parsers.dialects.choice_state import ChoiceState, EventRenumberer, RecoveredCall
 from streamlib_parsers.dialects.cursor import NoMatch
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.events import FunctionCallArgumentsDelta, Notice
 from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.json_text import is_json

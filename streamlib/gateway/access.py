@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamlib.client.auth import LOOPBACK, Secret
 from streamlib.errors import StreamError, invalid_request
-from streamlib.gateway.heads import status_of
+from streamlib.gateway.headers import status_of
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo

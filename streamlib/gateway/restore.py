@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from streamlib.gateway.crossing import HIDDEN
 from streamlib.gateway.envelopes import Envelope, is_envelope, open_envelope
+from streamlib.gateway.translate import HIDDEN
 from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.items import (
     CustomToolCall,

@@ -16,13 +16,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.answer import ChoiceState, EventRenumberer, RecoveredCall, WireCall
-from streamlib_parsers.dialects.found import OfferedTools
+from streamlib_parsers.dialects.choice_state import ChoiceState, EventRenumberer, RecoveredCall, WireCall
+from streamlib_parsers.dialects.definitions import resolve_dialects
 from streamlib_parsers.dialects.grammar import Dialect
-from streamlib_parsers.dialects.known import resolve_dialects
+from streamlib_parsers.dialects.reasoning_calls import calls_in
+from streamlib_parsers.dialects.rewriter import MessageRewriter
 from streamlib_parsers.dialects.scanner import OpenerTable, Scanner
-from streamlib_parsers.dialects.scribe import MessageRewriter
-from streamlib_parsers.dialects.thought_calls import calls_in
+from streamlib_parsers.dialects.sink import OfferedTools
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.events import (
     AnnotationAdded,

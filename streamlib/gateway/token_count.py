@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
-from streamlib.gateway.table import RouteTarget
+from streamlib.gateway.routes import RouteTarget
 from streamlib.request.build import Request, build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo

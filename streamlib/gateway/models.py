@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
-from streamlib.gateway.table import RouteTable
+from streamlib.gateway.routes import RouteTable
 from streamlib_parsers.items import JsonObject
 
 

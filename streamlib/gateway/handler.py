@@ -25,13 +25,13 @@ from starlette.types import Receive, Send
 from streamlib.client import Client
 from streamlib.client.stream import RETRY_SAFE_EVENTS, TOKEN_EVENTS, ResponseStream
 from streamlib.errors import StreamError
-from streamlib.gateway.crossing import EventTranslator
+from streamlib.gateway.access import refuse, send_whole
 from streamlib.gateway.envelopes import hashed_origins
-from streamlib.gateway.guard import refuse, send_whole
-from streamlib.gateway.heads import MODEL, error_headers, id_header, limit_headers, report_header
+from streamlib.gateway.headers import MODEL, error_headers, id_header, limit_headers, report_header
 from streamlib.gateway.json_array import JsonArray
-from streamlib.gateway.restoring import restore_history
-from streamlib.gateway.table import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
+from streamlib.gateway.restore import restore_history
+from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
+from streamlib.gateway.translate import EventTranslator
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
 from streamlib.wires.encoders import Encoder, encode_body, encoder

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from streamlib_parsers.dialects.cursor import NoMatch
-from streamlib_parsers.dialects.found import OfferedTools
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.scanner import OpenerTable, Scanner
+from streamlib_parsers.dialects.sink import OfferedTools
 from streamlib_parsers.json_text import is_json
 
 

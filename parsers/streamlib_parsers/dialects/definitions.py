@@ -23,8 +23,8 @@ from streamlib_parsers.dialects.grammars.named_calls import MistralCalls, NamedC
 from streamlib_parsers.dialects.grammars.open_close_calls import OpenCloseCalls
 from streamlib_parsers.dialects.grammars.pair_calls import PairCalls
 from streamlib_parsers.dialects.grammars.python_calls import PythonCalls
+from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
 from streamlib_parsers.dialects.grammars.tagged_calls import TaggedCalls
-from streamlib_parsers.dialects.grammars.thoughts import ReasoningTags
 
 PREFIXES: Final = ("", "antml:")
 """Both spellings of Anthropic's tags."""

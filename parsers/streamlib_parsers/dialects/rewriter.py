@@ -11,8 +11,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.answer import ChoiceState, EventRenumberer
-from streamlib_parsers.dialects.call_writers import DuplicateCallCheck, StreamedCall
+from streamlib_parsers.dialects.call_sinks import DuplicateCallCheck, StreamedCall
+from streamlib_parsers.dialects.choice_state import ChoiceState, EventRenumberer
 from streamlib_parsers.dialects.scanner import Scanner
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch
-from streamlib_parsers.dialects.pieces import StringBuffer
+from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 

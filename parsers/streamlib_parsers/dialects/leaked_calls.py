@@ -12,10 +12,10 @@ from typing import Final
 from msgspec.structs import replace
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
+from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.dialects.grammars.channel_calls import BEGINS
 from streamlib_parsers.dialects.grammars.channel_marks import Marks
-from streamlib_parsers.dialects.known import DIALECTS
-from streamlib_parsers.dialects.pieces import LiteralSearch
+from streamlib_parsers.dialects.literal_search import LiteralSearch
 from streamlib_parsers.dialects.scanner import OpenerTable
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, OutputItemDone, ResponseEvent

@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Final, TypeAlias
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.items import Audio, Image, JsonObject, Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
 from streamlib_parsers.open_items import OpenItem

@@ -15,7 +15,7 @@ import msgspec
 
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.items import FunctionCall, JsonObject, Message, Origin, Reasoning, ResponseItem, Text, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS

@@ -11,7 +11,7 @@ import random
 from collections.abc import Sequence
 from typing import Any, Final
 
-from streamlib_parsers.assembly import EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, ResponseEvent, StopReason
 from streamlib_parsers.items import FunctionCall, Message, Origin, Reasoning, ResponseItem, WireApi
