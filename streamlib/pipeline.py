@@ -54,9 +54,9 @@ READ_AHEAD: Final = 4096
 
 
 class PipelineStage(Protocol):
-    """Events in, events out. `over` ends the pipeline early."""
+    """Events in, events out. `done` ends the pipeline early."""
 
-    over: bool
+    done: bool
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """What this event becomes now."""
@@ -75,7 +75,7 @@ class Simple:
     """A stage that holds nothing back: one function from an event to events."""
 
     def __init__(self, become: Callable[[ResponseEvent], list[ResponseEvent]]) -> None:
-        self.over = False
+        self.done = False
         self._become = become
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
@@ -111,9 +111,9 @@ class Until(Simple):
         self._found = found
 
     def _look(self, event: ResponseEvent) -> list[ResponseEvent]:
-        if self.over:
+        if self.done:
             return []
-        self.over = self._found(event)
+        self.done = self._found(event)
         return [event]
 
 
@@ -155,7 +155,7 @@ class Coalesce:
     """Joins adjacent deltas of one text, so that at most one goes out in `interval` seconds. The first goes out at once."""
 
     def __init__(self, interval: float = 1 / 60, clock: Clock = time.monotonic) -> None:
-        self.over = False
+        self.done = False
         self._interval = interval
         self._clock = clock
         self._held: list[Any] = []
@@ -210,9 +210,9 @@ class Chain:
         self._stages = stages
 
     @property
-    def over(self) -> bool:
+    def done(self) -> bool:
         """Whether a stage has ended the pipeline."""
-        return any(stage.over for stage in self._stages)
+        return any(stage.done for stage in self._stages)
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
         """The event through every stage."""
@@ -238,7 +238,7 @@ def through(events: Iterable[ResponseEvent], *stages: PipelineStage) -> list[Res
     out: list[ResponseEvent] = []
     for event in events:
         out += chain.feed(event)
-        if chain.over:
+        if chain.done:
             break
     return out + chain.close()
 
@@ -296,7 +296,7 @@ class Pipeline:
             return
         for event in batch:
             self._out.extend(self._chain.feed(event))
-            if self._chain.over:
+            if self._chain.done:
                 self._end()
                 return
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.shared import CORPUS, MISSING, SHARED
+from tests.support.shared import CORPUS, MISSING, SHARED
 
 # No deadline: the machines that run this share their cores, and speed is measured in benchmarks/, not here.
 # Parametrised tests draw inside one function on purpose (a recording, then its cuts).

@@ -107,7 +107,7 @@ class Parser:
         return self._assembly.ended
 
     @property
-    def arrived(self) -> list[ResponseEvent] | None:
+    def unfiltered_events(self) -> list[ResponseEvent] | None:
         """The wire's own events of the last call, before a stage could hold them back; None where no stage stands between."""
         return self._staged.arrived if self._staged else None
 

@@ -176,7 +176,7 @@ class Attempt:
         self._slots: anyio.CapacityLimiter | None = None
         self._scope: anyio.CancelScope | None = None
         self._chunks: AsyncIterator[bytes]
-        self._patience = FOREVER
+        self._read_timeout = FOREVER
         self._parser = parse(None, None)
         self._feeder: Parser | BodyCollector = self._parser
 
@@ -227,7 +227,7 @@ class Attempt:
     async def _begin(self, answer: HttpResponse, received_at: datetime) -> ErrorInfo | None:
         """The answer's status and headers: a parser for its body, or the failure they mean."""
         self.status, self.headers = answer.status, self._source.redact_headers(answer.headers)
-        self._patience = getattr(answer, "patience", FOREVER)
+        self._read_timeout = getattr(answer, "read_timeout", FOREVER)
         self._parser = self._parse(self.headers, received_at)
         self.pending += self._parser.feed(b"")
         if sum(len(name) + len(value) for name, value in self.headers.items()) > HEAD_BYTES:
@@ -286,7 +286,7 @@ class Attempt:
         left, phase = self._watch.next_deadline()
         began = self._clock()
         try:
-            if left >= self._patience:  # the transport ends a longer silence by itself
+            if left >= self._read_timeout:  # the transport ends a longer silence by itself
                 return await anext(self._chunks)
             if left > 0:
                 with anyio.CancelScope(deadline=_in(left)) as self._scope:
@@ -302,7 +302,7 @@ class Attempt:
 
     def _take(self, chunk: bytes) -> list[ResponseEvent]:
         parser, events = self._parser, self._feeder.feed(chunk)
-        arrived = self._feeder.arrived
+        arrived = self._feeder.unfiltered_events
         self._watch.note_events(events if arrived is None else arrived)  # what a dialect holds back is progress, too
         if parser.ended:
             self.finished = True
@@ -384,9 +384,9 @@ class BodyCollector:
         self._streams: bool | None = None
 
     @property
-    def arrived(self) -> list[ResponseEvent] | None:
+    def unfiltered_events(self) -> list[ResponseEvent] | None:
         """As a parser's; nothing arrives of a body that is being collected."""
-        return self._parser.arrived if self._streams else None
+        return self._parser.unfiltered_events if self._streams else None
 
     def feed(self, chunk: bytes) -> list[ResponseEvent]:
         """As a parser's."""

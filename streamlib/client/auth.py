@@ -248,7 +248,7 @@ def own_origins(provider: Provider) -> set[str]:
         provider.base_url,
         *provider.wire_urls.values(),
         *provider.other_urls,
-        *(f"https:{host}" for host in provider.hosts.values()),
+        *(f"https:{host}" for host in provider.url_replacements.values()),
     )
     return {origin_of(url) for url in written if url}
 

@@ -100,7 +100,7 @@ class StreamConfig(Struct, frozen=True):
 
 
 class ResponseStream:
-    """One response. Made by `Client.stream`, or by `ResponseStream.over` from bytes of any origin; used with `async with`.
+    """One response. Made by `Client.stream`, or by `ResponseStream.from_chunks` from bytes of any origin; used with `async with`.
 
     It has one reader; `streamlib.pipeline.tee(stream, 2)` gives its events to several.
     """
@@ -124,7 +124,7 @@ class ResponseStream:
         self._made_at = _caller()
 
     @classmethod
-    def over(
+    def from_chunks(
         cls,
         chunks: AsyncIterable[bytes],
         parser: Parser,

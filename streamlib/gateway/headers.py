@@ -52,7 +52,7 @@ def id_header(wire_api: WireApi, request_id: str) -> dict[str, str]:
 
 
 def report_header(changes: Iterable[Change]) -> dict[str, str]:
-    """`dropped=2; demoted=1`: how much of the request, or of the answer, the other wire could not say."""
+    """`dropped=2; downgraded=1`: how much of the request, or of the answer, the other wire could not say."""
     counts = Counter(change.action for change in changes)
     return {REPORT: "; ".join(f"{action}={count}" for action, count in sorted(counts.items()))} if counts else {}
 

@@ -49,16 +49,16 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
 
     wires: the wire APIs it offers, its default first; a wire's own base URL stands in `wire_urls`.
     key_env: environment variables that may hold the key, in order. headers: sent with every request.
-    drop: request fields (dotted) it refuses, with the reason. drop_thinking: the same, of fields refused or without effect while the
-    model thinks. rename: field -> its name here. defaults: fields sent when the caller gave none. fixed: fields that always have this
+    unsupported: request fields (dotted) it refuses, with the reason. unsupported_when_thinking: the same, of fields refused or without effect while the
+    model thinks. rename: field -> its name here. defaults: fields sent when the caller gave none. overrides: fields that always have this
     value. prepare: names of steps in `providers/steps.py`, for what no value can say.
     unsigned_thinking: takes thinking blocks without a signature back (local servers).
     roles: roles it refuses -> the role sent instead (`{"system": "developer"}`). account_header: carries the target's account.
     conversation_header: carries the prompt's `conversation_id`, on every wire (`x-grok-conv-id`).
-    places: `{name}` in its URLs -> environment variables that may hold it, in order. hosts: spellings of a URL that come out of that
-    and do not exist -> what is meant. paths: wire -> where it is served, where that is not `PATHS`. omit: body fields that the URL says.
+    url_variables: `{name}` in its URLs -> environment variables that may hold it, in order. url_replacements: spellings of a URL that come out of that
+    and do not exist -> what is meant. paths: wire -> where it is served, where that is not `PATHS`. fields_in_url: body fields that the URL says.
     call_ids: what ids of calls may look like, where the provider takes less than its wire. chat: how its Chat Completions differs.
-    by_model: beginning of a model's name -> the fields above that differ for it (the longest wins). other_urls: further addresses
+    model_overrides: beginning of a model's name -> the fields above that differ for it (the longest wins). other_urls: further addresses
     of its own (regions, plans): as `base_url=` they get its keys too. models_path: where it lists its models, below the base URL or
     as a whole URL; None: as `MODELS_PATHS` has it, "": nowhere.
     """
@@ -72,23 +72,23 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     key_optional: bool = False
     auth: Auth = "bearer"
     headers: dict[str, str] = {}
-    drop: dict[str, str] = {}
-    drop_thinking: dict[str, str] = {}
+    unsupported: dict[str, str] = {}
+    unsupported_when_thinking: dict[str, str] = {}
     rename: dict[str, str] = {}
     defaults: dict[str, Any] = {}
-    fixed: dict[str, Any] = {}
+    overrides: dict[str, Any] = {}
     prepare: tuple[str, ...] = ()
     unsigned_thinking: bool = False
     roles: dict[str, str] = {}
     account_header: str = ""
     conversation_header: str = ""
-    places: dict[str, tuple[str, ...]] = {}
-    hosts: dict[str, str] = {}
+    url_variables: dict[str, tuple[str, ...]] = {}
+    url_replacements: dict[str, str] = {}
     paths: dict[WireApi, str] = {}
-    omit: tuple[str, ...] = ()
+    fields_in_url: tuple[str, ...] = ()
     call_ids: Charset | None = None
     chat: ChatShape = ChatShape()
-    by_model: dict[str, dict[str, Any]] = {}
+    model_overrides: dict[str, dict[str, Any]] = {}
     other_urls: tuple[str, ...] = ()
     models_path: str | None = None
 
@@ -127,9 +127,9 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
 
 
 def for_model(provider: Provider, model: str) -> Provider:
-    """The provider as it is for one model: `by_model`, without regard to case, behind a vendor's name too (`openai/gpt-oss-120b`)."""
-    starts = [start for start in provider.by_model if begins(model.lower(), start.lower())]
-    return replace(provider, **provider.by_model[max(starts, key=len)]) if starts else provider
+    """The provider as it is for one model: `model_overrides`, without regard to case, behind a vendor's name too (`openai/gpt-oss-120b`)."""
+    starts = [start for start in provider.model_overrides if begins(model.lower(), start.lower())]
+    return replace(provider, **provider.model_overrides[max(starts, key=len)]) if starts else provider
 
 
 def find(model: str, provider_name: str | None = None, more: Iterable[Provider] = ()) -> tuple[Provider, str]:

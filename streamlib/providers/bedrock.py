@@ -21,6 +21,6 @@ PROVIDER = Provider(
         "responses": f"{RUNTIME}/openai/v1",
     },
     auth="aws",
-    places={"region": ("AWS_REGION", "AWS_DEFAULT_REGION")},
+    url_variables={"region": ("AWS_REGION", "AWS_DEFAULT_REGION")},
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
 )

@@ -15,9 +15,9 @@ PROVIDER = Provider(
     name="cerebras",
     base_url="https://api.cerebras.ai/v1",
     key_env=("CEREBRAS_API_KEY",),
-    drop=dict.fromkeys(("presence_penalty", "frequency_penalty"), "it has none"),
+    unsupported=dict.fromkeys(("presence_penalty", "frequency_penalty"), "it has none"),
     chat=SHAPE,
-    by_model={
+    model_overrides={
         "gpt-oss": {"chat": replace(SHAPE, thinking=GPT_OSS, reasoning_echo=("reasoning",))},
         "zai-glm": {"chat": replace(SHAPE, thinking=GLM)},
     },

@@ -23,5 +23,5 @@ PROVIDER = Provider(
     headers={"anthropic-version": "2023-06-01", "openai-intent": "conversation-edits"},
     prepare=("initiator",),
     chat=ChatShape(reasoning_echo=("reasoning_opaque", "reasoning_text"), custom_tools=False),
-    by_model={"gpt-5": {"wires": ("responses", "chat")}, "gpt-5-mini": {}},
+    model_overrides={"gpt-5": {"wires": ("responses", "chat")}, "gpt-5-mini": {}},
 )

@@ -16,6 +16,6 @@ PROVIDER = Provider(
     wire_urls={"chat": "https://generativelanguage.googleapis.com/v1beta/openai"},
     key_env=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
     auth="x-goog-api-key",
-    drop=dict.fromkeys(("labels", "displayName", "modelArmorConfig"), VERTEX_ONLY),
+    unsupported=dict.fromkeys(("labels", "displayName", "modelArmorConfig"), VERTEX_ONLY),
     chat=ChatShape(thinking=GOOGLE, custom_tools=False),
 )

@@ -15,9 +15,9 @@ PROVIDER = Provider(
     name="groq",
     base_url="https://api.groq.com/openai/v1",
     key_env=("GROQ_API_KEY",),
-    drop={"n": "it gives one answer", **dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), "it has none")},
+    unsupported={"n": "it gives one answer", **dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), "it has none")},
     chat=SHAPE,
-    by_model={
+    model_overrides={
         "gpt-oss": {"chat": replace(SHAPE, thinking=GPT_OSS, reasoning_echo=("reasoning",))},
         "qwen": {"chat": replace(SHAPE, thinking=QWEN)},
     },

@@ -18,5 +18,5 @@ PROVIDER = replace(
     base_url="https://api.kimi.com/coding/v1",
     wire_urls={"messages": "https://api.kimi.com/coding"},
     key_env=("KIMI_CODING_API_KEY", "KIMI_API_KEY"),
-    by_model={"kimi-": K2, "kimi-k3": K3, "k3": K3},
+    model_overrides={"kimi-": K2, "kimi-k3": K3, "k3": K3},
 )

@@ -31,7 +31,7 @@ PROVIDER = Provider(
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     prepare=("drop_strict",),
     chat=PLAIN,
-    by_model={
+    model_overrides={
         "minimax-m2": {"chat": M2},
         "minimax-m3": {"chat": M3},
         "minimax-m3.1": {"chat": replace(PLAIN, thinking=replace(EFFORT, off=None))},

@@ -15,7 +15,7 @@ PROVIDER = Provider(
     aliases=("mistralai",),
     base_url="https://api.mistral.ai/v1",
     key_env=("MISTRAL_API_KEY",),
-    drop=dict.fromkeys(("logprobs", "top_logprobs", "verbosity", "service_tier"), UNKNOWN),
+    unsupported=dict.fromkeys(("logprobs", "top_logprobs", "verbosity", "service_tier"), UNKNOWN),
     rename={"seed": "random_seed"},
     call_ids=Charset("a-zA-Z0-9", longest=9, shortest=9),
     chat=ChatShape(

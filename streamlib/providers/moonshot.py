@@ -17,8 +17,8 @@ PLAIN = ChatShape(max_tokens="max_completion_tokens", tool_choices={"required": 
 KIMI = replace(PLAIN, reasoning_echo=("reasoning_content",), echo_filler="", thinking=replace(THINKING_TYPE, effort="", budget=""))
 ONE_VALUE = dict.fromkeys(("temperature", "top_p", "n", "presence_penalty", "frequency_penalty"), "Kimi has one value for it")
 
-K2: dict[str, Any] = {"chat": KIMI, "drop": ONE_VALUE}
-K3: dict[str, Any] = {"chat": replace(KIMI, thinking=replace(EFFORT, off=None)), "drop": ONE_VALUE}
+K2: dict[str, Any] = {"chat": KIMI, "unsupported": ONE_VALUE}
+K3: dict[str, Any] = {"chat": replace(KIMI, thinking=replace(EFFORT, off=None)), "unsupported": ONE_VALUE}
 
 PROVIDER = Provider(
     name="moonshot",
@@ -31,5 +31,5 @@ PROVIDER = Provider(
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     prepare=("drop_strict", "type_schemas"),
     chat=PLAIN,
-    by_model={"kimi-": K2, "kimi-k3": K3},
+    model_overrides={"kimi-": K2, "kimi-k3": K3},
 )

@@ -22,7 +22,7 @@ PROVIDER = Provider(
     key_env=("NVIDIA_API_KEY",),
     defaults={"max_tokens": 16_384},
     chat=SHAPE,
-    by_model={
+    model_overrides={
         "deepseek-": BY_THINKING,
         "kimi-": BY_THINKING,
         "gpt-oss": {"chat": replace(SHAPE, thinking=replace(EFFORT, off=None, words=WORDS))},

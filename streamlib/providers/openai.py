@@ -21,6 +21,6 @@ PROVIDER = Provider(
     wires=("responses", "chat"),
     base_url="https://api.openai.com/v1",
     key_env=("OPENAI_API_KEY",),
-    drop_thinking={"stop": "its thinking models refuse it"},
+    unsupported_when_thinking={"stop": "its thinking models refuse it"},
     chat=OPENAI,
 )

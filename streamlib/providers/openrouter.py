@@ -23,5 +23,5 @@ PROVIDER = Provider(
         top_k=True,
         custom_tools=False,
     ),
-    by_model={"x-ai/grok": {"conversation_header": "x-grok-conv-id"}},
+    model_overrides={"x-ai/grok": {"conversation_header": "x-grok-conv-id"}},
 )

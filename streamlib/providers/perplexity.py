@@ -13,6 +13,6 @@ PROVIDER = Provider(
     base_url="https://api.perplexity.ai",
     key_env=("PERPLEXITY_API_KEY",),
     models_path="",
-    drop=dict.fromkeys(("tools", "tool_choice", "parallel_tool_calls"), "it takes no tools"),
+    unsupported=dict.fromkeys(("tools", "tool_choice", "parallel_tool_calls"), "it takes no tools"),
     chat=ChatShape(alternate=True, inner_system=False, thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"})),
 )

@@ -16,7 +16,7 @@ PROVIDER = Provider(
     key_optional=True,
     unsigned_thinking=True,
     chat=SHAPE,
-    by_model={
+    model_overrides={
         "deepseek": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING)},
         "kimi": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING, call_id="functions.{name}:{n}")},
     },

@@ -26,8 +26,8 @@ PROVIDER = Provider(
     base_url="https://aiplatform.googleapis.com",
     wire_urls={"gemini": "https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google"},
     key_env=TOKENS,
-    places=PLACES,
-    hosts=HOSTS,
+    url_variables=PLACES,
+    url_replacements=HOSTS,
     models_path="",  # its list is of projects and regions
-    drop={"toolConfig.includeServerSideToolInvocations": DEVELOPER_API_ONLY},
+    unsupported={"toolConfig.includeServerSideToolInvocations": DEVELOPER_API_ONLY},
 )

@@ -17,10 +17,10 @@ PROVIDER = Provider(
         "messages": "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/publishers/anthropic/models"
     },
     key_env=TOKENS,
-    places=PLACES,
-    hosts=HOSTS,
+    url_variables=PLACES,
+    url_replacements=HOSTS,
     models_path="",
     paths={"messages": "/{model}:streamRawPredict"},
-    omit=("model",),
-    fixed={"anthropic_version": "vertex-2023-10-16"},
+    fields_in_url=("model",),
+    overrides={"anthropic_version": "vertex-2023-10-16"},
 )

@@ -22,7 +22,7 @@ PROVIDER = Provider(
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
     unsigned_thinking=True,
     chat=SHAPE,
-    by_model={
+    model_overrides={
         "deepseek": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING)},
         "kimi": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING, call_id="functions.{name}:{n}")},
     },

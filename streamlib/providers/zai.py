@@ -33,7 +33,7 @@ PROVIDER = Provider(
     key_env=("ZAI_API_KEY", "GLM_API_KEY", "Z_AI_API_KEY", "ZHIPUAI_API_KEY"),
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     chat=SHAPE,
-    by_model={
+    model_overrides={
         "glm-5.2": {"chat": replace(SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words=HIGH_OR_MAX))},
         "glm-5.3": {"chat": replace(SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words={"minimal": "low", "xhigh": "max"}))},
     },

@@ -166,13 +166,13 @@ def _apply_provider_fields(body: dict[str, Any], prompt: Prompt, where: Target, 
     """The provider's own values: what it refuses, renames, needs and fixes."""
     provider = where.provider
     thinks = where.traits.thinking_default if prompt.thinking is None else prompt.thinking.effort != "off"
-    refused = {**provider.drop, **(provider.drop_thinking if thinks and where.traits.thinking else {})}
+    refused = {**provider.unsupported, **(provider.unsupported_when_thinking if thinks and where.traits.thinking else {})}
     for field, reason in refused.items():
         if field in body:
             del body[field]
             report.dropped(f"/{field}", f"{provider.name}: {reason}")
-    renamed = {provider.rename.get(field, field): value for field, value in body.items() if field not in provider.omit}
-    return merged(merged(provider.defaults, renamed), provider.fixed)
+    renamed = {provider.rename.get(field, field): value for field, value in body.items() if field not in provider.fields_in_url}
+    return merged(merged(provider.defaults, renamed), provider.overrides)
 
 
 def _strict_error(changes: list[Change]) -> StreamError:

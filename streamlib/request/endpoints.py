@@ -41,11 +41,11 @@ URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
 
 def _fill_url(url: str, provider: Provider) -> str:
     """The URL with the provider's `{names}` filled from the environment."""
-    for name, variables in provider.places.items():
+    for name, variables in provider.url_variables.items():
         slot = f"{{{name}}}"
         if slot in url:
             url = url.replace(slot, _url_variable(name, variables, provider.name))
-    for wrong, right in provider.hosts.items():
+    for wrong, right in provider.url_replacements.items():
         url = url.replace(wrong, right)
     return url
 

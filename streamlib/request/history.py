@@ -190,7 +190,7 @@ class _Pairing:
         """The next item."""
         item = one.item
         if one.position in self._orphans:
-            self._report.add("demoted", one.path, "an output without its call, sent as user text")
+            self._report.add("downgraded", one.path, "an output without its call, sent as user text")
             self.flush()
             self.out.append(IndexedItem(one.position, _as_text(item)))
         elif isinstance(item, OUTPUTS):
@@ -212,8 +212,8 @@ class _Pairing:
     def flush(self, before: int | None = None) -> None:
         """The turn is over: the outputs of its calls, in the order they were given, then those that are missing."""
         outputs = [output for call in self._calls for output in self._output_of(call, before)]
-        minted = {call.position for call in self._calls}
-        self.out += sorted(outputs, key=lambda one: (one.position in minted, one.position))
+        generated = {call.position for call in self._calls}
+        self.out += sorted(outputs, key=lambda one: (one.position in generated, one.position))
         self._calls.clear()
         self._answered = False
 
@@ -223,7 +223,7 @@ class _Pairing:
         for extra in outputs[1:]:
             self._report.dropped(extra.path, "a second output of the same call")
         if not outputs:
-            self._report.add("minted", call.path, "the call had no output; it is answered with an error")
+            self._report.add("generated", call.path, "the call had no output; it is answered with an error")
             return [IndexedItem(call.position, item.output(INTERRUPTED, is_error=True))]
         if before is not None and outputs[0].position > before:
             self._report.add("repaired", outputs[0].path, "moved up behind its call", breaks_prefix=True)

@@ -81,21 +81,21 @@ def _downgrade_item(item: ResponseItem) -> Downgrade:
     bare: Any = msgspec.structs.replace(item, id=None, signature=None, native=None)
     if isinstance(bare, OUTPUTS) and not isinstance(bare.output, str):
         bare = msgspec.structs.replace(bare, output=_strip_native(bare.output))
-    return ("demoted", "its signature belongs to another origin", bare) if item.signature else (None, "", bare)
+    return ("downgraded", "its signature belongs to another origin", bare) if item.signature else (None, "", bare)
 
 
 def _reasoning(item: Any) -> Downgrade:
     text = reasoning_as_text(item)
     if text is None:
         return "dropped", "sealed reasoning of another origin", None
-    return "demoted", "reasoning of another origin, sent as text", text
+    return "downgraded", "reasoning of another origin, sent as text", text
 
 
 def _message(item: Any) -> Downgrade:
     cited = any(isinstance(part, Text) and part.annotations for part in item.content)
     bare = msgspec.structs.replace(item, content=_strip_native(item.content), id=None, signature=None, native=None)
     if cited or item.signature:
-        return "demoted", "citations and signature belong to another origin", bare
+        return "downgraded", "citations and signature belong to another origin", bare
     return None, "", bare
 
 
@@ -107,13 +107,17 @@ def _strip_native(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
 
 def _server_call(item: Any) -> Downgrade:
     text = f"[{item.name} {item.arguments}]"
-    return "demoted", "a tool of another provider, sent as text", Message("assistant", (Text(text),), response_id=item.response_id)
+    return "downgraded", "a tool of another provider, sent as text", Message("assistant", (Text(text),), response_id=item.response_id)
 
 
 def _server_result(item: Any) -> Downgrade:
     text = item.output if isinstance(item.output, str) else msgspec.json.encode(_without_encrypted(item.output)).decode()
     said = f"[result of {item.name or 'a tool'}: {text}]"
-    return "demoted", "a tool result of another provider, sent as text", Message("assistant", (Text(said),), response_id=item.response_id)
+    return (
+        "downgraded",
+        "a tool result of another provider, sent as text",
+        Message("assistant", (Text(said),), response_id=item.response_id),
+    )
 
 
 def _without_encrypted(value: Any) -> Any:
@@ -126,7 +130,7 @@ def _without_encrypted(value: Any) -> Any:
 def _compaction(item: Any) -> Downgrade:
     if not item.content:
         return "dropped", "a sealed compaction of another origin", None
-    return "demoted", "a compaction of another origin, sent as text", Message("user", (Text(item.content),))
+    return "downgraded", "a compaction of another origin, sent as text", Message("user", (Text(item.content),))
 
 
 def _opaque(item: Any) -> Downgrade:

@@ -1,4 +1,4 @@
-"""What a builder changed: every drop, demotion, rename, repair and minted value, with a JSON pointer into the prompt."""
+"""What a builder changed: every drop, demotion, rename, repair and generated value, with a JSON pointer into the prompt."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-Action: TypeAlias = Literal["dropped", "demoted", "renamed", "repaired", "minted", "changed"]
+Action: TypeAlias = Literal["dropped", "downgraded", "renamed", "repaired", "generated", "changed"]
 
 
 class Change(Struct, frozen=True, gc=False, omit_defaults=True):

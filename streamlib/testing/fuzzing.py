@@ -233,7 +233,7 @@ def reproducer(finding: Finding) -> str:
 """
 
 from streamlib.testing.fuzzing import examine
-from streamlib.testing.fuzz_targets import target
+from streamlib.testing.fuzz_targets import find_target
 
 BODY = (
 {body}
@@ -242,7 +242,7 @@ PLACES = {list(finding.places)}
 
 
 def test_{word}_keeps_its_laws_on_this_body() -> None:
-    examine(target({finding.target!r}), BODY, PLACES)
+    examine(find_target({finding.target!r}), BODY, PLACES)
 '''
 
 

@@ -38,7 +38,7 @@ UNKNOWN_POOL: Final = 100
 class HttpResponse(Protocol):
     """The answer to a request, its body still to come.
 
-    A transport whose reads end by themselves after `deadlines.longest_silence` may say so in an attribute `patience`, in seconds: the
+    A transport whose reads end by themselves after `deadlines.longest_silence` may say so in an attribute `read_timeout`, in seconds: the
     caller then needs no timeout of its own around each read. Without it, reads are taken to wait for ever.
     """
 
@@ -234,9 +234,9 @@ class _SingleChunk:
 class HttpxResponse:
     """A response of httpx's kind. See `Answer`."""
 
-    def __init__(self, response: Any, patience: float | None) -> None:
+    def __init__(self, response: Any, read_timeout: float | None) -> None:
         self._response = response
-        self.patience = FOREVER if patience is None else patience
+        self.read_timeout = FOREVER if read_timeout is None else read_timeout
         self.status: int = response.status_code
         self.headers: dict[str, str] = {name.lower(): value for name, value in response.headers.items()}
         # Not `aiter_raw`: it is one hop more, and closes the response where a cancellation can leave it half closed.

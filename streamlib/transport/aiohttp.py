@@ -115,11 +115,11 @@ async def _sent(
 class AiohttpResponse:
     """A response of aiohttp's. See `Answer`."""
 
-    def __init__(self, response: aiohttp.ClientResponse, patience: float | None) -> None:
+    def __init__(self, response: aiohttp.ClientResponse, read_timeout: float | None) -> None:
         self.status = response.status
         self.headers = _joined(response.headers.items())
-        self.patience = FOREVER if patience is None else patience
-        self.chunks = _Chunks(response.content, self.patience)
+        self.read_timeout = FOREVER if read_timeout is None else read_timeout
+        self.chunks = _Chunks(response.content, self.read_timeout)
         self._response = response
 
     async def aclose(self) -> None:
@@ -140,9 +140,9 @@ def _joined(headers: Any) -> dict[str, str]:
 class _Chunks:
     """The body as it comes. A class, so that leaving it leaves nothing half run."""
 
-    def __init__(self, content: aiohttp.StreamReader, patience: float) -> None:
+    def __init__(self, content: aiohttp.StreamReader, read_timeout: float) -> None:
         self._content = content
-        self._patience = patience
+        self._read_timeout = read_timeout
         self._loop = asyncio.get_running_loop()
         self._due: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -151,8 +151,8 @@ class _Chunks:
         return self
 
     async def __anext__(self) -> bytes:
-        if self._patience < FOREVER:
-            self._due = self._loop.time() + self._patience
+        if self._read_timeout < FOREVER:
+            self._due = self._loop.time() + self._read_timeout
             if self._timer is None:
                 self._timer = self._loop.call_at(self._due, self._look)
         try:

@@ -17,7 +17,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from streamlib import Client
 from streamlib.loopback import Behaviour, echo_response
 from streamlib.loopback.server import Loopback
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 
 def example(path: str) -> ModuleType:

@@ -17,8 +17,8 @@ from rich.text import Text as RichText  # noqa: E402
 from streamlib import FunctionCall, Message, Reasoning, Response, Text, Usage  # noqa: E402
 from streamlib_parsers.accumulate import Timing  # noqa: E402
 from tests.examples.serving import example  # noqa: E402
-from tests.shared import ROOT, each_vector  # noqa: E402
-from tests.terminals import terminal  # noqa: E402
+from tests.support.shared import ROOT, each_vector  # noqa: E402
+from tests.support.terminals import terminal  # noqa: E402
 
 chat = example("terminal_chat.py")
 

@@ -14,7 +14,7 @@ import pytest
 from streamlib.client.retry import NO_RETRY
 from streamlib.loopback import Behaviour
 from tests.examples.serving import web
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 pytestmark = pytest.mark.parametrize("anyio_backend", ["asyncio"])  # uvicorn's
 

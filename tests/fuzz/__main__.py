@@ -24,9 +24,9 @@ with atheris.instrument_imports(include=["streamlib_parsers"]):  # before anythi
     from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
     from streamlib.testing.fuzzing import Campaign, reproducer, shrink
     from streamlib_parsers.protocol import WIRE_APIS, wire
-    from tests.dialect_streams import FORMS
-    from tests.fuzz.judges import judged
-    from tests.shared import ROOT
+    from tests.fuzz.oracles import judged
+    from tests.support.dialect_streams import FORMS
+    from tests.support.shared import ROOT
 
     for name in WIRE_APIS:
         wire(name)
@@ -59,7 +59,7 @@ def harness(what: FuzzTarget) -> Callable[[bytes], None]:
             small = shrink(what, campaign.finding)
             path = Path(f"test_fuzz_{what.name.replace(':', '_')}.py")
             path.write_text(reproducer(small), encoding="utf-8")
-            raise AssertionError(f"{small.law}: {small.detail[:300]}; written to {path}")
+            raise AssertionError(f"{small.invariant}: {small.detail[:300]}; written to {path}")
 
     return test_one_input
 

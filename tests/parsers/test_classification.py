@@ -16,7 +16,7 @@ from streamlib_parsers import error_tables
 from streamlib_parsers.classification import FREE_TIER, FREE_TIER_DAY, classify
 from streamlib_parsers.error_tables import CODES, FIRST_WORDS, TYPE_STATUSES, WORDS, Words, plain
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind
-from tests.shared import CORPUS, require
+from tests.support.shared import CORPUS, require
 
 NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 KINDS = set(get_args(ErrorKind))

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from streamlib_parsers import FunctionCallArgumentsDelta, InvalidArguments
 from streamlib_parsers.json_fragments import DEEPEST, IncrementalJson
 from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
-from tests.dialect_streams import chat
+from tests.support.dialect_streams import chat
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),

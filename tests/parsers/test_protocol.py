@@ -15,9 +15,9 @@ from streamlib_parsers.items import Origin
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
-from tests.dialect_streams import TOOLS
-from tests.responses_frames import about, added, created, reasoning
-from tests.wires import events_of
+from tests.support.dialect_streams import TOOLS
+from tests.support.responses_frames import about, added, created, reasoning
+from tests.support.wires import events_of
 
 
 @pytest.mark.parametrize("feed", [Parser.feed, Parser.feed_body])

@@ -24,7 +24,7 @@ from streamlib_parsers.rate_limits import (
     read_rate_limits,
     retry_after,
 )
-from tests.shared import CORPUS, each_vector, require, vectors
+from tests.support.shared import CORPUS, each_vector, require, vectors
 
 NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)
 AFTER_A_MINUTE = NOW + timedelta(seconds=60)

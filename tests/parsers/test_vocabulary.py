@@ -69,8 +69,8 @@ def test_what_arrived_is_seen_before_a_dialect_holds_it_back() -> None:
     body = b'data: {"choices":[{"delta":{"content":"<tool_call>"}}]}\n\n'
     one = parser("chat", dialects=["hermes"], tools=[ToolSpec("f")])
     assert one.feed(body)[1:] == []
-    assert one.arrived
-    assert parser("chat").arrived is None
+    assert one.unfiltered_events
+    assert parser("chat").unfiltered_events is None
 
 
 def test_messages_that_are_framed_already_are_counted_too() -> None:
@@ -102,5 +102,5 @@ def test_an_item_that_is_settled_as_another_kind_is_the_final_one() -> None:
     assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a")
-    assembly.settle(item, Reasoning("b"))
+    assembly.finish_with(item, Reasoning("b"))
     assert item.item.text == "b"  # type: ignore[union-attr]

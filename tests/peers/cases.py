@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from tests.peers.told import Want, brief
-from tests.streamlib.bodies import (
+from tests.support.response_bodies import (
     CALL,
     CREATED,
     DONE,
@@ -33,7 +33,7 @@ from tests.streamlib.bodies import (
     stop,
     text,
 )
-from tests.streamlib.sockets import END, FIN, HANG, RST, Again, Script, Step, chunk, head, whole
+from tests.support.scripted_server import END, FIN, HANG, RST, Again, Script, Step, chunk, head, whole
 
 
 class Case(NamedTuple):

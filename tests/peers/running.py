@@ -18,7 +18,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from tests.peers.cases import CASES, Case
 from tests.peers.peer import Ask, Peer, ReportedError
 from tests.peers.told import Told, brief
-from tests.streamlib.sockets import Script, scripted, whole
+from tests.support.scripted_server import Script, scripted, whole
 
 
 def peers(modules: list[str]) -> list[Peer]:

@@ -5,7 +5,7 @@
     python -m tests.proof --jobs 1        one process at a time
     python -m tests.proof --page          writes the page of what was measured before
 
-Vectors and recordings are read from `../shared` (tests/shared.py); without them some figures fall short, and are shown so.
+Vectors and recordings are read from `../shared` (tests/support/shared.py); without them some figures fall short, and are shown so.
 The default tests are the short form: they take the same proofs with fewer cases.
 """
 
@@ -25,11 +25,11 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from tests.figures import VARIABLE, figures
 from tests.proof.page import held, page, row
 from tests.proof.promises import PROMISES, Promise
 from tests.proof.results import Result, counted, known, load, quoted, save
-from tests.shared import ROOT
+from tests.support.metrics import VARIABLE, figures
+from tests.support.shared import ROOT
 
 PAGE = ROOT / "docs" / "PROOF.md"
 ASKED = ["-q", "-p", "no:cacheprovider", "-m", "not real", "-rfE", "--no-header"]

@@ -1,6 +1,6 @@
 """The promises, what each must reach, and the tests that prove it: data for the proof command.
 
-A demand names a figure that those tests count while they run (tests/figures.py), how its lines become one number (`fold`), and the
+A demand names a figure that those tests count while they run (tests/support/metrics.py), how its lines become one number (`fold`), and the
 bound. `sum`, `max` and `min` are over all lines; `names` counts how many different figures begin with the name (`fault/…`), so that the
 same vector on two loops is one.
 """
@@ -52,7 +52,7 @@ class Promise(NamedTuple):
     remark: str = ""
 
 
-STREAM: Final = "tests/streamlib/test_stream.py"
+STREAM: Final = "tests/streamlib/client/test_stream.py"
 PROOF: Final = "tests/proof"
 
 PROMISES: Final = (
@@ -62,10 +62,10 @@ PROMISES: Final = (
         (Demand("cuts", 200_000), most("false ends", 0, "sum"), Demand("fault/", 97, "names")),
         (
             f"{PROOF}/test_cuts.py -k test_1_",
-            "tests/streamlib/test_faults.py",
+            "tests/streamlib/client/test_faults.py",
             f"{STREAM} -k leaving_after_any_event or dropped_open or cancellation_at_any_place",
-            "tests/streamlib/test_transport.py -k kept_connection",
-            "tests/test_laws.py -k law_3 and sample",
+            "tests/streamlib/transport/test_transport.py -k kept_connection",
+            "tests/properties/test_invariants.py -k law_3 and sample",
         ),
         remark="cut at every byte of a recorded stream, by a clean end or a reset, and every fault of the catalogue on a real socket",
     ),
@@ -75,8 +75,8 @@ PROMISES: Final = (
         (Demand("split runs", 1_000_000), most("differences", 0, "sum")),
         (
             f"{PROOF}/test_cuts.py -k test_2_",
-            "tests/parsers/test_sse.py -k no_cut_changes_a_vector",
-            "tests/test_laws.py -k law_1 and sample",
+            "tests/parsers/framing/test_sse.py -k no_cut_changes_a_vector",
+            "tests/properties/test_invariants.py -k law_1 and sample",
         ),
     ),
     Promise(
@@ -90,34 +90,34 @@ PROMISES: Final = (
         4,
         "Cancelling never breaks the client",
         (Demand("cancellations", 10_000, "min"),),
-        ("tests/streamlib/test_transport.py -k ten_thousand_cancellations",),
+        ("tests/streamlib/transport/test_transport.py -k ten_thousand_cancellations",),
         remark="on each loop with each HTTP library; then every connection of the pool must still work",
     ),
     Promise(
         5,
         "No hang: pings do not count as progress",
         (Demand("stalls", 500), most("late by", 0.001)),
-        ("tests/streamlib/test_deadlines.py",),
+        ("tests/streamlib/client/test_deadlines.py",),
         remark="seconds of a virtual clock",
     ),
     Promise(
         6,
         "Keys stay home",
         (Demand("exposures", 1_000),),
-        ("tests/streamlib/test_auth.py",),
+        ("tests/streamlib/client/test_auth.py",),
         remark="each searched for the key and free of it",
     ),
     Promise(
         7,
         "Text is always valid Unicode, emoji whole",
         (Demand("texts", 200_000), most("broken texts", 0, "sum")),
-        (f"{PROOF}/test_hostile.py -k test_7_", "tests/parsers/test_messages.py -k halves"),
+        (f"{PROOF}/test_hostile.py -k test_7_", "tests/parsers/wires/messages/test_messages.py -k halves"),
     ),
     Promise(
         8,
         "A tool call is given only when whole and meant",
         (Demand("cuts", 100_000), most("broken calls", 0, "sum"), Demand("attack/", 12, "names"), Demand("recovered/", 6, "names")),
-        (f"{PROOF}/test_cuts.py -k test_8_", "tests/parsers/test_dialects.py -k text_of_others"),
+        (f"{PROOF}/test_cuts.py -k test_8_", "tests/parsers/dialects/test_dialects.py -k text_of_others"),
         remark="of the 18 vectors 12 are attacks, none of which became a call; the 6 others are calls, and did",
     ),
     Promise(
@@ -138,26 +138,30 @@ PROMISES: Final = (
         11,
         "SSE as the standard has it",
         (Demand("vector/", 96, "names"), Demand("random inputs", 200_000), most("differences", 0, "sum")),
-        ("tests/parsers/test_sse.py -k vectors_hold", f"{PROOF}/test_hostile.py -k test_11_"),
+        ("tests/parsers/framing/test_sse.py -k vectors_hold", f"{PROOF}/test_hostile.py -k test_11_"),
     ),
     Promise(
         12,
         "Only our errors come out",
         (Demand("hostile inputs", 500_000), Demand("odd keys", 500_000), most("foreign exceptions", 0, "sum")),
-        (f"{PROOF}/test_hostile.py -k test_12_", "tests/test_odd_keys.py -k test_12_", "tests/test_laws.py -k law_9"),
+        (
+            f"{PROOF}/test_hostile.py -k test_12_",
+            "tests/properties/test_type_confusion.py -k test_12_",
+            "tests/properties/test_invariants.py -k law_9",
+        ),
         remark="an odd key: a key that the code knows, at any place of a message, with a value of another kind",
     ),
     Promise(
         13,
         "Retries are honest",
         (Demand("vector/", 34, "names"), Demand("faults after output", 10), most("repeats after output", 0, "sum")),
-        ("tests/streamlib/test_retry.py",),
+        ("tests/streamlib/client/test_retry.py",),
     ),
     Promise(
         14,
         "AWS frames: no wrong message, no silent end",
         (Demand("flips", 50_000), Demand("vector/", 40, "names")),
-        ("tests/parsers/test_eventstream.py",),
+        ("tests/parsers/framing/test_eventstream.py",),
     ),
     Promise(
         15,
@@ -170,7 +174,7 @@ PROMISES: Final = (
         16,
         "Histories come back as they were",
         (Demand("histories", 50_000),),
-        ("tests/streamlib/test_cross_wire.py -k interleaving",),
+        ("tests/streamlib/wires/test_cross_wire.py -k interleaving",),
         remark="thoughts, text and calls in any order, replayed byte for byte",
     ),
     Promise(
@@ -180,10 +184,17 @@ PROMISES: Final = (
         (f"{PROOF}/test_machines.py",),
         remark="illegal moves on every wire, in every state; brackets, one end, no words of two places in one item",
     ),
-    Promise(18, "Connections are reused", (most("connections", 1),), ("tests/streamlib/test_transport.py -k hundred_streams_in_a_row",)),
+    Promise(
+        18,
+        "Connections are reused",
+        (most("connections", 1),),
+        ("tests/streamlib/transport/test_transport.py -k hundred_streams_in_a_row",),
+    ),
     Promise(19, "The tests can fail", (Demand("mutants", 1_000), Demand("killed, %", 95, "min")), (), quoted="mutation"),
     Promise(20, "Fuzzing that never stops", (Demand("executions", 1e7), most("crashes", 0, "sum")), (), quoted="atheris"),
-    Promise(21, "Printing is safe", (Demand("vector/", 17, "names"), Demand("splits", 100)), ("tests/streamlib/test_cli.py -k terminal",)),
+    Promise(
+        21, "Printing is safe", (Demand("vector/", 17, "names"), Demand("splits", 100)), ("tests/streamlib/cli/test_cli.py -k terminal",)
+    ),
     Promise(
         22,
         "Few and small parts",

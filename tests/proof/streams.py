@@ -9,8 +9,23 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from streamlib_parsers import Completed, FunctionCall, Message, OutputItemDone, ResponseEvent, Text, parser
-from tests.shared import ROOT, WIRES, recordings
-from tests.streamlib.bodies import CREATED, DONE, LAST, OPENED, SAID, START, aws, calls, converse, part, response_end, sse, stop, text
+from tests.support.response_bodies import (
+    CREATED,
+    DONE,
+    LAST,
+    OPENED,
+    SAID,
+    START,
+    aws,
+    calls,
+    converse,
+    part,
+    response_end,
+    sse,
+    stop,
+    text,
+)
+from tests.support.shared import ROOT, WIRES, recordings
 
 HOME = ROOT / "tests" / "recordings"
 

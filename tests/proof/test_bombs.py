@@ -22,10 +22,10 @@ from streamlib.transport.content_encoding import decode_content
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Limits, parser
 from streamlib_parsers.limits import MIB
-from tests.figures import figure
-from tests.streamlib.asking import asked, client
-from tests.streamlib.bodies import CALL, OPENED, START, arguments, block, part, stop, text
-from tests.streamlib.sockets import Again, scripted
+from tests.support.clients import asked, client
+from tests.support.metrics import figure
+from tests.support.response_bodies import CALL, OPENED, START, arguments, block, part, stop, text
+from tests.support.scripted_server import Again, scripted
 
 pytestmark = [pytest.mark.slow]
 
@@ -90,7 +90,7 @@ BOMBS: Final[dict[str, tuple[Any, Callable[[], Iterator[bytes]]]]] = {
 
 async def drained(chunks: AsyncIterator[bytes], wire: Any) -> Any:
     """Why the stream ended; its events are not kept."""
-    async with ResponseStream.over(chunks, parser(wire, limits=LIMITS), errors="event") as stream:
+    async with ResponseStream.from_chunks(chunks, parser(wire, limits=LIMITS), errors="event") as stream:
         async for _ in stream:
             pass
     return stream.response.error

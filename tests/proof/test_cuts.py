@@ -15,10 +15,10 @@ import pytest
 from streamlib.client.stream import ResponseStream
 from streamlib_parsers import Completed, Failed, FunctionCall, OutputItemDone, parser
 from streamlib_parsers.json_text import is_json
-from tests.cuts import cut_at
-from tests.figures import figure
 from tests.proof.streams import Stream, own, read, said, short, up_to
-from tests.streamlib.bodies import CALL, CREATED, DONE, LAST, arguments, calls, converse, finish, named, part, response_end, stop
+from tests.support.metrics import figure
+from tests.support.partitions import cut_at
+from tests.support.response_bodies import CALL, CREATED, DONE, LAST, arguments, calls, converse, finish, named, part, response_end, stop
 
 pytestmark = [pytest.mark.slow]
 
@@ -72,7 +72,7 @@ async def test_1_a_connection_reset_at_any_byte_is_never_a_whole_answer() -> Non
     for one in own():
         for place in range(1, len(one.body), 3):
             body = one.body[:place]
-            async with ResponseStream.over(broken(body), parser(one.wire), errors="event") as stream:
+            async with ResponseStream.from_chunks(broken(body), parser(one.wire), errors="event") as stream:
                 events = [event async for event in stream]
             if ends(events) != 1 or false_end(one, body, events) or (stream.response.status == "failed") != isinstance(events[-1], Failed):
                 false.append(f"{one.name} reset at {place}")
@@ -171,7 +171,7 @@ def test_1_the_streams_complete_when_they_are_not_cut() -> None:
 
 async def reset_at_the_end(one: Stream) -> str:
     """A reset after the whole answer does not spoil it."""
-    async with ResponseStream.over(broken(one.body), parser(one.wire)) as stream:
+    async with ResponseStream.from_chunks(broken(one.body), parser(one.wire)) as stream:
         async for _ in stream:
             pass
     return stream.response.status

@@ -15,8 +15,8 @@ import pytest
 
 from streamlib_parsers import Limits, ToolSpec, parser
 from streamlib_parsers.limits import MIB
-from tests.figures import figure
-from tests.streamlib.bodies import CALL, OPENED, arguments, converse, part, text
+from tests.support.metrics import figure
+from tests.support.response_bodies import CALL, OPENED, arguments, converse, part, text
 
 pytestmark = [pytest.mark.slow]
 

@@ -16,12 +16,12 @@ import pytest
 from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
 from streamlib_parsers import parser
-from tests.cuts import byte_by_byte
-from tests.figures import figure
 from tests.proof.streams import own
-from tests.shared import ROOT
-from tests.streamlib.asking import Memory, asked, client
-from tests.streamlib.bodies import OVERLOADED
+from tests.support.clients import Memory, asked, client
+from tests.support.metrics import figure
+from tests.support.partitions import byte_by_byte
+from tests.support.response_bodies import OVERLOADED
+from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.slow]
 ENCODE = msgspec.json.Encoder()
@@ -37,7 +37,7 @@ async def log(wire: Any, *steps: bytes | BaseException) -> list[bytes]:
                 raise step
             yield step
 
-    async with ResponseStream.over(bytes_of(), parser(wire), errors="event") as stream:
+    async with ResponseStream.from_chunks(bytes_of(), parser(wire), errors="event") as stream:
         return [ENCODE.encode(event) async for event in stream]
 
 

@@ -1,4 +1,4 @@
-"""Promise 17 in its long form: seeded walks over the moves of each wire, legal and not. tests/test_wire_machines.py shrinks what breaks."""
+"""Promise 17 in its long form: seeded walks over the moves of each wire, legal and not. tests/properties/test_wire_machines.py shrinks what breaks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from streamlib.testing.frames import encode_payloads
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parser
 from streamlib_parsers.protocol import WIRE_APIS
-from tests.figures import figure
-from tests.test_wire_machines import _place, check_joins
+from tests.properties.test_wire_machines import _place, check_joins
+from tests.support.metrics import figure
 
 pytestmark = [pytest.mark.slow]
 

@@ -9,8 +9,8 @@ from importlib import metadata
 
 import pytest
 
-from tests.figures import figure
-from tests.shared import ROOT
+from tests.support.metrics import figure
+from tests.support.shared import ROOT
 
 pytestmark = [pytest.mark.slow]
 

@@ -16,10 +16,10 @@ import trio
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
-from tests.figures import figure
-from tests.streamlib.asking import LIBRARIES, asked, client, opened
-from tests.streamlib.bodies import HELLO, MESSAGE, OVERLOADED, SAID, error_body
-from tests.streamlib.sockets import END, FIN, RST, Script, chunk, head, scripted, whole
+from tests.support.clients import LIBRARIES, asked, client, opened
+from tests.support.metrics import figure
+from tests.support.response_bodies import HELLO, MESSAGE, OVERLOADED, SAID, error_body
+from tests.support.scripted_server import END, FIN, RST, Script, chunk, head, scripted, whole
 
 pytestmark = [pytest.mark.slow]
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.real import ui_readers
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent
 HOME: Final = ROOT / ".real"

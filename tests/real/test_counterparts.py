@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.counterparts import AIMOCK_SERVER, HERE, LLAMA, Counterpart, missing, running
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 ADDRESS = re.compile(r"^LISTEN (\S+)$", re.MULTILINE)
 LISTENS = "import os, sys; print('LISTEN', os.getpid(), sep=' ', flush=True); sys.stdin.read()"

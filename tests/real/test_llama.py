@@ -31,9 +31,9 @@ from streamlib import (
     accumulate,
 )
 from streamlib.recording import Recorder, Recording
-from tests.cuts import byte_by_byte, every_single_cut, random_partitions
 from tests.real.asking import EXAMPLES, PATHS, THOUGHTFUL, WEATHER, client, every, question
-from tests.wires import events_of
+from tests.support.partitions import byte_by_byte, every_single_cut, random_partitions
+from tests.support.wires import events_of
 
 pytestmark = pytest.mark.real
 

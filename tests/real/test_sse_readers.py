@@ -10,9 +10,9 @@ from typing import Final
 import pytest
 
 from streamlib_parsers.framing.sse import SSEFraming
-from tests.laws import OURS
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import Readers, absence, running
+from tests.support.invariants import OURS
 
 pytestmark = pytest.mark.real
 

@@ -23,9 +23,9 @@ from streamlib_parsers import Completed, Created, Failed, Response, ResponseEven
 from streamlib_parsers.items import ToolSpec
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import Readers, absence, running
-from tests.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, recordings
-from tests.ui_streams import legal_events
-from tests.wires import parsed
+from tests.support.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, recordings
+from tests.support.ui_streams import legal_events
+from tests.support.wires import parsed
 
 pytestmark = pytest.mark.real
 

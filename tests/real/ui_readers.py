@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 HERE: Final = Path(__file__).resolve().parent / "readers"
 HOME: Final = ROOT / ".real" / "readers"

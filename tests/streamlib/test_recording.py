@@ -28,7 +28,7 @@ from streamlib.recording import (
 )
 from streamlib.testing import MODEL, loopback, replay
 from streamlib.transport.deadlines import Deadlines
-from tests.shared import ROOT
+from tests.support.shared import ROOT
 
 OWN = sorted(path for path in (ROOT / "tests" / "recordings").glob("*/*") if path.suffix in (".sse", ".ndjson", ".eventstream"))
 BODIES = {path: path.read_bytes() for path in OWN}
@@ -36,7 +36,7 @@ PROMPT = Prompt(input="hello there", reasoning="low")
 
 
 def bare(events: list[Any]) -> list[Any]:
-    """Without what depends on where a client points: origins, call ids that it minted, and the headers' event."""
+    """Without what depends on where a client points: origins, call ids that it generated, and the headers' event."""
     found = []
     for event in events:
         item = getattr(event, "item", None)

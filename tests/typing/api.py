@@ -71,7 +71,7 @@ async def streaming(client: streamlib.Client, chunks: AsyncIterator[bytes]) -> N
     assert_type(await client.respond(Prompt("hi"), model="openai:gpt-5"), streamlib.Response)
     assert_type(await client.respond("hi", "openai:gpt-5", wire_api="chat", dialects=(), errors="event"), streamlib.Response)
     await client.respond("hi", "openai:gpt-5", wire="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    assert_type(streamlib.ResponseStream.over(chunks, parser("chat")), streamlib.ResponseStream)
+    assert_type(streamlib.ResponseStream.from_chunks(chunks, parser("chat")), streamlib.ResponseStream)
 
 
 def settings(transport: streamlib.Transport) -> streamlib.Client:

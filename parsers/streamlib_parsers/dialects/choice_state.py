@@ -111,7 +111,7 @@ class EventRenumberer:
         self.add(OutputItemDone(index, item, seq=self.next()))
 
     def call_id(self, given: str) -> str:
-        """The id of a recovered call: the model's own if it is new, else a minted one."""
+        """The id of a recovered call: the model's own if it is new, else a generated one."""
         call_id = given
         while not call_id or call_id in self._ids:
             call_id = self._mint(self._minted)

@@ -88,7 +88,7 @@ def filler(body: JsonObject, where: Target, report: Report, at: int) -> JsonObje
     wanted = shape.echo_filler is not None and key is not None and key not in body
     if not wanted or (shape.echo_turns == "calls" and "tool_calls" not in body):
         return {}
-    report.add("minted", f"/input/{at}", f"{where.provider.name} wants {key} here: an empty thought")
+    report.add("generated", f"/input/{at}", f"{where.provider.name} wants {key} here: an empty thought")
     return {str(key): shape.echo_filler}
 
 

@@ -368,7 +368,7 @@ def _bridged(sent: list[ChatMessage], where: Target, report: Report) -> list[Cha
     out: list[ChatMessage] = []
     for one in sent:
         if out and out[-1].role == "tool" and one.role == "user":
-            report.add("minted", f"/input/{one.at[0]}", "an assistant message stands between tool and user (C9)")
+            report.add("generated", f"/input/{one.at[0]}", "an assistant message stands between tool and user (C9)")
             out.append(ChatMessage({"role": "assistant", "content": [text_part("OK.")]}, one.at[0]))
         out.append(one)
     return out
@@ -397,7 +397,7 @@ def _last(sent: list[ChatMessage], where: Target, report: Report) -> None:
     if where.provider.chat.prefill:
         sent[-1].body[where.provider.chat.prefill] = True
     elif not where.traits.prefill:
-        report.add("minted", "/input", f"{where.model} wants a user message last: 'Continue.' added (C10)")
+        report.add("generated", "/input", f"{where.model} wants a user message last: 'Continue.' added (C10)")
         sent.append(ChatMessage({"role": "user", "content": [text_part("Continue.")]}))
 
 

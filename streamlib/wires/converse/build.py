@@ -148,7 +148,7 @@ def _turns(blocks: Iterator[Block], kind: Family, report: Report) -> list[Turn]:
     for turn in turns:
         _results_first(turn, report)
     if turns[0].role != "user":
-        report.add("minted", "/input", f"a conversation starts with a user turn: {FILLER!r} added (B4)")
+        report.add("generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added (B4)")
         turns.insert(0, Turn("user", [Block("user", {"text": FILLER}, -1)]))
     return turns if kind.mixed else [part for turn in turns for part in _unmixed(turn, report)]
 
@@ -168,7 +168,7 @@ def _unmixed(turn: Turn, report: Report) -> list[Turn]:
     others = turn.blocks[len(results) :]
     if turn.role != "user" or not results or not others:
         return [turn]
-    report.add("minted", f"/input/{others[0].at}", f"tool results stand in a turn of their own: {FILLER!r} of the assistant added (B7)")
+    report.add("generated", f"/input/{others[0].at}", f"tool results stand in a turn of their own: {FILLER!r} of the assistant added (B7)")
     return [Turn("user", results), Turn("assistant", [Block("assistant", {"text": FILLER}, -1)]), Turn("user", others)]
 
 
@@ -191,7 +191,7 @@ def _last_turn(turns: list[Turn], fields: JsonObject, where: Target, report: Rep
         last = blocks[-1]
         blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})
     if turns[-1].role == "assistant" and not where.traits.prefill and not _continues(blocks[-1]):
-        report.add("minted", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)")
+        report.add("generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)")
         turns.append(Turn("user", [Block("user", {"text": "Continue."}, -1)]))
 
 
@@ -216,7 +216,7 @@ def _tools(prompt: Prompt, items: list[IndexedItem], kind: Family, report: Repor
     calls = {one.item.name: one.item for one in items if isinstance(one.item, (*CALLS, ServerToolCall))}
     if tools or not calls:
         return tools
-    report.add("minted", "/tools", "calls in the history need their tools: stubs for those that are not given (B1)")
+    report.add("generated", "/tools", "calls in the history need their tools: stubs for those that are not given (B1)")
     return [_stub(name, server=isinstance(call, ServerToolCall)) for name, call in calls.items()]
 
 

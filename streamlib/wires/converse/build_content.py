@@ -113,7 +113,7 @@ def _message(one: IndexedItem, sending: BuildContext) -> Said:
         blocks = [block for part in item.content if (block := _part(part, one, sending))]
         yield from (("user", block) for block in blocks)
         if any("document" in block for block in blocks) and not any(block.get("text", "").strip() for block in blocks):
-            sending.report.add("minted", one.path, f"a document needs text beside it: {FILLER!r} added (B12)")
+            sending.report.add("generated", one.path, f"a document needs text beside it: {FILLER!r} added (B12)")
             yield "user", {"text": FILLER}
 
 
@@ -149,7 +149,7 @@ def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
         signature = {"signature": item.signature} if item.signature else {}
         yield "assistant", {"reasoningContent": {"reasoningText": {"text": item.content, **signature}}}
     elif thoughts in ("signed", "text") and (text := reasoning_as_text(item)) is not None:
-        report.add("demoted", one.path, "a thought that cannot go back as one, sent as text (B15)")
+        report.add("downgraded", one.path, "a thought that cannot go back as one, sent as text (B15)")
         yield "assistant", {"text": text.text}
     else:
         report.dropped(one.path, f"{sending.where.model} takes no earlier thoughts (B15)")
@@ -200,7 +200,7 @@ def _output(one: IndexedItem, sending: BuildContext) -> Said:
 def _compaction(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     if item.content:
-        sending.report.add("demoted", one.path, "Converse has no compaction: sent as user text")
+        sending.report.add("downgraded", one.path, "Converse has no compaction: sent as user text")
         yield "user", {"text": item.content}
     else:
         sending.report.dropped(one.path, "Converse has no compaction, and this one cannot be read")
@@ -290,7 +290,7 @@ def _name(part: Document, one: IndexedItem, sending: BuildContext) -> str:
     clean = re.sub(r"\s+", " ", re.sub(r"[^a-zA-Z0-9\s\-()\[\]]+", "-", given))[:NAME_LENGTH]
     name = _unique(given if clean == given and given else clean.strip(" -") or "document", sending.names)
     if name != given:
-        sending.report.add("renamed" if given else "minted", one.path, f"a document is named {name!r} (B11)")
+        sending.report.add("renamed" if given else "generated", one.path, f"a document is named {name!r} (B11)")
     return name
 
 

@@ -68,7 +68,7 @@ def _turns(said: Iterable[Part], where: Target, report: Report) -> list[JsonObje
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     if turns[0]["role"] == "model" and any("functionCall" in part for part in turns[0]["parts"]):
-        report.add("minted", "/input", "a call follows a user turn: 'Continue.' added before it (G1)")
+        report.add("generated", "/input", "a call follows a user turn: 'Continue.' added before it (G1)")
         turns.insert(0, {"role": "user", "parts": [{"text": "Continue."}]})
     return turns
 
@@ -115,5 +115,5 @@ def _signed(step: list[Part], where: Target, report: Report) -> None:
     first = next((n for n, part in enumerate(step) if "functionCall" in part.body), None)
     if first is None or not where.traits.signed_calls or "thoughtSignature" in step[first].body:
         return
-    report.add("minted", f"/input/{step[first].at}/signature", "no thought of this model's: sent with the stand-in (G5, G6)")
+    report.add("generated", f"/input/{step[first].at}/signature", "no thought of this model's: sent with the stand-in (G5, G6)")
     step[first] = step[first]._replace(body={**step[first].body, "thoughtSignature": NO_SIGNATURE})

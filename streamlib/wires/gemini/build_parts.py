@@ -64,7 +64,7 @@ class BuildContext(NamedTuple):
 
     def takes(self, field: str) -> bool:
         """Whether the provider takes a field that not every host of this wire knows."""
-        return field not in self.where.provider.drop
+        return field not in self.where.provider.unsupported
 
 
 Parts: TypeAlias = Iterator[Part]
@@ -149,7 +149,7 @@ def _member(part: ContentPart, path: str, sending: BuildContext) -> tuple[str, A
 def _medium(part: Image | Document | Audio, path: str, sending: BuildContext) -> tuple[str, Any] | None:
     """As `medium`; of a part whose bytes are not here its transcript, where it has one."""
     if part.name and not sending.takes("displayName"):
-        sending.report.dropped(f"{path}/name", f"{sending.where.provider.name}: {sending.where.provider.drop['displayName']}")
+        sending.report.dropped(f"{path}/name", f"{sending.where.provider.name}: {sending.where.provider.unsupported['displayName']}")
         part = msgspec.structs.replace(part, name=None)
     found = medium(part)
     if found is None and isinstance(part, Audio) and part.transcript:
@@ -194,7 +194,7 @@ def _reasoning(one: IndexedItem, sending: BuildContext) -> Parts:
 
 
 def _call(one: IndexedItem, sending: BuildContext) -> Parts:
-    """The provider's own id goes back; one that we minted does not (G9)."""
+    """The provider's own id goes back; one that we generated does not (G9)."""
     item: Any = one.item
     given = {"id": item.id} if item.id else {}
     data = {**given, "name": item.name, "args": as_object(item, one.path, sending.report)}
@@ -260,7 +260,7 @@ def _server(one: IndexedItem, sending: BuildContext) -> Parts:
         yield Part("model", body, one.position)
         return
     _, reason, item = DOWNGRADES[type(one.item)](one.item)
-    sending.report.add("demoted", one.path, reason)
+    sending.report.add("downgraded", one.path, reason)
     if isinstance(item, Message):
         yield from _message(IndexedItem(one.position, item), sending)
 
@@ -308,7 +308,7 @@ def _is_object(text: str) -> bool:
 def _compaction(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     if item.content:
-        sending.report.add("demoted", one.path, "Gemini has no compactions: sent as user text")
+        sending.report.add("downgraded", one.path, "Gemini has no compactions: sent as user text")
         yield from _message(IndexedItem(one.position, user(item.content)), sending)
     else:
         sending.report.dropped(one.path, "Gemini has no compactions, and this one holds no text")

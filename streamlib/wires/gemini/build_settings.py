@@ -81,7 +81,7 @@ def tool_config(prompt: Prompt, offered: Tools, replayed: bool, where: Target, r
     if prompt.parallel_tools is False:
         report.dropped("/parallel_tools", "Gemini calls as many functions at once as it likes")
     circulated = replayed or (offered.hosted and bool(offered.functions))
-    if circulated and "toolConfig.includeServerSideToolInvocations" not in where.provider.drop:
+    if circulated and "toolConfig.includeServerSideToolInvocations" not in where.provider.unsupported:
         config["includeServerSideToolInvocations"] = True
     return config
 
@@ -256,8 +256,8 @@ def plain(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     body: JsonObject = {}
     if prompt.service_tier:
         body["serviceTier"] = prompt.service_tier
-    if prompt.metadata and "labels" in where.provider.drop:
-        report.dropped("/metadata", f"{where.provider.name}: {where.provider.drop['labels']}")
+    if prompt.metadata and "labels" in where.provider.unsupported:
+        report.dropped("/metadata", f"{where.provider.name}: {where.provider.unsupported['labels']}")
     elif prompt.metadata:
         body["labels"] = prompt.metadata
     if isinstance(prompt.cache, CacheOptions):

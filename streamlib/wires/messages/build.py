@@ -154,7 +154,7 @@ def _reasoning(one: IndexedItem, where: Target, report: Report) -> Said:
     elif (item.signature and item.status == "completed") or where.provider.unsigned_thinking:
         yield "assistant", {"type": "thinking", "thinking": item.content, "signature": item.signature or "", **(item.native or {})}
     elif (text := reasoning_as_text(item)) is not None:
-        report.add("demoted", one.path, "a thought without its signature, sent as text (T10)")
+        report.add("downgraded", one.path, "a thought without its signature, sent as text (T10)")
         yield "assistant", {"type": "text", "text": text.text}
     else:
         report.dropped(one.path, "a thought without text or signature (T10)")
@@ -391,7 +391,7 @@ def _last_turn(body: JsonObject, where: Target, report: Report) -> None:
     elif blocks[-1].body["type"] == "text":
         _trimmed(blocks)
     if turns and turns[-1]["role"] == "assistant" and not where.traits.prefill and not _continues(turns[-1]["content"]):
-        report.add("minted", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)")
+        report.add("generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)")
         turns.append({"role": "user", "content": [Block("user", {"type": "text", "text": "Continue."}, -1)]})
     if not turns:
         raise invalid_request("nothing is left to send", "empty_input")

@@ -62,7 +62,7 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
 
 def _stored(prompt: Prompt, where: Target) -> bool:
     """Whether the server keeps the response: as asked, else as the provider has it, else no."""
-    values = {"store": False, **where.provider.defaults, **(prompt.extra or {}), **where.provider.fixed}
+    values = {"store": False, **where.provider.defaults, **(prompt.extra or {}), **where.provider.overrides}
     return bool(values["store"])
 
 

@@ -118,7 +118,7 @@ def _reasoning(one: IndexedItem, sending: BuildContext) -> Bodies:
     elif item.encrypted_content or readable or (sending.stored and _has_own_id(item.id, "reasoning")):
         yield wire_item(item)
     elif item.content and (text := reasoning_as_text(item)) is not None:
-        sending.report.add("demoted", one.path, "a thought without encrypted_content, sent as text (R2)")
+        sending.report.add("downgraded", one.path, "a thought without encrypted_content, sent as text (R2)")
         yield wire_item(text)
     else:
         sending.report.dropped(one.path, "a thought without encrypted_content (R2)")

@@ -34,7 +34,7 @@ from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, wire_item
 
 ID_PREFIXES: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", "image_generation_call": "ig"}
 LONGEST_ID: Final = 48
-"""Characters of the response's id that an item's minted id repeats: ids have 64."""
+"""Characters of the response's id that an item's generated id repeats: ids have 64."""
 
 
 # --- items ---

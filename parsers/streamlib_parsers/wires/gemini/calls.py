@@ -10,7 +10,7 @@ A `functionCall` comes whole, or, from Vertex with `streamFunctionCallArguments`
 
 Rules. A part with the id, name and arguments of an earlier call repeats it: nothing is added but a signature that was missing. A
 part with a name is otherwise a new call, also where it equals another one: identical parallel calls are real, and only an id tells.
-A part without a name belongs to the call that is streamed. A call that has an id keeps it in `id`; one without gets a minted `call_id`,
+A part without a name belongs to the call that is streamed. A call that has an id keeps it in `id`; one without gets a generated `call_id`,
 and `id` stays None, because an id that the provider did not give must not be sent back.
 """
 

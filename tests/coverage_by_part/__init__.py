@@ -1,0 +1,1 @@
+"""Line and branch coverage of each part by its own tests alone."""

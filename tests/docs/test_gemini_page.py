@@ -1,0 +1,21 @@
+"""docs/wires/gemini.md names every rule that the builder knows, and no other."""
+
+from __future__ import annotations
+
+import re
+
+from tests.support.shared import ROOT
+
+PAGE = (ROOT / "docs" / "wires" / "gemini.md").read_text("utf-8")
+TABLE = set(re.findall(r"^\| (G\d+) ", PAGE, re.MULTILINE))
+
+
+def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
+    builders = "".join(path.read_text("utf-8") for path in (ROOT / "streamlib" / "wires" / "gemini").glob("build*.py"))
+    assert set(re.findall(r"\bG\d+\b", builders)) <= TABLE
+
+
+def test_every_rule_of_the_table_has_its_test() -> None:
+    tests = (ROOT / "tests" / "streamlib" / "wires" / "gemini" / "test_build.py").read_text("utf-8")
+    names = " ".join(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
+    assert {rule for rule in TABLE if not re.search(rf"_{rule.lower()}_", names)} == set()

@@ -1,0 +1,50 @@
+"""README's examples are run, and print what README says they print.
+
+A block marked ```python is executed in a namespace of its own; a block marked ```text right after it is its output. What needs
+a key or a server is marked `<!-- not run: why -->` on the line above.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.support.shared import ROOT
+
+BLOCK = re.compile(
+    r"^(?P<mark><!-- not run:[^\n]*-->\n)?```python\n(?P<code>.*?)^```\n(?:\s*```text\n(?P<printed>.*?)^```)?",
+    re.DOTALL | re.MULTILINE,
+)
+
+
+def blocks() -> list[object]:
+    """The examples of every page a newcomer reads, named by page and line."""
+    found: list[object] = []
+    for page in [ROOT / "README.md", ROOT / "parsers" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
+        text = page.read_text(encoding="utf-8")
+        for block in BLOCK.finditer(text):
+            if not block["mark"]:
+                line = text.count("\n", 0, block.start("code"))
+                found.append(pytest.param(page, line, block["code"], block["printed"], id=f"{page.relative_to(ROOT)}:{line}"))
+    return found
+
+
+@pytest.mark.parametrize(("page", "line", "code", "printed"), blocks())
+def test_an_example_prints_what_the_page_says(
+    page: Path,
+    line: int,
+    code: str,
+    printed: str | None,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)  # an example may write files
+    exec(compile("\n" * line + code, page, "exec"), {"__name__": "__example__"})
+    assert printed is None or capsys.readouterr().out == printed
+
+
+def test_readme_has_an_example_that_runs() -> None:
+    assert any("README.md" in str(block) for block in blocks())

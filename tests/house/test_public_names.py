@@ -1,0 +1,76 @@
+"""What may be imported, from where, and what it costs: the names are the contract, and the lower package stays light and alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+
+import streamlib
+import streamlib_parsers
+from tests.support.shared import ROOT
+
+CONTRACT = re.findall(
+    r"\w+",
+    """
+    parser parse_body accumulate Accumulator Response Choice Timing Parser LIMITS Limits user Message Reasoning FunctionCall
+    FunctionCallOutput CustomToolCall CustomToolCallOutput ServerToolCall ServerToolResult Compaction Opaque Text Image Document
+    Audio Refusal Origin ToolSpec WireApi ResponseItem RateLimits Window Created OutputItemAdded OutputTextDelta
+    ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta AnnotationAdded ItemProgress
+    OutputItemDone TokenCount ResponseMetadata Passthrough Notice Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments
+    """,
+)
+
+CONTRACT_ABOVE = re.findall(r"\w+", "Prompt ReasoningOptions CacheOptions build Request Change StreamError")
+
+HTTP = ("aiohttp", "httpcore", "httpx", "httpx2", "httpx_sse")
+NOT_FOR_PARSERS = (*HTTP, "anyio", "streamlib", "trio")
+
+
+def modules_after(statement: str) -> set[str]:
+    """Top-level names in `sys.modules` of a fresh interpreter that ran `statement`."""
+    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}\n{statement}\nprint(*sys.modules)"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    return {name.partition(".")[0] for name in ran.stdout.split()}
+
+
+@pytest.mark.parametrize("package", [streamlib_parsers, streamlib], ids=lambda package: package.__name__)
+def test_public_names_are_there_once_each(package: ModuleType) -> None:
+    names = package.__all__
+    assert len(names) == len(set(names))
+    assert [name for name in names if not hasattr(package, name)] == []
+
+
+@pytest.mark.parametrize("name", CONTRACT)
+def test_a_name_of_the_vocabulary_is_one_object_in_both_packages(name: str) -> None:
+    assert name in streamlib_parsers.__all__
+    assert name in streamlib.__all__
+    assert getattr(streamlib, name) is getattr(streamlib_parsers, name)
+
+
+@pytest.mark.parametrize("name", CONTRACT_ABOVE)
+def test_a_name_of_the_upper_contract_can_be_imported(name: str) -> None:
+    assert name in streamlib.__all__
+    assert hasattr(streamlib, name)
+
+
+def test_importing_streamlib_loads_no_http_library() -> None:
+    assert modules_after("import streamlib").isdisjoint(HTTP)
+
+
+def test_importing_the_parsers_loads_neither_http_nor_the_upper_package() -> None:
+    assert modules_after("import streamlib_parsers").isdisjoint(NOT_FOR_PARSERS)
+
+
+def test_importing_the_parsers_loads_no_event_loop_beyond_what_msgspec_does() -> None:
+    extra = modules_after("import streamlib_parsers") - modules_after("import msgspec")
+    assert extra.isdisjoint({"asyncio", "concurrent", "multiprocessing", "socket", "ssl", "subprocess", "random"})
+
+
+def test_no_file_imports_through_the_folder() -> None:
+    through = re.compile(r"^\s*(?:from|import)\s+parsers\b", re.MULTILINE)
+    sources = [path for part in ("streamlib", "parsers", "tests", "benchmarks") for path in ROOT.glob(f"{part}/**/*.py")]
+    assert [str(path) for path in sources if through.search(path.read_text(encoding="utf-8"))] == []

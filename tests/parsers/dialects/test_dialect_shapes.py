@@ -1,0 +1,158 @@
+"""Dialects: calls that are nearly right. Each is a call, or the text it was; nothing of it is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamlib_parsers import Notice, accumulate
+from streamlib_parsers.dialects import LeakFilter
+from tests.support.dialect_streams import check_brackets, cuts_of, invoke, staged, told
+
+LONG = "a" * 9_000
+ELEMENT = "]<]minimax[>["
+HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+
+
+def k3(attributes: str, value: str) -> str:
+    """One call of Kimi K3."""
+    argument = f"<|open|>argument {attributes}<|sep|>{value}<|close|>argument<|sep|>"
+    return f'<|open|>call tool="f" index="1"<|sep|>{argument}<|close|>call<|sep|>'
+
+
+GIVEN_BACK = [
+    ("mistral", f"[TOOL_CALLS]{LONG}"),
+    ("mistral", "[TOOL_CALLS]{}"),
+    ("hermes", '<tool_call>{"name": "f", "arguments": "5"}</tool_call>'),
+    ("hermes", f'<tool_call>{{"name": {LONG}}}</tool_call>'),
+    ("hermes", '<tool_call>{"nonsense": 1}</tool_call>'),
+    ("hermes", '<tool_call>{"unknown": 1, "name": "f"}</tool_call>'),
+    ("hermes", '<tool_call>{"name" "f"}</tool_call>'),
+    ("hermes", '<tool_call>{"name": "f", arguments: {"k": "v"}}</tool_call>'),
+    ("hermes", '<tool_call>{"type": 1}\n{"name": "f"}</tool_call>'),
+    ("hermes", '<tool_call>"name": "f"}</tool_call>'),
+    ("anthropic", '<invoke name="f" junk></invoke>'),
+    ("anthropic", '<invoke name="f">{"k": "v"} and'),
+    ("anthropic", '<invoke\nname="f"></invoke>'),
+    ("anthropic", '<invoke name="f" ="x"></invoke>'),
+    ("anthropic", '<invoke name="f" a?="x"></invoke>'),
+    ("hermes", '<tool_call>{name: "f"}</tool_call>'),
+    ("gemma4", '<|tool_call>f{k:<|"|>v<|"|>}<tool_call|>'),
+    ("gemma4", '<|tool_call>call:f <|"|>k<|"|>:1}<tool_call|>'),
+    ("gemma4", '<|tool_call>call:f{k:<|"|>v}'),
+    ("gemma4", '<|tool_call>call:f{<|"|>k:1}'),
+    ("apertus", "<|tools_prefix|>[{5: {}}]<|tools_suffix|>"),
+    ("apertus", "<|tools_prefix|>[{[]: {}}]<|tools_suffix|>"),
+    ("minimax_m3", f"{ELEMENT}<tool_call>{ELEMENT}</tool_call>"),
+    ("anthropic", "<function_calls></function_calls>"),
+    ("kimi_k3", "<|open|>tools<|sep|><|close|>tools<|sep|>"),
+    ("minimax_m2", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
+    ("dots", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
+    ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"5"<|tool_call_end|>'),
+    ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>5<|tool_call_end|>"),
+    ("kimi_k2", "<|tool_calls_section_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>"),
+    ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{} and"),
+    ("glm45", "<tool_call>f<arg_key>k</arg_key>v</arg_value></tool_call>"),
+    ("anthropic", '<invoke name="f"><invoke name="f"></invoke>'),
+    ("qwen3_coder", "<tool_call><function=f>\n<function=f>\n</function></tool_call>"),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": 5}'),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": []}'),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": [5]}'),
+    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "f", "parameters": 5}]}'),
+    ("llama3_json", '{"name": "f", "parameters": {}} and more'),
+    ("llama3_json", '{"answer": 1}'),
+    ("minimax_m3", f"{ELEMENT}<tool_call>{ELEMENT}<invoke>{ELEMENT}</invoke>{ELEMENT}</tool_call>"),
+    ("pythonic", '[f(k="\\xZZ")]'),
+    ("pythonic", '[f(k="\\ud800")]'),
+    ("pythonic", "[f(k=nonsense)]"),
+    ("pythonic", '[f[k="v"]]'),
+    ("pythonic", '<|python_start|>[f{k="v"}]<|python_end|>'),
+    ("gemma4", f"<|tool_call>call:f{{k:{'[' * 400}}}<tool_call|>"),
+    ("gemma4", '<|tool_call>call:f{"":1}<tool_call|>'),
+    ("anthropic", '<invoke name="f"><parameter>v</parameter></invoke>'),
+    ("kimi_k3", '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument type="string"<|sep|>a<|close|>argument<|sep|>'),
+]
+"""(dialect, a text that is no call of it)"""
+
+CALLS: list[tuple[str, str, dict[str, Any]]] = [
+    ("pythonic", "[f(o={'a': 1,}, a=[1,])]", {"o": {"a": 1}, "a": [1]}),
+    ("pythonic", '[f(k="\\x41\\u00e9")]', {"k": "Aé"}),
+    ("xai", '<xai:function_call name="f"><xai:parameter name="k"></xai:parameter>', {"k": ""}),
+    (
+        "glm45",
+        "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
+        {"k": "v\n<arg_key>n</arg_key><arg_value>1"},
+    ),
+    ("deepseek_v3", '<|tool_call_begin|>function<|tool_sep|>f\n```json\n{"k": "v"}\n```\n<|tool_call_end|>', {"k": "v"}),
+    ("kimi_k3", k3('key="k"', "7"), {"k": "7"}),
+    ("kimi_k3", k3('key="k" type="integer"', "7"), {"k": 7}),
+    ("kimi_k3", k3('key="n" type="string"', "7"), {"n": "7"}),
+    ("anthropic", f"{invoke('', 'f', k='v')}</function_calls>", {"k": "v"}),
+    ("minimax_m3", f'{ELEMENT}<invoke name="f">{ELEMENT}<k>v{ELEMENT}</k>{ELEMENT}</invoke>{ELEMENT}</tool_call>', {"k": "v"}),
+    ("kimi_k3", k3('key="k"', "v") + "<|close|>tools<|sep|>", {"k": "v"}),
+    ("mimo", "<tool_call><function=f><parameter=k>\nv\n</parameter></function></tool_call>", {"k": "\nv\n"}),
+    ("seed_oss", "<seed:tool_call><function=f><parameter=k>\nv\n</parameter></function></seed:tool_call>", {"k": "v"}),
+    ("dots", '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></dots_function_call>', {"k": "v"}),
+    ("minimax_m2", '<minimax:tool_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></minimax:tool_call>', {"k": "v"}),
+    ("minicpm5", '<function name="f"><param name="k">\nv\n</param></function>', {"k": "\nv\n"}),
+    ("xai", '<xai:function_call name="f"><xai:parameter name="k">\nv\n</xai:parameter></xai:function_call>', {"k": "\nv\n"}),
+    ("mimo", "<tool_call><function=f><parameter=k>&#xZZ;&#65;&lt;</parameter></function></tool_call>", {"k": "&#xZZ;A<"}),
+]
+
+
+@pytest.mark.parametrize(("dialect", "text"), GIVEN_BACK, ids=lambda value: value if len(value) < 100 else f"{value[:40]}…{value[-20:]}")
+def test_what_is_no_call_is_the_text_it_was_at_any_cut(dialect: str, text: str) -> None:
+    for pieces in ([text], *cuts_of(text, count=3)):
+        events = staged(pieces if len(text) < 1_000 else [text], [dialect])
+        check_brackets(events)
+        response = accumulate(events)
+        assert (response.text, response.calls) == (text, [])
+
+
+@pytest.mark.parametrize(("dialect", "text", "arguments"), CALLS, ids=lambda value: str(value)[:40])
+def test_what_is_nearly_a_call_is_one(dialect: str, text: str, arguments: dict[str, Any]) -> None:
+    for pieces in ([text], list(text)):
+        assert told(staged(pieces, [dialect]))[::2] == ("", [("f", arguments)])
+
+
+def test_a_call_inside_one_without_a_name_is_found() -> None:
+    inner = f'{ELEMENT}<invoke name="f">{ELEMENT}</invoke>'
+    assert told(staged([f"{ELEMENT}<invoke>{inner}"], ["minimax_m3"]))[::2] == (f"{ELEMENT}<invoke>", [("f", {})])
+
+
+@pytest.mark.parametrize(
+    ("dialect", "call", "behind"),
+    [
+        ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}}', " and"),
+        ("mistral", '[TOOL_CALLS][{"name": "f", "arguments": {"k": "v"}}', ", and"),
+        ("apertus", '<|tools_prefix|>[{"f": {"k": "v"}}', "] and"),
+        ("pythonic", '<|python_start|>[f(k="v")', "] and"),
+    ],
+)
+def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(dialect: str, call: str, behind: str) -> None:
+    for pieces in ([call + behind], list(call + behind)):
+        assert told(staged(pieces, [dialect]))[::2] == (behind, [("f", {"k": "v"})])
+
+
+def test_a_fence_on_the_line_behind_a_call_is_code() -> None:
+    code = f"\n```\n{HERMES}\n```\n"
+    for pieces in ([HERMES + code + HERMES], list(HERMES + code + HERMES)):
+        assert told(staged(pieces, ["hermes"]))[::2] == (code, [("f", {"k": "v"})] * 2)
+
+
+def test_two_bare_calls_with_a_semicolon_between_are_two() -> None:
+    text = '{"name": "f", "parameters": {"k": "v"}}; {"name": "g", "parameters": {}}'
+    assert told(staged([text], ["llama3_json"]))[2] == [("f", {"k": "v"}), ("g", {})]
+
+
+def test_a_call_inside_an_unclosed_one_is_found_and_the_outer_one_is_text() -> None:
+    outer = "<function=f>\n<parameter=k>\nv\n"
+    events = staged([outer + "<function=g>\n</function>"], ["qwen3_coder"])
+    response = accumulate(events)
+    assert [call.name for call in response.calls] in (["g"], ["f", "g"])  # type: ignore[union-attr]
+    assert all(isinstance(notice, Notice) for notice in response.notices)
+
+
+def test_the_stage_that_looks_for_leaks_holds_nothing_back() -> None:
+    assert LeakFilter().close() == []

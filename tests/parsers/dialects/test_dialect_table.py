@@ -1,0 +1,142 @@
+"""Which dialects there are, which model gets which, and the documents that say so."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamlib.providers import shipped
+from streamlib_parsers import accumulate, parser
+from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
+from streamlib_parsers.dialects.by_model import NATIVE_CALL_PROVIDERS
+from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
+from tests.support.dialect_streams import TOOLS, calls_of, chat
+from tests.support.shared import ROOT
+
+HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+F = [("f", {"k": "v"})]
+
+# --- choosing ---
+
+
+def test_an_unknown_dialect_is_an_error_that_says_what_is_near() -> None:
+    with pytest.raises(ValueError, match="'herms': did you mean hermes"):
+        parser("chat", dialects=["herms"])
+    with pytest.raises(ValueError, match="unknown dialect 'zzzzzzzz': one of anthropic, "):
+        parser("chat", dialects=["zzzzzzzz"])
+    with pytest.raises(ValueError, match=r"'deepseek': did you mean (\w+ or ){2}\w+\?$"):
+        parser("chat", dialects=["deepseek"])
+
+
+def test_a_dialect_of_your_own_works_beside_the_others() -> None:
+    mine = Dialect("mine", [JsonCalls([Opener("@call ")])])
+    events = chat([{"content": f'a @call {{"name": "g"}} {HERMES}'}], tools=TOOLS, dialects=[mine, "hermes"])
+    assert calls_of(accumulate(events)) == [("g", {}), *F]
+
+
+ROWS = [
+    ("x-ai/grok-code-fast-1", ("xai", "hermes")),
+    ("claude-opus-5", ("anthropic",)),
+    ("Qwen/Qwen3-Coder-480B-A35B", ("qwen3_coder", "hermes", "think")),
+    ("qwen3-next-coder", ("qwen3_coder", "hermes", "think")),
+    ("Qwen3.5-397B", ("qwen3_coder", "hermes", "think")),
+    ("qwen-3.6-plus", ("qwen3_coder", "hermes", "think")),
+    ("qwen3-235b-a22b-thinking-2507", ("hermes", "qwen3_coder", "think:open")),
+    ("QwQ-32B", ("hermes", "qwen3_coder", "think:open")),
+    ("Qwen/Qwen3-32B", ("hermes", "qwen3_coder", "think")),
+    ("Hermes-4-Llama-3.1-405B", ("hermes", "qwen3_coder", "think")),
+    ("nous-capybara", ("hermes", "qwen3_coder", "think")),
+    ("tulu-3", ("hermes", "qwen3_coder", "think")),
+    ("SmolLM3-3B", ("hermes", "qwen3_coder", "think")),
+    ("zai-org/GLM-4.5-Air", ("glm45", "glm47", "think")),
+    ("glm-4.6", ("glm45", "glm47", "think")),
+    ("glm-4.7", ("glm47", "glm45", "think")),
+    ("glm-5", ("glm47", "glm45", "think")),
+    ("moonshotai/Kimi-K2-Instruct", ("kimi_k2", "hermes", "think")),
+    ("kimi-k2.6", ("kimi_k2", "hermes", "think")),
+    ("kimi-k2-thinking", ("kimi_k2", "hermes", "think:open")),
+    ("kimi-k3", ("kimi_k3", "kimi_k2", "think:open")),
+    ("deepseek-r1-0528", ("deepseek_v3", "deepseek_v31", "think:open")),
+    ("deepseek-v3-0324", ("deepseek_v3", "deepseek_v31", "think")),
+    ("deepseek-v3.1", ("deepseek_v31", "deepseek_v3", "think")),
+    ("deepseek/deepseek-chat-v3.1", ("deepseek_v31", "deepseek_v3", "think")),
+    ("DeepSeek-V3.2-Exp", ("deepseek_v32", "deepseek_v31", "think")),
+    ("deepseek-v4.1", ("deepseek_v32", "deepseek_v31", "think")),
+    ("MiniMax-M2.5", ("minimax_m2", "think:open")),
+    ("MiniMax-M3", ("minimax_m3", "minimax_m2", "think")),
+    ("XiaomiMiMo/MiMo-V2", ("mimo", "qwen3_coder", "think")),
+    ("ByteDance/Seed-OSS-36B", ("seed_oss", "qwen3_coder", "think")),
+    ("meta-llama/Llama-4-Scout", ("llama3_json", "pythonic")),
+    ("mistral-large", ("mistral", "think")),
+    ("Devstral-2", ("mistral", "think")),
+    ("Magistral-Small", ("mistral", "think")),
+    ("codestral-2", ("mistral", "think")),
+    ("Ministral-8B", ("mistral", "think")),
+    ("openai/gpt-oss-120b", ("harmony",)),
+    ("gpt-5.5", ("harmony",)),
+    ("functiongemma-270m", ("functiongemma",)),
+    ("gemma-4-27b", ("gemma4", "think")),
+    ("granite-4", ("granite", "think")),
+    ("phi-4-mini", ("phi4_mini_json",)),
+    ("internlm3", ("internlm", "think")),
+    ("hunyuan-a13b", ("hunyuan_a13b", "think")),
+    ("jamba-1.6", ("hunyuan_a13b",)),
+    ("longcat-flash", ("longcat", "think")),
+    ("step-3.5", ("step3", "think:open")),
+    ("dots.llm2", ("dots",)),
+    ("MiniCPM5-8B", ("minicpm5", "hermes", "think")),
+    ("ai-sage/GigaChat3-10B", ("gigachat3", "think")),
+    ("swiss-ai/Apertus-70B", ("apertus", "think")),
+    ("LFM2-8B", ("pythonic", "think")),
+    ("olmo-3", ("pythonic", "think")),
+    ("command-a", ("cohere", "think:open")),
+    ("cohere/other", ("cohere", "think:open")),
+    ("something-else", ("hermes", "qwen3_coder", "glm45", "kimi_k2", "deepseek_v31", "deepseek_v32", "minimax_m2", "think:start")),
+]
+
+
+@pytest.mark.parametrize(("model", "dialects"), ROWS, ids=[model for model, _ in ROWS])
+def test_a_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, ...]) -> None:
+    assert dialects_for(model) == dialects_for(model, "vllm") == dialects
+
+
+def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
+    reached = {next(part for part, _ in DIALECTS_BY_MODEL if part in model.lower()) for model, _ in ROWS}
+    assert reached == {part for part, _ in DIALECTS_BY_MODEL}
+    assert {name for _, names in DIALECTS_BY_MODEL for name in names} <= set(DIALECTS)
+
+
+@pytest.mark.parametrize("provider", sorted(NATIVE_CALL_PROVIDERS))
+def test_a_provider_that_parses_calls_itself_gets_none(provider: str) -> None:
+    assert dialects_for("qwen3-32b", provider) == ()
+
+
+def test_the_providers_that_parse_calls_are_providers() -> None:
+    assert set(shipped()) >= NATIVE_CALL_PROVIDERS
+
+
+def test_a_users_rows_rule() -> None:
+    rows = [("Qwen", ("xai",)), ("gpt", ())]
+    assert dialects_for("qwen3-32b", "groq", rows) == ("xai",)
+    assert dialects_for("gpt-oss", None, rows) == ()
+    assert dialects_for("kimi-k2", None, rows) == ("kimi_k2", "hermes", "think")
+
+
+# --- the documents ---
+
+
+def test_every_dialect_is_documented() -> None:
+    text = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
+    assert [name for name in DIALECTS if f"`{name}`" not in text] == []
+
+
+def test_the_documented_table_is_the_table() -> None:
+    text = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
+    rows = [
+        f"| {f'`{part}`' if part else 'every other'} | {' '.join(f'`{name}`' for name in names)} |" for part, names in DIALECTS_BY_MODEL
+    ]
+    assert "\n".join(rows) in text
+
+
+def test_the_same_names_are_offered_as_in_the_contract() -> None:
+    promised = "xai anthropic hermes qwen3_coder seed_oss glm45 glm47 kimi_k2 kimi_k3 deepseek_v3 deepseek_v31 deepseek_v32 minimax_m2"
+    assert {*promised.split(), "llama3_json", "pythonic", "mistral", "harmony", "think"} <= set(DIALECTS)

@@ -1,0 +1,58 @@
+"""The first byte that is not blank says whether a body is an event stream or JSON, at any split."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib_parsers.framing.json_array import JsonArrayFraming
+from streamlib_parsers.framing.sse import SSEFraming
+from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming
+from streamlib_parsers.limits import Limits
+from tests.support.framings import growth, read
+from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+
+BOM = b"\xef\xbb\xbf"
+EVENTS = b'data: {"a":1}\r\n\r\nevent: x\ndata: {"b":2}\n\n{"error":{"code":503}}\n\n'
+ARRAY = b'[{"a":1}\n,\n{"b":[{}]}\n]'
+
+
+@pytest.mark.parametrize("blank", [b"", b"\n", b"\r\n\r\n ", BOM, BOM + b"\n\t"])
+@pytest.mark.parametrize(
+    ("body", "framing"),
+    [(EVENTS, SSEFraming), (b": ping\n\n" + EVENTS, SSEFraming), (ARRAY, JsonArrayFraming), (b'{"error":{}}', JsonArrayFraming)],
+)
+def test_the_first_byte_picks_the_framing_at_any_split(blank: bytes, body: bytes, framing: type[SSEFraming | JsonArrayFraming]) -> None:
+    body = blank + body
+    expected = read(framing(), [body])
+    assert expected.frames
+    for chunks in ([body], byte_by_byte(body), [b"", *byte_by_byte(body, 3), b""], *every_single_cut(body)):
+        assert read(SSEOrJsonFraming(), chunks) == expected
+
+
+@pytest.mark.parametrize("body", [b"", b"\n\n", b" \r\n\t", BOM])
+def test_a_blank_body_stays_blank(body: bytes) -> None:
+    for chunks in ([body], byte_by_byte(body)):
+        reading = read(SSEOrJsonFraming(), chunks)
+        assert reading == ([], None, True)
+
+
+def test_blank_bytes_are_held_up_to_the_ceiling_and_no_further() -> None:
+    limits = Limits(event_bytes=64)
+    for body in (b"\n" * 65, b"\n" * 65 + ARRAY, b" " * 100):
+        for chunks in ([body], byte_by_byte(body), byte_by_byte(body, 7)):
+            reading = read(SSEOrJsonFraming(limits), chunks)
+            assert (reading.frames, reading.kind) == ([], "limit_exceeded")
+    assert read(SSEOrJsonFraming(limits), byte_by_byte(b"\n" * 64 + ARRAY)).failure is None
+
+
+@given(st.data(), st.sampled_from([b"", b"[", b"{", b"data: ", BOM, b"\n"]), st.binary(max_size=40))
+def test_no_bytes_whatever_make_the_reading_depend_on_the_split(data: st.DataObject, start: bytes, rest: bytes) -> None:
+    body = start + rest
+    assert read(SSEOrJsonFraming(), data.draw(cuts(body))) == read(SSEOrJsonFraming(), [body])
+
+
+@pytest.mark.parametrize("byte", [b"\n", b" "])
+def test_blank_bytes_cost_linear_time(byte: bytes) -> None:
+    assert growth(SSEOrJsonFraming, lambda size: byte * size, 1 << 17) < 3.0

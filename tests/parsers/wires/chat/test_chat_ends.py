@@ -1,0 +1,323 @@
+"""Chat Completions: how a stream ends, errors under status 200, usage, whole bodies."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    FunctionCall,
+    Limits,
+    OutputTextDelta,
+    Passthrough,
+    ResponseEvent,
+    TokenCount,
+    Usage,
+    accumulate,
+    parse_body,
+    parser,
+)
+from streamlib_parsers.wires.chat import STOP_REASONS, contradictions, usage
+from tests.support import wires
+from tests.support.chat_streams import (
+    ARGS,
+    FINISH,
+    HI,
+    MORE,
+    STOP,
+    TOTAL,
+    Json,
+    call,
+    calls,
+    choice,
+    chunk,
+    codes,
+    events_of,
+    items_of,
+    many,
+    response_of,
+    said,
+    sse,
+    used,
+)
+
+# --- how it ends ---
+
+
+@pytest.mark.parametrize(("word", "reason"), STOP_REASONS.items())
+def test_x12_every_word_of_the_table(word: str, reason: str) -> None:
+    told = response_of(HI, chunk({}, word.upper()))
+    assert (told.stop_reason, told.native_stop_reason) == (reason, word.upper())
+
+
+@pytest.mark.parametrize("word", ["weird", 7])
+def test_x12_any_other_word_is_other_and_said(word: Any) -> None:
+    events = events_of(HI, chunk({}, word))
+    assert (accumulate(events).stop_reason, accumulate(events).native_stop_reason) == ("other", str(word))
+    assert codes(events) == ["unknown_finish_reason"]
+
+
+def test_completed_waits_for_done_and_nothing_follows_it() -> None:
+    p = parser("chat")
+    assert not p.complete
+    events = p.feed(sse(HI, STOP, done=None))
+    assert p.complete
+    assert not p.ended
+    events += p.feed(sse(used(**TOTAL)))
+    assert isinstance(events[-1], Completed)
+    assert events[-1].usage == Usage(input_tokens=5, output_tokens=2, raw=TOTAL)
+    assert p.feed(sse(HI)) + p.close() == []
+
+
+@pytest.mark.parametrize("sent", [[], [said(role="assistant", content="")], [used(**TOTAL)]], ids=["nothing", "a role", "usage"])
+def test_done_before_any_content_is_a_cut(sent: list[Json]) -> None:
+    assert response_of(*sent).error.kind == "truncated"  # type: ignore[union-attr]
+
+
+def test_done_as_content_is_content() -> None:
+    assert response_of(said(content="[DONE]"), STOP).text == "[DONE]"
+
+
+def test_a_cut_call_is_never_given_as_callable_whatever_the_end() -> None:
+    for end in ([STOP], [FINISH], [chunk({}, "length")], []):
+        response = response_of(calls(call(0, "f", '{"a": "b', "x")), *end)
+        assert response.calls == []
+        assert response.items[0].status == "incomplete"
+
+
+# --- errors under status 200 ---
+
+ERRORS: list[tuple[Any, str]] = [
+    ({"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}, "rate_limited"),
+    ({"error": {"code": 502, "message": "upstream"}, "choices": [choice(0, {"content": ""}, "error")], "provider": "P"}, "server_error"),
+    ({"error": {"object": "error", "message": "bad", "type": "BadRequestError", "code": 400}}, "invalid_request"),
+    ({"object": "error", "message": "bad", "type": "BadRequestError", "code": 400}, "invalid_request"),
+    ({"error": {"message": "no", "type": "server_error"}, "status_code": 500}, "server_error"),
+    ({"choices": [], "x_groq": {"error": "over capacity"}}, "overloaded"),
+    ({"code": "invalid-argument", "error": "Incorrect API key provided"}, "authentication"),
+    ({"detail": "insufficient credits"}, "quota_exhausted"),
+    ({"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}, "quota_exhausted"),
+    ({"error": {"code": "1305", "message": "busy"}}, "rate_limited"),
+    ({"error": "model_not_found: x"}, "not_found"),
+    ([{"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}}], "invalid_request"),
+    ({"message": "Too many requests"}, "rate_limited"),
+    ({"success": False, "data": None, "message": "insufficient credits"}, "quota_exhausted"),
+    (many(choice(0, {}, "error") | {"error": {"code": 429, "message": "rate limited upstream"}}), "rate_limited"),
+    (
+        {"error": {"message": "The request exceeds the available context size", "type": "exceed_context_size_error", "n_ctx": 64}},
+        "context_window_exceeded",
+    ),
+]
+
+
+@pytest.mark.parametrize("before", [[], [HI]], ids=["first", "later"])
+@pytest.mark.parametrize(("sent", "kind"), ERRORS, ids=[json.dumps(sent)[:40] for sent, _ in ERRORS])
+def test_case_31_an_error_in_the_stream_is_one_wherever_it_comes(before: list[Json], sent: Any, kind: str) -> None:
+    events = events_of(*before, sent)
+    assert isinstance(events[-1], Failed)
+    assert "".join(event.delta for event in events if isinstance(event, OutputTextDelta)) == ("Hi" if before else "")
+    assert events[-1].error.kind == kind
+
+
+def test_case_32_the_error_chunk_of_openrouter() -> None:
+    sent = {"id": "c1", "provider": "P", "error": {"code": 429, "message": "x"}, "choices": [choice(0, {"content": ""}, "error")]}
+    for before in ([], [HI]):
+        events = events_of(*before, sent)
+        assert isinstance(events[-1], Failed)
+        assert (events[-1].error.kind, events[-1].error.status, events[-1].error.retryable) == ("rate_limited", 429, True)
+
+
+def test_case_44_a_delay_in_the_body_of_an_error_is_told() -> None:
+    error = {"error": {"code": 429, "message": "x", "metadata": {"headers": {"retry-after": "7"}}}}
+    assert response_of(HI, error).error.retry_after == 7.0  # type: ignore[union-attr]
+
+
+def test_an_event_called_error_is_one_whatever_it_holds() -> None:
+    told = {"message": "m", "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": "{}"}
+    error = wires.error_of("chat", sse(HI, done=None) + b"event: error\n" + sse({"error": told}, done=None))
+    assert (error.kind, error.code, error.detail["failed_generation"]) == ("invalid_request", "tool_use_failed", "{}")
+    assert wires.error_of("chat", sse(HI, done=None) + b"event: error\ndata: upstream connect error\n\n").kind == "server_error"
+
+
+def test_usage_before_an_error_is_counted() -> None:
+    events = events_of(HI, {"error": {"message": "x"}, "usage": TOTAL})
+    assert any(isinstance(event, TokenCount) for event in events)
+
+
+@pytest.mark.parametrize(
+    "payload", ["1", "null", "[]", '"a"', "{", "Internal Server Error", '{"a":' + "[" * 100_000, '{"a":' + "9" * 5000 + "}"]
+)
+def test_what_is_no_chunk_is_malformed(payload: str) -> None:
+    assert response_of(HI, payload).error.kind == "malformed"  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("index", [-1, "0", True, 1.5, 2**53 + 1, [], {}])
+def test_what_is_no_index_is_malformed(index: Any) -> None:
+    assert response_of(HI, many({"index": index, "delta": {"content": "a"}})).error.kind == "malformed"  # type: ignore[union-attr]
+    assert response_of(HI, calls(call(index, "f", "{}", "x"))).error.kind == "malformed"  # type: ignore[union-attr]
+
+
+def test_events_with_other_names_pass_through_and_pings_do_not() -> None:
+    named = b'event: ping\ndata: {}\n\nevent: stats\ndata: {"k": 1}\n\n'
+    events = wires.events_of("chat", sse(HI, {"type": "ping"}, {"type": "new", "k": 2}, done=None) + named + sse(STOP))
+    assert [(event.event, event.data) for event in events if isinstance(event, Passthrough)] == [
+        ("new", {"type": "new", "k": 2}),
+        ("stats", {"k": 1}),
+    ]
+    assert isinstance(events[-1], Completed)
+
+
+def test_ceilings_end_the_stream() -> None:
+    limits = Limits(items=4, argument_bytes=8)
+    over = {
+        "argument_bytes": [calls(call(0, "f", "{", "x")), calls(call(0, None, "a" * 8))],
+        "items": [calls(*(call(n, "f", "{}", f"x{n}") for n in range(5)))],
+    }
+    over["held arguments"] = [calls(call(0, None, "a" * 9))]
+    over["nameless calls"] = [calls(*(call(n, None, "{}") for n in range(5)))]
+    over["choices"] = [many(*(choice(n, {}) for n in range(5)))]
+    for name, sent in over.items():
+        events = events_of(*sent, limits=limits)
+        assert isinstance(events[-1], Failed), name
+        assert events[-1].error.kind == "limit_exceeded", name
+
+
+@pytest.mark.parametrize(
+    "sent", [[call(0, None, '"' + "a" * 6 + '"')], [call(0, "f", "{", "x"), call(0, None, " " * 6 + "}")]], ids=["held", "given"]
+)
+def test_what_fills_a_ceiling_does_not_pass_it(sent: list[Json]) -> None:
+    events = events_of(*(calls(one) for one in sent), FINISH, limits=Limits(items=1, argument_bytes=8))
+    assert isinstance(events[-1], Completed)
+
+
+# --- usage ---
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(input_tokens=3, output_tokens=4)),
+        ({"input_tokens": 3, "output_tokens": 4}, Usage(input_tokens=3, output_tokens=4)),
+        ({"prompt_tokens_details": {"cached_tokens": 2}}, Usage(cache_read_input_tokens=2)),
+        ({"prompt_token_details": {"cached_tokens": 2}}, Usage(cache_read_input_tokens=2)),
+        ({"prompt_cache_hit_tokens": 2}, Usage(cache_read_input_tokens=2)),
+        ({"cached_tokens": 2}, Usage(cache_read_input_tokens=2)),
+        ({"num_cached_tokens": 2}, Usage(cache_read_input_tokens=2)),
+        ({"cache_read_input_tokens": 2, "prompt_tokens_details": None}, Usage(cache_read_input_tokens=2)),
+        ({"prompt_tokens_details": {"cache_write_tokens": 2}}, Usage(cache_write_input_tokens=2)),
+        ({"prompt_tokens_details": {"cache_creation_input_tokens": 2}}, Usage(cache_write_input_tokens=2)),
+        ({"cache_creation": {"ephemeral_1h_input_tokens": 2}}, Usage(cache_write_1h_input_tokens=2)),
+        ({"reasoning_tokens": 2}, Usage(reasoning_output_tokens=2)),
+        ({"prompt_tokens_details": {"text_tokens": 1, "audio_tokens": 2}}, Usage(input_modalities={"text": 1, "audio": 2})),
+        ({"completion_tokens_details": {"image_tokens": 2}}, Usage(output_modalities={"image": 2})),
+    ],
+    ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
+)
+def test_usage_is_found_under_every_name(raw: Json, expected: Usage) -> None:
+    assert usage(raw).same_numbers(expected)
+
+
+def test_usage_of_xai_gets_its_thoughts_and_no_other_does() -> None:
+    apart = {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 45, "completion_tokens_details": {"reasoning_tokens": 10}}
+    assert usage(apart).output_tokens == 15
+    assert usage({**apart, "total_tokens": 35}).output_tokens == 5
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8, "completion_tokens_details": {"reasoning_tokens": 9}},
+        {"prompt_tokens": 3, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}},
+        {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 99},
+    ],
+)
+def test_numbers_that_contradict_each_other_are_given_as_told_and_said(raw: Json) -> None:
+    assert len(list(contradictions(usage(raw)))) == 1
+    assert not [*contradictions(usage({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}))]
+    assert not [*contradictions(usage({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))]
+    events = events_of(HI, {**STOP, "usage": raw})
+    assert codes(events) == ["inconsistent_usage"]
+    assert accumulate(events).usage.output_tokens == 5  # type: ignore[union-attr]
+
+
+def test_case_43_a_running_count_is_replaced_and_told_only_when_it_changed() -> None:
+    events = events_of({**HI, "usage": TOTAL}, {**HI, "usage": TOTAL}, {**STOP, "usage": MORE}, used(**MORE))
+    assert [event.usage.output_tokens for event in events if isinstance(event, TokenCount)] == [2, 9]
+
+
+# --- whole bodies ---
+
+MESSAGE = {
+    "role": "assistant",
+    "content": "Hi",
+    "reasoning_content": "a",
+    "refusal": None,
+    "annotations": [],
+    "tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": ARGS}}],
+}
+BODY = {"id": "c1", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "tool_calls"}]}
+
+
+def body_events(body: Any, **options: Any) -> list[ResponseEvent]:
+    return parse_body("chat", json.dumps(body).encode(), **options)
+
+
+def test_a_whole_body_gives_each_item_with_one_delta() -> None:
+    events = body_events({**BODY, "usage": TOTAL})
+    assert [type(event).__name__ for event in events] == [
+        *("Created", "OutputItemAdded", "ReasoningContentDelta", "OutputItemDone", "OutputItemAdded", "OutputTextDelta", "OutputItemDone"),
+        *("OutputItemAdded", "FunctionCallArgumentsDelta", "TokenCount", "OutputItemDone", "Completed"),
+    ]
+    assert [item.arguments for item in accumulate(events).items if isinstance(item, FunctionCall)] == [ARGS]
+
+
+def test_a_body_is_complete_without_a_reason_and_without_a_word() -> None:
+    response = accumulate(body_events({"id": "c1", "model": "m", "choices": [{"message": {"role": "assistant", "content": ""}}]}))
+    assert (response.status, response.stop_reason, response.items) == ("completed", "other", ())
+
+
+def test_in_a_body_the_message_outranks_an_empty_delta() -> None:
+    body = {"choices": [{"message": {"content": "Hi"}, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
+    assert accumulate(body_events(body)).text == "Hi"
+
+
+def test_x25_x27_a_body_where_a_stream_was_asked_for() -> None:
+    indented = b"\n\n" + json.dumps(BODY, indent=2).encode()
+    assert wires.response_of("chat", indented).text == "Hi"
+    assert wires.response_of("chat", json.dumps({"data": BODY, "success": True}).encode()).text == "Hi"
+    assert wires.error_of("chat", b'{"code":"x","error":"Incorrect API key provided"}').kind == "authentication"
+
+
+@pytest.mark.parametrize(
+    "body", [{}, [], 1, {"choices": []}, {"choices": None}, {"choices": [1]}, {"choices": [{"text": "a"}]}, {"id": "x"}]
+)
+def test_a_body_that_is_no_completion_is_malformed(body: Any) -> None:
+    last = body_events(body)[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "malformed"
+
+
+def test_an_error_body_is_classified_with_its_status() -> None:
+    last = body_events({"error": {"message": "no", "code": "x"}}, status=401)[-1]
+    assert isinstance(last, Failed)
+    assert (last.error.kind, last.error.status) == ("authentication", 401)
+
+
+def test_arguments_that_are_values_keep_their_own_bytes_wherever_they_stand() -> None:
+    own = '{"b": 1.0,"a":1e2, "u":"\\u00e9"}'
+    one = f'{{"id":"x","function":{{"name":"f","arguments":{own}}}}}'
+    said_so = {
+        "calls": f'{{"tool_calls":[{one}]}}',
+        "older": f'{{"function_call":{{"name":"f","arguments":{own}}}}}',
+    }
+    bodies = {name: f'{{"choices":[{{"message":{{}}}},{{"index":1,"message":{message}}}]}}' for name, message in said_so.items()}
+    bodies["wrapped"] = f'{{"data":{bodies["calls"]},"success":true}}'
+    for name, body in bodies.items():
+        response = accumulate(parse_body("chat", body.encode()))
+        assert [item.arguments for item in response.choices[-1].items if isinstance(item, FunctionCall)] == [own], name
+    (found,) = items_of(f'{{"choices":[{{"delta":{{"tool_calls":[{one}]}}}}]}}', FINISH)
+    assert found.arguments == own

@@ -1,0 +1,258 @@
+"""OpenAI Responses, item by item: what each becomes, that it goes back as it came, and which of them wait for the caller."""
+
+from __future__ import annotations
+
+import json
+
+import msgspec
+import pytest
+
+from streamlib_parsers import (
+    Compaction,
+    Completed,
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    accumulate,
+)
+from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER, wire_item
+from tests.support.responses_frames import (
+    WEB,
+    Json,
+    added,
+    body_of,
+    call,
+    completed,
+    created,
+    done,
+    events_of,
+    finals,
+    frame,
+    hosted,
+    message,
+    reasoning,
+    response_of,
+    same,
+)
+
+# --- every item ---
+
+PATCH = {"type": "update_file", "path": "a.py", "diff": "@@\n-x\n+y\n"}
+ITEMS: dict[str, tuple[Json, type, Json]] = {
+    "message": (message("Hi", phase="final_answer"), Message, {"text": "Hi", "phase": "final_answer", "role": "assistant"}),
+    "message-commentary": (message("Hm", phase="commentary"), Message, {"phase": "commentary"}),
+    "message-user": (
+        {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "Q"}]},
+        Message,
+        {"role": "user", "text": "Q"},
+    ),
+    "refusal": (message(content=[{"type": "refusal", "refusal": "No"}]), Message, {"content": (Refusal("No"),)}),
+    "reasoning": (reasoning("a", "b", encrypted_content="gAAA"), Reasoning, {"summary": ("a", "b"), "encrypted_content": "gAAA"}),
+    "reasoning-empty-summary": (reasoning(), Reasoning, {"summary": (), "content": ""}),
+    "reasoning-text": (reasoning(content=[{"type": "reasoning_text", "text": "hm"}]), Reasoning, {"content": "hm", "signature": None}),
+    "function_call": (
+        call('{"b":1.0, "a":[]}', namespace="crm"),
+        FunctionCall,
+        {"arguments": '{"b":1.0, "a":[]}', "native": {"namespace": "crm"}},
+    ),
+    "custom_tool_call": (
+        {"type": "custom_tool_call", "id": "i", "call_id": "c", "name": "sql", "input": "SELECT"},
+        CustomToolCall,
+        {"call_id": "c", "name": "sql", "input": "SELECT"},
+    ),
+    "web_search_call": (hosted("web_search_call", action=WEB), ServerToolCall, {"name": "web_search", "call_id": "it_0"}),
+    "web_search_call-without-action": (hosted("web_search_call"), ServerToolCall, {"arguments": ""}),
+    "web_search_call-xai": (
+        hosted("web_search_call", name="web_search", call_id="", arguments='{"query":"q"}'),
+        ServerToolCall,
+        {"arguments": '{"query":"q"}', "call_id": "it_0"},
+    ),
+    "file_search_call": (hosted("file_search_call", queries=["q"], results=None), ServerToolCall, {"name": "file_search"}),
+    "code_interpreter_call": (
+        hosted("code_interpreter_call", code="1+1", container_id="c", outputs=[{"type": "logs", "logs": "2"}]),
+        ServerToolCall,
+        {"arguments": "1+1", "status": "completed"},
+    ),
+    "image_generation_call": (
+        hosted("image_generation_call", result="iVBO"),
+        ServerToolCall,
+        {"name": "image_generation", "arguments": ""},
+    ),
+    "mcp_call": (
+        hosted("mcp_call", server_label="s", name="roll", arguments="{}", output="4", error=None),
+        ServerToolCall,
+        {"name": "roll"},
+    ),
+    "x_search_call": (
+        hosted("x_search_call", call_id="", name="x_semantic_search", arguments="{}"),
+        ServerToolCall,
+        {"name": "x_semantic_search"},
+    ),
+    "tool_search_call-server": (
+        hosted("tool_search_call", call_id=None, execution="server", arguments={"paths": ["a"]}),
+        ServerToolCall,
+        {"name": "tool_search", "arguments": '{"paths": ["a"]}'},
+    ),
+    "tool_search_output-server": (
+        hosted("tool_search_output", call_id=None, execution="server", tools=[{"name": "f"}]),
+        ServerToolResult,
+        {"output": [{"name": "f"}]},
+    ),
+    "program": (
+        hosted("program", call_id="c", code="await f()", fingerprint="gAA"),
+        ServerToolCall,
+        {"arguments": "await f()", "call_id": "c"},
+    ),
+    "program_output": (
+        hosted("program_output", call_id="c", result="{}"),
+        ServerToolResult,
+        {"call_id": "c", "name": "program", "output": "{}"},
+    ),
+    "compaction": ({"type": "compaction", "id": "cmp", "encrypted_content": "gAA"}, Compaction, {"encrypted_content": "gAA"}),
+    "compaction_summary": (
+        {"type": "compaction_summary", "id": "cmp", "encrypted_content": "gAA"},
+        Compaction,
+        {"encrypted_content": "gAA"},
+    ),
+    **{
+        kind: (hosted(kind, **{TO_ANSWER[kind][0]: "call_1"}, **values), Opaque, {"kind": kind})
+        for kind, values in {
+            "local_shell_call": {"action": {"type": "exec", "command": ["ls"], "env": {}}},
+            "shell_call": {"action": {"commands": ["ls"]}, "environment": None},
+            "apply_patch_call": {"operation": PATCH},
+            "computer_call": {"actions": [{"type": "click", "x": 1, "y": 2}], "pending_safety_checks": []},
+            "tool_search_call": {"execution": "client", "arguments": {"goal": "g"}},
+            "mcp_approval_request": {"server_label": "s", "name": "t", "arguments": "{}"},
+        }.items()
+    },
+    **{
+        kind: (hosted(kind, call_id="call_1", output="x", tools=[]), Opaque, {"kind": kind})
+        for kind in (
+            *("mcp_list_tools", "mcp_approval_response", "additional_tools", "function_call_output", "custom_tool_call_output"),
+            *(
+                "computer_call_output",
+                "local_shell_call_output",
+                "shell_call_output",
+                "apply_patch_call_output",
+                "agent_message",
+                "future_type",
+            ),
+        )
+    },
+}
+"""Items of the wire: (as sent, our kind, fields). The 28 output types of the SDK are all among them."""
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_item_becomes_its_kind_and_goes_back_as_it_came(name: str) -> None:
+    sent, kind, fields = ITEMS[name]
+    events = events_of(created(), done(sent), completed())
+    (final,) = finals(events)
+    assert type(final) is kind
+    assert {key: getattr(final, key) for key in fields} == fields
+    assert final.status == "completed"
+    assert same(json.loads(msgspec.json.encode(wire_item(final)))) == same(sent)
+
+
+@pytest.mark.parametrize("name", ITEMS)
+def test_an_item_is_the_same_added_and_done_or_told_by_the_last_event_or_a_whole_body(name: str) -> None:
+    sent = ITEMS[name][0]
+    whole = {"id": "resp_1", "model": "gpt-x", "status": "completed", "output": [sent]}
+    ways = [
+        events_of(created(), added(sent), done(sent), completed(sent)),
+        events_of(created(), added({**sent, "status": "in_progress"}), completed(sent)),
+        events_of(created(), completed(sent)),
+        body_of(whole),
+    ]
+    assert [finals(events) for events in ways] == [finals(ways[0])] * len(ways)
+    assert len({events[-1].stop_reason for events in ways if isinstance(events[-1], Completed)}) == 1
+
+
+def test_every_kind_with_an_item_of_its_own_has_an_example() -> None:
+    assert READERS.keys() | TO_ANSWER.keys() <= {sent["type"] for sent, _, _ in ITEMS.values()}
+
+
+@pytest.mark.parametrize("kind", [kind for kind, row in HOSTED.items() if row.free_text])
+def test_code_is_no_json_and_its_item_is_whole_all_the_same(kind: str) -> None:
+    (final,) = finals(events_of(done(hosted(kind, call_id="c", code="print('{')")), completed()))
+    assert final.status == "completed"
+
+
+def test_arguments_that_are_a_json_value_keep_their_own_bytes() -> None:
+    sent = b'{"type":"response.output_item.done","output_index":0,"item":{"type":"web_search_call","id":"w","action":{"b": 1.0, "a" :1e5}}}'
+    (final,) = finals(events_of(b"data: " + sent + b"\n\n", completed()))
+    assert final.arguments == '{"b": 1.0, "a" :1e5}'
+    assert b'"action":{"b": 1.0, "a" :1e5}' in msgspec.json.encode(wire_item(final))
+
+
+def test_a_part_of_an_unknown_kind_is_an_opaque_that_knows_its_place() -> None:
+    hologram = {"type": "hologram", "beam": 1}
+    parts = [{"type": "output_text", "text": "a"}, hologram, {"type": "output_text", "text": "b"}]
+    item, opaque = finals(events_of(done(message(content=parts)), completed()))
+    assert item.content == (Text("a"), Text("b"))
+    assert opaque == Opaque("hologram", hologram, native={"item_id": "it_0", "content_index": 1}, origin=opaque.origin)
+
+
+def test_keys_of_parts_and_items_that_no_field_holds_are_native() -> None:
+    sent = message(content=[{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b", "x": None}], extra={"y": 1})
+    (final,) = finals(events_of(done(sent), completed()))
+    assert final.native == {"extra": {"y": 1}, "content": [{}, {"x": None}]}
+
+
+# --- why it stopped ---
+
+WAITING = [sent for name, (sent, kind, _) in ITEMS.items() if kind in (FunctionCall, CustomToolCall) or name in TO_ANSWER]
+CONTAINER = hosted("shell_call", call_id="c", environment={"type": "container_reference", "container_id": "x"})
+
+
+@pytest.mark.parametrize("sent", WAITING, ids=lambda sent: str(sent["type"]))
+def test_a_call_that_waits_for_the_caller_stops_with_tool_calls(sent: Json) -> None:
+    assert response_of(created(), done(sent), completed(sent)).stop_reason == "tool_calls"
+
+
+@pytest.mark.parametrize(
+    "output",
+    [
+        [hosted("web_search_call")],
+        [CONTAINER],
+        [hosted("shell_call", call_id="c"), hosted("shell_call_output", call_id="c", output=[])],
+        [ITEMS["tool_search_call-server"][0]],
+        [ITEMS["mcp_call"][0]],
+        [call('{"a":')],
+    ],
+    ids=["hosted", "container", "answered", "server-search", "mcp", "broken-call"],
+)
+def test_what_nobody_waits_for_stops_with_stop(output: list[Json]) -> None:
+    assert accumulate(body_of({"status": "completed", "output": output})).stop_reason == "stop"
+
+
+@pytest.mark.parametrize(
+    ("last", "stop", "native"),
+    [
+        (completed(message("Hi")), "stop", "completed"),
+        (completed(ITEMS["refusal"][0]), "refusal", "completed"),
+        (completed(ITEMS["refusal"][0], message("but")), "stop", "completed"),
+        (completed(kind="incomplete", incomplete_details={"reason": "max_output_tokens"}), "length", "incomplete:max_output_tokens"),
+        (completed(kind="incomplete", incomplete_details={"reason": "content_filter"}), "content_filter", "incomplete:content_filter"),
+        (completed(kind="incomplete", incomplete_details={"reason": "steered"}), "other", "incomplete:steered"),
+        (completed(kind="incomplete", incomplete_details=None), "other", "incomplete"),
+        (
+            frame("response.completed", response={"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+            "length",
+            None,
+        ),
+        (frame("response.completed", response={"status": "in_progress"}), "stop", "completed"),
+        (frame("response.completed", response=None), "stop", "completed"),
+        (frame("response.incomplete", response={"status": "completed"}), "other", "incomplete"),
+    ],
+)
+def test_the_stop_reason_is_read_from_status_details_and_items(last: bytes, stop: str, native: str | None) -> None:
+    response = response_of(created(), last)
+    assert response.stop_reason == stop
+    assert native in (None, response.native_stop_reason)

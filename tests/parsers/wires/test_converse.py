@@ -1,0 +1,750 @@
+"""Bedrock ConverseStream, frame by frame: what each member becomes, what its law refuses, and how a stream may end."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib_parsers import (
+    AnnotationAdded,
+    Completed,
+    Created,
+    Failed,
+    FunctionCall,
+    FunctionCallArgumentsDelta,
+    Image,
+    Limits,
+    MediaDelta,
+    Message,
+    Opaque,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    Passthrough,
+    Reasoning,
+    ReasoningContentDelta,
+    ResponseEvent,
+    ResponseMetadata,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    TokenCount,
+    Usage,
+    accumulate,
+    parse_body,
+    parser,
+)
+from streamlib_parsers.bedrock import BLOCKS, FITS, JOINS, LAZY, Delta
+from streamlib_parsers.framing.eventstream import encode_message
+from streamlib_parsers.wires.converse import STOP_REASONS, TRANSITIONS, Machine, State, usage
+from tests.support import wires
+from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
+
+Json = dict[str, Any]
+
+HALVES = '"\\ud83d"', '"\\ude00"'
+"""An emoji as JSON text, cut between its UTF-16 halves."""
+
+
+def event(name: str, /, **payload: Any) -> bytes:
+    return raw_event(name, json.dumps({**payload, "p": "abcdefg"}).encode())
+
+
+def raw_event(name: str, payload: bytes) -> bytes:
+    return encode_message({":event-type": name, ":content-type": "application/json", ":message-type": "event"}, payload)
+
+
+def exception(name: str, **payload: Any) -> bytes:
+    headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
+    return encode_message(headers, json.dumps(payload).encode())
+
+
+def begin(index: int, /, **start: Any) -> bytes:
+    return event("contentBlockStart", contentBlockIndex=index, start=start)
+
+
+def delta(index: int, /, **member: Any) -> bytes:
+    return event("contentBlockDelta", contentBlockIndex=index, delta=member)
+
+
+def stop(index: int) -> bytes:
+    return event("contentBlockStop", contentBlockIndex=index)
+
+
+def texts(index: int, *said: str) -> bytes:
+    return b"".join(delta(index, text=one) for one in said) + stop(index)
+
+
+def call(index: int, *fragments: str, **start: Any) -> bytes:
+    use = {"toolUseId": "tooluse_1", "name": "get_weather", **start}
+    return begin(index, toolUse=use) + b"".join(delta(index, toolUse={"input": one}) for one in fragments) + stop(index)
+
+
+def end(reason: str = "end_turn", **values: Any) -> bytes:
+    return event("messageStop", stopReason=reason, **values)
+
+
+START = event("messageStart", role="assistant")
+USAGE = {"inputTokens": 371, "outputTokens": 77, "totalTokens": 448}
+METADATA = event("metadata", usage=USAGE, metrics={"latencyMs": 1251})
+TAIL = end() + METADATA
+
+
+def events_of(*chunks: bytes, **options: Any) -> list[ResponseEvent]:
+    return wires.events_of("converse", *chunks, **options)
+
+
+def items_of(*chunks: bytes) -> list[Any]:
+    response = wires.response_of("converse", START, *chunks, TAIL)
+    assert response.error is None
+    return [msgspec.structs.replace(item, origin=None) for item in response.items]
+
+
+def codes(events: list[ResponseEvent]) -> list[str]:
+    return [event.code for event in events if hasattr(event, "code")]
+
+
+def error_kind(*chunks: bytes) -> str:
+    return wires.error_of("converse", *chunks).kind
+
+
+# --- tables ---
+
+
+def test_the_law_and_the_handlers_name_the_same_events() -> None:
+    assert {name for row in TRANSITIONS.values() for name in row} == set(Machine.HANDLERS)
+    assert set(TRANSITIONS) == set(State) >= {state for row in TRANSITIONS.values() for state in row.values()}
+
+
+def test_every_member_of_a_delta_can_be_applied_and_says_to_what() -> None:
+    assert set(Delta.__struct_fields__) == set(Machine.DELTAS) == set(FITS) >= set(LAZY)
+
+
+@pytest.mark.parametrize(("word", "stop_reason"), [*STOP_REASONS.items(), ("malformed_tool_use", "other"), ("new_word", "other")])
+def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: str) -> None:
+    response = wires.response_of("converse", START, texts(0, "Hi"), end(word), METADATA)
+    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, word)
+
+
+# --- the ordinary stream ---
+
+
+def test_a_stream_becomes_events_in_its_order() -> None:
+    thought = delta(0, reasoningContent={"text": "Hm"}) + delta(0, reasoningContent={"signature": "c2ln"}) + stop(0)
+    events = events_of(START, thought, texts(1, "Hel", "lo"), call(2, '{"city":', '"Paris"}'), end("tool_use"), METADATA)
+    origin = events[1].item.origin  # type: ignore[union-attr]
+    reasoning, message = Reasoning(content="Hm", signature="c2ln", origin=origin), Message("assistant", (Text("Hello"),), origin=origin)
+    tool = FunctionCall("tooluse_1", "get_weather", '{"city":"Paris"}', origin=origin)
+    counted = Usage(input_tokens=371, output_tokens=77, raw=USAGE)
+    assert events == [
+        Created(),
+        OutputItemAdded(0, Reasoning(status="incomplete", origin=origin)),
+        ReasoningContentDelta(0, 0, "Hm"),
+        OutputItemDone(0, reasoning),
+        OutputItemAdded(1, Message("assistant", status="incomplete", origin=origin)),
+        OutputTextDelta(1, 0, "Hel"),
+        OutputTextDelta(1, 0, "lo"),
+        OutputItemDone(1, message),
+        OutputItemAdded(2, FunctionCall("tooluse_1", "get_weather", status="incomplete", origin=origin)),
+        FunctionCallArgumentsDelta(2, '{"city":'),
+        FunctionCallArgumentsDelta(2, '"Paris"}'),
+        OutputItemDone(2, tool),
+        TokenCount(counted),
+        ResponseMetadata({"metrics": {"latencyMs": 1251}}),
+        Completed(stop_reason="tool_calls", native_stop_reason="tool_use", usage=counted, choices=((0, "tool_calls", "tool_use"),)),
+    ]
+
+
+def test_padding_is_never_shown() -> None:
+    events = events_of(START, texts(0, "Hi"), event("news", a=1), TAIL)
+    assert not any("abcdefg" in repr(event) for event in events if not isinstance(event, Passthrough))
+
+
+def test_completed_comes_with_the_usage_and_not_before() -> None:
+    p = parser("converse")
+    p.feed(START + texts(0, "Hi"))
+    assert not p.complete
+    assert all(not isinstance(event, Completed) for event in p.feed(end()))
+    assert p.complete
+    assert not p.ended
+    assert isinstance(p.feed(METADATA)[-1], Completed)
+    assert p.close() == []
+
+
+def test_without_metadata_the_end_of_input_completes_and_says_so() -> None:
+    events = events_of(START, texts(0, "Hi"), end())
+    assert isinstance(events[-1], Completed)
+    assert codes(events) == ["end_inferred"]
+
+
+def test_message_start_may_be_missing() -> None:
+    assert wires.response_of("converse", texts(0, "Hi"), TAIL).text == "Hi"
+
+
+def test_metadata_may_come_before_the_stop() -> None:
+    events = events_of(START, texts(0, "Hi"), METADATA, end())
+    assert isinstance(events[-1], Completed)
+    assert codes(events) == []
+
+
+# --- blocks ---
+
+
+def test_blocks_are_kept_by_index_even_when_they_interleave() -> None:
+    mixed = delta(0, text="a") + delta(1, reasoningContent={"text": "x"}) + delta(0, text="b") + stop(1) + stop(0)
+    assert [item.text for item in items_of(mixed)] == ["ab", "x"]
+
+
+@pytest.mark.parametrize("shape", [{"text": "Hm", "signature": "c2ln"}, {"reasoningText": {"text": "Hm", "signature": "c2ln"}}])
+def test_a_thought_may_be_flat_or_nested_in_streams_and_bodies(shape: Json) -> None:
+    wanted = [Reasoning(content="Hm", signature="c2ln")]
+    assert items_of(delta(0, reasoningContent=shape), stop(0)) == wanted
+    assert items_of(begin(0, reasoningContent=shape), stop(0)) == wanted
+
+
+def test_a_signature_without_a_thought_is_kept() -> None:
+    assert items_of(delta(0, reasoningContent={"signature": "c2ln"}), stop(0)) == [Reasoning(signature="c2ln")]
+
+
+def test_a_signature_in_pieces_is_one() -> None:
+    pieces = [delta(0, reasoningContent={"signature": one}) for one in ("ab", "cd", "ef")]
+    assert items_of(*pieces, stop(0)) == [Reasoning(signature="abcdef")]
+
+
+@pytest.mark.parametrize("name", ["redactedContent", "data"])
+def test_sealed_thought_is_kept_as_it_came(name: str) -> None:
+    added = events_of(START, delta(0, reasoningContent={name: "c2VhbGVk"}), stop(0), TAIL)[1]
+    assert isinstance(added, OutputItemAdded)
+    assert isinstance(added.item, Reasoning)
+    assert added.item.redacted
+    assert items_of(delta(0, reasoningContent={name: "c2VhbGVk"}), stop(0)) == [Reasoning(encrypted_content="c2VhbGVk", redacted=True)]
+
+
+def test_sealed_pieces_are_base64_each_and_are_joined_as_bytes() -> None:
+    pieces = [base64.b64encode(one).decode() for one in (b"a", b"bc", b"def")]
+    (item,) = items_of(*(delta(0, reasoningContent={"redactedContent": one}) for one in pieces), stop(0))
+    assert base64.b64decode(item.encrypted_content, validate=True) == b"abcdef"
+
+
+def test_sealed_pieces_that_are_no_base64_are_joined_as_text() -> None:
+    (item,) = items_of(*(delta(0, reasoningContent={"redactedContent": one}) for one in ("é", "?")), stop(0))
+    assert item.encrypted_content == "é?"
+
+
+@pytest.mark.parametrize("fragments", [(), ("",), ("{}",)])
+def test_empty_arguments_are_an_empty_object(fragments: tuple[str, ...]) -> None:
+    (item,) = items_of(call(0, *fragments))
+    assert item.arguments == "".join(fragments)
+    assert (item.status, item.parsed()) == ("completed", {})
+
+
+def test_arguments_that_are_not_whole_make_the_call_incomplete() -> None:
+    (item,) = items_of(call(0, '{"city":"Par'))
+    assert item.status == "incomplete"
+
+
+def test_a_tool_of_the_server_is_never_to_be_answered() -> None:
+    response = wires.response_of("converse", START, call(0, '{"snippet":"1"}', type="server_tool_use"), TAIL)
+    assert response.calls == []
+    assert isinstance(response.items[0], ServerToolCall)
+    assert response.items[0].native == {"type": "server_tool_use"}
+
+
+def test_unknown_keys_of_a_call_are_native_and_its_usual_type_is_not() -> None:
+    assert items_of(call(0, type="tool_use"))[0].native is None
+    assert items_of(call(0, type="other_use", extra=1))[0].native == {"type": "other_use", "extra": 1}
+
+
+def test_a_call_without_an_id_gets_one() -> None:
+    events = events_of(START, call(0, toolUseId=None), call(1, toolUseId=""), TAIL, call_id=lambda n: f"mine_{n}")
+    assert [one.call_id for one in accumulate(events).calls] == ["mine_0", "mine_1"]
+
+
+def test_a_nameless_call_is_never_callable() -> None:
+    events = events_of(START, call(0, "{}", name=None), TAIL)
+    assert accumulate(events).calls == []
+    assert "nameless_call" in codes(events)
+
+
+def test_a_tool_result_is_joined_where_its_text_goes_on() -> None:
+    pieces = [[{"text": "a"}], [{"text": "b"}, {"text": "c"}], [{"json": {"x": 1}}], [{"text": "d"}]]
+    start = begin(0, toolResult={"toolUseId": "t1", "type": "nova_code_interpreter_result", "status": "success"})
+    (item,) = items_of(start, *(delta(0, toolResult=piece) for piece in pieces), stop(0))
+    assert item == ServerToolResult(
+        "t1",
+        "nova_code_interpreter",
+        [{"text": "ab"}, {"text": "c"}, {"json": {"x": 1}}, {"text": "d"}],
+        native={"type": "nova_code_interpreter_result", "status": "success"},
+    )
+
+
+def test_a_citation_may_come_with_its_text() -> None:
+    events = events_of(START, delta(0, text="Ruby", citation={"title": "facts"}), TAIL)
+    assert accumulate(events).items[0].content == (Text("Ruby", ({"title": "facts"},)),)  # type: ignore[union-attr]
+
+
+def test_a_citation_may_come_before_its_text() -> None:
+    citation = {"title": "facts", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 73}}}
+    events = events_of(START, delta(0, citation=citation), texts(0, "Ruby"), TAIL)
+    assert AnnotationAdded(0, 0, citation) in events
+    assert accumulate(events).items[0].content == (Text("Ruby", (citation,)),)  # type: ignore[union-attr]
+
+
+def test_an_image_in_pieces_is_one_and_every_delta_can_be_decoded() -> None:
+    pieces = [base64.b64encode(one).decode() for one in (b"\x89", b"PNG")]
+    blocks = [begin(0, image={"format": "png"}), *(delta(0, image={"source": {"bytes": one}}) for one in pieces), stop(0)]
+    events = events_of(START, *blocks, TAIL)
+    assert [event.data for event in events if isinstance(event, MediaDelta)] == pieces
+    assert items_of(*blocks)[0].content == (Image(data=base64.b64encode(b"\x89PNG").decode(), media_type="image/png"),)
+
+
+def test_an_image_may_lie_in_a_bucket() -> None:
+    source = {"s3Location": {"uri": "s3://bucket/a.png", "bucketOwner": "1"}}
+    (item,) = items_of(begin(0, image={"format": "jpeg"}), delta(0, image={"source": source}), stop(0))
+    assert item.content == (Image(url="s3://bucket/a.png", media_type="image/jpeg"),)
+
+
+def test_an_image_that_failed_is_incomplete_and_its_error_is_shown() -> None:
+    events = events_of(START, begin(0, image={"format": "png"}), delta(0, image={"error": {"message": "no"}}), stop(0), TAIL)
+    assert accumulate(events).items[0].status == "incomplete"
+    assert "no" in str([event.data for event in events if isinstance(event, Passthrough)])
+
+
+def test_an_empty_start_says_nothing_and_the_first_delta_opens_the_block() -> None:
+    assert [item.text for item in items_of(begin(0), texts(0, "Hi"))] == ["Hi"]
+    assert items_of(begin(0), stop(0)) == []
+
+
+def test_nulls_are_absent_members() -> None:
+    assert items_of(begin(0, toolUse=None, text=None), delta(0, text="Hi", toolUse=None), stop(0)) == [Message("assistant", (Text("Hi"),))]
+
+
+# --- what we do not know ---
+
+
+def test_an_unknown_block_is_kept_whole() -> None:
+    video = {"format": "mp4", "source": {"bytes": "AAAA"}}
+    assert items_of(begin(0, video=video), stop(0)) == [Opaque("video", {"video": video})]
+
+
+def test_an_unknown_event_passes_through_in_its_place() -> None:
+    events = events_of(START, delta(0, text="a"), event("contentBlockNews", x=1), raw_event("pulse", b"not json"), texts(0, "b"), TAIL)
+    kinds = [type(event).__name__ for event in events]
+    assert kinds[2:6] == ["OutputTextDelta", "Passthrough", "Passthrough", "OutputTextDelta"]
+    assert Passthrough("pulse", "not json") in events
+
+
+@pytest.mark.parametrize("member", [{"video": {}}, {"reasoningContent": {"novel": "x"}}, {"toolUse": {"input": "{}"}}])
+def test_a_delta_that_cannot_be_applied_spoils_its_block_and_is_not_lost(member: Json) -> None:
+    opener = {"reasoningContent": {"text": "Hm"}} if "reasoningContent" in member else {"text": "Hi"}
+    events = events_of(START, delta(0, **opener), delta(0, **member), stop(0), TAIL)
+    assert accumulate(events).items[0].status == "incomplete"
+    assert codes(events) == ["unknown_delta"]
+    assert [event.data["delta"] for event in events if isinstance(event, Passthrough)] == [member]
+
+
+def test_an_unknown_delta_without_a_block_passes_through() -> None:
+    events = events_of(START, delta(0, video={"x": 1}), stop(0), texts(1, "Hi"), TAIL)
+    assert accumulate(events).text == "Hi"
+    assert codes(events) == ["unknown_delta"]
+
+
+def test_an_empty_delta_is_nothing() -> None:
+    assert items_of(delta(0), delta(0, text="Hi"), delta(0), stop(0)) == [Message("assistant", (Text("Hi"),))]
+
+
+# --- what the law refuses ---
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        begin(0, toolUse={"toolUseId": "a", "name": "f"}) * 2,
+        delta(0, text="a") + begin(0, toolUse={"toolUseId": "a", "name": "f"}),
+        begin(0) * 2,
+        texts(0, "a") + delta(0, text="b"),
+        texts(0, "a") + delta(0, video={}),
+        stop(0),
+        texts(0, "a") + stop(0),
+        delta(0, toolUse={"input": "{}"}),
+        delta(0, toolResult=[{"text": "a"}]),
+        event("contentBlockDelta", contentBlockIndex=0, delta={"text": 1}),
+        event("contentBlockDelta", contentBlockIndex=0, delta=[]),
+        event("contentBlockStart", contentBlockIndex=0, start={"toolUse": "x"}),
+        event("contentBlockStart", contentBlockIndex=0, start=7),
+        raw_event("contentBlockDelta", b"{"),
+        raw_event("contentBlockStop", b"[]"),
+    ],
+    ids=range(15),
+)
+def test_broken_brackets_and_foreign_payloads_are_malformed(blocks: bytes) -> None:
+    assert error_kind(START, blocks, TAIL) == "malformed"
+
+
+@pytest.mark.parametrize("index", [-1, "0", 1.5, 10**7, None, True])
+@pytest.mark.parametrize("name", ["contentBlockStart", "contentBlockDelta", "contentBlockStop"])
+def test_an_index_is_a_small_whole_number(name: str, index: Any) -> None:
+    assert error_kind(START, event(name, contentBlockIndex=index, delta={"text": "a"}, start={}), TAIL) == "malformed"
+
+
+def test_a_float_index_with_a_whole_value_is_accepted() -> None:
+    deltas = event("contentBlockDelta", contentBlockIndex=0.0, delta={"text": "Hi"}), event("contentBlockStop", contentBlockIndex=0.0)
+    assert [item.text for item in items_of(*deltas)] == ["Hi"]
+    called = event("contentBlockStart", contentBlockIndex=1.0, start={"toolUse": {"toolUseId": "t", "name": "f"}})
+    more = event("contentBlockDelta", contentBlockIndex=1.0, delta={"toolUse": {"input": '{"a":1}'}})
+    (call,) = items_of(called, more, event("contentBlockStop", contentBlockIndex=1.0))
+    assert (call.name, call.arguments, call.status) == ("f", '{"a":1}', "completed")
+
+
+def test_after_the_stop_nothing_is_applied_and_nothing_is_lost() -> None:
+    events = events_of(START, texts(0, "Hi"), end(), delta(1, text="late"), START, METADATA)
+    assert accumulate(events).text == "Hi"
+    assert codes(events) == ["out_of_order", "out_of_order"]
+    assert [event.event for event in events if isinstance(event, Passthrough)] == ["contentBlockDelta", "messageStart"]
+
+
+def test_blocks_that_a_gateway_never_stopped_are_closed_by_the_stop() -> None:
+    open_call = begin(1, toolUse={"toolUseId": "t", "name": "f"}) + delta(1, toolUse={"input": "{}"})
+    events = events_of(START, delta(0, text="Hi"), open_call, end("tool_use"), METADATA)
+    assert [item.status for item in accumulate(events).items] == ["completed", "completed"]
+    assert codes(events) == ["unclosed_block", "unclosed_block"]
+
+
+def test_a_block_that_ran_into_the_limit_unstopped_is_not_whole() -> None:
+    response = wires.response_of("converse", START, begin(0, toolUse={"toolUseId": "t", "name": "f"}), end("max_tokens"), METADATA)
+    assert response.calls == []
+    assert response.items[0].status == "incomplete"
+
+
+# --- usage and metadata ---
+
+
+def test_cached_input_counts_once_whatever_its_spelling() -> None:
+    both = {"cacheReadInputTokens": 5, "cacheReadInputTokenCount": 5, "cacheWriteInputTokens": 7, "cacheWriteInputTokenCount": 7}
+    for raw in ({"inputTokens": 3, **both}, {"inputTokens": 3, "cacheReadInputTokenCount": 5, "cacheWriteInputTokenCount": 7}):
+        counted = usage(raw)
+        assert (counted.input_tokens, counted.cache_read_input_tokens, counted.cache_write_input_tokens) == (15, 5, 7)
+
+
+def test_cache_writes_are_split_by_lifetime() -> None:
+    counted = usage(
+        {"inputTokens": 1, "cacheWriteInputTokens": 9, "cacheDetails": [{"ttl": "1h", "inputTokens": 4}, {"ttl": "5m", "inputTokens": 5}]}
+    )
+    assert (counted.cache_write_5m_input_tokens, counted.cache_write_1h_input_tokens, counted.cache_write_24h_input_tokens) == (5, 4, None)
+
+
+def test_what_was_not_said_is_unknown() -> None:
+    assert usage({}) == Usage()
+    assert usage({"outputTokens": 1, "cacheDetails": "x"}) == Usage(output_tokens=1, raw={"outputTokens": 1, "cacheDetails": "x"})
+
+
+def test_metadata_without_usage_erases_nothing() -> None:
+    before = wires.response_of("converse", START, texts(0, "Hi"), METADATA, event("metadata", trace={"a": 1}), end())
+    after = wires.response_of("converse", START, texts(0, "Hi"), end(), event("metadata", trace={"a": 1}), METADATA)
+    for response in (before, after):
+        assert response.usage is not None
+        assert response.usage.input_tokens == 371
+        assert response.metadata == {"trace": {"a": 1}, "metrics": {"latencyMs": 1251}}
+
+
+def test_metadata_without_usage_at_the_end_completes_without_a_notice() -> None:
+    events = events_of(START, texts(0, "Hi"), end(), event("metadata", metrics={"latencyMs": 1}))
+    assert isinstance(events[-1], Completed)
+    assert codes(events) == []
+
+
+def test_what_the_model_answered_besides_is_read() -> None:
+    fields = {"delta": {"stop_sequence": "END"}, "usage": {"output_tokens_details": {"thinking_tokens": 12}}}
+    response = wires.response_of("converse", START, texts(0, "Hi"), end("stop_sequence", additionalModelResponseFields=fields), METADATA)
+    assert response.stop_sequence == "END"
+    assert response.usage is not None
+    assert response.usage.reasoning_output_tokens == 12
+    assert response.metadata["additionalModelResponseFields"] == fields
+    flat = end("stop_sequence", additionalModelResponseFields={"stop_sequence": "\n"})
+    assert wires.response_of("converse", START, flat, METADATA).stop_sequence == "\n"
+
+
+def test_a_router_names_the_model_it_chose() -> None:
+    trace = {"promptRouter": {"invokedModelId": "arn:model"}}
+    assert wires.response_of("converse", START, texts(0, "Hi"), end(), event("metadata", usage=USAGE, trace=trace)).model == "arn:model"
+
+
+# --- failures ---
+
+EXCEPTIONS = {
+    "internalServerException": "server_error",
+    "modelStreamErrorException": "server_error",
+    "validationException": "invalid_request",
+    "throttlingException": "rate_limited",
+    "serviceUnavailableException": "overloaded",
+    "accessDeniedException": "permission",
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), EXCEPTIONS.items())
+@pytest.mark.parametrize("before", [b"", START + delta(0, text="Hi")], ids=["first", "later"])
+def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str, before: bytes) -> None:
+    events = events_of(before, exception(name, message="Too bad"))
+    last = events[-1]
+    assert isinstance(last, Failed)
+    assert (last.error.kind, last.error.message) == (kind, "Too bad")
+    assert accumulate(events).text == ("Hi" if before else "")
+
+
+def test_an_exception_after_the_stop_is_still_a_failure() -> None:
+    assert error_kind(START, texts(0, "Hi"), end(), exception("internalServerException", message="x")) == "server_error"
+
+
+def test_an_upstream_error_goes_by_its_own_status() -> None:
+    error = wires.error_of("converse", START, exception("modelStreamErrorException", message="x", originalStatusCode=429))
+    assert error.status == 429
+    assert error.retryable
+
+
+def test_an_error_message_without_a_payload_is_a_failure() -> None:
+    frame = encode_message({":message-type": "error", ":error-code": "503", ":error-message": "busy"}, b"")
+    error = wires.error_of("converse", START, frame)
+    assert (error.kind, error.message) == ("overloaded", "busy")
+
+
+def test_an_exception_recorded_as_a_line_is_a_failure() -> None:
+    events = wires.events_of_lines("converse", [json.dumps({"throttlingException": {"message": "slow down"}})])
+    assert isinstance(events[-1], Failed)
+    assert events[-1].error.kind == "rate_limited"
+
+
+@pytest.mark.parametrize("place", ["before any event", "inside", "before the stop"])
+def test_an_end_without_message_stop_is_truncated(place: str) -> None:
+    sent = {"before any event": START, "inside": START + delta(0, text="Hi"), "before the stop": START + texts(0, "Hi")}[place]
+    assert error_kind(sent) == "truncated"
+
+
+def test_a_cut_frame_is_truncated_even_after_the_stop() -> None:
+    body = START + texts(0, "Hi") + TAIL
+    for place in range(len(body) - len(METADATA) + 1, len(body)):
+        assert error_kind(body[:place]) == "truncated"
+
+
+def test_a_cut_block_keeps_what_came_of_it() -> None:
+    start = begin(0, toolResult={"toolUseId": "t1"}) + delta(0, toolResult=[{"text": "a"}]) + delta(0, toolResult=[{"text": "b"}])
+    response = wires.response_of("converse", START, start)
+    assert response.items[0].output == [{"text": "ab"}]  # type: ignore[union-attr]
+    assert response.items[0].status == "incomplete"
+
+
+def test_a_prefix_of_a_stream_is_never_a_completed_answer_with_less_in_it() -> None:
+    body = START + texts(0, "Hel", "lo") + call(1, '{"a":', "1}") + end("tool_use") + METADATA
+    whole = wires.response_of("converse", body)
+    for place in range(len(body)):
+        response = wires.response_of("converse", body[:place])
+        assert response.status == "failed" or response.items == whole.items
+
+
+def test_arguments_have_a_ceiling() -> None:
+    events = events_of(START, call(0, "1" * 50, "2" * 51), TAIL, limits=Limits(argument_bytes=100))
+    assert isinstance(events[-1], Failed)
+    assert (events[-1].error.kind, events[-1].error.code) == ("limit_exceeded", "argument_bytes")
+
+
+@pytest.mark.parametrize("depth", [200, 480, 960, 5000])
+def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
+    for inner in ("1", HALVES[0]):
+        nested = "[" * depth + inner + "]" * depth
+        for payload in (f'{{"x":{nested}}}', f'{{"contentBlockStart":{{"contentBlockIndex":0,"start":{{"x":{nested}}}}}}}'):
+            assert isinstance(wires.events_of_lines("converse", [payload])[-1], Failed)
+
+
+# --- text ---
+
+
+def test_an_emoji_cut_in_two_is_joined() -> None:
+    deltas = [b'{"contentBlockIndex":0,"delta":{"text":%s}}' % half.encode() for half in HALVES]
+    assert [item.text for item in items_of(*(raw_event("contentBlockDelta", one) for one in deltas), stop(0))] == ["😀"]
+
+
+def test_half_an_emoji_that_stays_alone_is_valid_text() -> None:
+    lone = raw_event("contentBlockDelta", b'{"contentBlockIndex":0,"delta":{"text":%s}}' % HALVES[0].encode())
+    assert [item.text for item in items_of(lone, stop(0))] == ["\ufffd"]
+
+
+# --- lines and bodies ---
+
+MEMBERS = [
+    ("messageStart", {"role": "assistant"}),
+    ("contentBlockDelta", {"contentBlockIndex": 0, "delta": {"text": "Hi"}}),
+    ("contentBlockStop", {"contentBlockIndex": 0}),
+    ("messageStop", {"stopReason": "end_turn"}),
+    ("metadata", {"usage": USAGE}),
+]
+
+
+def test_recorded_lines_may_wrap_the_payload_in_its_name() -> None:
+    framed = events_of(*(event(name, **payload) for name, payload in MEMBERS))
+    assert wires.events_of_lines("converse", [json.dumps({name: payload}) for name, payload in MEMBERS]) == framed
+    p = parser("converse")
+    named = [one for name, payload in MEMBERS for one in p.feed_event(json.dumps({name: payload}), name)]
+    assert [*named, *p.close()] == framed
+
+
+def body(*content: Json, **values: Any) -> bytes:
+    answer = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "end_turn", "usage": USAGE, **values}
+    return json.dumps(answer).encode()
+
+
+def body_items(*content: Json) -> list[Any]:
+    response = accumulate(parse_body("converse", body(*content)))
+    assert response.error is None
+    return [msgspec.structs.replace(item, origin=None) for item in response.items]
+
+
+def test_a_whole_body_gives_one_delta_a_part() -> None:
+    events = parse_body("converse", body({"text": "Hi"}, {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}))
+    kinds = [type(event).__name__ for event in events]
+    assert kinds == [
+        *("Created", "OutputItemAdded", "OutputTextDelta", "OutputItemDone"),
+        *("OutputItemAdded", "FunctionCallArgumentsDelta", "OutputItemDone", "TokenCount", "Completed"),
+    ]
+
+
+def test_a_whole_body_keeps_the_bytes_of_arguments() -> None:
+    sent = (
+        b'{"output":{"message":{"content":[{"toolUse":{"toolUseId":"t","name":"f","input":{"b": 1.0, "a":1e2}}}]}},"stopReason":"tool_use"}'
+    )
+    assert accumulate(parse_body("converse", sent)).calls[0].arguments == '{"b": 1.0, "a":1e2}'  # type: ignore[union-attr]
+
+
+def test_every_block_of_a_whole_body_has_its_item() -> None:
+    citation = {"title": "t", "sourceContent": [{"text": "s"}]}
+    assert body_items(
+        {"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "c2ln"}}},
+        {"reasoningContent": {"redactedContent": "c2Vh"}},
+        {"reasoningContent": {}},
+        {"citationsContent": {"content": [{"text": "a"}, {"text": "b"}], "citations": [citation]}},
+        {"toolUse": {"toolUseId": "t", "name": "f", "input": None, "type": "server_tool_use"}},
+        {"toolResult": {"toolUseId": "t", "content": [{"text": "a"}, {"text": "b"}], "status": "success", "type": "f_result"}},
+        {"image": {"format": "webp", "source": {"bytes": "UklG"}}},
+        {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}},
+        {"text": "", "type": "text"},
+    ) == [
+        Reasoning(content="Hm", signature="c2ln"),
+        Reasoning(encrypted_content="c2Vh", redacted=True),
+        Reasoning(),
+        Message("assistant", (Text("ab", (citation,)),)),
+        ServerToolCall("t", "f", native={"type": "server_tool_use"}),
+        ServerToolResult("t", "f", [{"text": "a"}, {"text": "b"}], native={"status": "success", "type": "f_result"}),
+        Message("assistant", (Image(data="UklG", media_type="image/webp"),)),
+        Opaque("audio", {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}}),
+        Message("assistant", (Text(""),), native={"type": "text"}),
+    ]
+
+
+def test_a_whole_body_is_complete_even_without_a_reason_or_usage() -> None:
+    response = accumulate(parse_body("converse", b'{"output":{"message":{"content":[{"text":"Hi"}]}}}'))
+    assert (response.status, response.stop_reason, response.notices) == ("completed", "other", ())
+
+
+def test_a_whole_body_holds_valid_text() -> None:
+    sent = b'{"output":{"message":{"content":[{"text":"a\\ud83d"},{"text":"\\ude00b"}]}},"stopReason":"end_turn"}'
+    assert accumulate(parse_body("converse", sent)).text == "a\ufffd\ufffdb"
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (b'{"message":"Too many requests, please wait"}', "rate_limited"),
+        (b'{"message":"no"}', None),
+        (b'{"Message":"no"}', None),
+        (b"{}", "malformed"),
+        (b"[]", "malformed"),
+        (b"<html>", "malformed"),
+        (b'{"output":3}', "malformed"),
+        (b'{"output":{"message":{"content":3}}}', "malformed"),
+    ],
+)
+def test_a_body_that_is_no_answer_fails(sent: bytes, kind: str | None) -> None:
+    last = parse_body("converse", sent)[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == kind or (kind is None and last.error.message == "no")
+
+
+# --- any cut ---
+
+MIXED = (
+    START
+    + delta(0, reasoningContent={"text": "Hm"})
+    + delta(0, reasoningContent={"signature": "c2ln"})
+    + stop(0)
+    + delta(1, citation={"title": "t"})
+    + texts(1, "Hel", "lo ☕")
+    + call(2, '{"a":', "1}")
+    + begin(3, video={})
+    + stop(3)
+    + event("news", x=1)
+    + end("tool_use", additionalModelResponseFields={"stop_sequence": None})
+    + METADATA
+)
+
+
+@given(cuts(MIXED))
+def test_events_do_not_depend_on_where_the_bytes_were_cut(chunks: list[bytes]) -> None:
+    assert events_of(*chunks) == events_of(MIXED)
+
+
+def test_events_do_not_depend_on_any_single_cut() -> None:
+    whole = events_of(MIXED)
+    assert events_of(*byte_by_byte(MIXED)) == whole
+    assert all(events_of(*chunks) == whole for chunks in every_single_cut(MIXED, at_most=200))
+
+
+PAYLOAD = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from([*BLOCKS, *JOINS, "contentBlockIndex", "delta", "start", "input"]), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+SHAPED = st.fixed_dictionaries(
+    {"contentBlockIndex": st.integers(0, 2), "delta": PAYLOAD, "start": PAYLOAD, "usage": PAYLOAD, "stopReason": PAYLOAD}
+)
+
+
+@given(st.lists(st.tuples(st.sampled_from([*Machine.HANDLERS, "news", "exception:x"]), SHAPED | PAYLOAD), max_size=8))
+def test_hostile_payloads_end_in_exactly_one_terminal(frames: list[tuple[str, Any]]) -> None:
+    p = parser("converse")
+    events = [one for name, payload in frames for one in p.feed_event(json.dumps(payload), name)] + p.close()
+    terminals = [event for event in events if isinstance(event, (Completed, Failed))]
+    assert terminals == events[-1:]
+    accumulate(events)
+
+
+# --- the page ---
+
+
+def test_the_page_says_what_the_code_does() -> None:
+    def camel(name: str) -> str:
+        first, *rest = name.split("_")
+        return first + "".join(word.title() for word in rest)
+
+    assert set(wires.documented("converse", "Events")) == set(Machine.HANDLERS)
+    assert set(wires.documented("converse", "Blocks")) == set(BLOCKS)
+    assert set(wires.documented("converse", "Deltas")) == {camel(name) for name in Machine.DELTAS}
+    assert {word: row[0][0] for word, row in wires.documented("converse", "Stop reasons").items()} == STOP_REASONS
+
+
+# --- recordings ---
+
+
+@each_recording("bedrock-converse", (*STREAMS, *BODIES, *PAYLOADS))
+def test_recordings_say_what_others_read_in_them(recording: Recording) -> None:
+    differences = wires.disagreements(recording, STOP_REASONS)
+    if "citationsContent" in ((recording.expected.get("facts") or {}).get("blocks") or ()):
+        differences = [one for one in differences if not one.startswith("text:")]  # the facts lack the text of cited blocks
+    assert differences == []

@@ -1,0 +1,485 @@
+"""Bedrock InvokeModel: which machine reads a payload, what each family's payloads become, and when they are complete."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    FunctionCall,
+    Message,
+    OutputTextDelta,
+    Passthrough,
+    Reasoning,
+    ResponseEvent,
+    Usage,
+    accumulate,
+    parse_body,
+    parser,
+)
+from streamlib_parsers.framing.eventstream import encode_message
+from streamlib_parsers.protocol import WIRE_APIS
+from streamlib_parsers.wires import chat, converse, messages
+from streamlib_parsers.wires.invoke import BY_NAME, COUNTS, FAMILIES, METRICS, STOP_REASONS, usage
+from tests.support import wires
+from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.shared import BODIES, STREAMS, Recording, each_recording
+
+Json = dict[str, Any]
+MEASURED = {METRICS: {"inputTokenCount": 7, "outputTokenCount": 3, "invocationLatency": 268, "firstByteLatency": 169}}
+
+
+def chunk(payload: Any) -> bytes:
+    return raw_chunk(json.dumps({"bytes": base64.b64encode(json.dumps(payload).encode()).decode(), "p": "abcdef"}).encode())
+
+
+def raw_chunk(payload: bytes) -> bytes:
+    return encode_message({":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}, payload)
+
+
+def exception(name: str, **payload: Any) -> bytes:
+    return encode_message({":exception-type": name, ":message-type": "exception"}, json.dumps(payload).encode())
+
+
+def stream(payloads: list[Json]) -> bytes:
+    return b"".join(chunk(payload) for payload in payloads)
+
+
+def events_of(*chunks: bytes, **options: Any) -> list[ResponseEvent]:
+    return wires.events_of("invoke", *chunks, **options)
+
+
+def codes(events: list[ResponseEvent]) -> list[str]:
+    return [event.code for event in events if hasattr(event, "code")]
+
+
+def said_by_claude(*, metrics: bool = True) -> list[Json]:
+    usage = {"input_tokens": 45, "output_tokens": 1}
+    return [
+        {
+            "type": "message_start",
+            "message": {"id": "msg_bdrk_1", "type": "message", "role": "assistant", "model": "claude-x", "usage": usage},
+        },
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}},
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo"}},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+        {"type": "message_stop", **(MEASURED if metrics else {})},
+    ]
+
+
+def titan(text: str, reason: str | None, total: int | None) -> Json:
+    read = None if total else 7
+    return {"outputText": text, "index": 0, "totalOutputTextTokenCount": total, "completionReason": reason, "inputTextTokenCount": read}
+
+
+def llama(text: str, reason: str | None, counted: int) -> Json:
+    read = 7 if counted == 1 else None
+    return {"generation": text, "prompt_token_count": read, "generation_token_count": counted, "stop_reason": reason}
+
+
+def mistral(text: str, reason: str | None) -> Json:
+    return {"outputs": [{"text": text, "stop_reason": reason}]}
+
+
+def cohere(text: str) -> Json:
+    return {"is_finished": False, "event_type": "text-generation", "text": text}
+
+
+COHERE_END = {"text": "Hello", "response_id": "r1", "generation_id": "g1", "chat_history": [{"role": "USER"}], "finish_reason": "COMPLETE"}
+STREAMED: dict[str, list[Json]] = {
+    "claude": said_by_claude(),
+    "claude-2": [
+        {"type": "completion", "completion": "Hel", "stop_reason": None, "stop": None},
+        {"type": "completion", "completion": "lo", "stop_reason": "stop_sequence", "stop": "\n\nHuman:", **MEASURED},
+    ],
+    "nova": [
+        {"messageStart": {"role": "assistant"}},
+        {"contentBlockDelta": {"delta": {"text": "Hel"}, "contentBlockIndex": 0}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"contentBlockDelta": {"delta": {"text": "lo"}, "contentBlockIndex": 1}},
+        {"contentBlockStop": {"contentBlockIndex": 1}},
+        {"messageStop": {"stopReason": "end_turn"}},
+        {"metadata": {"usage": {"inputTokens": 7, "outputTokens": 3}, "metrics": {}}, **MEASURED},
+    ],
+    "completions": [
+        {"choices": [{"index": 0, "text": "Hel", "stop_reason": None}]},
+        {"choices": [{"index": 0, "text": "lo", "stop_reason": "stop"}], **MEASURED},
+    ],
+    "chat": [
+        {"id": "c1", "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]},
+        {"id": "c1", "choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": None}]},
+        {"id": "c1", "choices": [{"index": 0, "delta": {"content": "lo"}, "finish_reason": "stop", "stop_reason": 518}]},
+        MEASURED,
+    ],
+    "titan": [titan("Hel", None, None), {**titan("lo", "FINISH", 3), **MEASURED}],
+    "llama": [llama("Hel", None, 1), {**llama("lo", "stop", 3), **MEASURED}],
+    "mistral": [mistral("Hel", None), {**mistral("lo", "stop"), **MEASURED}],
+    "cohere": [
+        cohere("Hel"),
+        cohere("lo"),
+        {"is_finished": True, "event_type": "stream-end", "response": COHERE_END, "finish_reason": "COMPLETE", **MEASURED},
+    ],
+}
+
+BODY: dict[str, Json] = {
+    "claude": {
+        "id": "msg_bdrk_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-x",
+        "content": [{"type": "text", "text": "Hello"}],
+        "stop_reason": "end_turn",
+        "usage": {"input_tokens": 7, "output_tokens": 3},
+    },
+    "claude-2": {"type": "completion", "completion": "Hello", "stop_reason": "stop_sequence", "stop": "\n\nHuman:"},
+    "nova": {
+        "output": {"message": {"content": [{"text": "Hello"}], "role": "assistant"}},
+        "stopReason": "end_turn",
+        "usage": {"inputTokens": 7, "outputTokens": 3},
+    },
+    "completions": {"choices": [{"text": "Hello", "stop_reason": "stop"}]},
+    "chat": {"id": "c1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]},
+    "titan": {"inputTextTokenCount": 7, "results": [{"tokenCount": 3.0, "outputText": "Hello", "completionReason": "FINISH"}]},
+    "llama": {"generation": "Hello", "prompt_token_count": 7, "generation_token_count": 3, "stop_reason": "stop"},
+    "mistral": {"outputs": [{"text": "Hello", "stop_reason": "stop"}]},
+    "cohere": COHERE_END,
+}
+
+every_family = pytest.mark.parametrize("name", [family.name for family in FAMILIES])
+
+
+# --- families ---
+
+
+def test_every_family_has_a_stream_and_a_body_here() -> None:
+    assert set(STREAMED) == set(BODY) == set(BY_NAME)
+
+
+def test_a_family_is_read_by_a_wire_or_by_its_own_paths() -> None:
+    for family in FAMILIES:
+        assert family.wire in WIRE_APIS if family.wire else (family.text and family.stop)
+
+
+@every_family
+def test_a_stream_of_the_family_is_read(name: str) -> None:
+    events = events_of(stream(STREAMED[name]))
+    response = accumulate(events)
+    assert (response.text, response.stop_reason, response.error) == ("Hello", "stop", None)
+    assert response.usage is not None
+    assert (response.usage.input_tokens, response.usage.output_tokens) == ((45 if name == "claude" else 7), 3)
+    assert response.metadata[METRICS] == MEASURED[METRICS]
+    assert codes(events) == []
+    assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == ["Hel", "lo"]
+
+
+@every_family
+def test_a_whole_body_of_the_family_is_read(name: str) -> None:
+    events = parse_body("invoke", json.dumps(BODY[name]).encode())
+    response = accumulate(events)
+    assert (response.text, response.stop_reason, response.error) == ("Hello", "stop", None)
+    assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == ["Hello"]
+    assert codes(events) == []
+
+
+@every_family
+def test_every_prefix_of_a_stream_is_truncated_or_says_it_all(name: str) -> None:
+    body = stream(STREAMED[name])
+    for place in range(len(body)):
+        response = wires.response_of("invoke", body[:place])
+        assert response.status == "failed" or response.text == "Hello"
+
+
+@every_family
+def test_an_end_between_two_frames_before_the_terminal_is_truncated(name: str) -> None:
+    assert wires.error_of("invoke", stream(STREAMED[name][:2] if name not in SHORT else STREAMED[name][:1])).kind == "truncated"
+
+
+SHORT = {"claude-2", "completions", "titan", "llama", "mistral"}
+
+
+@every_family
+def test_events_do_not_depend_on_where_the_bytes_were_cut(name: str) -> None:
+    body = stream(STREAMED[name])
+    whole = events_of(body)
+    assert events_of(*byte_by_byte(body)) == whole
+    assert all(events_of(*chunks) == whole for chunks in every_single_cut(body, at_most=80))
+
+
+LONG = stream([*STREAMED["cohere"][:1], {"event_type": "search-results", "documents": [1]}, *STREAMED["cohere"][1:]])
+
+
+@given(cuts(LONG))
+def test_events_do_not_depend_on_any_cuts(chunks: list[bytes]) -> None:
+    assert events_of(*chunks) == events_of(LONG)
+
+
+@every_family
+def test_padding_and_frames_are_gone_and_recorded_payloads_read_alike(name: str) -> None:
+    framed = events_of(stream(STREAMED[name]))
+    assert "abcdef" not in repr(framed)
+    lines = [json.dumps(payload) for payload in STREAMED[name]]
+    assert wires.events_of_lines("invoke", lines) == framed
+    encoded = [base64.b64encode(line.encode()).decode() for line in lines]
+    assert wires.events_of_lines("invoke", [json.dumps({"bytes": one}) for one in encoded]) == framed
+    assert wires.events_of_lines("invoke", [json.dumps({"chunk": {"bytes": one}}) for one in encoded]) == framed
+
+
+def test_completed_waits_for_the_end_of_input() -> None:
+    for name in set(BY_NAME) - {"nova"}:
+        p = parser("invoke")
+        assert not any(isinstance(event, Completed) for event in p.feed(stream(STREAMED[name])))
+        assert p.complete
+        assert isinstance(p.close()[-1], Completed)
+
+
+def test_the_inner_machines_tables_hold() -> None:
+    for name, word, table in (("nova", "guardrail_intervened", converse), ("claude", "refusal", messages), ("chat", "length", chat)):
+        payloads = json.loads(json.dumps(STREAMED[name]).replace('"end_turn"', f'"{word}"').replace('"stop"', f'"{word}"'))
+        assert wires.response_of("invoke", stream(payloads)).stop_reason == table.STOP_REASONS[word]
+
+
+def test_claude_thinks_and_calls_through_invoke() -> None:
+    blocks = [
+        {"type": "thinking", "thinking": "Hm", "signature": "c2ln"},
+        {"type": "tool_use", "id": "toolu_bdrk_1", "name": "f", "input": {"a": 1.0}},
+    ]
+    starts = [{"type": "content_block_start", "index": n, "content_block": one} for n, one in enumerate(blocks)]
+    stops = [{"type": "content_block_stop", "index": n} for n in range(2)]
+    payloads = [said_by_claude()[0], *starts, *stops, *said_by_claude()[-2:]]
+    response = wires.response_of("invoke", stream(payloads))
+    assert [type(item) for item in response.items] == [Reasoning, FunctionCall]
+    assert response.calls[0].arguments == '{"a": 1.0}'  # type: ignore[union-attr]
+    assert response.response_id == "msg_bdrk_1"
+
+
+def test_mistral_large_speaks_chat_with_another_word_for_the_end() -> None:
+    payloads = [
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hel"}, "stop_reason": None}]},
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": "lo"}, "stop_reason": "length"}], **MEASURED},
+    ]
+    response = wires.response_of("invoke", stream(payloads))
+    assert (response.text, response.stop_reason, response.status) == ("Hello", "length", "incomplete")
+    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "stop_reason": "length"}]}
+    assert accumulate(parse_body("invoke", json.dumps(whole).encode())).stop_reason == "length"
+
+
+# --- text families ---
+
+
+@pytest.mark.parametrize(("word", "stop_reason"), [*((word, reason) for word, reason in STOP_REASONS.items()), ("ERROR", "other")])
+def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: str) -> None:
+    response = wires.response_of("invoke", chunk(mistral("Hi", word)))
+    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, word)
+
+
+def test_the_stop_sequence_of_claude_2_is_kept() -> None:
+    assert wires.response_of("invoke", stream(STREAMED["claude-2"])).stop_sequence == "\n\nHuman:"
+
+
+def test_an_answer_without_text_has_no_items() -> None:
+    response = wires.response_of("invoke", chunk(titan("", "FINISH", 0)))
+    assert (response.items, response.status) == ((), "completed")
+
+
+def test_text_after_the_reason_is_not_lost() -> None:
+    assert wires.response_of("invoke", stream([mistral("Hel", "stop"), mistral("lo", None)])).text == "Hello"
+
+
+def test_a_guardrail_that_spoke_instead_of_the_model_is_a_filter() -> None:
+    blocked = {
+        "outputText": "Input blocked",
+        "index": 0.0,
+        "amazon-bedrock-guardrailAction": "INTERVENED",
+        "amazon-bedrock-trace": {"a": 1},
+    }
+    response = wires.response_of("invoke", chunk(blocked))
+    assert (response.stop_reason, response.native_stop_reason, response.text) == ("content_filter", "INTERVENED", "Input blocked")
+    assert response.metadata == {"amazon-bedrock-guardrailAction": "INTERVENED", "amazon-bedrock-trace": {"a": 1}}
+
+
+def test_a_guardrail_that_only_masked_leaves_the_models_own_end() -> None:
+    masked = {"amazon-bedrock-guardrailAction": "INTERVENED"}
+    assert wires.response_of("invoke", chunk({**mistral("Hi", "stop"), **masked})).stop_reason == "stop"
+    assert wires.error_of("invoke", chunk({**mistral("Hi", None), **masked}), chunk(mistral("more", None))).kind == "truncated"
+
+
+def test_own_counts_go_before_the_metrics() -> None:
+    counted = usage({"prompt_token_count": 5, "generation_token_count": 6, "inputTokenCount": 7, "outputTokenCount": 8})
+    assert (counted.input_tokens, counted.output_tokens) == (5, 6)
+    assert usage({}) == Usage()
+
+
+def test_metrics_count_cached_input_apart() -> None:
+    counted = usage({"inputTokenCount": 1, "cacheReadInputTokenCount": 2, "cacheWriteInputTokenCount": 4, "outputTokenCount": 8})
+    assert (counted.input_tokens, counted.cache_read_input_tokens, counted.cache_write_input_tokens) == (7, 2, 4)
+
+
+def test_cohere_events_that_are_no_text_pass_through_in_their_place() -> None:
+    events = events_of(LONG)
+    kinds = [type(event).__name__ for event in events]
+    assert kinds.index("Passthrough") < kinds.index("OutputTextDelta", 3)
+    assert accumulate(events).text == "Hello"
+    assert accumulate(events).response_id == "r1"
+
+
+def test_unknown_keys_of_a_text_payload_are_metadata_and_known_ones_are_not() -> None:
+    metadata = wires.response_of("invoke", chunk({**titan("Hi", "FINISH", 1), "novel": {"a": 1}})).metadata
+    assert metadata == {"novel": {"a": 1}}
+    assert not COUNTS & wires.response_of("invoke", stream(STREAMED["llama"])).metadata.keys()
+    assert "chat_history" not in str(wires.response_of("invoke", stream(STREAMED["cohere"])).metadata)
+
+
+def test_an_emoji_cut_in_two_is_joined() -> None:
+    payloads = [b'{"generation":"\\ud83d","stop_reason":null}', b'{"generation":"\\ude00","stop_reason":"stop"}']
+    sent = b"".join(raw_chunk(json.dumps({"bytes": base64.b64encode(one).decode()}).encode()) for one in payloads)
+    assert wires.response_of("invoke", sent).text == "😀"
+
+
+# --- what we do not know ---
+
+
+def test_an_unknown_family_passes_through_and_ends_where_its_frames_end() -> None:
+    events = events_of(stream([{"tokens": [1]}, {"tokens": [2]}]))
+    assert [event.data for event in events if isinstance(event, Passthrough)] == [{"tokens": [1]}, {"tokens": [2]}]
+    assert isinstance(events[-1], Completed)
+    assert events[-1].stop_reason == "other"
+    assert codes(events) == ["unknown_family", "end_inferred"]
+
+
+def test_a_cut_frame_of_an_unknown_family_is_truncated() -> None:
+    assert wires.error_of("invoke", stream([{"tokens": [1]}, {"tokens": [2]}])[:-1]).kind == "truncated"
+
+
+def test_metrics_alone_are_no_answer() -> None:
+    assert wires.error_of("invoke", chunk(MEASURED)).kind == "truncated"
+
+
+def test_unknown_frames_pass_through() -> None:
+    news = encode_message({":event-type": "news", ":message-type": "event"}, b"plain")
+    events = events_of(chunk(mistral("Hi", None)), news, chunk(mistral("", "stop")))
+    assert Passthrough("news", "plain") in events
+
+
+# --- failures ---
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("internalServerException", "server_error"),
+        ("modelStreamErrorException", "server_error"),
+        ("validationException", "invalid_request"),
+        ("throttlingException", "rate_limited"),
+        ("modelTimeoutException", "server_error"),
+        ("serviceUnavailableException", "overloaded"),
+    ],
+)
+def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str) -> None:
+    events = events_of(chunk(mistral("Hi", None)), exception(name, message="Too bad"))
+    last = events[-1]
+    assert isinstance(last, Failed)
+    assert (last.error.kind, last.error.message) == (kind, "Too bad")
+    assert accumulate(events).text == "Hi"
+
+
+def test_an_error_inside_a_chunk_is_the_familys_own() -> None:
+    sent = stream([*said_by_claude()[:3], {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}])
+    assert wires.error_of("invoke", sent).kind == "overloaded"
+
+
+@pytest.mark.parametrize(
+    "payload", [b'{"bytes":"not base64!"}', b'{"p":"abc"}', b'{"bytes":7}', b"[]", b"{", b'{"bytes":"W10="}', b'{"bytes":"e30"}']
+)
+def test_a_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
+    assert wires.error_of("invoke", raw_chunk(payload)).kind == "malformed"
+
+
+@pytest.mark.parametrize(
+    ("sent", "kind"),
+    [
+        (b'{"message":"The provided model identifier is invalid."}', "not_found"),
+        (b"{}", "malformed"),
+        (b"7", "malformed"),
+        (b'{"images":["AAAA"]}', "malformed"),
+        (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', "overloaded"),
+    ],
+)
+def test_a_body_that_is_no_answer_fails(sent: bytes, kind: str) -> None:
+    last = parse_body("invoke", sent)[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == kind
+
+
+def test_a_whole_body_is_complete_even_without_a_reason() -> None:
+    response = accumulate(parse_body("invoke", b'{"text":"Hi","chat_history":[]}'))
+    assert (response.status, response.stop_reason, response.text) == ("completed", "other", "Hi")
+
+
+def test_one_message_holds_the_text() -> None:
+    (item,) = wires.response_of("invoke", stream(STREAMED["llama"])).items
+    assert isinstance(item, Message)
+    assert item.status == "completed"
+
+
+@pytest.mark.parametrize("kind", [[], {}, ["stream-end"], 5])
+def test_an_event_type_that_is_no_word_passes_through(kind: Any) -> None:
+    """It was looked up in a table: a list there raised an exception that is none of ours."""
+    events = events_of(stream([STREAMED["cohere"][0], {"event_type": kind, "text": "a"}, *STREAMED["cohere"][1:]]))
+    assert [event.event for event in events if isinstance(event, Passthrough)] == [str(kind)]
+    assert accumulate(events).text == "Hello"
+
+
+PAYLOAD = st.recursive(
+    st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(
+            st.sampled_from(sorted({mark.partition(".")[0] for one in FAMILIES for mark in (*one.marks, *one.text, *one.stop)})),
+            inner,
+            max_size=3,
+        )
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(PAYLOAD, max_size=6))
+def test_hostile_payloads_end_in_exactly_one_terminal(payloads: list[Any]) -> None:
+    events = events_of(b"".join(chunk(payload) for payload in payloads))
+    terminals = [event for event in events if isinstance(event, (Completed, Failed))]
+    assert terminals == events[-1:]
+    accumulate(events)
+
+
+# --- the page ---
+
+
+def test_the_page_says_what_the_code_does() -> None:
+    page = wires.documented("invoke", "Families")
+    assert list(page) == [family.name for family in FAMILIES]
+    for family in FAMILIES:
+        marks, read_by, text, complete = page[family.name]
+        assert marks == list(family.marks)
+        assert read_by == ([family.wire] if family.wire else [])
+        assert text == list(family.text)
+        if not family.wire:
+            assert complete == [*family.stop, *([family.finished] if family.finished else [])]
+    assert {word: row[0][0] for word, row in wires.documented("invoke", "Stop reasons of the table's families").items()} == STOP_REASONS
+
+
+# --- recordings ---
+
+
+@each_recording("bedrock-invoke", (*STREAMS, *BODIES))
+def test_recordings_say_what_others_read_in_them(recording: Recording) -> None:
+    stops = {**messages.STOP_REASONS, **converse.STOP_REASONS, **STOP_REASONS}
+    assert wires.disagreements(recording, stops) == []

@@ -1,0 +1,129 @@
+"""The proof and the comparison themselves: figures add up, bounds can fail, verdicts are fair, the committed pages are generated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.peers.cases import CASES, THEMES
+from tests.peers.told import Told, Want, verdict
+from tests.proof.page import bound, held, number, page, row
+from tests.proof.promises import PROMISES, Demand, Promise, most
+from tests.proof.results import Result, counted, known
+from tests.support.metrics import VARIABLE, figure, figures
+from tests.support.shared import ROOT
+
+# --- figures ---
+
+
+def test_figures_are_kept_only_where_somebody_collects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = tmp_path / "figures"
+    figure("runs", 3)
+    monkeypatch.setenv(VARIABLE, str(place))
+    figure("runs", 3)
+    figure("runs")
+    figure("ratio", 2.25)
+    assert figures(place) == {"runs": [3, 1], "ratio": [2.25]}
+    assert figures(tmp_path / "none") == {}
+
+
+@pytest.mark.parametrize(
+    ("demand", "value", "kept"),
+    [
+        (Demand("runs", 7), 7, True),
+        (Demand("runs", 8), 7, False),
+        (most("runs", 4), 4, True),
+        (most("runs", 3), 4, False),
+        (Demand("runs", 3, "min"), 3, True),
+        (Demand("case/", 2, "names"), 2, True),
+        (Demand("case/", 3, "names"), 2, False),
+        (Demand("absent", 0), None, False),
+        (most("absent", 9), None, False),
+        (Demand("other/", 0, "names"), None, False),
+    ],
+)
+def test_a_bound_is_kept_or_not_and_what_was_not_counted_is_not_kept(demand: Demand, value: float | None, kept: bool) -> None:
+    found = counted({"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]})
+    assert (demand.value(found), demand.held(found)) == (value, kept)
+
+
+def test_a_promise_is_not_held_where_a_test_failed_or_a_figure_fell_short() -> None:
+    promise = Promise(1, "It holds", (Demand("runs", 5),), ("tests",))
+    enough, few = counted({"runs": [5]}), counted({"runs": [4]})
+    assert held(promise, Result(enough))
+    assert not held(promise, Result(few))
+    assert not held(promise, Result({}))
+    assert not held(promise, Result(enough, failed=("test_x",)))
+    assert row(promise, Result(few, 2.4, run="today")) == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today |"
+
+
+def test_numbers_can_be_read() -> None:
+    assert [number(value) for value in (None, 0, 1_000_000, 2.2471, 0.0012, 12_345.6)] == [
+        "not measured:",
+        "0",
+        "1,000,000",
+        "2.25",
+        "0.0012",
+        "12,346",
+    ]
+    assert bound(most("import s", 0.25)) == "≤ 0.25 import s"
+
+
+# --- promises ---
+
+
+def test_every_promise_has_a_demand_and_tests_that_exist_or_another_command() -> None:
+    assert [promise.number for promise in PROMISES] == list(range(1, 24))
+    for promise in PROMISES:
+        assert promise.demands
+        assert bool(promise.tests) != bool(promise.quoted)
+        assert [words for words in promise.tests if not (ROOT / words.split(" ")[0]).exists()] == []
+
+
+def test_the_page_of_promises_is_the_one_made_of_what_was_measured() -> None:
+    """After a change of promises: `python -m tests.proof --page`."""
+    found = known((promise.number, promise.quoted) for promise in PROMISES)
+    assert (ROOT / "docs" / "PROOF.md").read_text(encoding="utf-8") == page(found)
+
+
+# --- peers ---
+
+
+@pytest.mark.parametrize(
+    ("told", "want", "word"),
+    [
+        (Told(text="Hi"), Want(text="Hi"), "ok"),
+        (Told(text="H"), Want(text="Hi"), "silent loss"),
+        (Told(text="Hi"), Want(error=""), "silent loss"),
+        (Told(ended="error", error="Truncated: cut"), Want(error=""), "ok"),
+        (Told(ended="error", error="Odd: busy", own=False), Want(error=""), "crash"),
+        (Told(ended="error", error="Error: oops"), Want(error="overloaded"), "wrong error"),
+        (Told(ended="error", error="Error: OVERLOADED"), Want(error="overloaded"), "ok"),
+        (Told(ended="error", error="Error: oops"), Want(text="Hi"), "wrong error"),
+        (Told(ended="hang"), Want(error=""), "hang"),
+        (Told(text="Hi", requests=2), Want(text="Hi", requests=1), "resent"),
+        (Told(calls=[("f", '{"a": 1}')]), Want(calls=(("f", {"a": 1}),)), "ok"),
+        (Told(calls=[("f", '{"a": 1')]), Want(calls=(("f", {"a": 1}),)), "silent loss"),
+        (Told(calls=[("f", '{"a": 1')], stop="max_tokens"), Want(cut=True), "ok"),
+        (Told(calls=[("f", {})], stop="max_tokens"), Want(cut=True), "silent loss"),
+        (Told(open=1), Want(closed=True), "silent loss"),
+    ],
+)
+def test_a_verdict_says_what_a_user_would(told: Told, want: Want, word: str) -> None:
+    assert verdict(told, want).word == word
+
+
+def test_cases_have_names_of_their_own_and_want_something() -> None:
+    assert len(CASES) == len({case.id for case in CASES}) > 100
+    assert [case.id for case in CASES if case.want == Want()] == []
+    assert {case.wire for case in CASES} == {"messages", "responses", "chat", "gemini", "converse", "ollama"}
+
+
+def test_the_comparison_is_the_generated_one() -> None:
+    page = (ROOT / "docs" / "comparison.md").read_text(encoding="utf-8")
+    assert "Generated by `python -m tests.peers run`; not edited by hand" in page
+    assert [title for title, _ in THEMES if f"\n## {title}\n" not in page] == []
+    conditions: list[Any] = [case.condition for case in CASES if f"| {case.condition}" not in page]
+    assert conditions == []

@@ -1,0 +1,101 @@
+"""Our own recordings of real servers: each says what its name promises, at every cut."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from streamlib_parsers import Completed, FunctionCall, OutputTextDelta, Response, ResponseEvent, accumulate, parse_body, parser
+from tests.support.partitions import byte_by_byte, every_single_cut
+from tests.support.shared import ROOT
+
+HOME = ROOT / "tests" / "recordings"
+RECORDINGS = sorted(path for path in HOME.glob("*/*") if path.suffix != ".md")
+STREAMS = [path for path in RECORDINGS if path.suffix != ".json"]
+ENCODE = msgspec.json.Encoder()
+
+
+def wire(path: Path) -> Any:
+    return path.parent.name
+
+
+def events_of(path: Path, chunks: list[bytes]) -> list[ResponseEvent]:
+    p = parser(wire(path))
+    return [*(event for chunk in chunks for event in p.feed(chunk)), *p.close()]
+
+
+def response_of(path: Path) -> Response:
+    return accumulate(events_of(path, [path.read_bytes()]))
+
+
+def each(paths: list[Path]) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("path", [pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in paths])
+
+
+def test_there_are_recordings_of_every_wire_that_a_server_here_can_speak() -> None:
+    assert {path.parent.name for path in RECORDINGS} == {"messages", "responses", "chat", "gemini", "converse", "ollama"}
+
+
+@each(STREAMS)
+def test_a_recorded_stream_completes(path: Path) -> None:
+    events = events_of(path, [path.read_bytes()])
+    assert isinstance(events[-1], Completed), events[-1]
+
+
+@each([path for path in STREAMS if "tool" in path.name])
+def test_a_recorded_call_is_whole_and_ends_the_turn(path: Path) -> None:
+    response = response_of(path)
+    calls = [call.parsed() for call in response.calls if isinstance(call, FunctionCall)]
+    assert calls[0] == {"city": "Paris", "days": 3}
+    assert calls[1:] in ([], [{"tz": "Europe/Paris"}])
+    assert len(calls) == len(response.calls)
+
+
+@each([path for path in STREAMS if "thinking" in path.name])
+def test_a_recorded_thought_is_not_part_of_the_answer(path: Path) -> None:
+    response = response_of(path)
+    assert response.reasoning
+    assert response.reasoning not in response.text
+
+
+@each([path for path in STREAMS if "halves" in path.name])
+def test_an_emoji_whose_halves_came_apart_is_whole_again(path: Path) -> None:
+    assert re.search(rb"\\ud8[0-9a-f]{2}\"", path.read_bytes()), "no delta ends in half an emoji"
+    events = events_of(path, [path.read_bytes()])
+    text = "".join(event.delta for event in events if isinstance(event, OutputTextDelta))
+    assert text == accumulate(events).text == "Grüße, 世界! 👋🏽 How are 👩\u200d👩\u200d👧\u200d👦 and 𠮷野家 today?"
+    assert all(event.delta.encode() for event in events if isinstance(event, OutputTextDelta))
+
+
+@each(STREAMS)
+def test_every_single_cut_gives_the_same_events(path: Path) -> None:
+    body = path.read_bytes()
+    whole = [ENCODE.encode(event) for event in events_of(path, [body])]
+    for chunks in (byte_by_byte(body), *every_single_cut(body, 700)):
+        assert [ENCODE.encode(event) for event in events_of(path, chunks)] == whole
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("messages/aimock-overloaded.json", "overloaded"),
+        ("chat/litellm-not-found.json", "not_found"),
+        ("chat/llama-too-long.json", "context_window_exceeded"),
+    ],
+)
+def test_a_recorded_error_body_has_its_kind(name: str, kind: str) -> None:
+    path = HOME / name
+    error = accumulate(parse_body(wire(path), path.read_bytes())).error
+    assert error is not None
+    assert error.kind == kind
+
+
+def test_llama_sends_a_signature_after_the_next_block_began() -> None:
+    """The late signature of the real server finds its own thought."""
+    body = (HOME / "messages" / "llama-thinking.sse").read_bytes()
+    assert body.index(b'"index":1') < body.index(b"signature_delta")
+    assert accumulate(events_of(HOME / "messages" / "x.sse", [body])).items[0].__class__.__name__ == "Reasoning"

@@ -1,0 +1,1 @@
+"""The generated tables of docs/providers.md and the snapshots of requests."""

@@ -1,0 +1,1 @@
+"""The gate on speed: ratios and growth."""

@@ -1,0 +1,472 @@
+"""Keys: shown to nobody, sent to nobody but whom they belong to, in the header they belong in."""
+
+from __future__ import annotations
+
+import copy
+import logging
+import pickle
+import random
+import traceback
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib.client import Client
+from streamlib.client.attempt import validated_headers
+from streamlib.client.auth import AwsCredentials, KeyStore, RedactedHeaders, RequestAuth, Secret, origin_of, own_origins, sign_request
+from streamlib.client.retry import RetryPolicy
+from streamlib.client.sigv4 import sign
+from streamlib.errors import StreamError
+from streamlib.providers import Provider
+from streamlib.request.build import Request
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers import ErrorInfo, Origin
+from streamlib_parsers.redaction import MASK
+from tests.support.clients import KEY, LIBRARIES, Memory, asked, client, opened
+from tests.support.metrics import figure
+from tests.support.response_bodies import HELLO, MESSAGE, error_body, named
+from tests.support.scripted_server import FIN, HANG, RST, Script, Wait, chunk, head, scripted, whole
+
+ODD: Final = "zQ7-canary/9f+1"
+"""A key that looks like no provider's, so that no pattern masks it."""
+NOW: Final = datetime(2026, 11, 21, 20, tzinfo=UTC)
+ACME: Final = Provider(
+    "acme",
+    base_url="https://api.acme.example/v1",
+    wire_urls={"messages": "https://claude.acme.example"},
+    key_env=("ACME_KEY", "ACME_TOKEN"),
+)
+AWS: Final = Provider("bedrock", base_url="https://bedrock-runtime.{region}.amazonaws.com", auth="aws")
+
+
+def request(url: str, body: bytes = b"{}") -> Request:
+    """A request to that address."""
+    return Request("POST", url, {"content-type": "application/json"}, body, [], "chat", "m", Origin("chat"))
+
+
+async def stamped(keys: KeyStore, url: str, provider: Provider = ACME, own: Any = None) -> dict[str, str]:
+    """The headers that a request to that address gets."""
+    return dict((await keys.stamp(request(url), provider, NOW, own)).headers)
+
+
+# --- secrets ---
+
+
+def test_a_secret_shows_itself_to_nobody() -> None:
+    secret = Secret(f"  {KEY}\n")
+    assert secret.reveal() == KEY
+    for shown in (
+        repr(secret),
+        str(secret),
+        f"{secret}",
+        f"{secret:>40}",
+        "{} {!r}".format(secret, secret),  # noqa: UP032  # the other way of formatting
+        repr([secret]),
+        repr(vars),
+        ascii(secret),
+    ):
+        assert KEY not in shown
+    assert copy.deepcopy(secret) == copy.copy(secret) == secret == Secret(KEY)
+    assert secret != Secret(KEY + "x")
+    assert len({secret, Secret(KEY)}) == 1
+    with pytest.raises(TypeError):
+        pickle.dumps(secret)
+    assert not hasattr(secret, "__dict__")
+
+
+@pytest.mark.parametrize("wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr)
+def test_a_key_that_could_break_a_header_is_refused_without_being_shown(wrong: str) -> None:
+    wrong = wrong if not wrong.strip() else f"{ODD}{wrong}{ODD}"
+    for make in (
+        Secret,
+        lambda key: KeyStore(key).check(),
+        lambda key: Client(api_key=key),
+        lambda key: Client().stream(asked("http://a.example"), provider=ACME, api_key=key),
+    ):
+        with pytest.raises(StreamError) as raised:
+            make(wrong)
+        assert raised.value.kind == "authentication"
+        assert not wrong.strip() or ODD not in told(raised.value, own=False)
+
+
+def told(error: BaseException, *, own: bool = True) -> str:
+    """All that a tool may print of an exception: with the locals of every frame below the test's own, its chain and its fields."""
+    frames = traceback.TracebackException.from_exception(error, capture_locals=True)
+    stack = frames.stack if own else [frame for frame in frames.stack if not frame.filename.endswith("test_auth.py")]
+    lines = [f"{frame.name} {frame.locals}" for frame in stack]
+    return "\n".join([*lines, repr(error), str(error), repr(error.args), repr(error.__context__), repr(error.__cause__)])
+
+
+def test_headers_with_a_key_show_only_their_names() -> None:
+    headers = RedactedHeaders({"authorization": f"Bearer {KEY}", "a": "b"})
+    assert repr(headers) == str(headers) == f"{headers}" == "Sealed(authorization, a)"
+    with pytest.raises(TypeError):
+        pickle.dumps(headers)
+
+
+def test_what_a_server_echoes_is_masked() -> None:
+    stamp = RequestAuth(RedactedHeaders(), (Secret(ODD),))
+    info = ErrorInfo("authentication", f"bad key {ODD}", code=ODD, detail={"keys": [{ODD: ODD}], "n": 1})
+    assert ODD not in repr(stamp.redact(info))
+    assert stamp.redact(info).detail == {"keys": [{MASK: MASK}], "n": 1}
+
+
+# --- whose key goes where ---
+
+
+@pytest.mark.parametrize(
+    ("auth", "header", "value"),
+    [
+        ("bearer", "authorization", "Bearer k-1"),
+        ("x-api-key", "x-api-key", "k-1"),
+        ("x-goog-api-key", "x-goog-api-key", "k-1"),
+        ("api-key", "api-key", "k-1"),
+    ],
+)
+async def test_each_style_has_its_header(auth: Any, header: str, value: str) -> None:
+    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {header: value}
+
+
+async def test_no_key_is_needed_where_none_is_asked_for() -> None:
+    assert await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
+    assert await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", key_optional=True)) == {}
+    assert await stamped(KeyStore(environ={}), "http://127.0.0.1:8/x") == {}
+    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth="none")) == {"authorization": "Bearer k-1"}
+
+
+async def test_a_missing_key_is_an_error_that_names_the_variables() -> None:
+    with pytest.raises(StreamError) as raised:
+        await stamped(KeyStore(environ={}), "https://api.acme.example/v1/x")
+    assert raised.value.kind == "authentication"
+    assert "ACME_KEY or ACME_TOKEN" in raised.value.message
+    assert not raised.value.retryable
+
+
+async def test_the_first_variable_that_is_set_is_taken() -> None:
+    assert await stamped(KeyStore(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x") == {"authorization": "Bearer k-2"}
+    both = {"ACME_TOKEN": "k-2", "ACME_KEY": "k-1"}
+    assert await stamped(KeyStore(environ=both), "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "https://evil.example/v1/x",
+        "https://api.acme.example.evil.example/x",
+        "http://api.acme.example/v1/x",
+        "https://api.acme.example:8443/v1/x",
+        "https://xapi.acme.example/v1/x",
+        "http://127.0.0.1:1234/v1/x",
+    ],
+)
+async def test_a_key_of_the_environment_goes_to_the_providers_own_addresses_alone(url: str) -> None:
+    """Otherwise whoever can set `base_url` would be given the key (CVE-2024-6587 of another library)."""
+    keys = KeyStore(environ={"ACME_KEY": KEY})
+    if "127.0.0.1" in url:
+        assert await stamped(keys, url) == {}
+        return
+    with pytest.raises(StreamError, match="belongs to another origin") as raised:
+        await stamped(keys, url)
+    assert KEY not in told(raised.value)
+
+
+async def test_one_key_belongs_to_one_origin() -> None:
+    keys = KeyStore("k-1", environ={})
+    assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
+    assert await stamped(keys, "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
+    with pytest.raises(StreamError, match="another origin"):
+        await stamped(keys, "https://evil.example/x")
+    based = KeyStore("k-1", "https://proxy.example/v1", environ={})
+    assert await stamped(based, "https://proxy.example/v1/x") == {"authorization": "Bearer k-1"}
+    with pytest.raises(StreamError, match="another origin"):
+        await stamped(based, "https://api.acme.example/v1/x")
+
+
+async def test_keys_by_provider_do_not_mix() -> None:
+    keys = KeyStore({"acme": "k-1", "other": "k-2"}, environ={})
+    assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
+    assert await stamped(keys, "https://o.example/x", Provider("other", base_url="https://o.example")) == {"authorization": "Bearer k-2"}
+    with pytest.raises(StreamError):
+        await stamped(keys, "https://o.example/x")
+
+
+async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_the_providers_own() -> None:
+    place = Provider(
+        "p", base_url="https://{region}-ai.example/v1", url_replacements={"//eu-ai.example": "//ai.eu.rep.example"}, key_env=("K",)
+    )
+    keys = KeyStore(environ={"K": "k-1"})
+    for url in ("https://us-west1-ai.example/v1/x", "https://ai.eu.rep.example/v1/x"):
+        assert await stamped(keys, url, place) == {"authorization": "Bearer k-1"}
+    for url in ("https://evil.example/-ai.example", "https://a.evil-ai.example/x", "https://x.rep.example/v1"):
+        with pytest.raises(StreamError, match="another origin"):
+            await stamped(keys, url, place)
+
+
+async def test_a_key_given_with_the_request_goes_where_the_request_goes() -> None:
+    assert await stamped(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {"authorization": "Bearer k-9"}
+
+
+async def test_a_provider_without_an_address_of_its_own_takes_its_key_anywhere() -> None:
+    azure = Provider("azure", key_env=("AZURE_KEY",), auth="api-key")
+    assert await stamped(KeyStore(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure) == {"api-key": "k-1"}
+
+
+async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
+    tokens = iter(["k-1", Secret("k-2")])
+
+    async def later() -> Any:
+        await anyio.lowlevel.checkpoint()
+        return next(tokens)
+
+    keys = KeyStore(later)
+    assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-1"}
+    assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-2"}
+    assert await stamped(KeyStore(lambda: "k-3"), "https://a.example/x") == {"authorization": "Bearer k-3"}
+
+
+async def test_a_function_that_fails_tells_nothing_of_what_it_holds() -> None:
+    def broken() -> str:
+        raise OSError(f"cannot refresh {KEY}")
+
+    with pytest.raises(StreamError) as raised:
+        await stamped(KeyStore(broken), "https://a.example/x")
+    assert raised.value.kind == "authentication"
+    assert "OSError" in raised.value.message
+    assert KEY not in told(raised.value)
+
+
+# --- addresses ---
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "ftp://a.example",
+        "a.example",
+        "https://",
+        "https://user:pass@a.example",
+        "https://a.example:99999",
+        "https://a.example/a b",
+        "https://a.example/\nx",
+        "http://[::1",
+    ],
+)
+def test_an_address_that_is_none_is_refused(url: str) -> None:
+    with pytest.raises(StreamError) as raised:
+        origin_of(url)
+    assert raised.value.kind == "invalid_request"
+    assert "pass" not in raised.value.message.replace("password", "")
+
+
+def test_an_origin_has_one_spelling() -> None:
+    assert origin_of("https://API.Acme.example/v1") == origin_of("https://api.acme.example:443") == "https://api.acme.example:443"
+    assert origin_of("http://[::1]:80/x") == "http://[::1]:80"
+    assert own_origins(ACME) == {"https://api.acme.example:443", "https://claude.acme.example:443"}
+
+
+@pytest.mark.parametrize("name", ["a b", "a:b", "", "a\r\nb", "é"], ids=repr)
+def test_a_header_name_that_is_none_is_refused(name: str) -> None:
+    with pytest.raises(StreamError, match="header"):
+        validated_headers({name: "x"})
+
+
+@given(st.text(max_size=20))
+def test_no_header_can_begin_another(value: str) -> None:
+    harmless = value == value.strip() and value.isascii() and all(char.isprintable() or char == "\t" for char in value)
+    if harmless:
+        assert validated_headers({"X-Thing": value}) == {"x-thing": value}
+        return
+    with pytest.raises(StreamError) as raised:
+        validated_headers({"X-Thing": value})
+    assert raised.value.kind == "invalid_request"
+    assert len(value) < 6 or value not in raised.value.message
+
+
+# --- AWS ---
+
+
+def _random_request(rng: random.Random) -> dict[str, Any]:
+    model = "".join(rng.choices("abcXYZ019-._~:%/+ ", k=rng.randint(0, 30)))
+    path = "/" + "/".join(
+        rng.choices(["model", "..", ".", "", "a%3Ab", "x y".replace(" ", "%20"), model.replace(" ", "")], k=rng.randint(0, 5))
+    )
+    query = rng.choice(["", "", "alt=sse", "b=2&a=1&a=0", "empty=&flag", "q=a%20b"])
+    host = rng.choice(["bedrock-runtime.eu-west-1.amazonaws.com", "vpce-1.example:8443", "h.example:443"])
+    headers = {"content-type": "application/json", **({"X-Two": f"  a   {rng.random()}  b "} if rng.random() < 0.5 else {})}
+    return {
+        "url": f"https://{host}{path}" + (f"?{query}" if query else ""),
+        "headers": headers,
+        "body": rng.randbytes(rng.randint(0, 200)),
+        "token": rng.choice([None, "tok/" + str(rng.random())]),
+        "region": rng.choice(["eu-west-1", "us-gov-west-1"]),
+        "service": rng.choice(["bedrock", "bedrock-mantle"]),
+        "method": rng.choice(["POST", "GET"]),
+    }
+
+
+def test_signatures_equal_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand random requests: paths to be encoded twice, queries, session tokens, odd headers."""
+    auth = pytest.importorskip("botocore.auth", reason="botocore is not installed: signatures are compared with nothing")
+    from botocore.awsrequest import AWSRequest
+    from botocore.credentials import Credentials
+
+    rng = random.Random(4)
+    for _ in range(1000):
+        given_ = _random_request(rng)
+        monkeypatch.setattr(auth, "get_current_datetime", lambda *_, **__: NOW.replace(tzinfo=None), raising=False)
+        theirs = AWSRequest(given_["method"], given_["url"], dict(given_["headers"]), given_["body"])
+        theirs.context["timestamp"] = NOW.strftime("%Y%m%dT%H%M%SZ")
+        signer = auth.SigV4Auth(Credentials("AKID", "secret/+key", given_["token"]), given_["service"], given_["region"])
+        signer.add_auth(theirs)
+        at = datetime.strptime(theirs.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+        ours = sign(**given_, key_id="AKID", secret="secret/+key", now=at)
+        assert ours["authorization"] == theirs.headers["Authorization"], given_
+
+
+async def test_aws_keys_come_from_the_usual_variables() -> None:
+    url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a%3Ab/converse-stream"
+    bearer = await stamped(KeyStore(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
+    assert bearer == {"authorization": "Bearer t-1"}
+    signed = await stamped(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}), url, AWS)
+    assert signed.keys() == {"authorization", "x-amz-date", "x-amz-security-token"}
+    assert "Credential=AK/20261121/eu-west-1/bedrock/aws4_request" in signed["authorization"]
+    with pytest.raises(StreamError, match="AWS_SECRET_ACCESS_KEY"):
+        await stamped(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
+    with pytest.raises(StreamError, match="AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID"):
+        await stamped(KeyStore(environ={}), url, AWS)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [
+        ("https://bedrock-runtime.us-gov-west-1.amazonaws.com/x", "us-gov-west-1/bedrock/"),
+        ("https://bedrock-runtime-fips.us-east-2.amazonaws.com/x", "us-east-2/bedrock/"),
+        ("https://bedrock-mantle.us-east-1.api.aws/x", "us-east-1/bedrock-mantle/"),
+        ("https://aws-external-anthropic.eu-west-3.api.aws/x", "eu-west-3/aws-external-anthropic/"),
+        ("https://vpce-1-2.bedrock-runtime.eu-west-1.vpce.amazonaws.com/x", "us-east-1/bedrock/"),
+    ],
+)
+async def test_region_and_service_are_read_from_the_host(url: str, place: str) -> None:
+    headers = await stamped(KeyStore(AwsCredentials("AK", "s")), url, AWS)  # type: ignore[arg-type]
+    assert place in headers["authorization"]
+
+
+async def test_aws_keys_of_the_environment_stay_with_aws() -> None:
+    environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
+    for url in ("https://evil.example/x", "http://bedrock-runtime.eu-west-1.amazonaws.com/x", "https://amazonaws.com.evil.example/x"):
+        with pytest.raises(StreamError, match="another origin"):
+            await stamped(KeyStore(environ=environ), url, AWS)
+
+
+def test_credentials_show_no_secret() -> None:
+    credentials = AwsCredentials("AK", ODD, ODD)  # type: ignore[arg-type]
+    assert ODD not in repr(credentials)
+    assert ODD not in repr(sign_request(credentials, "aws", request("https://a.example/x"), NOW).headers)
+
+
+# --- the canary ---
+
+ECHO: Final = error_body("authentication_error", f"x-api-key {ODD} is no good, nor is Bearer {ODD}")
+SCRIPTS: Final[dict[str, Script]] = {
+    "whole": whole(MESSAGE),
+    "echo 401": whole(ECHO, "401 Unauthorized", "application/json"),
+    "echo 400 in HTML": whole(f"<html>{ODD}</html>".encode(), "400 Bad Request", "text/html"),
+    "echo in a header": whole(ECHO, "403 Forbidden", "application/json", x_request_id=ODD),
+    "echo in the stream": [head(), chunk(HELLO), chunk(named("error", error={"type": "api_error", "message": ODD})), FIN],
+    "echo of junk": [head(), chunk(HELLO), chunk(f"data: {{{ODD}\n\n".encode()), FIN],
+    "echo where HTTP should be": [f"HTTX {ODD}\r\n\r\n".encode(), FIN],
+    "redirect": [f"HTTP/1.1 307 x\r\nlocation: http://localhost/{ODD}\r\ncontent-length: 0\r\n\r\n".encode()],
+    "reset": [RST],
+    "reset later": [head(), chunk(HELLO), Wait(0.01), RST],
+    "cut": [head(), chunk(HELLO), FIN],
+    "silence": [HANG],
+    "stall": [head(), chunk(HELLO), HANG],
+}
+PATIENCE: Final = Deadlines(headers=2, first_byte=0.15, first_event=0.15, idle=0.15)
+
+
+def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterator[str]:
+    """All that a careless program could print, log or store."""
+    things = [
+        made,
+        stream,
+        stream.request,
+        stream.response,
+        stream.snapshot,
+        stream.retried,
+        stream._plan,
+        stream._plan.source,
+        stream._attempt,
+    ]
+    for thing in things:
+        yield repr(thing)
+        yield str(thing)
+        yield f"{thing}"
+    for thing in (stream.request, stream.response, error):
+        yield repr(pickle.dumps(thing))
+    for thing in (made, made._keys, stream, stream._plan.source):
+        with pytest.raises(TypeError):
+            pickle.dumps(thing)
+    yield repr(vars(stream._plan.source))
+    yield repr(vars(made))
+    if error is not None:
+        yield told(error, own=False)
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("style", ["bearer", "x-api-key", "x-goog-api-key", "api-key"])
+async def test_the_canary_is_found_nowhere(http: str, style: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Faults that echo, break and redirect; DEBUG logs; tracebacks with their locals; over 1,000 exposures in all."""
+    caplog.set_level(logging.DEBUG)
+    searched = 0
+    inner = opened(http)
+    for script in SCRIPTS.values():
+        async with scripted(script) as server:
+            place = Provider("faulty", wires=("messages",), base_url=server.url, auth=style)
+            options: Any = {"deadlines": PATIENCE, "retry": RetryPolicy(retries=0)}
+            made = client(server.url, inner, providers=(place,), api_key=ODD, **options)
+            stream, error = made.stream(asked(server.url)), None
+            try:
+                async with stream:
+                    async for _ in stream:
+                        pass
+            except StreamError as raised:
+                error = raised
+            assert any(ODD.encode() in sent for sent in server.requests)
+            for shown in exposures(made, stream, error):
+                assert ODD not in shown
+                searched += 1
+    await inner.aclose()
+    figure("exposures", searched)
+    assert searched > 400
+    # httpcore logs the headers of answers at DEBUG, whatever they echo: what we sent must not be there.
+    assert all(ODD not in record.getMessage() for record in caplog.records if "receive_response_headers" not in record.getMessage())
+
+
+async def test_a_cancellation_carries_no_frames_that_hold_the_key() -> None:
+    async with scripted([HANG]) as server, client(server.url, api_key=ODD) as made:
+        caught: list[BaseException] = []
+        with anyio.move_on_after(0.05):
+            try:
+                await made.respond(asked(server.url))
+            except BaseException as error:
+                caught.append(error)
+                raise
+        assert len(caught) == 1
+        assert ODD not in told(caught[0], own=False)
+
+
+async def test_the_key_is_sent_in_its_header_and_nowhere_else() -> None:
+    memory = Memory([MESSAGE])
+    async with client("http://memory.example", memory, api_key=ODD) as made:
+        await made.respond(asked("http://memory.example"))
+    ((_, url, headers, body, _),) = memory.sent
+    assert headers["x-api-key"] == ODD
+    assert ODD not in url
+    assert ODD.encode() not in body
+    assert headers["accept-encoding"] == "identity"

@@ -1,0 +1,291 @@
+"""Every deadline, to the millisecond, in virtual time: what ends a wait, what does not, and that nothing runs while the caller is busy."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from streamlib.client.retry import RetryPolicy
+from streamlib.errors import StreamError
+from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, deadline_error
+from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
+from tests.support.clients import Memory, asked, client
+from tests.support.metrics import figure
+from tests.support.response_bodies import CHAT, HELLO, LAST, MESSAGE, OPENED, PING, SAID, START, converse, finish, named, part, stop, text
+from tests.support.virtual_time import anyio_backend
+
+__all__ = ["anyio_backend"]
+
+URL: Final = "http://memory.example"
+NO_RETRY: Final = RetryPolicy(retries=0)
+LIMITS: Final = Deadlines(headers=50, first_byte=20, first_event=40, idle=30, total=None, tail=5, drain=0.5)
+
+MESSAGES: Final = [START, OPENED.removeprefix(START), *(text(f"word {n} ") for n in range(60)), stop(), finish()]
+CHATS: Final = [part({"content": f"word {n} "}) for n in range(60)]
+CONVERSES: Final = [converse("contentBlockDelta", contentBlockIndex=0, delta={"text": f"word {n} "}) for n in range(60)]
+BODIES: Final[dict[str, list[bytes]]] = {"messages": MESSAGES, "chat": CHATS, "converse": CONVERSES}
+COMMENT: Final = b": ping\n\n"
+SIGNS: Final = {"silence": (), "comments": (COMMENT, 5.0), "pings": (PING, 5.0), "unknown": (named("keep_alive_of_tomorrow"), 5.0)}
+"""What comes for ever after the last event."""
+
+
+def failure(error: StreamError) -> tuple[str, str]:
+    """Kind and phase."""
+    return error.kind, error.detail["phase"]
+
+
+async def run(transport: Any, deadlines: Deadlines = LIMITS, wire: str = "messages", **options: Any) -> tuple[float, Any, Any]:
+    """Seconds that it took, the failure or None, and the stream."""
+    async with client(URL, transport, deadlines=deadlines, **{"retry": NO_RETRY, **options}) as asking:
+        began = anyio.current_time()
+        stream = asking.stream(asked(URL, wire))
+        try:
+            async with stream:
+                async for _ in stream:
+                    pass
+        except StreamError as error:
+            return anyio.current_time() - began, error, stream
+        return anyio.current_time() - began, None, stream
+
+
+# --- the arithmetic ---
+
+
+def test_deadlines_are_seconds() -> None:
+    for wrong in (-1, float("nan"), "5"):
+        with pytest.raises(ValueError, match="idle"):
+            Deadlines(idle=wrong)  # type: ignore[arg-type]
+    assert Deadlines(idle=None).longest_silence is None
+    assert Deadlines(first_byte=1, first_event=3, idle=2).longest_silence == 3
+
+
+def test_by_default_a_read_needs_no_scope_of_its_own() -> None:
+    """A transport that ends a silent read by itself is told the longest silence; while the next deadline is that, it is enough."""
+    watch = DeadlineTimer(Deadlines())
+    watch.note_events([OutputTextDelta(0, 0, "x")])
+    assert watch.next_deadline() == (Deadlines().longest_silence, "idle")
+
+
+@pytest.mark.parametrize("event", [Notice("odd"), Passthrough("new", {}), RateLimits()])
+def test_signs_of_life_are_no_progress(event: Any) -> None:
+    watch = DeadlineTimer(LIMITS)
+    watch.note_events([OutputTextDelta(0, 0, "x")])
+    watch.add_waited(10)
+    watch.note_events([event])
+    assert watch.next_deadline() == (20, "idle")
+    watch.note_events([event, TokenCount(Usage())])
+    assert watch.next_deadline() == (30, "idle")
+
+
+def test_the_nearest_deadline_comes_first() -> None:
+    watch = DeadlineTimer(Deadlines(first_byte=5, first_event=8, idle=3, total=9))
+    assert watch.next_deadline() == (5, "first_byte")
+    watch.add_waited(4)
+    watch.note_events([])
+    assert watch.next_deadline() == (4, "first_event")
+    watch.note_events([OutputTextDelta(0, 0, "x")])
+    watch.add_waited(2.5)
+    assert watch.next_deadline() == (0.5, "idle")
+    watch.note_events([OutputTextDelta(0, 0, "x")])
+    assert watch.next_deadline() == (2.5, "total")
+
+
+def test_nothing_ends_what_was_given_no_end() -> None:
+    watch = DeadlineTimer(Deadlines(first_byte=None, first_event=None, idle=None))
+    assert watch.next_deadline()[0] == FOREVER
+    assert watch.head_deadline(0)[0] == 900
+
+
+def test_the_total_is_a_deadline_and_every_other_phase_a_stall() -> None:
+    assert (deadline_error("total", LIMITS).kind, deadline_error("total", LIMITS).retryable) == ("deadline", False)
+    assert (deadline_error("idle", LIMITS).kind, deadline_error("idle", LIMITS).retryable) == ("stalled", True)
+    assert "30 s" in deadline_error("idle", LIMITS).message
+
+
+# --- stalls ---
+
+
+@pytest.mark.parametrize(("wire", "sign"), [*((wire, sign) for wire in ("messages", "chat") for sign in SIGNS), ("converse", "silence")])
+async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str) -> None:
+    """More than 500 of them on each loop; events come every two seconds before."""
+    for place in range(1, len(BODIES[wire]) + 1):
+        before = [step for piece in BODIES[wire][:place] for step in (2.0, piece)]
+        seconds, error, stream = await run(Memory([*before, *SIGNS[sign] * 10, 1e6]), LIMITS, wire)
+        assert failure(error) == ("stalled", "idle")
+        assert seconds == pytest.approx(2 * place + 30, abs=1e-3), place
+        figure("stalls")
+        figure("late by", abs(seconds - (2 * place + 30)))
+        assert stream.response.timing.longest_gap is None or stream.response.timing.longest_gap == pytest.approx(2)
+
+
+async def test_what_a_dialect_holds_back_is_progress() -> None:
+    """A model that writes one long call into its text is not stalled, although nothing is given out until it is whole."""
+    call = '<tool_call>{"arguments": {"a": "' + "x" * 40 + '"}, "name": "f"}</tool_call>'
+    steps = [step for letter in call for step in (20.0, text(letter))]
+    took, error, stream = await run(Memory([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))])
+    assert failure(error) == ("stalled", "idle")
+    assert took == pytest.approx(20 * len(call) + 30, abs=1e-3)
+    assert stream.response.text == call, "no tool of that name was offered, so it is text"
+
+
+class Late(Memory):
+    """Answers after so many seconds."""
+
+    def __init__(self, seconds: float, *scripts: Sequence[Any]) -> None:
+        super().__init__(*scripts)
+        self.seconds = seconds
+
+    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Any:
+        await anyio.sleep(self.seconds)
+        return await super().send(method, url, headers, body, deadlines)
+
+
+@pytest.mark.parametrize(
+    ("transport", "phase", "seconds"),
+    [
+        pytest.param(lambda: Late(1e6, []), "headers", 50, id="no head"),
+        pytest.param(lambda: Memory([1e6]), "first_byte", 20, id="a head and then nothing"),
+        pytest.param(lambda: Memory([COMMENT, 5.0] * 100), "first_event", 40, id="a head and then comments"),
+        pytest.param(lambda: Late(49, [19.0, START, 29.0, PING, 29.0]), "idle", 49 + 19 + 30, id="every phase nearly"),
+    ],
+)
+async def test_each_phase_has_its_own_deadline(transport: Any, phase: str, seconds: float) -> None:
+    took, error, _ = await run(transport())
+    assert failure(error) == ("stalled", phase)
+    assert took == pytest.approx(seconds, abs=1e-3)
+
+
+async def test_the_total_ends_a_stream_that_drips() -> None:
+    took, error, stream = await run(Memory([OPENED, *(step for _ in range(1000) for step in (text("x"), 1.0))]), Deadlines(total=100))
+    assert failure(error) == ("deadline", "total")
+    assert took == pytest.approx(100, abs=1e-3)
+    assert stream.response.text == "x" * 100
+
+
+async def test_a_model_that_thinks_for_long_is_left_alone() -> None:
+    """Two minutes before the first event, then a minute of pings between two."""
+    transport = Memory([120.0, START, *[5.0, PING] * 12, MESSAGE.removeprefix(START)])
+    took, error, stream = await run(transport, Deadlines())
+    assert (error, stream.response.text) == (None, SAID)
+    assert took == pytest.approx(180, abs=1e-3)
+
+
+async def test_no_clock_runs_while_the_caller_holds_an_event() -> None:
+    async with client(URL, Memory([START, 5.0, *MESSAGES[1:], LAST]), deadlines=Deadlines(idle=6, total=7)) as asking:
+        async with asking.stream(asked(URL)) as stream:
+            async for _ in stream:
+                await anyio.sleep(1000)
+        assert stream.response.status == "completed"
+
+
+# --- after the end ---
+
+
+@pytest.mark.parametrize(
+    ("wire", "body", "seconds"),
+    [("messages", MESSAGE, 0.5), ("chat", CHAT, 0.5), ("chat", CHAT[: CHAT.rindex(b"data:")], 5.0)],
+    ids=["messages", "chat after [DONE]", "chat without [DONE]"],
+)
+async def test_a_server_that_stays_is_left_after_a_short_while(wire: str, body: bytes, seconds: float) -> None:
+    took, error, stream = await run(Memory([body, 1e6]), LIMITS, wire)
+    assert (error, stream.response.text) == (None, SAID)
+    assert took == pytest.approx(seconds, abs=1e-3)
+
+
+async def test_what_comes_after_a_finish_is_waited_for_each_time_anew() -> None:
+    usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(b'"choices": [{', b'"choices": [], "x": [{')
+    took, error, stream = await run(Memory([CHAT[: CHAT.rindex(b"data:")], 4.0, usage, 4.0, b"data: [DONE]\n\n"]), LIMITS, "chat")
+    assert error is None
+    assert stream.response.usage.output_tokens == 2
+    assert took == pytest.approx(8, abs=1e-3)
+
+
+async def test_a_stream_that_was_not_whole_is_never_let_off_as_if_it_were() -> None:
+    _, error, stream = await run(Memory([HELLO, 1e6]))
+    assert (error.kind, stream.response.status) == ("stalled", "failed")
+
+
+# --- several attempts ---
+
+
+async def test_the_total_runs_on_over_every_attempt_and_the_pauses_between() -> None:
+    """40 s until the first event is missed, 10 s of pause, 40 s, 20 s of pause that would pass the total: not begun."""
+    transport = Memory([COMMENT, 1e6])
+    policy = RetryPolicy(retries=5, base=10, cap=100, jitter=0)
+    took, error, stream = await run(transport, Deadlines(first_byte=None, first_event=40, total=100), retry=policy)
+    assert failure(error) == ("stalled", "first_event")
+    assert (len(transport.sent), len(stream.retried)) == (2, 1)
+    assert took == pytest.approx(90, abs=1e-3)
+
+
+async def test_the_total_ends_an_attempt_in_its_middle() -> None:
+    transport = Memory([COMMENT, 1e6])
+    policy = RetryPolicy(retries=5, base=10, cap=10, jitter=0)
+    took, error, _ = await run(transport, Deadlines(first_byte=None, first_event=40, total=120), retry=policy)
+    assert failure(error) == ("deadline", "total")
+    assert took == pytest.approx(120, abs=1e-3)
+    assert len(transport.sent) == 3
+
+
+async def test_queueing_for_a_connection_counts_for_the_total_alone() -> None:
+    class Narrow(Memory):
+        slots = None
+
+    transport = Narrow([START, 60.0, MESSAGE.removeprefix(START)])
+    transport.slots = anyio.CapacityLimiter(1)
+    ends: list[tuple[float, str | None]] = []
+
+    async def one(deadlines: Deadlines) -> None:
+        took, error, _ = await run(transport, deadlines)
+        ends.append((round(took, 3), error and error.detail["phase"]))
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(one, Deadlines())
+        await anyio.sleep(0.1)
+        group.start_soon(one, Deadlines(headers=10))
+        await anyio.sleep(0.1)
+        group.start_soon(one, Deadlines(total=70))
+    assert ends == [(60.0, None), (70.0, "total"), (pytest.approx(119.9), None)]
+    assert transport.slots.borrowed_tokens == 0
+
+
+async def test_an_error_body_that_does_not_come_is_not_waited_for() -> None:
+    took, error, _ = await run(Memory([b'{"error": {"type": "overloaded_error", ', 1e6], status=529))
+    assert error.kind == "overloaded"
+    assert took == pytest.approx(10, abs=1e-3)
+
+
+async def test_a_transport_that_ends_its_own_reads_names_the_phase() -> None:
+    """As httpx does: told to allow the longest silence, it raises by itself, and no scope of ours was needed."""
+
+    class ReadTimeout(Exception):  # by this name it is known
+        pass
+
+    ReadTimeout.__name__ = "TimeoutException"
+
+    class Patient(Memory):
+        async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Any:
+            answer: Any = await super().send(method, url, headers, body, deadlines)
+            answer.read_timeout = deadlines.longest_silence
+            answer.chunks = timed_out(answer.chunks, answer.read_timeout)
+            return answer
+
+    async def timed_out(chunks: AsyncIterator[bytes], read_timeout: float) -> AsyncIterator[bytes]:
+        while True:
+            with anyio.move_on_after(read_timeout) as scope:
+                try:
+                    chunk = await anext(chunks)
+                except StopAsyncIteration:
+                    return
+            if scope.cancelled_caught:
+                raise ReadTimeout
+            yield chunk
+
+    even = Deadlines(first_byte=30, first_event=30, idle=30)
+    for script, phase, seconds in (([1e6], "first_byte", 30), ([HELLO, 1e6], "idle", 30), ([HELLO, 20.0, PING, 20.0, PING], "idle", 30)):
+        took, error, _ = await run(Patient(script), even)
+        assert failure(error) == ("stalled", phase)
+        assert took == pytest.approx(seconds, abs=1e-3)

@@ -1,0 +1,190 @@
+"""`client.models`: where each provider lists its models, in whatever form; and what a client is told by Google's free tier."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any
+
+import anyio
+import pytest
+
+from streamlib import Client, Limits, ModelInfo, Provider, StreamError
+from streamlib.client.model_list import models_request, read_models
+from streamlib.providers import provider
+from streamlib.transport.deadlines import Deadlines
+from tests.support.clients import KEY, Memory
+from tests.support.provider_cases import PLACES
+
+OPENAI = {"object": "list", "data": [{"id": "gpt-5.6", "owned_by": "openai"}, {"id": "o3"}]}
+
+
+def told(answer: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Memory:
+    """A transport that answers so."""
+    body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    return Memory([body[:7], body[7:]], status=status, headers={"content-type": "application/json", **(headers or {})})
+
+
+async def models(name: str | Provider, answer: Any, **options: Any) -> tuple[list[ModelInfo], tuple[str, str, Mapping[str, str]]]:
+    """The list, and what was asked."""
+    memory = told(answer)
+    async with Client(http=memory, api_key=KEY) as client:
+        found = await client.models(name, **options)
+    method, url, headers, body, _ = memory.sent[0]
+    assert body == b""
+    assert memory.answers[0].closed
+    return found, (method, url, headers)
+
+
+@pytest.mark.parametrize(
+    ("name", "url", "header"),
+    [
+        ("openai", "https://api.openai.com/v1/models", "authorization"),
+        ("anthropic", "https://api.anthropic.com/v1/models?limit=1000", "x-api-key"),
+        ("google", "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000", "x-goog-api-key"),
+        ("ollama", "http://localhost:11434/api/tags", "authorization"),
+        ("github", "https://models.github.ai/catalog/models", "authorization"),
+        ("mistral", "https://api.mistral.ai/v1/models", "authorization"),
+        ("deepseek", "https://api.deepseek.com/models", "authorization"),
+        ("openrouter", "https://openrouter.ai/api/v1/models", "authorization"),
+    ],
+)
+async def test_a_provider_is_asked_where_it_lists_its_models(name: str, url: str, header: str) -> None:
+    found, (method, asked, headers) = await models(name, OPENAI)
+    assert (method, asked) == ("GET", url)
+    assert KEY in headers[header]
+    assert [one.id for one in found] == ["gpt-5.6", "o3"]
+    assert found[0].raw == OPENAI["data"][0]
+
+
+async def test_another_wire_or_address_is_asked_as_it_lists_them() -> None:
+    _, (_, url, headers) = await models("openrouter", OPENAI, wire_api="messages")
+    assert url == "https://openrouter.ai/api/v1/models?limit=1000"
+    assert headers["anthropic-version"]
+    _, (_, url, _) = await models("custom", OPENAI, base_url="http://127.0.0.1:9/v1")
+    assert url == "http://127.0.0.1:9/v1/models"
+
+
+@pytest.mark.parametrize(
+    ("answer", "ids"),
+    [
+        ({"data": [{"id": "a", "type": "model"}], "has_more": False}, ["a"]),
+        ({"models": [{"name": "models/gemini-4-argon", "displayName": "Gemini"}]}, ["gemini-4-argon"]),
+        ({"models": [{"name": "qwen3:8b", "model": "qwen3:8b"}]}, ["qwen3:8b"]),
+        ([{"id": "openai/gpt-4.1", "name": "OpenAI GPT-4.1"}], ["openai/gpt-4.1"]),
+        ({"models": [{"slug": "gpt-5.4"}]}, ["gpt-5.4"]),
+        ({"data": [{"id": ""}, {"id": 3}, "x", None, {"id": "last"}]}, ["last"]),
+        ({"data": []}, []),
+    ],
+)
+def test_lists_of_every_form_are_read(answer: Any, ids: list[str]) -> None:
+    found = read_models(json.dumps(answer).encode())
+    assert isinstance(found, list)
+    assert [one.id for one in found] == ids
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b'{"data": 3}', b"3", b"[" * 5000, b'{"data": {"id": "a"}}'])
+async def test_an_answer_that_is_no_list_is_malformed(body: bytes) -> None:
+    with pytest.raises(StreamError) as caught:
+        await models("openai", body)
+    assert caught.value.kind == "malformed"
+
+
+@pytest.mark.parametrize("name", ["bedrock", "vertex", "vertex-anthropic", "openai-codex", "perplexity", "xiaomi"])
+def test_a_provider_without_a_list_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable, value in PLACES.items():
+        monkeypatch.setitem(os.environ, variable, value)
+    with pytest.raises(StreamError) as caught:
+        models_request(provider(name))
+    assert (caught.value.kind, caught.value.code) == ("invalid_request", "models")
+
+
+async def test_an_unknown_provider_is_told_like_everywhere() -> None:
+    async with Client(http=told({})) as client:
+        with pytest.raises(StreamError, match="anthropic"):
+            await client.models("antropic")
+
+
+async def test_no_key_is_an_error_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
+    memory = told(OPENAI)
+    async with Client(http=memory) as client:
+        with pytest.raises(StreamError) as caught:
+            await client.models("mistral")
+    assert caught.value.kind == "authentication"
+    assert memory.sent == []
+
+
+async def test_the_key_is_never_shown() -> None:
+    memory = told({"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}, status=401)
+    async with Client(http=memory) as client:
+        with pytest.raises(StreamError) as caught:
+            await client.models("openai", api_key=KEY)
+    assert caught.value.kind == "authentication"
+    assert KEY not in f"{caught.value}{caught.value.info}"
+
+
+async def test_a_list_without_end_and_a_silent_server_are_ended() -> None:
+    async with Client(http=told({"data": [{"id": "x" * 5000}]}), api_key=KEY, limits=Limits(response_bytes=1000)) as client:
+        with pytest.raises(StreamError) as caught:
+            await client.models("openai")
+    assert caught.value.kind == "limit_exceeded"
+    silent = Memory([b'{"data"', 60.0], headers={"content-type": "application/json"})
+    with anyio.fail_after(10):
+        async with Client(http=silent, api_key=KEY, deadlines=Deadlines(first_event=0.05, first_byte=0.05)) as client:
+            with pytest.raises(StreamError) as caught:
+                await client.models("openai")
+    assert caught.value.kind == "stalled"
+    assert silent.answers[0].closed
+
+
+async def test_a_closed_client_asks_nothing() -> None:
+    client = Client(http=told(OPENAI))
+    await client.aclose()
+    with pytest.raises(RuntimeError, match="closed"):
+        await client.models("openai")
+
+
+# --- Google's free tier ---
+
+
+def exhausted(quota_id: str, value: str) -> dict[str, Any]:
+    """A 429 as Google writes it."""
+    violation = {"quotaMetric": "generativelanguage.googleapis.com/requests", "quotaId": quota_id, "quotaValue": value}
+    details = [
+        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]},
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"},
+    ]
+    return {"error": {"code": 429, "message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED", "details": details}}
+
+
+async def refused(answer: Any, headers: Mapping[str, str] | None = None) -> StreamError:
+    """What a caller of the client is told."""
+    async with Client(http=told(answer, 429, headers), api_key=KEY) as client:
+        with pytest.raises(StreamError) as caught:
+            await client.respond("hi", "google:gemini-3.5-flash")
+    return caught.value
+
+
+async def test_a_daily_limit_of_the_free_tier_says_what_to_do() -> None:
+    error = await refused(exhausted("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "250"))
+    assert (error.kind, error.retryable) == ("quota_exhausted", False)
+    assert "free tier" in str(error)
+    assert "billing" in str(error)
+    assert "midnight Pacific" in str(error)
+
+
+async def test_a_small_daily_limit_is_that_of_the_free_tier_whatever_it_is_called() -> None:
+    error = await refused(exhausted("GenerateRequestsPerDayPerProjectPerModel", "1000"))
+    assert "free tier" in str(error)
+    paid = await refused(exhausted("GenerateRequestsPerDayPerProjectPerModel", "1001"))
+    assert paid.kind == "quota_exhausted"
+    assert "free tier" not in str(paid)
+
+
+@pytest.mark.parametrize(("limit", "free"), [("1000", True), ("250", True), ("1001", False), ("10000", False)])
+async def test_the_daily_limit_in_the_headers_tells_the_free_tier_too(limit: str, free: bool) -> None:
+    headers = {"x-ratelimit-limit-requests-per-day": limit, "retry-after": "999"}
+    error = await refused({"error": {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED"}}, headers)
+    assert ("free tier" in str(error)) is free

@@ -1,0 +1,526 @@
+"""The stream's life: what it gives, what it remembers, and that nothing is left behind wherever it is stopped."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import suppress
+from typing import Any, Final
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from streamlib.client.stream import ResponseStream
+from streamlib.errors import StreamError
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers import Completed, Failed, FunctionCallArgumentsDelta, OutputTextDelta, RateLimits, accumulate, parser
+from tests.support.clients import LIBRARIES, Memory, asked, client, opened
+from tests.support.metrics import figure
+from tests.support.response_bodies import (
+    CALL,
+    CHAT,
+    DONE,
+    HELLO,
+    LAST,
+    MESSAGE,
+    OPENED,
+    SAID,
+    START,
+    arguments,
+    converse,
+    finish,
+    part,
+    stop,
+    text,
+)
+from tests.support.scripted_server import END, HANG, Script, Wait, chunk, head, scripted, whole
+
+EVENTS: Final = [text("Hello"), text(" there")]
+FRAMES: Final = [START, OPENED.removeprefix(START), *EVENTS, stop(), finish(), LAST]
+CONVERSE: Final = [
+    converse("messageStart", role="assistant"),
+    converse("contentBlockDelta", contentBlockIndex=0, delta={"text": SAID}),
+    converse("contentBlockStop", contentBlockIndex=0),
+    converse("messageStop", stopReason="end_turn"),
+    converse("metadata", usage={"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}),
+]
+PACED: Final[dict[str, Script]] = {
+    "messages": [head(), *(step for frame in FRAMES for step in (chunk(frame), Wait(0.0005))), END],
+    "chat": [head(), *(step for piece in CHAT.split(b"\n\n") if piece for step in (chunk(piece + b"\n\n"), Wait(0.0005))), END],
+    "converse": [
+        head(content_type="application/vnd.amazon.eventstream"),
+        *(step for frame in CONVERSE for step in (chunk(frame), Wait(0.0005))),
+        END,
+    ],
+}
+"""One read for each event, in three framings."""
+
+Ask = Callable[[ResponseStream], Awaitable[None]]
+
+
+def over(*chunks: bytes | float | BaseException, wire: Any = "messages", **options: Any) -> ResponseStream:
+    """A stream of bytes from memory."""
+
+    async def bytes_of() -> AsyncIterator[bytes]:
+        for one in chunks:
+            if isinstance(one, BaseException):
+                raise one
+            if isinstance(one, bytes):
+                yield one
+            else:
+                await anyio.sleep(one)
+
+    return ResponseStream.from_chunks(bytes_of(), parser(wire), **options)
+
+
+async def everything(stream: ResponseStream) -> list[Any]:
+    """All events of a stream."""
+    async with stream:
+        return [event async for event in stream]
+
+
+# --- what it gives ---
+
+
+async def test_the_events_are_those_of_the_parser() -> None:
+    p = parser("messages")
+    expected = [*p.feed(MESSAGE), *p.close()]
+    assert await everything(over(MESSAGE)) == await everything(over(*FRAMES))
+    assert [event for event in await everything(over(MESSAGE)) if not isinstance(event, RateLimits)] == expected
+
+
+async def test_batches_hold_the_same_events_one_list_a_read() -> None:
+    async with over(*FRAMES) as stream:
+        batches = [batch async for batch in stream.batches()]
+    assert [event for batch in batches for event in batch] == await everything(over(*FRAMES))
+    assert len(batches) <= len(FRAMES) + 1
+    assert all(batches)
+
+
+async def test_batches_and_events_can_be_mixed_without_loss() -> None:
+    async with over(*FRAMES) as stream:
+        seen = [await anext(stream)]
+        async for batch in stream.batches():
+            seen += batch
+            seen += [event async for event in stream]
+    assert seen == await everything(over(*FRAMES))
+
+
+async def test_the_snapshot_is_what_the_events_given_so_far_add_up_to() -> None:
+    async with over(MESSAGE) as stream:
+        seen: list[Any] = []
+        async for event in stream:
+            seen.append(event)
+            snapshot = stream.snapshot
+            assert snapshot.items == accumulate(seen).items
+            assert snapshot.text == accumulate(seen).text
+    assert stream.response.status == "completed"
+    assert stream.response.text == SAID
+
+
+async def test_a_failure_is_raised_with_the_partial_response() -> None:
+    stream = over(HELLO)
+    with pytest.raises(StreamError) as raised:
+        await everything(stream)
+    assert raised.value.kind == "truncated"
+    assert raised.value.response is not None
+    assert raised.value.response.text == stream.response.text == SAID
+    assert stream.response.status == "failed"
+    assert (raised.value.__cause__, raised.value.__context__) == (None, None)
+
+
+async def test_a_failure_is_given_as_an_event_where_that_was_asked() -> None:
+    events = await everything(over(HELLO, errors="event"))
+    assert isinstance(events[-1], Failed)
+
+
+async def test_batches_give_what_came_before_they_raise() -> None:
+    async with over(HELLO) as stream:
+        batches = stream.batches()
+        seen = [*await anext(batches), *await anext(batches)]
+        assert not any(isinstance(event, Failed) for event in seen)
+        with pytest.raises(StreamError):
+            await anext(batches)
+
+
+async def test_a_connection_that_breaks_after_the_whole_answer_does_not_spoil_it() -> None:
+    assert isinstance((await everything(over(MESSAGE, ConnectionResetError("gone"))))[-1], Completed)
+
+
+async def test_a_connection_that_breaks_before_is_truncated_and_says_so() -> None:
+    events = await everything(over(HELLO, ConnectionResetError("gone"), errors="event"))
+    assert events[-1].error.kind == "truncated"
+    assert "gone" in events[-1].error.message
+
+
+async def test_arguments_can_be_read_while_they_grow() -> None:
+    """One read for each delta or one for all: the view is what the events so far allow."""
+    deltas = [arguments(text) for text in ('{"city":', '"Par', 'is", "days": 1', "2}")]
+    pieces = [CALL, *deltas, stop(), finish("tool_use"), LAST]
+    for chunks in (pieces, [b"".join(pieces)]):
+        async with over(*chunks) as stream:
+            views = [dict(stream.partial(0)) async for event in stream if isinstance(event, FunctionCallArgumentsDelta)]
+            assert views == [{}, {"city": "Par"}, {"city": "Paris"}, {"city": "Paris", "days": 12}]
+            assert stream.partial(0) == {"city": "Paris", "days": 12}
+
+
+async def test_arguments_are_asked_of_calls_alone() -> None:
+    async with over(CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST) as stream:
+        async for event in stream:
+            if isinstance(event, FunctionCallArgumentsDelta) and event.delta == '{"city":':
+                assert stream.partial(0) == {}
+        assert stream.partial(0) == {"city": "Paris"}
+        with pytest.raises(LookupError):
+            stream.partial(7)
+    stream = over(MESSAGE)
+    await everything(stream)
+    with pytest.raises(LookupError):
+        stream.partial(0)
+
+
+async def test_timing_counts_from_the_request_and_leaves_out_what_the_caller_does() -> None:
+    now = 100.0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal now
+        for seconds, data in ((2.0, OPENED), (1.0, text("a")), (4.0, text("b")), (0.5, stop() + finish(tokens=12) + LAST)):
+            now += seconds
+            yield data
+
+    stream = ResponseStream.from_chunks(chunks(), parser("messages"), clock=lambda: now)
+    async with stream:
+        async for _ in stream:
+            now += 10.0
+    timing = stream.response.timing
+    assert timing is not None
+    assert timing.first_byte == 0.0
+    assert timing.longest_gap == 4.0
+    assert timing.first_token is not None
+    assert timing.last is not None
+    assert timing.tokens_per_second == pytest.approx(12 / (timing.last - timing.first_token))
+
+
+# --- the end of it ---
+
+
+async def test_a_wire_that_may_say_more_is_read_on_for_its_usage() -> None:
+    usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(b'"choices": [{', b'"choices": [], "x": [{')
+    stream = over(CHAT.removesuffix(DONE), 0.05, usage, 0.05, DONE, wire="chat", deadlines=Deadlines(drain=0.0))
+    await everything(stream)
+    assert stream.response.usage is not None
+    assert stream.response.usage.output_tokens == 2
+
+
+async def test_a_server_that_does_not_close_ends_nothing_but_the_waiting() -> None:
+    async with scripted([head(), chunk(MESSAGE), HANG]) as server, client(server.url, deadlines=Deadlines(drain=0.05)) as asking:
+        with anyio.fail_after(2):
+            response = await asking.respond(asked(server.url))
+        assert (response.status, response.text) == ("completed", SAID)
+        await server.quiet()
+        assert server.open == 0
+
+
+async def test_pings_after_the_end_do_not_keep_the_stream_open() -> None:
+    pings = [Wait(0.02), chunk(b": ping\n\n")] * 100
+    async with scripted([head(), chunk(MESSAGE), *pings, HANG]) as server, client(server.url, deadlines=Deadlines(drain=0.1)) as asking:
+        with anyio.fail_after(1):
+            assert (await asking.respond(asked(server.url))).status == "completed"
+
+
+# --- misuse ---
+
+
+async def test_a_stream_is_not_read_without_its_block() -> None:
+    stream = over(MESSAGE)
+    with pytest.raises(RuntimeError, match="async with"):
+        await anext(stream)
+    assert [type(event) for event in await everything(stream)][-1] is Completed
+
+
+async def test_a_stream_is_entered_once() -> None:
+    stream = over(MESSAGE)
+    await everything(stream)
+    with pytest.raises(RuntimeError, match="once"):
+        await everything(stream)
+
+
+async def test_a_second_reader_is_refused_and_the_first_goes_on() -> None:
+    async with over(START, 0.05, MESSAGE.removeprefix(START)) as stream, anyio.create_task_group() as group:
+        await anext(stream)
+        while stream._pending:
+            await anext(stream)
+
+        async def second() -> None:
+            await anyio.sleep(0.01)
+            with pytest.raises(RuntimeError, match="another task"):
+                await anext(stream)
+
+        group.start_soon(second)
+        assert [event async for event in stream]
+    assert stream.response.status == "completed"
+
+
+async def test_after_a_break_the_stream_says_that_it_was_closed() -> None:
+    async with over(*FRAMES) as stream:
+        async for event in stream:
+            if isinstance(event, OutputTextDelta):
+                break
+    with pytest.raises(StreamError) as raised:
+        await anext(stream)
+    assert raised.value.kind == "cancelled"
+
+
+async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> None:
+    stream = over(MESSAGE)
+    await stream.__aenter__()
+    with pytest.warns(ResourceWarning) as warned:  # noqa: PT031  # dropping it is what warns
+        del stream
+        gc.collect()
+    assert any(__file__ in str(warning.message) for warning in warned)
+    figure("fault/no-with")
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_what_a_dropped_stream_held_is_closed_when_the_client_is_next_used(http: str) -> None:
+    async with scripted([head(), chunk(HELLO), HANG], whole(MESSAGE)) as server, opened(http) as made, client(server.url, made) as asking:
+        stream = asking.stream(asked(server.url))
+        await stream.__aenter__()
+        await anext(stream)
+        with pytest.warns(ResourceWarning):  # noqa: PT031  # dropping it is what warns
+            del stream
+            gc.collect()
+        assert (await asking.respond(asked(server.url))).text == SAID
+        await until(lambda: server.open == 1, 0.2)
+        assert server.open == 1
+        assert [one.is_idle() for one in made._transport._pool.connections] == [True]
+        assert asking._transport.slots.borrowed_tokens == 0
+
+
+# --- stopping ---
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("way", ["break", "exception", "aclose"])
+async def test_leaving_after_any_event_closes_the_connection(http: str, way: str) -> None:
+    """Also with usage so far: it came first, and must not be lost."""
+    count = len(await everything(over(MESSAGE)))
+    async with scripted(PACED["messages"]) as server, opened(http) as made, client(server.url, made) as asking:
+        for place in range(1, count):
+            async with asking.stream(asked(server.url)) as stream:
+                with pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope():
+                    async for event in stream:
+                        if event.seq == place:
+                            if way == "aclose":
+                                await stream.aclose()
+                            if way == "exception":
+                                raise ZeroDivisionError
+                            break
+            assert stream.response.status == "cancelled", place
+            if place >= 2:
+                assert stream.response.usage is not None
+                assert stream.response.usage.input_tokens == 7
+            left = anyio.current_time()
+            await server.quiet(2)  # 0.1 s is enough on a machine that does nothing else
+            assert server.open == 0, place
+            figure("stops")
+            figure("slowest/close, s", anyio.current_time() - left)
+        figure("fault/break-early")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.006, 0.01, 0.02])
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> None:
+    slow = [Wait(0.004), head(), *(step for frame in FRAMES for step in (chunk(frame), Wait(0.003))), HANG]
+    async with scripted(slow) as server, opened(http) as made, client(server.url, made) as asking:
+        kinds: list[str] = []
+
+        async def reading(stream: ResponseStream) -> None:
+            try:
+                async with stream:
+                    async for _ in stream:
+                        pass
+            except StreamError as error:
+                kinds.append(error.kind)
+
+        with anyio.fail_after(2):
+            async with anyio.create_task_group() as group:
+                stream = asking.stream(asked(server.url))
+                group.start_soon(reading, stream)
+                await anyio.sleep(delay)
+                await stream.aclose()
+        assert kinds in (["cancelled"], [])
+        assert stream.response.status in {"cancelled", "incomplete"}
+        await server.quiet()
+        assert server.open == 0
+
+
+async def test_closing_while_it_waits_to_try_again_ends_the_waiting() -> None:
+    refused = whole(b"{}", "503 Busy", "application/json", retry_after="100")
+    async with scripted(refused) as server, client(server.url) as asking, anyio.create_task_group() as group:
+        stream = asking.stream(asked(server.url))
+
+        async def reading() -> None:
+            with pytest.raises(StreamError) as raised:
+                await everything(stream)
+            assert raised.value.kind == "cancelled"
+
+        group.start_soon(reading)
+        await anyio.sleep(0.1)
+        with anyio.fail_after(1):
+            await stream.aclose()
+    assert len(server.requests) == 1
+
+
+class CancelAt:
+    """Awaits a coroutine and cancels `scope` when it waits for the n-th time. `count` is how often it waited."""
+
+    def __init__(self, coroutine: Any, n: int, cancel: Callable[[], object]) -> None:
+        self.count = 0
+        self._coroutine = coroutine
+        self._n = n
+        self._cancel = cancel
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        step: Callable[[], Any] = lambda: self._coroutine.send(None)  # noqa: E731
+        while True:
+            try:
+                waiting = step()
+            except StopIteration as stopped:
+                return stopped.value
+            self.count += 1
+            if self.count == self._n:
+                self._cancel()
+            try:
+                value = yield waiting
+                step = _sender(self._coroutine, value)
+            except BaseException as error:  # noqa: BLE001  # whatever the loop throws in goes on to the coroutine
+                step = _thrower(self._coroutine, error)
+
+
+def _sender(coroutine: Any, value: Any) -> Callable[[], Any]:
+    return lambda: coroutine.send(value)
+
+
+def _thrower(coroutine: Any, error: BaseException) -> Callable[[], Any]:
+    return lambda: coroutine.throw(error)
+
+
+async def read_through(stream: ResponseStream) -> None:
+    """Reads a stream to its end."""
+    async with stream:
+        async for _ in stream:
+            pass
+
+
+async def stopped_by_scope(stream: ResponseStream, n: int) -> bool:
+    """Reads a stream, cancelled at its n-th wait as anyio and trio cancel; whether it waited so often."""
+    with anyio.CancelScope() as scope:
+        counted = CancelAt(read_through(stream), n, scope.cancel)
+        await counted
+    return counted.count >= n
+
+
+async def stopped_by_asyncio(stream: ResponseStream, n: int) -> bool:
+    """The same as `asyncio.timeout` and most frameworks cancel: once, and no shield holds it back."""
+    task: asyncio.Task[Any]
+    counted = CancelAt(read_through(stream), n, lambda: task.cancel())  # noqa: PLW0108  # the task is made below
+    task = asyncio.create_task(_awaited(counted))
+    with suppress(asyncio.CancelledError):
+        await task
+    return counted.count >= n
+
+
+async def _awaited(counted: CancelAt) -> None:
+    await counted
+
+
+async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1) -> int:
+    """Stops a stream at every place where it waits; how many places. After each, what is open is what the pool keeps for later."""
+    stops, slowest = 0, 0.0
+    async with scripted(PACED[wire]) as server, opened(http) as made, client(server.url, made) as asking:
+        pool, slots = made._transport._pool, asking._transport.slots
+        for _ in range(rounds):
+            n, more = 0, True
+            while more:
+                n += 1
+                stream = asking.stream(asked(server.url, wire))
+                more = await stopped(stream, n)
+                stops += more
+                left = anyio.current_time()  # 0.1 s is enough on a machine that does nothing else
+                await until(lambda: server.open == sum(one.is_idle() for one in pool.connections), 2)
+                slowest = max(slowest, anyio.current_time() - left)
+                assert server.open == sum(one.is_idle() for one in pool.connections), (n, pool.connections)
+                assert [one for one in pool.connections if not (one.is_idle() or one.is_closed())] == []
+                assert slots.borrowed_tokens == 0
+                assert stream.response.status in {"cancelled", "completed", "incomplete"}
+        assert (await asking.respond(asked(server.url, wire))).text == SAID
+        await made.aclose()
+        await server.quiet()
+        assert server.open == 0
+    figure("stops", stops)
+    figure("slowest/close, s", slowest)
+    figure("fault/cancel-any")
+    gc.collect()
+    await anyio.lowlevel.checkpoint()
+    return stops
+
+
+async def until(settled: Callable[[], bool], seconds: float) -> None:
+    """Waits until it is so, at most so long."""
+    with anyio.move_on_after(seconds):
+        while not settled():  # noqa: ASYNC110  # sockets tell nobody
+            await anyio.sleep(0.001)
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("wire", PACED)
+async def test_a_cancellation_at_any_place_leaves_nothing_behind(http: str, wire: str) -> None:
+    assert await sweep(http, wire, stopped_by_scope) > 5
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("wire", PACED)
+async def test_a_cancellation_that_no_shield_holds_back_leaves_nothing_behind(http: str, wire: str) -> None:
+    assert await sweep(http, wire, stopped_by_asyncio) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("wire", PACED)
+async def test_ten_thousand_stops_leave_nothing_behind(http: str, wire: str) -> None:
+    """Over both loops, both libraries and three wires."""
+    assert await sweep(http, wire, stopped_by_scope, rounds=70) > 500
+
+
+async def test_bytes_of_the_callers_own_are_closed_with_the_stream() -> None:
+    closed = False
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal closed
+        try:
+            for frame in FRAMES:
+                yield frame
+        finally:
+            closed = True
+
+    async with ResponseStream.from_chunks(chunks(), parser("messages")) as stream:
+        async for _ in stream:
+            break
+    assert closed
+
+
+async def test_a_cancelled_wait_ends_the_stream_and_its_connection() -> None:
+    memory = Memory([START, 60.0])
+    async with client("http://memory.example", memory) as asking, asking.stream(asked("http://memory.example")) as stream:
+        with anyio.move_on_after(0.05):
+            async for _ in stream:
+                pass
+        assert memory.answers[0].closed
+        with pytest.raises(StreamError) as raised:
+            await anext(stream)
+    assert raised.value.kind == "cancelled"
+    assert stream.response.usage is not None
+    assert stream.response.usage.input_tokens == 7

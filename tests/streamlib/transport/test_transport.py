@@ -1,0 +1,487 @@
+"""The HTTP library behind four words: what it is asked, what its exceptions mean, and that its pool survives every cancellation."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import ssl
+import subprocess
+import sys
+import zlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from streamlib import transport as module
+from streamlib.client import Client
+from streamlib.client.retry import RetryPolicy
+from streamlib.errors import StreamError
+from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, pool_size, transport_for
+from streamlib.transport.closing import ShieldedAwait
+from streamlib.transport.content_encoding import PIECE, decode_content
+from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.errors import FailurePoint, classify_exception, is_connection_closed
+from tests.support.clients import LIBRARIES, Memory, asked, client, library, opened
+from tests.support.metrics import figure
+from tests.support.response_bodies import HELLO, MESSAGE, SAID, frames_of
+from tests.support.scripted_server import END, HANG, Wait, chunk, head, scripted, whole
+from tests.support.shared import ROOT
+
+DEADLINES: Final = Deadlines(connect=3)
+
+
+# --- whatever is given ---
+
+
+def test_what_is_no_http_client_is_refused() -> None:
+    with pytest.raises(TypeError, match=r"httpx\.AsyncClient"):
+        transport_for(object())
+
+
+def test_a_transport_of_ones_own_is_taken_as_it_is() -> None:
+    memory = Memory()
+    assert transport_for(memory) is memory
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_the_limit_of_streams_is_never_above_the_users_pool(http: str) -> None:
+    httpx = library(http)
+    async with httpx.AsyncClient(limits=httpx.Limits(max_connections=3)) as three, httpx.AsyncClient() as usual:
+        assert pool_size(three) == 3
+        assert pool_size(usual) == 100
+        assert transport_for(three).slots.total_tokens == 3  # type: ignore[attr-defined]
+        assert transport_for(three, 2).slots.total_tokens == 2  # type: ignore[attr-defined]
+    assert pool_size(object()) == UNKNOWN_POOL
+
+
+async def test_a_client_of_ours_never_lets_a_request_queue_in_its_pool() -> None:
+    ours = transport_for()
+    assert isinstance(ours, HttpxTransport)
+    assert pool_size(ours._client) == sys.maxsize
+    assert ours.slots.total_tokens == CONNECTIONS
+    assert ours._client.follow_redirects is False
+    await ours.aclose()
+    assert ours._client.is_closed
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_users_client_stays_open(http: str) -> None:
+    async with opened(http) as users:
+        async with client("http://127.0.0.1:9", users, retry=RetryPolicy(retries=0)) as asking:
+            with pytest.raises(StreamError):
+                await asking.respond(asked("http://127.0.0.1:9"))
+        assert not users.is_closed
+
+
+@pytest.mark.parametrize("only", LIBRARIES)
+def test_the_library_that_is_loaded_already_is_used(only: str) -> None:
+    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; import {only}, streamlib.transport as t; "
+    code += "print(type(t.transport_for()._client).__module__)"
+    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.partition(".")[0].strip() == only
+
+
+def test_without_any_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> Any:
+        raise ModuleNotFoundError(name)
+
+    monkeypatch.setattr(module.importlib, "import_module", missing)
+    with pytest.raises(ModuleNotFoundError, match="httpx or httpx2"):
+        transport_for()
+
+
+# --- the request on the wire ---
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_the_request_is_the_bytes_that_were_built(http: str) -> None:
+    body = bytes(range(256)) * 10
+    async with scripted(whole(MESSAGE)) as server, opened(http) as inner, client(server.url, inner) as asking:
+        await asking.respond(asked(server.url, body=body))
+    sent, _, payload = server.requests[0].partition(b"\r\n\r\n")
+    lines = sent.lower().split(b"\r\n")
+    assert lines[0] == b"post /messages http/1.1"
+    assert payload == body
+    assert b"content-length: 2560" in lines
+    assert b"accept-encoding: identity" in lines
+    assert not [line for line in lines if line.startswith(b"transfer-encoding")]
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_path_that_is_encoded_already_stays_so(http: str) -> None:
+    """A signature is over these very bytes."""
+    async with scripted(whole(MESSAGE)) as server, opened(http) as inner, client(server.url, inner) as asking:
+        request = asked(server.url)
+        url = f"{server.url}/model/us.a%3Ab%2Fc/x?alt=sse"
+        await asking.respond(type(request)("POST", url, request.headers, b"{}", [], "messages", "m", request.origin))
+    assert server.requests[0].startswith(b"POST /model/us.a%3Ab%2Fc/x?alt=sse HTTP/1.1")
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_users_client_that_follows_redirects_does_not_follow_ours(http: str) -> None:
+    moved = b"HTTP/1.1 308 x\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
+    async with scripted([moved]) as server, opened(http, follow_redirects=True) as inner, client(server.url, inner) as asking:
+        with pytest.raises(StreamError, match="redirects"):
+            await asking.respond(asked(server.url))
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_mock_of_the_library_is_an_answer_like_any_other(http: str) -> None:
+    httpx = library(http)
+    for content in (MESSAGE, gzip.compress(MESSAGE)):
+        headers = {"content-type": "text/event-stream", **({"content-encoding": "gzip"} if content != MESSAGE else {})}
+        answer = httpx.MockTransport(
+            lambda request, content=content, headers=headers: httpx.Response(200, headers=headers, content=content)
+        )
+        async with httpx.AsyncClient(transport=answer) as inner, client("http://a.example", inner) as asking:
+            assert (await asking.respond(asked("http://a.example"))).text == SAID
+
+
+async def test_a_client_with_nothing_but_the_methods_will_do() -> None:
+    class Response:
+        status_code = 200
+        headers: Final = {"Content-Type": "text/event-stream"}
+        extensions: Final[dict[str, Any]] = {}
+
+        async def aiter_raw(self) -> AsyncIterator[bytes]:
+            yield MESSAGE
+
+        async def aclose(self) -> None:
+            pass
+
+    class Lookalike:
+        def build_request(self, method: str, url: str, **options: Any) -> Any:
+            return type("Request", (), {"stream": None})()
+
+        async def send(self, request: Any, **options: Any) -> Response:
+            assert options == {"stream": True, "follow_redirects": False}
+            return Response()
+
+        async def aclose(self) -> None:
+            raise AssertionError("it is not ours")
+
+    async with client("http://a.example", Lookalike()) as asking:
+        assert (await asking.respond(asked("http://a.example"))).text == SAID
+
+
+# --- connections ---
+
+
+@pytest.mark.parametrize("http", [None, *LIBRARIES])
+async def test_a_hundred_streams_in_a_row_take_one_connection(http: str | None) -> None:
+    inner = opened(http) if http else None
+    async with scripted([*whole(MESSAGE)]) as server, client(server.url, inner) as asking:
+        for n in range(100):
+            async with asking.stream(asked(server.url)) as stream:
+                async for event in stream:
+                    if n % 2 and type(event).__name__ == "Completed":
+                        break
+            assert stream.response.text == SAID
+        figure("connections", server.connections)
+        assert (server.connections, len(server.requests)) == (1, 100)
+        if inner is not None:
+            await inner.aclose()
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_kept_connection_that_was_closed_is_replaced_once_and_silently(http: str) -> None:
+    """The server closes it when the second request comes: too late to be seen before."""
+    async with scripted(whole(MESSAGE), ["RST"], whole(MESSAGE)) as server, opened(http) as inner:
+        async with client(server.url, inner, retry=RetryPolicy(retries=0)) as asking:
+            for _ in range(2):
+                assert (await asking.respond(asked(server.url))).text == SAID
+        assert (server.connections, len(server.requests)) == (2, 3)
+    figure("fault/keepalive-stale")
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_new_connection_that_is_closed_is_not_replaced_silently(http: str) -> None:
+    async with scripted(["RST"], whole(MESSAGE)) as server, opened(http) as inner:
+        asking = client(server.url, inner, retry=RetryPolicy(retries=0), errors="event")
+        response = await asking.respond(asked(server.url))
+    assert response.error is not None
+    assert (response.error.kind, len(server.requests)) == ("connection", 1)
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_the_library_itself_ends_a_silent_read_when_that_is_the_next_deadline(http: str) -> None:
+    """No scope of ours is entered then; in the stream it would be one for each read."""
+    even = Deadlines(first_byte=0.15, first_event=0.15, idle=0.15)
+    for script, phase in (([HANG], "first_byte"), ([head(), HANG], "first_byte"), ([head(), chunk(HELLO), HANG], "idle")):
+        async with scripted(script) as server, opened(http) as inner:
+            asking = client(server.url, inner, deadlines=even, retry=RetryPolicy(retries=0), errors="event")
+            began = anyio.current_time()
+            response = await asking.respond(asked(server.url))
+        assert response.error is not None
+        assert (response.error.kind, response.error.detail) == ("stalled", {"phase": phase})
+        assert 0.1 < anyio.current_time() - began < 1
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_reads_that_need_no_scope_enter_none(http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    scopes = 0
+    original = anyio.CancelScope
+
+    def counted(**options: Any) -> Any:
+        nonlocal scopes
+        scopes += 1
+        return original(**options)
+
+    monkeypatch.setattr("streamlib.client.attempt.anyio.CancelScope", counted)
+    frames = [step for frame in frames_of(50) for step in (chunk(frame), Wait(0.001))]
+    async with scripted([head(), *frames, END]) as server, opened(http) as inner, client(server.url, inner) as asking:
+        monkeypatch.setattr(module.anyio, "CancelScope", original)
+        before = scopes
+        async with asking.stream(asked(server.url)) as stream:
+            batches = [batch async for batch in stream.batches()]
+    assert len(batches) > 20
+    assert scopes - before < 10
+
+
+# --- the storm ---
+
+
+async def storm(http: str, cancellations: int, connections: int = 4) -> None:
+    """Random cancellations of many streams on a small pool; then every slot must still work."""
+    httpx, rng = library(http), random.Random(7)
+    answer = [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END]
+    async with scripted(answer) as server, httpx.AsyncClient(limits=httpx.Limits(max_connections=connections)) as inner:
+        async with client(server.url, inner) as asking:
+
+            async def one(delay: float) -> None:
+                with anyio.move_on_after(delay):
+                    await asking.respond(asked(server.url))
+
+            for _ in range(0, cancellations, 20):
+                async with anyio.create_task_group() as group:
+                    for _ in range(20):
+                        group.start_soon(one, rng.random() * 0.012)
+            with anyio.fail_after(5):
+                async with anyio.create_task_group() as group:
+                    for _ in range(connections * 2):
+                        group.start_soon(one, 5)
+            assert asking._transport.slots.borrowed_tokens == 0  # type: ignore[attr-defined]
+        assert all(one.is_idle() for one in inner._transport._pool.connections), inner._transport._pool.connections
+        assert inner._transport._pool._requests == []
+        await inner.aclose()
+        await server.quiet()
+        assert server.open == 0
+    figure("cancellations", cancellations)
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_thousand_cancellations_leave_the_pool_whole(http: str) -> None:
+    await storm(http, 1000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_ten_thousand_cancellations_leave_the_pool_whole(http: str) -> None:
+    await storm(http, 10_000)
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
+    """A server's half of TLS."""
+    return self_signed(tmp_path_factory.mktemp("tls"))
+
+
+def self_signed(folder: Path) -> ssl.SSLContext:
+    """A certificate that nobody has reason to trust."""
+    import shutil
+
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        pytest.skip("this needs the openssl command to make a certificate")
+    key, certificate = folder / "key.pem", folder / "certificate.pem"
+    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
+    subprocess.run([openssl, *words, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_a_cancellation_in_a_handshake_closes_its_socket(http: str, tls: ssl.SSLContext) -> None:
+    """The libraries close it only where the handshake fails, not where it is cancelled."""
+    async with scripted(whole(MESSAGE), tls=tls) as server, opened(http, verify=False) as inner:
+        async with client(server.url, inner) as asking:
+            for n in range(40):
+                with anyio.move_on_after(n * 0.0005):
+                    await asking.respond(asked(server.url))
+            assert (await asking.respond(asked(server.url))).text == SAID
+        assert [one for one in inner._transport._pool.connections if not one.is_idle()] == []
+
+
+# --- exceptions ---
+
+
+def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> BaseException:
+    """An exception of a class of that name, below a class of httpx's."""
+    parent = type("TransportError", (base,), {})
+    return type(name, (parent,), {})(text)
+
+
+@pytest.mark.parametrize(
+    ("error", "before", "after", "retryable"),
+    [
+        (raised("ConnectError", "refused"), "connection", "truncated", True),
+        (raised("ReadError"), "connection", "truncated", True),
+        (raised("RemoteProtocolError", "Server disconnected without sending a response."), "connection", "truncated", True),
+        (raised("RemoteProtocolError", "<ConnectionTerminated error_code:0, last_stream_id:1>"), "connection", "truncated", True),
+        (raised("RemoteProtocolError", "<StreamReset stream_id:1, error_code:8, remote_reset:True>"), "connection", "truncated", True),
+        (raised("RemoteProtocolError", "illegal status line: bytearray(b'x')"), "malformed", "malformed", False),
+        (raised("LocalProtocolError", "Illegal header value"), "invalid_request", "invalid_request", False),
+        (raised("ConnectTimeout"), "stalled", "stalled", True),
+        (raised("PoolTimeout"), "connection", "truncated", True),
+        (TimeoutError(), "stalled", "stalled", True),
+        (ConnectionResetError("reset"), "connection", "truncated", True),
+        (anyio.BrokenResourceError(), "connection", "truncated", True),
+        (zlib.error("incorrect header check"), "malformed", "malformed", False),
+        (AssertionError("a bug"), "connection", "truncated", False),
+    ],
+    ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, BaseException) else None,
+)
+def test_an_exception_is_known_by_its_name(error: BaseException, before: str, after: str, *, retryable: bool) -> None:
+    for answered, kind in ((False, before), (True, after)):
+        info = classify_exception(error, FailurePoint(has_response=answered, phase="idle", deadlines=DEADLINES))
+        assert (info.kind, info.retryable) == (kind, retryable)
+
+
+def test_a_connection_given_up_by_http2_is_truncated() -> None:
+    """GOAWAY in mid-stream, as httpcore tells it; HTTP/2 itself is the user's option and not installed here."""
+    info = classify_exception(
+        raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"), FailurePoint(has_response=True, phase="idle", deadlines=DEADLINES)
+    )
+    assert info.kind == "truncated"
+
+
+def test_a_certificate_stays_untrusted_however_often_one_tries() -> None:
+    error = raised("ConnectError", "handshake")
+    error.__cause__ = ssl.SSLCertVerificationError("self-signed")
+    assert not classify_exception(error, FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES)).retryable
+
+
+def test_an_exceptions_text_is_masked_and_short() -> None:
+    info = classify_exception(
+        OSError("Bearer sk-abcdef0123456789 " + "x" * 5000), FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES)
+    )
+    assert "sk-abcdef" not in info.message
+    assert len(info.message) < 700
+
+
+def test_only_a_closed_connection_counts_as_gone() -> None:
+    assert is_connection_closed(raised("ReadError"))
+    assert is_connection_closed(raised("RemoteProtocolError", "Server disconnected"))
+    assert not is_connection_closed(raised("RemoteProtocolError", "illegal chunk header"))
+    assert not is_connection_closed(raised("ConnectError"))
+
+
+# --- packed bodies ---
+
+
+async def _chunks(*chunks: bytes) -> AsyncIterator[bytes]:
+    for one in chunks:
+        yield one
+
+
+PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "deflate without a header": lambda body: zlib.compress(body, wbits=-15),
+    "two members": lambda body: gzip.compress(body[: len(body) // 2]) + gzip.compress(body[len(body) // 2 :]),
+}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+async def test_a_packed_body_is_the_same_at_every_cut(packer: str) -> None:
+    packed = PACKERS[packer](MESSAGE * 3)
+    encoding = {"content-encoding": "gzip" if packer in {"gzip", "two members"} else "deflate"}
+    for size in (1, 7, 100, len(packed)):
+        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+        assert b"".join([piece async for piece in decode_content(_chunks(*pieces), encoding)]) == MESSAGE * 3
+
+
+async def test_no_step_unpacks_more_than_its_ceiling() -> None:
+    size = 20 * PIECE + 5
+    pieces = [len(piece) async for piece in decode_content(_chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"})]
+    assert sum(pieces) == size
+    assert max(pieces) <= PIECE
+
+
+async def test_a_packed_body_that_is_cut_is_no_end() -> None:
+    packed = gzip.compress(MESSAGE)
+    for end in range(1, len(packed) - 1, 7):
+        with pytest.raises((StreamError, zlib.error)):
+            [piece async for piece in decode_content(_chunks(packed[:end]), {"content-encoding": "gzip"})]
+
+
+@pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "gzip, identity, deflate", "x" * 500])
+def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> None:
+    with pytest.raises(StreamError) as raised_:
+        decode_content(_chunks(), {"content-encoding": encoding})
+    assert raised_.value.kind == "malformed"
+    assert len(raised_.value.message) < 200
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "Identity, identity", "GZIP"])
+async def test_an_encoding_that_is_none_costs_nothing(encoding: str) -> None:
+    chunks = _chunks()
+    assert (decode_content(chunks, {"content-encoding": encoding}) is chunks) is (encoding != "GZIP")
+    await chunks.aclose()  # type: ignore[attr-defined]
+
+
+# --- closing ---
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_closing_goes_on_through_a_cancellation_and_then_tells_it() -> None:
+    import asyncio
+
+    done: list[int] = []
+
+    async def closing() -> None:
+        for n in range(5):
+            await asyncio.sleep(0)
+            done.append(n)
+
+    async def run() -> None:
+        await ShieldedAwait(closing())
+
+    for wait in range(4):
+        done.clear()
+        task = asyncio.create_task(run())
+        for _ in range(wait + 1):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert done == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_closing_that_fails_in_a_cancellation_tells_the_cancellation() -> None:
+    import asyncio
+
+    async def closing() -> None:
+        await asyncio.sleep(0)
+        raise BrokenPipeError
+
+    async def run() -> None:
+        await ShieldedAwait(closing())
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(BrokenPipeError):
+        await run()
+
+
+def test_the_client_takes_its_transport_when_it_first_sends() -> None:
+    assert Client()._made is None

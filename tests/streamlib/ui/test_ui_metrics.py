@@ -1,0 +1,110 @@
+"""The figures of docs/ui.md and docs/recordings.md, measured: `pytest -s tests/streamlib/ui/test_ui_metrics.py` prints them.
+
+Time is virtual: what a stage adds to it can be told to the microsecond, whatever else the machine does.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import tracemalloc
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+import pytest
+
+from streamlib import OutputTextDelta, ResponseEvent
+from streamlib.pipeline import coalesce, pipe, tee
+from streamlib.recording import Chunk, Recording, dump_events, from_body, load, random_pieces, save
+from streamlib.testing import replay
+from tests.streamlib.test_recording import bare, events_of
+from tests.support.shared import ROOT
+from tests.support.virtual_time import anyio_backend  # noqa: F401  # the fixture
+
+DELTAS: Final = 20_000
+A_SECOND: Final = 2_000.0
+"""Deltas a second: a fast model."""
+OWN: Final = sorted(path for path in (ROOT / "tests" / "recordings").glob("*/*") if path.suffix in (".sse", ".ndjson", ".eventstream"))
+BODIES: Final = {path: path.read_bytes() for path in OWN}
+
+
+class Deltas:
+    """A model that writes so many deltas, one each tick. given: how many were taken from it so far."""
+
+    def __init__(self, count: int, pause: float = 0.0) -> None:
+        self.given = 0
+        self._count, self._pause = count, pause
+
+    def __aiter__(self) -> Deltas:
+        return self
+
+    async def __anext__(self) -> ResponseEvent:
+        await anyio.sleep(self._pause)
+        if self.given == self._count:
+            raise StopAsyncIteration
+        self.given += 1
+        return OutputTextDelta(0, 0, f"word {self.given} ", seq=self.given)
+
+
+def test_a_screen_is_asked_to_draw_sixty_times_a_second_and_the_first_token_is_never_late() -> None:
+    now, stage = [0.0], coalesce(1 / 60, lambda: now[0])
+    out: list[tuple[float, Any]] = []
+    for n in range(DELTAS):
+        now[0] = n / A_SECOND
+        out += [(now[0], event) for event in stage.feed(OutputTextDelta(0, 0, f"word {n} ", seq=n))]
+    out += [(now[0], event) for event in stage.close()]
+    say(f"coalesce: {DELTAS:,} deltas in {now[0]:.1f} s became {len(out):,}; the first was {out[0][0] * 1e3:.3f} ms late")
+    assert "".join(event.delta for _, event in out) == "".join(f"word {n} " for n in range(DELTAS))
+    assert out[0][0] == 0.0
+    assert len(out) <= 60 * now[0] + 2
+    assert max(after - before for (before, _), (after, _) in pairwise(out)) <= 1 / 60 + 1.001 / A_SECOND
+
+
+async def test_the_whole_pipeline_adds_nothing_to_the_first_token_and_an_interval_to_no_other() -> None:
+    began = anyio.current_time()
+    async with pipe(Deltas(1_000, 1 / A_SECOND), coalesce(1 / 60, anyio.current_time)) as events:
+        times = [anyio.current_time() - began async for _ in events]
+    assert times[0] == pytest.approx(1 / A_SECOND, abs=1e-9)
+    assert max(after - before for before, after in pairwise(times)) <= 1 / 60 + 1.001 / A_SECOND
+    assert len(times) <= 60 * times[-1] + 2
+
+
+async def test_a_branch_that_stalls_bounds_the_memory() -> None:
+    source = Deltas(1_000_000)
+    gc.collect()
+    tracemalloc.start()
+    try:
+        async with tee(source, 2) as (fast, stalled):
+            with anyio.move_on_after(1):
+                async for _ in fast:
+                    pass
+            held = len(stalled.held)
+            peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    say(f"tee: of 1,000,000 events {source.given:,} were read and {held:,} held for the branch that stalled, {peak / 1e6:.1f} MB")
+    assert source.given == held == 4096
+    assert peak < 2_000_000
+
+
+@pytest.mark.parametrize("path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN])
+async def test_a_recording_that_was_saved_replays_to_the_same_event_log_at_every_split(path: Path, tmp_path: Path) -> None:
+    body, wire_api = BODIES[path], path.parent.name
+    wanted = _log(from_body(body).events(wire_api))  # type: ignore[arg-type]
+    chunks = tuple(Chunk(n / 100, piece) for n, piece in enumerate(random_pieces(body, 7)))
+    save(Recording(200, {}, chunks, wire_api=wire_api), tmp_path / "r.jsonl")  # type: ignore[arg-type]
+    assert load(tmp_path / "r.jsonl").chunks == chunks
+    for split in ("recorded", "whole", 1):
+        async with replay(tmp_path / "r.jsonl", split=split, errors="event") as client:  # type: ignore[arg-type]
+            assert _log(await events_of(client)) == wanted
+
+
+def say(line: str) -> None:
+    """For `pytest -s`."""
+    sys.stdout.write(f"\n{line}\n")
+
+
+def _log(events: list[Any]) -> bytes:
+    return dump_events(bare(events))

@@ -1,0 +1,362 @@
+"""A recorded Chat Completions request decodes into a `Prompt` that builds the same request again, in its own provider's shape."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from streamlib import (
+    Audio,
+    CacheOptions,
+    CustomToolCall,
+    Document,
+    FunctionCall,
+    FunctionCallOutput,
+    Image,
+    Message,
+    Prompt,
+    Provider,
+    Reasoning,
+    ReasoningOptions,
+    Request,
+    StreamError,
+    Text,
+    build,
+    parse_request,
+)
+from streamlib.providers.models import Traits
+from streamlib.providers.shapes import (
+    ANYTHING,
+    EFFORT,
+    ENABLE_THINKING,
+    REASONING_OBJECT,
+    TEMPLATE_ENABLE_THINKING,
+    THINKING_TYPE,
+    ChatShape,
+    Thinking,
+)
+from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
+
+STYLES: dict[str, Thinking] = {
+    "thinking": THINKING_TYPE,
+    "enable_thinking": ENABLE_THINKING,
+    "reasoning": REASONING_OBJECT,
+    "chat_template_kwargs": TEMPLATE_ENABLE_THINKING,
+}
+SAME = frozenset({"messages", "stream", "stream_options", "random_seed", "functions", "function_call"})
+"""Top-level keys that are compared elsewhere, or are other words for a key that is compared."""
+
+
+def decoded(request: Any) -> Prompt:
+    return parse_request("chat", json.dumps(request).encode())
+
+
+def shape_of(request: dict[str, Any]) -> ChatShape:
+    """What a provider file would say of the server that this request was sent to."""
+    return msgspec.structs.replace(
+        ANYTHING,
+        developer_role=True,
+        thinking=next((style for key, style in STYLES.items() if key in request), EFFORT),
+        max_tokens="max_completion_tokens" if "max_completion_tokens" in request else "max_tokens",
+        tool_choices={"required": "any"} if request.get("tool_choice") == "any" else {},
+        reasoning_echo=("reasoning_details", "reasoning")
+        if any("reasoning" in turn for turn in request["messages"])
+        else ANYTHING.reasoning_echo,
+    )
+
+
+def rebuilt(request: dict[str, Any]) -> Request:
+    provider = Provider("recorded", base_url="http://x", chat=shape_of(request))
+    return build(decoded(request), request.get("model") or "any", provider=provider, models={"": Traits()})
+
+
+def plain(value: Any) -> Any:
+    """Without cache markers, nulls and empty values: ways of saying nothing."""
+    if isinstance(value, dict):
+        kept = {key: plain(one) for key, one in value.items() if key != "cache_control"}
+        return {key: one for key, one in kept.items() if one not in (None, [], {}, "")}
+    return [plain(one) for one in value] if isinstance(value, list) else value
+
+
+def turn_of(message: dict[str, Any]) -> Any:
+    """A message as every server reads it: a string is a text part, text of one speaker is one text."""
+    content = message.get("content")
+    parts = [{"type": "text", "text": content}] if isinstance(content, str) else [part_of(part) for part in content or ()]
+    if message["role"] in ("assistant", "tool", "system", "developer"):
+        joined = {"assistant": "", "tool": "\n"}.get(message["role"], "\n\n").join(str(part.get("text", "")) for part in parts)
+        parts = [{"type": "text", "text": joined}] if joined else []
+    calls = [
+        {
+            "id": str(call.get("id", "call_0")),
+            "name": call["function"]["name"],
+            "arguments": {"null": ""}.get(text := call["function"]["arguments"], text) or "{}",
+        }
+        for call in message.get("tool_calls") or ()
+    ]
+    repeated = {"reasoning_content"} & message.keys() if "reasoning" in message else set()
+    repeated |= {"reasoning"} if message.get("reasoning_details") else set()
+    rest = {key: value for key, value in message.items() if key not in {"content", "tool_calls", "prefix", *repeated}}
+    if message["role"] == "tool":
+        rest.setdefault("tool_call_id", "call_0")
+    return plain({**rest, "content": parts, "calls": calls})
+
+
+def part_of(part: Any) -> Any:
+    if part.get("type") == "image_url" and isinstance(part["image_url"], str):
+        return {"type": "image_url", "image_url": {"url": part["image_url"]}}
+    if part.get("type") == "input_audio":
+        return {
+            "type": "input_audio",
+            "data": part["input_audio"]["data"] if isinstance(part["input_audio"], dict) else part["input_audio"],
+        }
+    return part if "type" in part else {"type": "text", "text": json.dumps(part, ensure_ascii=False, separators=(",", ":"))}
+
+
+UNANSWERED = {"the call had no output; it is answered with an error", "an output without its call, sent as user text"}
+"""Repairs of recordings that hold only a part of their conversation."""
+
+
+def settings(request: dict[str, Any]) -> Any:
+    """Everything but the conversation, in one spelling: 0 alternatives are none, one stop sequence is a list of one."""
+    kept = {key: value for key, value in request.items() if key not in SAME and value is not False}
+    kept["seed"] = request.get("seed") or request.get("random_seed")
+    kept["top_logprobs"] = request.get("top_logprobs") or None
+    kept["stop"] = [request["stop"]] if isinstance(request.get("stop"), str) else request.get("stop")
+    kept["tools"] = [tool_of(tool) for tool in request.get("tools") or ()]
+    form = (request.get("response_format") or {}).get("json_schema")
+    kept["response_format"] = form["schema"] if form else request.get("response_format")
+    if "effort" in (kept.get("reasoning") or {}):
+        kept["reasoning"] = {key: value for key, value in kept["reasoning"].items() if key != "enabled"}
+    if not kept["tools"]:
+        kept.pop("tool_choice", None)
+        kept.pop("parallel_tool_calls", None)
+    return plain(kept)
+
+
+def tool_of(tool: dict[str, Any]) -> Any:
+    """Functions have parameters, also where they take none."""
+    parameters = {"parameters": {"type": "object"}}
+    return plain({"type": "function", **tool, "function": {**parameters, **tool["function"]}}) if "function" in tool else plain(tool)
+
+
+@each_recording("openai-chat", [*STREAMS, *BODIES, *PAYLOADS])
+def test_a_recorded_request_is_rebuilt_message_for_message(recording: Recording) -> None:
+    request = recording.meta.get("request_json")
+    if not isinstance(request, dict) or not any(isinstance(turn, dict) and turn.get("content") for turn in request.get("messages") or ()):
+        return
+    if recording.meta.get("status") == 400:
+        return  # the server did not take it either
+    request.setdefault("model", "any")
+    again = rebuilt(request)
+    sent = json.loads(again.body)
+    if not request.get("functions"):
+        assert settings(sent) == settings(request)
+    if not any(change.reason in UNANSWERED for change in again.report):
+        expected = [turn_of(turn) for turn in request["messages"]]
+        assert [turn_of(turn) for turn in sent["messages"]] == [turn for turn in expected if turn.keys() != {"role"}]
+
+
+REQUEST = {
+    "model": "m",
+    "stream": True,
+    "stream_options": {"include_usage": True},
+    "max_completion_tokens": 100,
+    "reasoning_effort": "high",
+    "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}, "strict": True}},
+    "tools": [
+        {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}},
+        {"type": "custom", "custom": {"name": "p", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "a"}}}},
+        {"type": "web_search"},
+    ],
+    "tool_choice": {"type": "function", "function": {"name": "f"}},
+    "parallel_tool_calls": False,
+    "stop": "END",
+    "logprobs": True,
+    "top_logprobs": 3,
+    "prompt_cache_key": "c",
+    "safety_identifier": "u",
+    "store": False,
+    "messages": [
+        {"role": "system", "content": "Be terse."},
+        {"role": "developer", "content": [{"type": "text", "text": "And kind."}]},
+        {
+            "role": "user",
+            "content": [
+                {"type": "text", "text": "see"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}},
+                {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
+                {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+                {"type": "hologram", "x": 1},
+            ],
+        },
+        {
+            "role": "assistant",
+            "content": "so",
+            "reasoning_content": "hm",
+            "tool_calls": [
+                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1.0}'}},
+                {"id": "c2", "type": "custom", "custom": {"name": "p", "input": "a"}},
+            ],
+        },
+        {"role": "tool", "tool_call_id": "c1", "content": "18C", "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+        {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "ok"}]},
+        {"role": "user", "content": "and?", "name": "ann"},
+    ],
+}
+
+
+def test_every_setting_finds_its_place() -> None:
+    prompt = decoded(REQUEST)
+    assert (prompt.model, prompt.stream, prompt.max_output_tokens, prompt.reasoning) == ("m", True, 100, ReasoningOptions("high"))
+    assert (prompt.instructions, prompt.items[0].role, prompt.items[0].text) == ("Be terse.", "developer", "And kind.")  # type: ignore[union-attr]
+    assert [tool.name for tool in prompt.tools] == ["f", "p", "web_search"]
+    assert prompt.tools[1].format == {"type": "grammar", "syntax": "lark", "definition": "a"}
+    assert (prompt.tool_choice, prompt.parallel_tools, prompt.stop, prompt.logprobs) == ("f", False, ("END",), 3)
+    assert (prompt.conversation_id, prompt.user_id, prompt.output_schema) == ("c", "u", {"type": "object"})
+    assert prompt.extra == {"store": False}
+    assert prompt.cache == CacheOptions("1h", (6,))
+
+
+def test_an_assistant_message_is_read_as_it_was_once_answered() -> None:
+    items = decoded(REQUEST).items
+    kinds = [Message, Message, Reasoning, Message, FunctionCall, CustomToolCall, FunctionCallOutput, FunctionCallOutput, Message]
+    assert [type(item) for item in items] == kinds
+    assert (items[2].content, items[4].arguments, items[5].input) == ("hm", '{"a": 1.0}', "a")  # type: ignore[union-attr]
+    assert {item.status for item in items} == {"completed"}
+
+
+def test_what_a_user_says_is_read_part_by_part() -> None:
+    text, image, document, audio, unknown = decoded(REQUEST).items[1].content  # type: ignore[union-attr]
+    assert text == Text("see")
+    assert image == Image("iVBORw0KGgo=", media_type="image/png", native={"detail": "low"})
+    assert document == Document("JVBERi0=", media_type="application/pdf", name="a.pdf")
+    assert audio == Audio("AAAA", media_type="audio/mpeg")
+    assert unknown.native == {"type": "hologram", "x": 1}
+
+
+def test_the_whole_request_is_built_again() -> None:
+    again = json.loads(rebuilt(REQUEST).body)
+    asked = json.loads(json.dumps(REQUEST))
+    asked["messages"][1]["content"] = "And kind."
+    asked["messages"][5]["content"] = "ok"
+    del asked["messages"][4]["cache_control"]
+    assert again["messages"] == asked["messages"]
+    for key in (
+        "tools",
+        "tool_choice",
+        "parallel_tool_calls",
+        "reasoning_effort",
+        "stream",
+        "stream_options",
+        "store",
+        "logprobs",
+        "top_logprobs",
+    ):
+        assert again[key] == asked[key], key
+    assert (again["stop"], again["user"], again["max_completion_tokens"]) == (["END"], "u", 100)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reasoning"),
+    [
+        ({"reasoning_effort": "none"}, "off"),
+        ({"reasoning_effort": "low"}, ReasoningOptions("low")),
+        ({"reasoning": {"max_tokens": 9}}, ReasoningOptions(budget=9)),
+        ({"reasoning": {"effort": "xhigh", "exclude": True}}, ReasoningOptions("xhigh")),
+        ({"reasoning": {"enabled": False}}, "off"),
+        ({"thinking": {"type": "enabled", "budget_tokens": 7}}, ReasoningOptions(budget=7)),
+        ({"thinking": {"type": "disabled"}}, "off"),
+        ({"thinking": {"type": "enabled", "clear_thinking": False}, "reasoning_effort": "max"}, ReasoningOptions("max")),
+        ({"enable_thinking": True, "thinking_budget": 5}, ReasoningOptions(budget=5)),
+        ({"enable_thinking": False}, "off"),
+        ({"chat_template_kwargs": {"enable_thinking": True, "x": 1}}, ReasoningOptions()),
+        ({"chat_template_kwargs": {"thinking": False}}, "off"),
+        ({"reasoning_effort": "default"}, None),
+        ({}, None),
+    ],
+)
+def test_every_providers_way_to_ask_for_thinking_is_read(asked: dict[str, Any], reasoning: Any) -> None:
+    assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).reasoning == reasoning
+
+
+@pytest.mark.parametrize(
+    ("asked", "kept"),
+    [
+        ({"reasoning": {"effort": "low", "exclude": True}}, {"reasoning": {"exclude": True}}),
+        ({"thinking": {"type": "enabled", "clear_thinking": False}}, {"thinking": {"clear_thinking": False}}),
+        ({"chat_template_kwargs": {"enable_thinking": True, "x": 1}}, {"chat_template_kwargs": {"x": 1}}),
+        ({"reasoning_effort": "default"}, None),
+        ({"response_format": {"type": "json_object"}}, None),
+        ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}}, None),
+        ({"logit_bias": {"1": 2}}, None),
+    ],
+)
+def test_what_a_prompt_has_no_word_for_stays_in_extra(asked: dict[str, Any], kept: Any) -> None:
+    assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).extra == (kept or asked)
+
+
+def test_extra_goes_back_beside_what_the_builder_writes() -> None:
+    request = {"messages": [{"role": "user", "content": "x"}], "thinking": {"type": "enabled", "clear_thinking": False}}
+    assert json.loads(rebuilt(request).body)["thinking"] == {"type": "enabled", "clear_thinking": False}
+
+
+def test_functions_of_the_older_form_are_tools_and_their_answers_find_their_calls() -> None:
+    request: dict[str, Any] = {
+        "functions": [{"name": "f", "parameters": {"type": "object"}}],
+        "function_call": {"name": "f"},
+        "messages": [
+            {"role": "user", "content": "x"},
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "1"},
+            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {"role": "function", "name": "f", "content": "2"},
+        ],
+    }
+    prompt = decoded(request)
+    calls = [item for item in prompt.items if isinstance(item, FunctionCall)]
+    outputs = [item for item in prompt.items if isinstance(item, FunctionCallOutput)]
+    assert ([tool.name for tool in prompt.tools], prompt.tool_choice) == (["f"], "f")
+    assert len({call.call_id for call in calls}) == 2
+    assert [output.call_id for output in outputs] == [call.call_id for call in calls]
+    assert rebuilt({"model": "m", **request}).report == []
+
+
+def test_a_signed_call_of_gemini_goes_back_signed() -> None:
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}"},
+        "extra_content": {"google": {"thought_signature": "Sig="}},
+    }
+    turns = [
+        {"role": "user", "content": "x"},
+        {"role": "assistant", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "content": "y"},
+    ]
+    assert decoded({"messages": turns}).items[1].signature == "Sig="
+    assert json.loads(rebuilt({"messages": turns}).body)["messages"][1]["tool_calls"] == [call]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"content":"x"}]}', b'{"messages":[{"role":"dog"}]}'),
+        *(b'{"messages":[{"role":"user","content":7}]}', b'{"messages":[{"role":["user"]}]}', b"[" * 100_000, b"\xff"),
+        *(b'{"messages":[],"tools":[7]}', b'{"messages":[],"tools":[{"function":{}}]}', b'{"messages":7}'),
+        *(b'{"messages":[],"max_tokens":"9"}', b'{"messages":[],"n":1.5}', b'{"messages":[],"temperature":"hot"}'),
+        *(b'{"messages":[],"tools":[{"function":{"name":7}}]}', b'{"messages":[],"user":7}'),
+        *(b'{"messages":[],"response_format":7}', b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":7}]}]}'),
+    ],
+)
+def test_anything_else_is_an_invalid_request(body: bytes) -> None:
+    with pytest.raises(StreamError) as caught:
+        parse_request("chat", body)
+    assert caught.value.kind == "invalid_request"
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    prompt = decoded({"messages": [{"role": "user", "content": "x"}], "max_tokens": 100.0, "seed": 1.0})
+    assert (prompt.max_output_tokens, type(prompt.max_output_tokens), prompt.seed) == (100, int, 1)

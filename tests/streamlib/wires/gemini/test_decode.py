@@ -1,0 +1,363 @@
+"""Gemini in: a request becomes the prompt that would build it again."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+
+from streamlib import (
+    FunctionCall,
+    FunctionCallOutput,
+    Image,
+    Message,
+    Opaque,
+    Prompt,
+    Reasoning,
+    ReasoningOptions,
+    StreamError,
+    Text,
+    build,
+    parse_request,
+    user,
+)
+from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
+
+PATH = "/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
+
+
+def decoded(request: Any, path: str = PATH) -> Prompt:
+    return parse_request("gemini", json.dumps(request).encode(), path=path)
+
+
+def rebuilt(prompt: Prompt) -> dict[str, Any]:
+    return json.loads(build(prompt, "any", provider="custom", wire_api="gemini", base_url="http://x").body)  # type: ignore[no-any-return]
+
+
+def camel(value: Any) -> Any:
+    """As the API reads it: names in camelCase; nulls, empty objects and false flags say nothing."""
+    if not isinstance(value, dict):
+        return value
+    named = {re.sub(r"_([a-z])", lambda letter: letter[1].upper(), key): one for key, one in value.items()}
+    return {key: one for key, one in named.items() if one is not None and one is not False}
+
+
+INNER = ("functionCall", "functionResponse", "inlineData", "fileData", "toolCall", "toolResponse", "executableCode")
+
+
+def part(raw: Any) -> Any:
+    one = camel(raw)
+    one |= {key: camel(one[key]) for key in INNER if key in one}
+    if one.get("functionResponse", {}).get("parts") is not None:
+        one["functionResponse"]["parts"] = [part(inner) for inner in one["functionResponse"]["parts"]]
+        one["functionResponse"] = {key: value for key, value in one["functionResponse"].items() if value != []}
+    return one
+
+
+def turns(request: Any) -> list[Any]:
+    """Runs of one role, results apart; texts of the model that stand beside each other are one."""
+    found: list[Any] = []
+    for content in request["contents"]:
+        for one in map(part, content["parts"]):
+            role = "results" if "functionResponse" in one else "model" if content.get("role") == "model" else "user"
+            if not found or found[-1][0] != role:
+                found.append((role, [one]))
+            elif role == "model" and set(one) == {"text"} == set(found[-1][1][-1]):
+                found[-1][1][-1]["text"] += one["text"]
+            else:
+                found[-1][1].append(one)
+    return found
+
+
+def schema(node: Any) -> Any:
+    """A schema in either dialect, without what both leave out: types in small letters."""
+    if isinstance(node, list):
+        return [schema(child) for child in node]
+    if not isinstance(node, dict):
+        return node
+    types = {"type": node["type"].lower()} if isinstance(node.get("type"), str) else {}
+    return {key: schema(value) for key, value in (node | types).items() if value not in (None, [], {})}
+
+
+def functions(request: Any) -> list[Any]:
+    """Name, description and arguments of each function that is offered."""
+    tools = request.get("tools") or []
+    found = [camel(tool).get("functionDeclarations") or [] for tool in (tools if isinstance(tools, list) else [tools])]
+    offered = [camel(one) for some in found for one in (some if isinstance(some, list) else [some])]
+    return [(one["name"], one.get("description") or None, _arguments(one)) for one in offered]
+
+
+def _arguments(declaration: Any) -> Any:
+    given = schema(declaration.get("parametersJsonSchema") or declaration.get("parameters") or {})
+    return given.get("properties"), given.get("required")
+
+
+NUMBERS = {1: "string", 2: "number", 3: "integer", 4: "boolean", 5: "array", 6: "object"}
+
+
+@each_recording("gemini-generatecontent", [*STREAMS, *BODIES, *PAYLOADS])
+def test_a_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> None:
+    request = recording.meta.get("request_json")
+    if not isinstance(request, dict) or not request.get("contents"):
+        return
+    prompt = decoded(request)
+    again = rebuilt(prompt)
+    assert turns(again) == turns(request)
+    told = json.loads(re.sub(r'"type": (\d)', lambda number: f'"type": "{NUMBERS[int(number[1])]}"', json.dumps(request)))
+    assert functions(again) == functions(told)
+    settings = camel(request.get("generationConfig") or {})
+    sent = again.get("generationConfig", {})
+    for key in settings.keys() - {"thinkingConfig", "responseSchema"}:
+        assert sent[key] == settings[key]
+
+
+REQUEST: dict[str, Any] = {
+    "system_instruction": {"parts": [{"text": "Be terse."}, {"text": "And kind."}]},
+    "contents": [
+        {"parts": [{"text": "hi"}, {"inline_data": {"mime_type": "image/png", "data": "iVBORw0KGgo="}}, {"hologram": {"x": 1}}]},
+        {
+            "role": "model",
+            "parts": [
+                {"text": "hm", "thought": True},
+                {"functionCall": {"id": "c1", "name": "f", "args": {"a": 1.0}}, "thought_signature": "CiQB"},
+                {"functionCall": {"name": "g", "args": {}}},
+                {"functionCall": {"name": "g", "args": {}}},
+                {"text": "", "thoughtSignature": "EpoH"},
+            ],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"id": "c1", "name": "f", "response": {"output": "18C"}}},
+                {"functionResponse": {"name": "g", "response": {"error": "no"}}},
+                {"functionResponse": {"name": "g", "response": {"temp": 1.0, "$ref": "x"}, "scheduling": "SILENT"}},
+                {"text": "so?"},
+            ],
+        },
+    ],
+    "tools": [
+        {
+            "functionDeclarations": [
+                {
+                    "name": "f",
+                    "description": "d",
+                    "parameters": {"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True}}},
+                },
+                {"name": "g", "parametersJsonSchema": {"type": "object", "properties": {"b": {"type": "integer"}}}},
+            ]
+        },
+        {"googleSearch": {}},
+    ],
+    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}, "retrievalConfig": {"languageCode": "de"}},
+    "generationConfig": {
+        "temperature": 0.5,
+        "topP": 0.9,
+        "topK": 3,
+        "maxOutputTokens": 100,
+        "stopSequences": ["END"],
+        "seed": 7,
+        "candidateCount": 2,
+        "presencePenalty": 0.1,
+        "frequencyPenalty": 0.2,
+        "responseLogprobs": True,
+        "logprobs": 4,
+        "responseMimeType": "application/json",
+        "responseJsonSchema": {"type": "object", "properties": {"n": {"type": "integer"}}},
+        "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "low"},
+        "responseModalities": ["TEXT"],
+    },
+    "safetySettings": [{"category": "c", "threshold": "t"}],
+    "labels": {"team": "a"},
+    "serviceTier": "flex",
+}
+
+
+def test_every_setting_finds_its_place() -> None:
+    prompt = decoded(REQUEST)
+    assert (prompt.model, prompt.stream, prompt.max_output_tokens) == ("gemini-3.5-flash", True, 100)
+    assert (prompt.temperature, prompt.top_p, prompt.top_k, prompt.seed, prompt.n, prompt.logprobs) == (0.5, 0.9, 3, 7, 2, 4)
+    assert (prompt.presence_penalty, prompt.frequency_penalty, prompt.stop) == (0.1, 0.2, ("END",))
+    assert (prompt.instructions, prompt.items[0]) == ("Be terse.", Message("system", (Text("And kind."),), origin=prompt.items[0].origin))
+    assert prompt.reasoning == ReasoningOptions("low")
+    assert prompt.output_schema == {"type": "object", "properties": {"n": {"type": "integer"}}}
+    assert (prompt.tool_choice, prompt.metadata, prompt.service_tier) == ("f", {"team": "a"}, "flex")
+    assert [(tool.name, tool.native) for tool in prompt.tools] == [("f", None), ("g", None), ("googleSearch", {"googleSearch": {}})]
+    assert prompt.tools[0].schema == {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
+    assert prompt.extra == {
+        "safetySettings": [{"category": "c", "threshold": "t"}],
+        "generationConfig": {"responseModalities": ["TEXT"]},
+        "toolConfig": {"retrievalConfig": {"languageCode": "de"}},
+    }
+
+
+def test_a_models_turn_is_read_as_it_was_once_answered() -> None:
+    items = decoded(REQUEST).items
+    kinds = [Message, Message, Opaque, Reasoning, *[FunctionCall] * 3, Message, *[FunctionCallOutput] * 3, Message]
+    assert [type(item) for item in items] == kinds
+    calls = [item for item in items if isinstance(item, FunctionCall)]
+    assert [(call.id, call.arguments, call.signature) for call in calls] == [
+        ("c1", '{"a": 1.0}', "CiQB"),
+        (None, "{}", None),
+        (None, "{}", None),
+    ]
+    assert (items[7].signature, items[7].content) == ("EpoH", (Text(""),))  # type: ignore[union-attr]
+
+
+def test_results_find_their_calls_by_id_and_by_name() -> None:
+    items = decoded(REQUEST).items
+    calls = [item.call_id for item in items if isinstance(item, FunctionCall)]
+    outputs = [item for item in items if isinstance(item, FunctionCallOutput)]
+    assert [output.call_id for output in outputs] == calls
+    assert len(set(calls)) == 3
+    assert [(output.output, output.is_error) for output in outputs] == [("18C", False), ("no", True), ('{"temp": 1.0, "$ref": "x"}', False)]
+
+
+def test_the_whole_request_is_built_again() -> None:
+    again = rebuilt(decoded(REQUEST))
+    assert turns(again) == turns(json.loads(json.dumps(REQUEST)))
+    assert again["systemInstruction"] == REQUEST["system_instruction"]
+    for key in ("safetySettings", "labels", "serviceTier"):
+        assert again[key] == REQUEST[key]
+    assert again["generationConfig"] == {
+        **REQUEST["generationConfig"],
+        "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "LOW"},
+    }
+    assert again["toolConfig"] == {**REQUEST["toolConfig"], "includeServerSideToolInvocations": True}
+    assert again["tools"][1] == {"googleSearch": {}}
+
+
+@pytest.mark.parametrize(
+    ("thinking", "reasoning"),
+    [
+        ({"thinkingBudget": 0}, "off"),
+        ({"thinkingBudget": 512}, ReasoningOptions(budget=512, display="omitted")),
+        ({"includeThoughts": True}, ReasoningOptions()),
+        ({"include_thoughts": True, "thinking_level": "MEDIUM"}, ReasoningOptions("medium")),
+        ({"includeThoughts": True, "thinkingBudget": -1}, ReasoningOptions()),
+        ({"includeThoughts": False}, None),
+        ({}, None),
+    ],
+)
+def test_thinking_is_read_in_every_form(thinking: Any, reasoning: Any) -> None:
+    prompt = decoded({"contents": [{"parts": [{"text": "x"}]}], "generationConfig": {"thinkingConfig": thinking}})
+    assert prompt.reasoning == reasoning
+    sent = rebuilt(prompt).get("generationConfig", {}).get("thinkingConfig", {})
+    assert sent == camel(thinking)
+
+
+@pytest.mark.parametrize(
+    ("calling", "choice"),
+    [
+        ({"mode": "AUTO"}, "auto"),
+        ({"mode": "ANY"}, "required"),
+        ({"mode": "NONE"}, "none"),
+        ({"mode": "ANY", "allowedFunctionNames": ["f", "g"]}, "required"),
+        ({"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, None),
+    ],
+)
+def test_tool_choices_are_read_or_kept(calling: Any, choice: str | None) -> None:
+    asked = {"contents": REQUEST["contents"][:1], "tools": REQUEST["tools"][:1], "toolConfig": {"functionCallingConfig": calling}}
+    prompt = decoded(asked)
+    assert prompt.tool_choice == choice
+    assert rebuilt(prompt)["toolConfig"]["functionCallingConfig"] == calling
+
+
+def test_an_older_schema_becomes_plain_json_schema() -> None:
+    older = {"type": "ARRAY", "items": {"type": "STRING", "any_of": [{"type": "NUMBER"}], "nullable": True}, "min_items": 1}
+    asked = {"contents": REQUEST["contents"][:1], "generationConfig": {"responseMimeType": "application/json", "responseSchema": older}}
+    inner = {"type": ["string", "null"], "anyOf": [{"type": "number"}]}
+    assert decoded(asked).output_schema == {"type": "array", "items": inner, "minItems": 1}
+
+
+@pytest.mark.parametrize(
+    "config", [{"responseMimeType": "application/json"}, {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING"}}]
+)
+def test_other_types_of_answers_stay_where_they_stood(config: Any) -> None:
+    prompt = decoded({"contents": REQUEST["contents"][:1], "generationConfig": config})
+    assert (prompt.output_schema, prompt.extra) == (None, {"generationConfig": config})
+
+
+@pytest.mark.parametrize(
+    ("path", "model", "stream"),
+    [
+        (PATH, "gemini-3.5-flash", True),
+        ("/v1/models/a%2Fb:generateContent", "a/b", False),
+        ("/v1beta1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent", "m", True),
+        ("", "gemini-2.0-flash", None),
+    ],
+)
+def test_the_model_stands_in_the_path_else_in_the_body(path: str, model: str, stream: bool | None) -> None:
+    prompt = decoded({"model": "models/gemini-2.0-flash", "contents": [{"parts": [{"text": "x"}]}]}, path)
+    assert (prompt.model, prompt.stream) == (model, stream)
+
+
+def test_one_object_may_stand_for_a_list() -> None:
+    asked = {
+        "contents": {"parts": {"text": "x"}},
+        "tools": {"function_declarations": {"name": "f"}},
+        "systemInstruction": {"parts": {"text": "s"}},
+    }
+    prompt = decoded(asked)
+    assert (prompt.items[0].text, prompt.tools[0].name, prompt.instructions) == ("x", "f", "s")  # type: ignore[union-attr]
+
+
+def test_minted_ids_are_different_in_every_turn() -> None:
+    turn = [{"role": "model", "parts": [{"functionCall": {"name": "f"}}]}, {"parts": [{"functionResponse": {"name": "f", "response": {}}}]}]
+    items = decoded({"contents": [{"parts": [{"text": "x"}]}, *turn, *turn]}).items
+    calls = [item.call_id for item in items if isinstance(item, FunctionCall)]
+    assert len(set(calls)) == 2
+    assert [item.call_id for item in items if isinstance(item, FunctionCallOutput)] == calls
+
+
+def test_a_result_with_media_holds_text_and_media() -> None:
+    media = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}, {"hologram": 1}]
+    asked = {"functionResponse": {"name": "f", "response": {"output": "see"}, "parts": media}}
+    contents = [{"parts": [{"text": "x"}]}, {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}, {"parts": [asked]}]
+    prompt = decoded({"contents": contents})
+    assert prompt.items[2].output == (Text("see"), Image(data="AA==", media_type="image/png"))  # type: ignore[union-attr]
+    assert rebuilt(prompt)["contents"] == [{"role": "user", **contents[0]}, contents[1], {"role": "user", **contents[2]}]
+
+
+def test_what_only_gemini_can_read_goes_to_no_other_wire() -> None:
+    """Gateways: state of one wire in the body of another is a 400, or a leak."""
+    request = build(decoded(REQUEST), "anthropic:claude-opus-5")
+    for word in (b"CiQB", b"EpoH", b"hologram", b"scheduling", b"thought"):
+        assert word not in request.body.replace(b"/input/0/thought", b"")
+    assert b'{"temp\\": 1.0' not in request.body
+    sent = json.loads(request.body)
+    assert sent["messages"][2]["content"][2]["content"] == [{"type": "text", "text": '{"temp": 1.0, "$ref": "x"}'}]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[]", b"{}", b"null", b'{"contents":1}', b'{"contents":[1]}', b'{"contents":[{"parts":[1]}]}', b"[" * 100_000, b"\xff"),
+        *(b'{"contents":[{"parts":[{"text":1}]}]}', b'{"contents":[{"role":1,"parts":[]}]}', b'{"contents":[],"tools":[1]}'),
+        *(b'{"contents":[{"parts":[{"functionResponse":1}]}]}', b'{"contents":[],"generationConfig":{"thinkingConfig":1}}'),
+        b'{"contents":[{"role":"model","parts":[{"functionCall":{"name":1}}]}]}',
+    ],
+)
+def test_anything_else_is_an_invalid_request(body: bytes) -> None:
+    with pytest.raises(StreamError) as caught:
+        parse_request("gemini", body)
+    assert caught.value.kind == "invalid_request"
+
+
+def test_many_unanswered_calls_of_one_name_cost_no_more_than_their_number() -> None:
+    count = 9_000
+    model = {"role": "model", "parts": [{"functionCall": {"id": f"i{n}", "name": "f", "args": {}}} for n in range(count)]}
+    results = {"parts": [{"functionResponse": {"id": f"i{n}", "name": "f", "response": {"output": "1"}}} for n in reversed(range(count))]}
+    outputs = [item for item in decoded({"contents": [model, results]}).items if isinstance(item, FunctionCallOutput)]
+    assert [output.call_id for output in outputs] == [f"i{n}" for n in reversed(range(count))]
+
+
+def test_a_prompt_of_ours_comes_back_as_it_went() -> None:
+    call = FunctionCall("c1", "f", '{"a": 1.0}', id="c1", signature="CiQB")
+    asked = Prompt(input=[user("x"), call, call.output("y")], instructions="s", temperature=0.5, stop=["a"], reasoning="low", seed=1)
+    request = build(asked, "google:gemini-3.5-flash")
+    again = parse_request("gemini", request.body, path=request.url)
+    assert (again.model, again.instructions, again.temperature, again.stop, again.seed) == ("gemini-3.5-flash", "s", 0.5, ("a",), 1)
+    assert again.reasoning == ReasoningOptions("low")
+    assert build(again, "google:gemini-3.5-flash").body == request.body

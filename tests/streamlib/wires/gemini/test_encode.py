@@ -1,0 +1,483 @@
+"""Law 10 on Gemini: what is encoded parses back to the same events, less what the wire cannot say, which the report names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamlib import (
+    Audio,
+    Completed,
+    CustomToolCall,
+    ErrorInfo,
+    Failed,
+    FunctionCall,
+    Image,
+    Message,
+    Notice,
+    Opaque,
+    Origin,
+    Passthrough,
+    Reasoning,
+    Response,
+    ResponseEvent,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+    Usage,
+    accumulate,
+    encode_body,
+    encoder,
+    parse_body,
+    parser,
+)
+from streamlib.loopback import echo_response
+from streamlib.request.prompt import Prompt
+from streamlib.testing.invariants import join_deltas
+from streamlib.wires.encoders import encode_all, error_body
+from streamlib.wires.gemini.encode import Pending
+from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.items import ToolSpec
+from streamlib_parsers.limits import LIMITS
+from tests.support.gemini_streams import array, call, chunk, piece, sse, text
+from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
+from tests.support.wires import parsed as events_of
+
+PROMPT = Prompt(
+    input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low"
+)
+FOREIGN = Origin("messages", "anthropic")
+
+
+def parsed(body: bytes) -> list[ResponseEvent]:
+    p = parser("gemini")
+    return [*p.feed(body), *p.close()]
+
+
+def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
+    """Notices are made anew by whoever parses."""
+    return join_deltas(event for event in events if not isinstance(event, Notice))
+
+
+def losses(events: list[ResponseEvent]) -> set[str]:
+    one = encoder("gemini")
+    for event in events:
+        one.feed(event)
+    return {change.path for change in one.report}
+
+
+def chunks(body: bytes) -> list[dict[str, Any]]:
+    return [msgspec.json.decode(line.removeprefix(b"data: ").replace(b"\ndata: ", b"\n")) for line in body.split(b"\n\n") if line]
+
+
+# --- law 10 ---
+
+
+@each_recording("gemini-generatecontent", [*STREAMS, *PAYLOADS])
+def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+    """Arguments that were streamed come back as a whole call, a little later: the report says so."""
+    events = events_of(recording)
+    again = parsed(encode_all("gemini", events))
+    if losses(events) == {"/arguments"}:
+        assert accumulate(again) == accumulate(events)
+    else:
+        assert losses(events) == set()
+        assert comparable(again) == comparable(events)
+
+
+@each_recording("gemini-generatecontent", [*STREAMS, *PAYLOADS, *BODIES])
+def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+    response = accumulate(events_of(recording))
+    again = accumulate(parse_body("gemini", encode_body("gemini", response)))
+    if response.error is None:
+        assert again == response
+    elif response.error.kind != "malformed":
+        assert (again.error and again.error.kind) == response.error.kind
+
+
+PARTS = [
+    *(text("Hi"), text(" there"), text("hm", thought=True), text("", thoughtSignature="c2ln"), text("so", thoughtSignature="c2lo")),
+    *(text("a", partMetadata={"k": 1}), text("hm", thought=True, thoughtSignature="c2lp")),
+    *(call("f", {"a": 1}, id="c1"), call("g", {"b": []}), call("f", {"a": 2}, id="c2", thoughtSignature="c2ln"), call("g", {}, new=1)),
+    {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "x", "odd": 1}},
+    {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "c2ln"},
+    {"fileData": {"mimeType": "audio/wav", "fileUri": "gs://b/a"}},
+    {"executableCode": {"id": "e1", "language": "PYTHON", "code": "1.0"}, "thoughtSignature": "c2ln"},
+    {"codeExecutionResult": {"id": "e1", "outcome": "OUTCOME_OK"}},
+    {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": 1.0}, "odd": 1}},
+    {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"r": 1}}},
+    {"hologram": {"x": 1}, "thoughtSignature": "c2ln"},
+    {"thoughtSignature": "c2ln"},
+    {"inlineData": {"mimeType": "image/png", "data": "AA=="}, "thought": True},
+]
+BESIDE: list[dict[str, Any]] = [
+    *({}, {}, {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1, "totalTokenCount": 4}}, {"createTime": "2026-01-01"}),
+    {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 10}},
+    {"modelStatus": {"x": 1}, "unheard": [1]},
+]
+IN_CANDIDATE: list[dict[str, Any]] = [
+    {},
+    {},
+    {"safetyRatings": [{"category": "c"}]},
+    {"avgLogprobs": -0.5, "tokenCount": 3},
+    {"unheard": 2},
+]
+
+
+@st.composite
+def streams(draw: st.DrawFn) -> bytes:
+    """Chunks of up to two candidates, each with a reason at the end."""
+    choices = draw(st.integers(1, 2))
+    made = []
+    for said in draw(st.lists(st.lists(st.sampled_from(PARTS), max_size=3), max_size=6)):
+        index = draw(st.integers(0, choices - 1))
+        one = chunk(*(_unrepeated(part, f"c{len(made)}{n}") for n, part in enumerate(said)), index=index, **draw(st.sampled_from(BESIDE)))
+        one["candidates"][0].update(draw(st.sampled_from(IN_CANDIDATE)))
+        made.append(one)
+    reasons = st.sampled_from(["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", 2, "NEW_REASON"])
+    made += [chunk(finish=draw(reasons), index=index, **draw(st.sampled_from(BESIDE))) for index in range(choices)]
+    return sse(*made)
+
+
+def _unrepeated(part: dict[str, Any], call_id: str) -> dict[str, Any]:
+    """A call with an id that no other has: one that is repeated may part two texts, which then run together."""
+    inner = part.get("functionCall", {})
+    return {**part, "functionCall": {**inner, "id": call_id}} if "id" in inner else part
+
+
+@given(streams())
+def test_law_10_any_stream_parses_back_equal(body: bytes) -> None:
+    events = parsed(body)
+    assert comparable(parsed(encode_all("gemini", events))) == comparable(events)
+    assert losses(events) == set()
+
+
+@given(streams())
+def test_law_10_any_response_survives_a_whole_body(body: bytes) -> None:
+    response = accumulate(parsed(body))
+    again = accumulate(parse_body("gemini", encode_body("gemini", response)))
+    assert settled(again) == settled(response)
+
+
+def settled(response: Response) -> Response:
+    """Without notices, and without the ids that were generated: a body tells its candidates one after the other."""
+    made = [msgspec.structs.replace(choice, items=tuple(_unminted(item) for item in choice.items)) for choice in response.choices]
+    return msgspec.structs.replace(response, notices=(), items=tuple(map(_unminted, response.items)), choices=tuple(made))
+
+
+def _unminted(item: Any) -> Any:
+    generated = isinstance(item, (FunctionCall, ServerToolCall, ServerToolResult)) and item.id is None
+    return msgspec.structs.replace(item, call_id="") if generated else item
+
+
+def test_an_array_of_chunks_says_the_same_as_their_stream() -> None:
+    told = [chunk(text("Hi")), chunk(call("f", {}), finish="STOP")]
+    assert encode_all("gemini", parsed(array(*told))) == encode_all("gemini", parsed(sse(*told)))
+
+
+def test_a_blocked_prompt_has_no_candidates() -> None:
+    for reason in ("PROHIBITED_CONTENT", "NEW_REASON", 1):
+        body = sse({"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 3}, "responseId": "r"})
+        events = parsed(body)
+        assert comparable(parsed(encode_all("gemini", events))) == comparable(events)
+        assert all("candidates" not in one for one in chunks(encode_all("gemini", events)))
+        assert b"candidates" not in encode_body("gemini", accumulate(events))
+
+
+def test_a_stream_that_failed_fails_again_with_what_it_had_said() -> None:
+    events = parsed(sse(chunk(text("Hi")), {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}))
+    again = parsed(encode_all("gemini", events))
+    assert accumulate(again).text == "Hi"
+    assert isinstance(again[-1], Failed)
+    assert again[-1].error.kind == "overloaded"
+
+
+# --- what readers rely on ---
+
+
+def test_every_chunk_has_the_envelope_and_a_text() -> None:
+    """Readers ask each chunk for its text and its counts."""
+    body = sse(chunk(text("Hi"), usageMetadata={"promptTokenCount": 1}), chunk(text("!")), chunk(finish="STOP"))
+    told = chunks(encode_all("gemini", parsed(body)))
+    assert all((one["responseId"], one["modelVersion"]) == ("r1", "gemini-x") for one in told)
+    assert all("text" in one["candidates"][0]["content"]["parts"][0] for one in told)
+    assert [one["candidates"][0].get("finishReason") for one in told] == [None] * (len(told) - 1) + ["STOP"]
+
+
+def test_text_goes_out_at_once() -> None:
+    one = encoder("gemini")
+    events = parsed(sse(chunk(text("Hi"))))
+    assert b"Hi" in b"".join(one.feed(event) for event in events[:3])
+
+
+def test_counts_stand_in_the_last_chunk() -> None:
+    told = chunks(encode_all("gemini", parsed(sse(chunk(text("Hi"), finish="STOP", usageMetadata={"promptTokenCount": 1})))))
+    assert len(told) == 2
+    assert told[-1]["usageMetadata"] == {"promptTokenCount": 1}
+
+
+def test_case_8_a_call_keeps_the_bytes_of_its_arguments() -> None:
+    part = b'{"functionCall":{"name":"f","args":{ "b": 1.0, "a": [1e5]}}}'
+    raw = b'data: {"candidates":[{"content":{"parts":[%s]},"finishReason":"STOP"}]}\n\n' % part
+    assert b'"args":{ "b": 1.0, "a": [1e5]}' in encode_all("gemini", parsed(raw))
+
+
+def test_case_11_a_call_said_twice_is_one_with_its_signature() -> None:
+    events = parsed(sse(chunk(call("f", {"a": 1}, id="c1", thoughtSignature="c2ln")), chunk(call("f", {"a": 1}, id="c1"), finish="STOP")))
+    again = accumulate(parsed(encode_all("gemini", events)))
+    assert [(one.id, one.signature) for one in again.items] == [("c1", "c2ln")]
+
+
+def test_streamed_arguments_become_a_whole_call() -> None:
+    said = [call("book", willContinue=True), piece("$.city", stringValue="Paris"), {"functionCall": {}}]
+    events = parsed(sse(*(chunk(part) for part in said), chunk(text("done"), finish="STOP")))
+    again = accumulate(parsed(encode_all("gemini", events)))
+    assert [type(item) for item in again.items] == [FunctionCall, Message]
+    assert again.calls[0].parsed() == {"city": "Paris"}  # type: ignore[union-attr]
+    assert losses(events) == {"/arguments"}
+
+
+def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = 0
+
+    def is_json(text: str) -> bool:
+        nonlocal read
+        read += len(text)
+        return False
+
+    monkeypatch.setattr("streamlib.wires.gemini.encode.is_json", is_json)
+    pending = Pending()
+    for _ in range(5_000):
+        pending.add("}")
+        pending.is_whole(settled=True)
+    assert read <= 2 * pending.size
+
+
+@pytest.mark.parametrize("arguments", ['{"a', ""])
+def test_a_call_that_was_cut_is_never_written(arguments: str) -> None:
+    cut = FunctionCall("c", "f", arguments, status="incomplete")
+    assert b"functionCall" not in encode_body("gemini", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+    assembly = EventAssembler(LIMITS, FOREIGN)
+    item = assembly.open(FunctionCall("c", "f"))
+    assembly.arguments(item, arguments)
+    assembly.close(item, "incomplete")
+    assembly.complete("length")
+    events = assembly.take()
+    assert b"functionCall" not in encode_all("gemini", events)
+    assert "/calls" in losses(events)
+
+
+# --- events of other wires ---
+
+
+def foreign(*items: Any, stop: Any = "stop", **ends: Any) -> list[ResponseEvent]:
+    """The events of an answer of another wire: all items open before the first is done."""
+    assembly = EventAssembler(LIMITS, FOREIGN)
+    assembly.identify("resp_1", "m")
+    opened = [(assembly.open(_bare(item)), item) for item in items]
+    for one, item in opened:
+        _grow(assembly, one, item)
+    for one, item in opened:
+        one.fields.update({"signature": item.signature} if item.signature else {})
+        assembly.close(one)
+    assembly.complete(stop, **ends)
+    return assembly.take()
+
+
+def _bare(item: Any) -> Any:
+    empty: dict[type, dict[str, Any]] = {
+        Message: {"content": ()},
+        Reasoning: {"content": "", "summary": ()},
+        FunctionCall: {"arguments": ""},
+        CustomToolCall: {"input": ""},
+    }
+    return msgspec.structs.replace(item, signature=None, **empty.get(type(item), {}))
+
+
+def _grow(assembly: EventAssembler, one: Any, item: Any) -> None:
+    match item:
+        case Message():
+            for n, part in enumerate(item.content):
+                if isinstance(part, Text):
+                    assembly.text(one, part.text, n)
+                else:
+                    assembly.media(one, n, part.media_type, part.data, getattr(part, "transcript", None))
+        case Reasoning():
+            for n, paragraph in enumerate(item.summary):
+                assembly.summary(one, paragraph, n)
+            assembly.reasoning(one, item.content)
+        case FunctionCall():
+            for letter in item.arguments:
+                assembly.arguments(one, letter)
+        case CustomToolCall():
+            assembly.arguments(one, item.input)
+        case _:
+            pass
+
+
+def test_parallel_calls_of_another_wire_come_whole_with_their_ids() -> None:
+    calls = [FunctionCall("toolu_1", "f", '{"a": 1.0}', signature="EqQB"), FunctionCall("toolu_2", "g", "")]
+    events = foreign(*calls, stop="tool_calls")
+    again = accumulate(parsed(encode_all("gemini", events)))
+    assert [(one.id, one.call_id, one.name, one.arguments) for one in again.calls] == [  # type: ignore[union-attr]
+        ("toolu_1", "toolu_1", "f", '{"a": 1.0}'),
+        ("toolu_2", "toolu_2", "g", "{}"),
+    ]
+    assert again.stop_reason == "tool_calls"
+    assert losses(events) == {"/signature"}
+    assert b"EqQB" not in encode_all("gemini", events)
+
+
+def test_summaries_are_thoughts_and_seals_stay_out() -> None:
+    events = foreign(Reasoning(summary=["one", "two"], encrypted_content="gAAA"))
+    again = accumulate(parsed(encode_all("gemini", events)))
+    assert again.reasoning == "one\n\ntwo"
+    assert losses(events) == {"/summary", "/encrypted_content"}
+    assert b"gAAA" not in encode_all("gemini", events)
+
+
+def test_media_and_free_form_calls_of_another_wire() -> None:
+    heard = Audio(data="UklGRg==", media_type="audio/wav", transcript="hi")
+    said = Message("assistant", [Text("see"), Image(data="iVBORw0KGgo=", media_type="image/png"), heard])
+    events = foreign(said, CustomToolCall("c", "patch", "*** Begin"))
+    again = accumulate(parsed(encode_all("gemini", events)))
+    assert again.text == "see"
+    kinds = [type(part) for item in again.items if isinstance(item, Message) for part in item.content]
+    assert kinds == [Text, Image, Audio]
+    assert again.calls[0].parsed() == {"input": "*** Begin"}  # type: ignore[union-attr]
+    assert losses(events) == {"/transcript", "/custom_tool_call"}
+
+
+def test_what_only_another_wire_knows_is_left_out_and_named() -> None:
+    events = foreign(ServerToolCall("s", "web_search", "{}"), Opaque("hologram", {"type": "hologram"}), Message("assistant", [Text("x")]))
+    events.insert(2, Passthrough("ping", {}))
+    assert [type(item) for item in accumulate(parsed(encode_all("gemini", events))).items] == [Message]
+    assert losses(events) == {"/ServerToolCall", "/Opaque", "/Passthrough"}
+
+
+def test_arguments_that_are_no_object_are_wrapped() -> None:
+    events = foreign(FunctionCall("c", "f", "[1]"))
+    assert accumulate(parsed(encode_all("gemini", events))).calls[0].parsed() == {"_raw": "[1]"}  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("folder", ["anthropic-messages", "openai-responses", "openai-chat", "bedrock-converse", "ollama-native"])
+def test_answers_of_other_wires_arrive_with_their_text_and_calls(folder: str) -> None:
+    found = recordings(folder, STREAMS)[::4]
+    if not found:
+        pytest.skip("shared test data is absent: no corpus")
+    for recording in found:
+        was = accumulate(events_of(recording))
+        now = accumulate(parsed(encode_all("gemini", events_of(recording))))
+        if was.error is not None:
+            assert now.error is not None, recording.path.name
+            continue
+        assert (now.text, now.error) == (was.text + was.refusal, None), recording.path.name
+        assert [(one.name, one.call_id) for one in now.calls] == [(one.name, one.call_id) for one in was.calls], recording.path.name
+        assert _counts(now.usage) == _counts(was.usage), recording.path.name
+
+
+def _counts(usage: Usage | None) -> Any:
+    return usage and (usage.input_tokens, usage.output_tokens, usage.cache_read_input_tokens, usage.reasoning_output_tokens)
+
+
+@pytest.mark.parametrize(
+    ("stop", "native", "sent"),
+    [
+        ("stop", "end_turn", "STOP"),
+        ("tool_calls", "tool_use", "STOP"),
+        ("length", "max_tokens", "MAX_TOKENS"),
+        ("content_filter", "content_filter", "SAFETY"),
+        ("refusal", "refusal", "SAFETY"),
+        ("pause", "pause_turn", "OTHER"),
+        ("other", "load", "OTHER"),
+        ("other", "UNEXPECTED_TOOL_CALL", "UNEXPECTED_TOOL_CALL"),
+    ],
+)
+def test_ends_have_the_wires_own_words(stop: Any, native: str, sent: str) -> None:
+    events = foreign(Message("assistant", [Text("x")]), stop=stop, native_stop_reason=native)
+    assert chunks(encode_all("gemini", events))[-1]["candidates"][0]["finishReason"] == sent
+
+
+def test_a_stop_sequence_is_reported() -> None:
+    assert losses(foreign(Message("assistant", [Text("x")]), stop_sequence="END")) == {"/stop_sequence"}
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        Usage(100, 20, 30, None, 5, raw={"prompt_tokens": 100}),
+        Usage(10, 3, reasoning_output_tokens=9),
+        Usage(input_modalities={"text": 4}),
+    ],
+)
+def test_usage_of_another_wire_is_written_in_this_wires_terms(usage: Usage) -> None:
+    body = encode_body("gemini", Response("r", "m", "completed", usage=usage, stop_reason="stop"))
+    again = accumulate(parse_body("gemini", body)).usage
+    assert again is not None
+    assert again.same_numbers(usage)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("overloaded", "rate_limited", "authentication", "not_found", "permission", "request_too_large", "quota_exhausted", "cancelled"),
+        *("context_window_exceeded", "content_filter", "invalid_request", "server_error"),
+    ],
+)
+def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+    error = ErrorInfo(kind, "no", retry_after=2.5 if kind == "rate_limited" else None)
+    last = parsed(encoder("gemini").feed(Failed(error)))[-1]
+    assert isinstance(last, Failed)
+    assert (last.error.kind, last.error.retry_after) == (kind, error.retry_after)
+    assert accumulate(parse_body("gemini", msgspec.json.encode(error_body("gemini", error)))).error.kind == kind  # type: ignore[union-attr]
+
+
+# --- the official SDK as the reader ---
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
+    genai: Any = pytest.importorskip("google.genai", reason="the official SDK is the reader here")
+    events = echo_response(PROMPT)
+    whole = accumulate(events)
+
+    def reply(request: httpx.Request) -> httpx.Response:
+        if "stream" in request.url.path:
+            return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=encode_all("gemini", events))
+        return httpx.Response(200, headers={"content-type": "application/json"}, content=encode_body("gemini", whole))
+
+    with httpx.Client(transport=httpx.MockTransport(reply)) as http:
+        client = genai.Client(api_key="none", http_options=genai.types.HttpOptions(httpx_client=http))
+        streamed = list(client.models.generate_content_stream(model="m", contents="x"))
+        created = client.models.generate_content(model="m", contents="x")
+    for answers in (streamed, [created]):
+        said = [part for one in answers for part in one.candidates[0].content.parts or ()]
+        assert "".join(part.text for part in said if part.text and part.thought) == whole.reasoning
+        assert "".join(part.text for part in said if part.text and not part.thought) == whole.text
+        assert [(one.name, one.args) for part in said if (one := part.function_call)] == [("w", {"c": "text"})]
+        last = answers[-1]
+        assert last.candidates[0].finish_reason.value == "STOP"
+        assert last.usage_metadata.prompt_token_count == whole.usage.input_tokens  # type: ignore[union-attr]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("folder", ["gemini-generatecontent", "anthropic-messages", "openai-responses", "openai-chat"])
+def test_the_official_sdk_takes_every_chunk(folder: str) -> None:
+    types: Any = pytest.importorskip("google.genai.types", reason="the official SDK is the reader here")
+    found = recordings(folder, STREAMS)[::6]
+    if not found:
+        pytest.skip("shared test data is absent: no corpus")
+    for recording in found:
+        for one in chunks(encode_all("gemini", events_of(recording))):
+            if "error" not in one:
+                types.GenerateContentResponse._from_response(response=one, kwargs={})
+
+
+def test_completed_without_a_word_of_its_own_is_complete() -> None:
+    events = parsed(encode_all("gemini", [Completed(stop_reason="stop")]))
+    assert isinstance(events[-1], Completed)

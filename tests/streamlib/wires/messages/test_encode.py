@@ -1,0 +1,143 @@
+"""Law 10 on Messages: what is encoded parses back to the same events, less what the wire cannot say, which the report names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+
+anthropic = pytest.importorskip("anthropic", reason="the official SDK is the reader here; it comes with the dev extra")
+
+from streamlib import (  # noqa: E402  # after the SDK is known to be there
+    Completed,
+    ErrorInfo,
+    Failed,
+    FunctionCall,
+    Message,
+    Notice,
+    Origin,
+    Reasoning,
+    Response,
+    ResponseEvent,
+    Usage,
+    accumulate,
+    encode_body,
+    encoder,
+    parse_body,
+    parser,
+)
+from streamlib.loopback import echo_response  # noqa: E402
+from streamlib.request.prompt import Prompt  # noqa: E402
+from streamlib.testing.invariants import join_deltas  # noqa: E402
+from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
+from streamlib_parsers.assembler import EventAssembler  # noqa: E402
+from streamlib_parsers.items import ToolSpec  # noqa: E402
+from streamlib_parsers.limits import LIMITS  # noqa: E402
+from tests.support.shared import STREAMS, Recording, each_recording  # noqa: E402
+
+PROMPT = Prompt(
+    input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low"
+)
+
+
+def parsed(body: bytes) -> list[ResponseEvent]:
+    p = parser("messages")
+    return [*p.feed(body), *p.close()]
+
+
+def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
+    """Notices are made anew by whoever parses."""
+    return join_deltas(event for event in events if not isinstance(event, Notice))
+
+
+@each_recording("anthropic-messages", STREAMS)
+def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+    events = parsed(recording.body)
+    if isinstance(events[-1], Completed):
+        assert comparable(parsed(encode_all("messages", events))) == comparable(events)
+
+
+@each_recording("anthropic-messages", STREAMS)
+def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+    response = accumulate(parsed(recording.body))
+    if response.error is not None:
+        return
+    again = accumulate(parse_body("messages", encode_body("messages", response)))
+    kept = tuple(item for item in response.items if not (isinstance(item, FunctionCall) and item.status == "incomplete"))
+    settled = tuple(msgspec.structs.replace(item, status="completed") for item in kept)
+    assert again.items == settled
+    assert (again.usage, again.stop_reason, again.metadata) == (response.usage, response.stop_reason, response.metadata)
+
+
+def test_a_cut_call_never_stands_in_a_whole_body() -> None:
+    cut = FunctionCall("c", "f", '{"a', status="incomplete")
+    assert b"tool_use" not in encode_body("messages", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+
+
+def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
+    assembly = EventAssembler(LIMITS, Origin("chat"))
+    item = assembly.open(Message("assistant"))
+    assembly.text(item, "a", logprobs=[{"token": "a"}])
+    assembly.text(item, "b", logprobs=[{"token": "b"}])
+    assembly.close(item)
+    assembly.complete("stop")
+    encode = encoder("messages")
+    text = b"".join(encode.feed(event) for event in assembly.take())
+    assert accumulate(parsed(text)).text == "ab"
+    assert [change.path for change in encode.report] == ["/usage", "/logprobs"]
+
+
+@pytest.mark.parametrize("kind", ["overloaded", "rate_limited", "authentication", "not_found", "permission", "request_too_large"])
+def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+    error = ErrorInfo(kind, "no")
+    last = parsed(encoder("messages").feed(Failed(error)))[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == kind
+    assert accumulate(parse_body("messages", msgspec.json.encode(error_body("messages", error)))).error.kind == kind  # type: ignore[union-attr]
+
+
+def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
+    """Inclusive input becomes exclusive again."""
+    usage = Usage(100, 20, 30, 10, 5, raw={"prompt_tokens": 100})
+    body = msgspec.json.decode(encode_body("messages", Response("r", "m", "completed", usage=usage, stop_reason="stop")))
+    assert body["usage"]["input_tokens"] == 60
+    again = accumulate(parse_body("messages", msgspec.json.encode(body))).usage
+    assert again is not None
+    assert again.same_numbers(usage)
+
+
+async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
+    events = echo_response(PROMPT)
+    whole = accumulate(events)
+
+    def reply(request: httpx2.Request) -> httpx2.Response:
+        if msgspec.json.decode(request.content).get("stream"):
+            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=encode_all("messages", events))
+        return httpx2.Response(200, headers={"content-type": "application/json"}, content=encode_body("messages", whole))
+
+    async with httpx2.AsyncClient(transport=httpx2.MockTransport(reply)) as http:
+        client = anthropic.AsyncAnthropic(api_key="none", http_client=http)
+        asked: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+        async with client.messages.stream(**asked) as stream:
+            streamed = await stream.get_final_message()
+        created = await client.messages.create(**asked)
+    for message in (streamed, created):
+        thought, text, call = message.content
+        assert (thought.thinking, text.text) == (whole.reasoning, whole.text)
+        assert (call.name, call.input) == ("w", {"c": "text"})
+        assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", whole.usage.output_tokens)  # type: ignore[union-attr]
+
+
+def test_a_thought_streams_its_signature_before_its_stop() -> None:
+    """CASES 18."""
+    assembly = EventAssembler(LIMITS, Origin("messages"))
+    item = assembly.open(Reasoning())
+    assembly.reasoning(item, "hm")
+    item.fields["signature"] = "EqQB"
+    assembly.close(item)
+    assembly.complete("stop")
+    body = encode_all("messages", assembly.take())
+    assert body.index(b"signature_delta") < body.index(b"content_block_stop")
+    assert accumulate(parsed(body)).items[0].signature == "EqQB"

@@ -1,0 +1,1 @@
+"""Helpers of the tests: streams, servers, clients and readers; no test stands here."""

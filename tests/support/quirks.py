@@ -1,0 +1,330 @@
+"""What is particular about each provider, row by row: what is said of it, how that shows in a request, and where it is known from.
+
+Where from: `recorded` (an answer of the provider in the corpus), `guide` (its own documentation), `client` (the source of another
+client that works with it), `issue` (what users reported), `memory` (nobody looked it up).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+from streamlib import CacheOptions, Image, Message, Prompt, Reasoning, Request, Text, ToolSpec, user
+from tests.support.provider_cases import WEATHER, asked, history
+
+Source: TypeAlias = Literal["recorded", "guide", "client", "issue", "memory"]
+
+ABSENT: Final = object()
+PNG: Final = Image(data="iVBORw0KGgo=", media_type="image/png")
+DETAILS: Final = [{"type": "reasoning.text", "text": "It is about Paris.", "signature": "sig", "index": 0}]
+ANY_NULL: Final = {"type": "object", "properties": {"unit": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "days": {"minimum": 1}}}
+FITTED: Final = {
+    "type": "object",
+    "properties": {"unit": {"type": "string"}, "days": {"minimum": 1, "type": "number"}},
+    "required": [],
+}
+"""The same in Moonshot's subset."""
+
+
+class Quirk(NamedTuple):
+    """One row. body: JSON pointer -> what stands there (`ABSENT`: nothing); headers, url: the same; reported: paths in the report."""
+
+    provider: str
+    name: str
+    says: str
+    source: Source
+    prompt: Prompt
+    body: Mapping[str, Any] = MappingProxyType({})
+    headers: Mapping[str, Any] = MappingProxyType({})
+    reported: tuple[str, ...] = ()
+    model: str | None = None
+    wire: str | None = None
+    url: str | None = None
+
+    @property
+    def id(self) -> str:
+        """The name of its test."""
+        return f"{self.provider}-{self.name}"
+
+    def request(self) -> Request:
+        """The request that shows it."""
+        return asked(self.provider, self.prompt, wire=self.wire, model=self.model)
+
+
+def at(request: Request, pointer: str) -> Any:
+    """What stands at a JSON pointer of the body."""
+    value = json.loads(request.body)
+    for key in pointer.split("/")[1:]:
+        index: Any = int(key) if isinstance(value, list) else key
+        if isinstance(value, list) and not -len(value) <= index < len(value):
+            return ABSENT
+        if isinstance(value, dict) and index not in value:
+            return ABSENT
+        value = value[index]
+    return value
+
+
+def thinking(level: Any, **settings: Any) -> Prompt:
+    """A question with so much thinking."""
+    return Prompt("Hello", reasoning=level, **settings)
+
+
+def tools(choice: str | None = None, **settings: Any) -> Prompt:
+    """A question with a tool."""
+    return Prompt("Hello", tools=[WEATHER], tool_choice=choice, **settings)
+
+
+def looped(provider: str, wire: str = "chat", **thought: Any) -> Prompt:
+    """A turn that thought and called a tool, and goes on."""
+    return Prompt(history(provider, wire, **thought), tools=[WEATHER])
+
+
+UNTHOUGHT: Final = [item for item in history("deepseek", "chat") if not isinstance(item, Reasoning)]
+
+QUIRKS: Final[tuple[Quirk, ...]] = (
+    # --- the large ones ---
+    Quirk("openai", "max-tokens", "Chat: `max_completion_tokens`", "recorded", Prompt("x", max_output_tokens=9),
+          {"/max_completion_tokens": 9, "/max_tokens": ABSENT}, wire="chat"),
+    Quirk("openai", "developer", "Chat knows the role `developer`", "recorded", Prompt([Message("developer", [Text("x")]), user("y")]),
+          {"/messages/0/role": "developer"}, wire="chat"),
+    Quirk("openai", "stop", "thinking models refuse `stop`", "client", Prompt("x", stop=["."]),
+          {"/stop": ABSENT}, reported=("/stop",), wire="chat", model="o4-mini"),
+    Quirk("openai", "sampling", "thinking models refuse sampling parameters", "client", Prompt("x", temperature=0.1),
+          {"/temperature": ABSENT}, reported=("/temperature",), model="gpt-5.5"),
+    Quirk("openai-codex", "store", "`store` is always false", "recorded", Prompt("x", extra={}), {"/store": False}),
+    Quirk("openai-codex", "instructions", "instructions are required; ours unless you say your own", "client", Prompt("x"),
+          {"/instructions": "You are a helpful assistant."}),
+    Quirk("openai-codex", "refused", "refuses sampling and limits", "client", Prompt("x", temperature=0.1, max_output_tokens=9),
+          {"/temperature": ABSENT, "/max_output_tokens": ABSENT}, reported=("/temperature", "/max_output_tokens"), model="codex-mini"),
+    Quirk("azure", "store", "responses are stored, because ids must go back", "client", Prompt("x"), {"/store": True}),
+    Quirk("anthropic", "version", "`anthropic-version` 2023-06-01, the permissive one", "guide", Prompt("x"),
+          headers={"anthropic-version": "2023-06-01"}),
+    Quirk("vertex-anthropic", "body", "the model stands in the URL, the version in the body", "client", Prompt("x"),
+          {"/model": ABSENT, "/anthropic_version": "vertex-2023-10-16"}),
+    Quirk("bedrock", "url", "Converse, region and model in the URL", "client", Prompt("x"), {"/model": ABSENT},
+          url="https://bedrock-runtime.us-east-1.amazonaws.com/model/anthropic.claude-opus-5-v1%3A0/converse-stream"),
+    Quirk("google", "thinking", "Chat: a level, or a budget in `extra_body.google`", "client", thinking(2048),
+          {"/extra_body/google/thinking_config/thinking_budget": 2048, "/reasoning_effort": ABSENT}, wire="chat"),
+    # --- routers ---
+    Quirk("openrouter", "routing", "routing preferences are the caller's", "recorded", Prompt("x", extra={"provider": {"only": ["xai"]}}),
+          {"/provider/only/0": "xai"}),
+    Quirk("openrouter", "reasoning", "`reasoning` is an object: effort …", "recorded", thinking("medium"),
+          {"/reasoning": {"effort": "medium"}}),
+    Quirk("openrouter", "budget", "… or tokens …", "client", thinking(2000), {"/reasoning": {"max_tokens": 2000}}),
+    Quirk("openrouter", "off", "… or off", "client", thinking("off"), {"/reasoning": {"enabled": False}}),
+    Quirk("openrouter", "max", "`max` is `xhigh` there", "client", thinking("max"), {"/reasoning/effort": "xhigh"}, model="any"),
+    Quirk("openrouter", "details", "`reasoning_details` go back unmodified, once a message", "client",
+          looped("openrouter", native={"reasoning_details": DETAILS}), {"/messages/1/reasoning_details": DETAILS}),
+    Quirk("openrouter", "cache", "takes cache markers on parts", "client", Prompt("x", cache=CacheOptions(breakpoints=[0])),
+          {"/messages/0/content/0/cache_control": {"type": "ephemeral"}}),
+    Quirk("openrouter", "conversation", "`session_id` keeps a conversation at one upstream", "client", Prompt("x", conversation_id="c"),
+          {"/session_id": "c"}),
+    Quirk("openrouter", "grok", "Grok's header goes through", "client", Prompt("x", conversation_id="c"),
+          headers={"x-grok-conv-id": "c"}, model="x-ai/grok-4.3"),
+    Quirk("nous", "tags", "tags say which product asks: our own name", "client", Prompt("x"), {"/tags": ["product=streamlib"]}),
+    Quirk("nous", "your-tags", "… or yours", "client", Prompt("x", extra={"tags": ["product=mine"]}), {"/tags": ["product=mine"]}),
+    Quirk("nous", "off", "thinking cannot be off everywhere: the least", "client", thinking("off"), {"/reasoning": {"effort": "minimal"}},
+          reported=("/reasoning",)),
+    Quirk("nous", "conversation", "`session_id`", "client", Prompt("x", conversation_id="c"), {"/session_id": "c"}),
+    Quirk("github", "model", "a model has a vendor: `github:openai/gpt-…`", "client", Prompt("x"), {"/model": "openai/gpt-5-mini"},
+          url="https://models.github.ai/inference/chat/completions"),
+    Quirk("github", "max-tokens", "a thinking model takes `max_completion_tokens` only", "client", Prompt("x", max_output_tokens=9),
+          {"/max_completion_tokens": 9}),
+    Quirk("copilot", "person", "says that a person asks …", "client", Prompt("x"), headers={"x-initiator": "user"}),
+    Quirk("copilot", "agent", "… or an agent …", "client", looped("copilot"), headers={"x-initiator": "agent"}),
+    Quirk("copilot", "vision", "… and that there are images", "client", Prompt([user("see", PNG)]),
+          headers={"copilot-vision-request": "true"}),
+    Quirk("copilot", "identity", "no editor's identity is sent", "client", Prompt("x"),
+          headers={"editor-version": ABSENT, "copilot-integration-id": ABSENT, "user-agent": ABSENT}),
+    Quirk("copilot", "responses", "GPT-5 answers in Responses", "recorded", Prompt("x"), model="gpt-5.3-codex",
+          url="https://api.githubcopilot.com/responses"),
+    Quirk("huggingface", "model", "the upstream stands behind a colon", "recorded", Prompt("x"), {"/model": "Qwen/Qwen3.5-9B:together"}),
+    # --- makers of models ---
+    Quirk("xai", "header", "a header keeps the conversation where its cache is …", "client", Prompt("x", conversation_id="c"),
+          headers={"x-grok-conv-id": "c"}),
+    Quirk("xai", "header-responses", "… in Responses too", "client", Prompt("x", conversation_id="c"),
+          headers={"x-grok-conv-id": "c"}, wire="responses"),
+    Quirk("xai", "sealed", "Responses: sealed thoughts are asked for", "recorded", Prompt("x"),
+          {"/include": ["reasoning.encrypted_content"]}, wire="responses"),
+    Quirk("xai", "no-level", "Grok 4 takes no level", "guide", thinking("high"), {"/reasoning_effort": ABSENT}, reported=("/reasoning",),
+          model="grok-4"),
+    Quirk("xai", "no-level-responses", "… in Responses neither", "guide", thinking("high"), {"/reasoning": ABSENT},
+          reported=("/reasoning",), model="grok-4", wire="responses"),
+    Quirk("xai", "level", "4.3 does", "recorded", thinking("medium"), {"/reasoning/effort": "medium"}, wire="responses"),
+    Quirk("xai", "off", "… and can be switched off", "client", thinking("off"), {"/reasoning_effort": "none"}),
+    Quirk("xai", "two-levels", "grok-3-mini knows low and high", "client", thinking("medium"), {"/reasoning_effort": "low"},
+          reported=("/reasoning",), model="grok-3-mini"),
+    Quirk("xai", "refused", "thinking models refuse `stop` and penalties", "client", Prompt("x", stop=["."], presence_penalty=0.1),
+          {"/stop": ABSENT, "/presence_penalty": ABSENT}, reported=("/stop", "/presence_penalty")),
+    Quirk("xai", "plain", "others take them", "client", Prompt("x", stop=["."]), {"/stop": ["."]}, model="grok-4-fast-non-reasoning"),
+    Quirk("xai", "tier", "refuses `service_tier`", "client", Prompt("x", service_tier="auto"), {"/service_tier": ABSENT},
+          reported=("/service_tier",)),
+    Quirk("deepseek", "on", "`thinking` beside a level", "guide", thinking("high"),
+          {"/thinking": {"type": "enabled"}, "/reasoning_effort": "high"}),
+    Quirk("deepseek", "off", "… and off", "recorded", thinking("off"), {"/thinking": {"type": "disabled"}}),
+    Quirk("deepseek", "stripped", "sampling is without effect while it thinks, which is its default", "guide",
+          Prompt("x", temperature=0.1, frequency_penalty=0.1), {"/temperature": ABSENT, "/frequency_penalty": ABSENT},
+          reported=("/temperature", "/frequency_penalty")),
+    Quirk("deepseek", "sampling", "… and taken when it does not", "guide", thinking("off", temperature=0.1), {"/temperature": 0.1}),
+    Quirk("deepseek", "logprobs", "`logprobs` are taken while it thinks", "recorded", Prompt("x", logprobs=0), {"/logprobs": True}),
+    Quirk("deepseek", "echo", "thoughts go back beside calls, else 400", "guide", looped("deepseek"),
+          {"/messages/1/reasoning_content": "It is about Paris."}),
+    Quirk("deepseek", "filler", "where there was none, a blank (an empty one is refused)", "issue", Prompt(UNTHOUGHT, tools=[WEATHER]),
+          {"/messages/1/reasoning_content": " "}, reported=("/input/1",)),
+    Quirk("deepseek", "plain", "`deepseek-chat` needs none", "guide", Prompt(UNTHOUGHT, tools=[WEATHER]),
+          {"/messages/1/reasoning_content": ABSENT}, model="deepseek-chat"),
+    Quirk("deepseek", "schema", "no schema, only JSON", "memory", Prompt("x", output_schema=ANY_NULL),
+          {"/response_format": {"type": "json_object"}}, reported=("/output_schema",)),
+    Quirk("deepseek", "responses", "Responses stands beside Chat", "recorded", Prompt("x"), wire="responses",
+          url="https://api.deepseek.com/responses"),
+    Quirk("qwen", "on", "`enable_thinking` and a budget", "guide", thinking(2048), {"/enable_thinking": True, "/thinking_budget": 2048}),
+    Quirk("qwen", "level", "a level is a budget", "client", thinking("low"), {"/enable_thinking": True, "/thinking_budget": 2048},
+          reported=("/reasoning",)),
+    Quirk("qwen", "off", "… and off", "guide", thinking("off"), {"/enable_thinking": False}),
+    Quirk("qwen", "cache", "takes cache markers on parts", "client", Prompt("x", cache=CacheOptions(breakpoints=[0])),
+          {"/messages/0/content/0/cache_control": {"type": "ephemeral"}}),
+    Quirk("qwen", "no-empty-text", "no empty text beside calls", "client", looped("qwen"), {"/messages/1/content": ABSENT}),
+    Quirk("qwen-portal", "lists", "content is always a list", "client", Prompt("x"), {"/messages/0/content/0/text": "x"}),
+    Quirk("qwen-portal", "cached-system", "the system message carries a cache marker", "client", Prompt("x", instructions="i"),
+          {"/messages/0/content/0/cache_control": {"type": "ephemeral"}}),
+    Quirk("qwen-portal", "own-markers", "… unless you place your own", "client",
+          Prompt("x", instructions="i", cache=CacheOptions(breakpoints=[0])),
+          {"/messages/0/content/0/cache_control": ABSENT, "/messages/1/content/0/cache_control": {"type": "ephemeral"}}),
+    Quirk("qwen-portal", "images", "images in full resolution", "client", Prompt("x"), {"/vl_high_resolution_images": True}),
+    Quirk("qwen-portal", "session", "`metadata.sessionId`, beside your metadata", "client",
+          Prompt("x", conversation_id="c", metadata={"a": "b"}),
+          {"/metadata": {"a": "b", "sessionId": "c"}}),
+    Quirk("qwen-portal", "default", "65,536 tokens unless you say otherwise", "client", Prompt("x"), {"/max_tokens": 65_536}),
+    Quirk("qwen-portal", "said", "… as said", "client", Prompt("x", max_output_tokens=9), {"/max_tokens": 9}),
+    Quirk("minimax", "split", "thoughts apart from the text", "client", Prompt("x"), {"/reasoning_split": True}),
+    Quirk("minimax", "m3", "M3: adaptive …", "client", thinking("high"), {"/thinking": {"type": "adaptive"}}, reported=("/reasoning",)),
+    Quirk("minimax", "m3-off", "… or off", "client", thinking("off"), {"/thinking": {"type": "disabled"}}),
+    Quirk("minimax", "m2", "M2 has no switch", "client", thinking("off"), {"/thinking": ABSENT}, reported=("/reasoning",),
+          model="MiniMax-M2"),
+    Quirk("minimax", "m31", "M3.1 takes a level, and no split", "client", thinking("high"),
+          {"/reasoning_effort": "high", "/reasoning_split": ABSENT}, model="MiniMax-M3.1"),
+    Quirk("minimax", "details", "`reasoning_details` go back unmodified", "client",
+          looped("minimax", native={"reasoning_details": DETAILS}),
+          {"/messages/1/reasoning_details": DETAILS}),
+    Quirk("minimax", "tags", "… other thoughts in tags", "client", looped("minimax"),
+          {"/messages/1/content": "<think>\nIt is about Paris.\n</think>\n\n"}),
+    Quirk("minimax", "choice", "no choice of tools", "client", tools("required"), {"/tool_choice": ABSENT}, reported=("/tool_choice",)),
+    Quirk("minimax", "strict", "no strict tools", "client", tools(), {"/tools/0/function/strict": ABSENT}, reported=("/tools/0/strict",)),
+    Quirk("minimax", "max-tokens", "`max_completion_tokens`", "client", Prompt("x", max_output_tokens=9), {"/max_completion_tokens": 9}),
+    Quirk("minimax", "messages", "Messages, without Chat's switches", "client", Prompt("x"), {"/reasoning_split": ABSENT}, wire="messages",
+          url="https://api.minimax.io/anthropic/v1/messages"),
+    Quirk("moonshot", "one-value", "Kimi has one temperature and refuses others", "guide", Prompt("x", temperature=0.1, top_p=0.5, n=2),
+          {"/temperature": ABSENT, "/top_p": ABSENT, "/n": ABSENT}, reported=("/temperature", "/top_p", "/n")),
+    Quirk("moonshot", "v1", "moonshot-v1 takes it", "guide", Prompt("x", temperature=0.1), {"/temperature": 0.1}, model="moonshot-v1-8k"),
+    Quirk("moonshot", "k2", "K2: a switch, never beside a level", "client", thinking("high"),
+          {"/thinking": {"type": "enabled"}, "/reasoning_effort": ABSENT}, reported=("/reasoning",)),
+    Quirk("moonshot", "k3", "K3: a level, never beside the switch", "client", thinking("medium"),
+          {"/reasoning_effort": "low", "/thinking": ABSENT}, reported=("/reasoning",), model="kimi-k3"),
+    Quirk("moonshot", "k3-off", "K3 always thinks", "guide", thinking("off"), {"/reasoning_effort": "low"}, reported=("/reasoning",),
+          model="kimi-k3"),
+    Quirk("moonshot", "echo", "thoughts go back beside calls, else 400", "client", looped("moonshot"),
+          {"/messages/1/reasoning_content": "It is about Paris."}),
+    Quirk("moonshot", "filler", "where there was none, an empty one", "client", Prompt(UNTHOUGHT, tools=[WEATHER]),
+          {"/messages/1/reasoning_content": ""}, reported=("/input/1",)),
+    Quirk("moonshot", "required", "no `required`", "client", tools("required"), {"/tool_choice": ABSENT}, reported=("/tool_choice",)),
+    Quirk("moonshot", "schemas", "its own subset of JSON schema", "client", Prompt("x", tools=[ToolSpec("f", schema=ANY_NULL)]),
+          {"/tools/0/function/parameters": FITTED}, reported=("/tools/0/schema",)),
+    Quirk("kimi-coding", "identity", "our own name, no other product's", "client", Prompt("x"), headers={"user-agent": ABSENT},
+          url="https://api.kimi.com/coding/v1/chat/completions"),
+    Quirk("zai", "kept", "thoughts are kept, and go back exactly", "recorded",
+          Prompt(history("zai", "chat"), tools=[WEATHER], reasoning="high"),
+          {"/thinking": {"type": "enabled", "clear_thinking": False}, "/messages/1/reasoning_content": "It is about Paris."}),
+    Quirk("zai", "off", "… or off", "client", thinking("off"), {"/thinking": {"type": "disabled"}}),
+    Quirk("zai", "level", "5.3: low to max", "client", thinking("low"), {"/reasoning_effort": "low"}),
+    Quirk("zai", "high", "5.2: high or max", "client", thinking("low"), {"/reasoning_effort": "high"}, reported=("/reasoning",),
+          model="glm-5.2"),
+    Quirk("zai", "no-level", "earlier ones: none", "client", thinking("low"), {"/reasoning_effort": ABSENT}, reported=("/reasoning",),
+          model="glm-4.7"),
+    Quirk("zai", "choice", "`tool_choice` is `auto` only", "client", tools("required"), {"/tool_choice": "auto"},
+          reported=("/tool_choice",)),
+    Quirk("zai", "tool-stream", "calls are streamed where that is asked for", "client", tools(), {"/tool_stream": True}),
+    Quirk("zai", "schema", "no schema, only JSON", "memory", Prompt("x", output_schema=ANY_NULL),
+          {"/response_format": {"type": "json_object"}},
+          reported=("/output_schema",)),
+    Quirk("mistral", "seed", "`random_seed`", "recorded", Prompt("x", seed=7), {"/random_seed": 7, "/seed": ABSENT}),
+    Quirk("mistral", "any", "`required` is `any`", "client", tools("required"), {"/tool_choice": "any"}),
+    Quirk("mistral", "ids", "ids of calls are nine letters and digits, the same every time", "client", looped("mistral"),
+          {"/messages/1/tool_calls/0/id": "74196fe72", "/messages/2/tool_call_id": "74196fe72"}),
+    Quirk("mistral", "stream-options", "no `stream_options`: 422", "issue", Prompt("x"), {"/stream_options": ABSENT}),
+    Quirk("mistral", "strict-keys", "no key it does not know: 422", "client", Prompt("x", user_id="u", logprobs=0, verbosity="low"),
+          {"/user": ABSENT, "/logprobs": ABSENT, "/verbosity": ABSENT}, reported=("/user_id", "/logprobs", "/verbosity")),
+    Quirk("mistral", "thinking-parts", "thoughts go back as parts of the content", "client", looped("mistral"),
+          {"/messages/1/content/0": {"type": "thinking", "thinking": [{"type": "text", "text": "It is about Paris."}]}}),
+    Quirk("mistral", "effort", "high or none", "recorded", thinking("low"), {"/reasoning_effort": "high"}, reported=("/reasoning",)),
+    Quirk("mistral", "prefix", "an answer to go on with is marked", "client", Prompt([user("x"), Message("assistant", [Text("It")])]),
+          {"/messages/1/prefix": True}),
+    Quirk("mistral", "user-after-tool", "no user message after a tool's", "memory",
+          Prompt([*history("mistral", "chat"), user("And Rome?")]),
+          {"/messages/3/role": "assistant", "/messages/4/role": "user"}, reported=("/input/4",)),
+    Quirk("xiaomi", "text-results", "a tool message is one text", "client", looped("xiaomi"), {"/messages/2/content": "18 degrees, clear"}),
+    Quirk("xiaomi", "echo", "thoughts go back", "client", looped("xiaomi"), {"/messages/1/reasoning_content": "It is about Paris."}),
+    Quirk("xiaomi", "schema", "no schema, only JSON", "client", Prompt("x", output_schema=ANY_NULL),
+          {"/response_format": {"type": "json_object"}},
+          reported=("/output_schema",)),
+    Quirk("xiaomi", "off", "`thinking` off", "memory", thinking("off"), {"/thinking": {"type": "disabled"}}),
+    Quirk("stepfun", "level", "low, medium, high", "client", thinking("max"), {"/reasoning_effort": "high"}, reported=("/reasoning",)),
+    # --- who serves open models ---
+    Quirk("nvidia", "default", "16,384 tokens unless you say otherwise", "client", Prompt("x"), {"/max_tokens": 16_384}),
+    Quirk("nvidia", "template", "thinking is a word of the template", "client", thinking("high"),
+          {"/chat_template_kwargs": {"enable_thinking": True, "reasoning_effort": "high"}}),
+    Quirk("nvidia", "template-of-deepseek", "… another one for DeepSeek and Kimi", "client", thinking("off"),
+          {"/chat_template_kwargs": {"thinking": False}}, model="deepseek-ai/deepseek-v3.1"),
+    Quirk("groq", "max-tokens", "`max_completion_tokens`", "client", Prompt("x", max_output_tokens=9), {"/max_completion_tokens": 9}),
+    Quirk("groq", "one-answer", "one answer, no logprobs", "client", Prompt("x", n=2, logprobs=0), {"/n": ABSENT, "/logprobs": ABSENT},
+          reported=("/n", "/logprobs")),
+    Quirk("groq", "gpt-oss", "gpt-oss: a level, its thoughts as `reasoning`", "recorded", Prompt(history("groq", "chat"), reasoning="low"),
+          {"/reasoning_effort": "low", "/messages/1/reasoning": "It is about Paris."}),
+    Quirk("groq", "qwen", "Qwen: default or none, thoughts apart", "recorded", thinking("high"),
+          {"/reasoning_effort": "default", "/reasoning_format": "parsed"}, reported=("/reasoning",), model="qwen/qwen3-32b"),
+    Quirk("groq", "others", "others take no thoughts back", "client", looped("groq"), {"/messages/1/reasoning": ABSENT},
+          reported=("/input/1",),
+          model="llama-3.3-70b-versatile"),
+    Quirk("cerebras", "penalties", "no penalties", "client", Prompt("x", presence_penalty=0.1), {"/presence_penalty": ABSENT},
+          reported=("/presence_penalty",)),
+    Quirk("cerebras", "gpt-oss", "gpt-oss: its thoughts as `reasoning`", "client", looped("cerebras"),
+          {"/messages/1/reasoning": "It is about Paris."}),
+    Quirk("cerebras", "tags", "others: in tags", "client", looped("cerebras"),
+          {"/messages/1/content": "<think>\nIt is about Paris.\n</think>\n\n"}, model="qwen-3-32b"),
+    Quirk("cerebras", "glm", "GLM has a switch of its own", "client", thinking("off"), {"/disable_reasoning": True}, model="zai-glm-4.7"),
+    Quirk("together", "thinking", "`reasoning.enabled` beside a level", "client", thinking("low"),
+          {"/reasoning": {"enabled": True}, "/reasoning_effort": "low"}),
+    Quirk("fireworks", "thinking", "a level or `none`, thoughts go back", "client", Prompt(history("fireworks", "chat"), reasoning="off"),
+          {"/reasoning_effort": "none", "/messages/1/reasoning_content": "It is about Paris."}),
+    Quirk("perplexity", "tools", "no tools", "memory", tools("auto"), {"/tools": ABSENT, "/tool_choice": ABSENT},
+          reported=("/tools", "/tool_choice")),
+    Quirk("perplexity", "turns", "user and assistant take turns", "memory", Prompt([user("a"), user("b")]), {"/messages/1": ABSENT}),
+    Quirk("perplexity", "url", "no version in the address", "recorded", Prompt("x"), url="https://api.perplexity.ai/chat/completions"),
+    Quirk("sambanova", "strict-keys", "thoughts and other keys are refused", "memory", looped("sambanova"),
+          {"/messages/1/reasoning_content": ABSENT}, reported=("/input/1",)),
+    Quirk("novita", "apart", "thoughts apart from the text", "client", Prompt("x"), {"/separate_reasoning": True}),
+    Quirk("deepinfra", "url", "OpenAI's API in a folder", "client", Prompt("x"),
+          url="https://api.deepinfra.com/v1/openai/chat/completions"),
+    # --- on this machine ---
+    Quirk("ollama", "native", "its own API by default, where `num_ctx` can be set", "client",
+          Prompt("x", extra={"options": {"num_ctx": 9}}),
+          {"/options/num_ctx": 9}, url="http://localhost:11434/api/chat"),
+    Quirk("ollama", "think-false", "`think` is false, not left out", "client", thinking("off"), {"/think": False}),
+    Quirk("lmstudio", "responses", "Responses too", "recorded", Prompt("x"), wire="responses", url="http://localhost:1234/v1/responses"),
+    Quirk("llamacpp", "template", "thinking is a word of the template", "client", thinking("off"),
+          {"/chat_template_kwargs": {"enable_thinking": False}}),
+    Quirk("llamacpp", "messages", "Messages too", "recorded", Prompt("x"), wire="messages", url="http://127.0.0.1:8080/v1/messages"),
+    Quirk("vllm", "template", "the template's word is the model's: Qwen, GLM …", "client", thinking("off"),
+          {"/chat_template_kwargs": {"enable_thinking": False}}),
+    Quirk("vllm", "template-of-deepseek", "… DeepSeek, Kimi", "client", thinking("off"), {"/chat_template_kwargs": {"thinking": False}},
+          model="deepseek-ai/DeepSeek-V3.1"),
+    Quirk("vllm", "counted-ids", "Kimi K2 was trained on ids that count", "client", looped("vllm"),
+          {"/messages/1/tool_calls/0/id": "functions.get_weather:0", "/messages/2/tool_call_id": "functions.get_weather:0"},
+          reported=("/input/2/call_id",), model="moonshotai/Kimi-K2-Instruct"),
+    Quirk("vllm", "echo", "thoughts go back as `reasoning`", "client", looped("vllm"), {"/messages/1/reasoning": "It is about Paris."}),
+    Quirk("sglang", "echo", "… here as `reasoning_content`", "client", looped("sglang"),
+          {"/messages/1/reasoning_content": "It is about Paris."}),
+    Quirk("custom", "nothing", "adds nothing, forbids nothing", "memory", Prompt("x", top_k=3, user_id="u", temperature=0.1),
+          {"/top_k": 3, "/user": "u", "/temperature": 0.1}),
+)  # fmt: skip

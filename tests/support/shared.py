@@ -1,0 +1,148 @@
+"""What the tests read from outside the repository: recorded bodies and vectors that lie beside it and are never committed.
+
+    STREAMLIB_SHARED   the folder that holds `vectors/` and `corpus/`; else `../shared` beside the repository
+    STREAMLIB_CORPUS   the folder that holds `data/`; else `corpus` in the folder above
+
+Where they are absent the tests that need them are skipped, each saying so, and the last lines of the run count them. A path
+given by one of the variables must exist: a typing error there must not turn the suite green.
+
+    @each_recording("anthropic-messages")
+    def test_promise(recording: Recording) -> None: ...
+
+    @each_vector("sse_vectors")
+    def test_promise(vector: dict[str, Any]) -> None: ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+
+WIRES: Final[Mapping[str, str]] = {
+    "anthropic-messages": "messages",
+    "openai-responses": "responses",
+    "openai-chat": "chat",
+    "gemini-generatecontent": "gemini",
+    "bedrock-converse": "converse",
+    "bedrock-invoke": "invoke",
+    "ollama-native": "ollama",
+}
+"""Folder of the corpus -> our name of the wire."""
+
+STREAMS: Final = (".sse", ".eventstream", ".ndjson")
+"""Bodies as they came over the wire."""
+BODIES: Final = (".json",)
+"""Whole, non-streaming bodies."""
+PAYLOADS: Final = (".jsonl",)
+"""Recordings that kept only the decoded `data:` payloads, one a line: they enter above the framing."""
+
+MISSING: Final = "shared test data is absent"
+"""How every such skip begins; `conftest.py` counts them by it."""
+
+
+def _folder(variable: str, fallback: Path) -> Path:
+    named = os.environ.get(variable)
+    if named and not Path(named).is_dir():
+        raise pytest.UsageError(f"{variable}={named} is not a folder")
+    return Path(named) if named else fallback
+
+
+SHARED: Final = _folder("STREAMLIB_SHARED", ROOT.parent / "shared")
+CORPUS: Final = _folder("STREAMLIB_CORPUS", SHARED / "corpus")
+
+
+@dataclass(frozen=True, slots=True)
+class Recording:
+    """One recorded body with what is known about it."""
+
+    path: Path
+
+    @property
+    def wire(self) -> str:
+        """Our name of the wire; the folder's own name where it is none of ours (conformance vectors)."""
+        return WIRES.get(self.path.parent.name, self.path.parent.name)
+
+    @property
+    def body(self) -> bytes:
+        """The bytes as recorded."""
+        return self.path.read_bytes()
+
+    @property
+    def payloads(self) -> list[bytes]:
+        """The lines of a `.jsonl` recording: one `data:` payload each."""
+        return [line for line in self.body.splitlines() if line]
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """provider, model, status, url, request_json, response_headers, features, notes."""
+        return self._beside(".meta.json")
+
+    @property
+    def expected(self) -> dict[str, Any]:
+        """`facts`, `agree`, `framing`; `{}` where nothing was agreed about this body."""
+        return self._beside(".expected.json")
+
+    def _beside(self, ending: str) -> dict[str, Any]:
+        path = self.path.with_name(self.path.name.removesuffix(self.path.suffix) + ending)
+        return json.loads(path.read_bytes()) if path.exists() else {}
+
+
+def require(path: Path) -> Path:
+    """`path` itself, or a skip that says what is absent. Skips the whole module when called at import time."""
+    if not path.exists():
+        pytest.skip(_reason(path), allow_module_level=True)
+    return path
+
+
+@cache
+def vectors(name: str) -> dict[str, Any]:
+    """The document `vectors/<name>.json`: `about`, `vectors` and whatever else it says. Skips where it is absent."""
+    document: dict[str, Any] = json.loads(require(SHARED / "vectors" / f"{name}.json").read_bytes())
+    return document
+
+
+def recordings(folder: str, suffixes: Iterable[str] = STREAMS) -> list[Recording]:
+    """The recordings of one folder of the corpus, sorted by name. `[]` where there is no corpus; an empty folder is an error."""
+    wanted = tuple(suffixes)
+    home = CORPUS / "data" / folder
+    if not CORPUS.is_dir():
+        return []
+    found = [Recording(path) for path in sorted(home.glob("*")) if path.suffix in wanted and not _is_note(path)]
+    assert found, f"no {'/'.join(wanted)} in {home}"
+    return found
+
+
+def each_recording(folder: str, suffixes: Iterable[str] = STREAMS) -> pytest.MarkDecorator:
+    """Run the test once for every recording of a folder, as its argument `recording`; one loud skip where there is no corpus."""
+    found = recordings(folder, suffixes)
+    return pytest.mark.parametrize("recording", [pytest.param(one, id=one.path.name) for one in found] or [_absent(CORPUS)])
+
+
+def each_vector(name: str) -> pytest.MarkDecorator:
+    """Run the test once for every vector of `vectors/<name>.json`, as its argument `vector`; one loud skip where it is absent."""
+    path = SHARED / "vectors" / f"{name}.json"
+    if not path.exists():
+        return pytest.mark.parametrize("vector", [_absent(path)])
+    named = enumerate(vectors(name)["vectors"])
+    return pytest.mark.parametrize("vector", [pytest.param(vector, id=str(vector.get("id", n))) for n, vector in named])
+
+
+def _is_note(path: Path) -> bool:
+    return path.name.endswith((".meta.json", ".expected.json"))
+
+
+def _reason(path: Path) -> str:
+    return f"{MISSING}: {path.name} (looked in {path.parent}; set STREAMLIB_SHARED or STREAMLIB_CORPUS)"
+
+
+def _absent(path: Path) -> Any:
+    return pytest.param(None, marks=pytest.mark.skip(reason=_reason(path)), id="absent")

@@ -1,0 +1,286 @@
+"""What each wire demands of a request, as checks on the body, and the official SDKs' own types as judges.
+
+check(request)     raises AssertionError where a rule of the wire is broken
+official(request)  False where the wire has no official types; raises where they refuse the request
+elements(request)  what caches and bound thinking depend on, in order: each request begins with that of the one before
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from collections.abc import Callable, Iterable
+from functools import cache
+from itertools import pairwise
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+import pytest
+
+from streamlib import FunctionCall, FunctionCallOutput, Prompt, Request, parse_request
+from streamlib.providers.names import CALL_IDS
+from streamlib_parsers.items import CustomToolCall, CustomToolCallOutput
+
+CALLS: Final = (FunctionCall, CustomToolCall)
+OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
+ITEMS: Final[dict[str, str]] = {"responses": "input", "gemini": "contents"}
+"""Where a body holds the conversation; on all other wires under `messages`."""
+SETTINGS: Final = ("system", "systemInstruction", "instructions", "tools", "toolConfig")
+MARKERS: Final = ("cache_control", "cachePoint")
+
+Object = dict[str, Any]
+
+
+def body_of(request: Request) -> Object:
+    return msgspec.json.decode(request.body)  # type: ignore[no-any-return]
+
+
+def read_back(request: Request) -> Prompt:
+    return parse_request(request.wire_api, request.body, path=urlsplit(request.url).path)
+
+
+def turns_of(request: Request) -> list[Object]:
+    return body_of(request)[ITEMS.get(request.wire_api, "messages")]  # type: ignore[no-any-return]
+
+
+# --- the prefix ---
+
+
+def elements(request: Request) -> list[str]:
+    """Settings that a cache covers, then each part of each turn with its role, as JSON; cache markers aside."""
+    body = _unmarked(body_of(request))
+    found: list[Any] = [[key, body.get(key)] for key in SETTINGS]
+    for turn in body[ITEMS.get(request.wire_api, "messages")]:
+        found += _parts(turn)
+    return [json.dumps(one) for one in found]
+
+
+def _parts(turn: Object) -> list[Any]:
+    key = "parts" if "parts" in turn else "content"
+    if not isinstance(turn.get(key), list):
+        return [turn]
+    beside = {name: value for name, value in turn.items() if name not in (key, "role")}
+    return [*([turn.get("role"), part] for part in turn[key]), *([beside] if beside else [])]
+
+
+def _unmarked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _unmarked(inner) for key, inner in value.items() if key not in MARKERS}
+    if isinstance(value, list):
+        return [_unmarked(inner) for inner in value if not (isinstance(inner, dict) and "cachePoint" in inner)]
+    return value
+
+
+# --- the rules ---
+
+
+def check(request: Request) -> None:
+    """Every rule of the request's wire."""
+    assert turns_of(request)
+    _pairs(request)
+    RULES[request.wire_api](turns_of(request))
+
+
+def _pairs(request: Request) -> None:
+    """Each call has one output behind it, each output a call before it, and ids are of the wire's characters and length."""
+    charset, waiting, used = CALL_IDS[request.wire_api], set[str](), set[str]()
+    for item in read_back(request).items:
+        if isinstance(item, CALLS):
+            assert item.call_id not in used, item
+            assert re.fullmatch(f"[{charset.allowed}]{{1,{charset.longest}}}", item.call_id), item
+            waiting.add(item.call_id)
+            used.add(item.call_id)
+        elif isinstance(item, OUTPUTS):
+            waiting.remove(item.call_id)
+    assert not waiting
+
+
+def _messages(turns: list[Object]) -> None:
+    _alternate([turn["role"] for turn in turns])
+    for turn in turns:
+        assert turn["content"]
+        for block in turn["content"]:
+            assert block["type"] != "text" or block["text"].strip()
+            assert block["type"] != "thinking" or block["signature"]
+    kinds = [[block["type"] for block in turn["content"]] for turn in turns]
+    assert all(_leads(row, "tool_result") for row in kinds)
+    ids = [[(block["type"], block.get("id") or block.get("tool_use_id")) for block in turn["content"]] for turn in turns]
+    _answered_next(ids, "tool_use", "tool_result")
+
+
+def _converse(turns: list[Object]) -> None:
+    assert turns[0]["role"] == "user"
+    _alternate([turn["role"] for turn in turns])
+    for turn in turns:
+        assert turn["content"]
+        assert all(len(block) == 1 for block in turn["content"])
+        assert all(block.get("text", "x").strip() for block in turn["content"])
+    assert all(_leads([next(iter(block)) for block in turn["content"]], "toolResult") for turn in turns if turn["role"] == "user")
+    blocks = [[next(iter(block.items())) for block in turn["content"]] for turn in turns]
+    ids = [
+        [(kind, value["toolUseId"]) for kind, value in row if kind in ("toolUse", "toolResult") and "type" not in value] for row in blocks
+    ]
+    _answered_next(ids, "toolUse", "toolResult")
+
+
+def _gemini(turns: list[Object]) -> None:
+    assert turns[0]["role"] == "user" or not any("functionCall" in part for part in turns[0]["parts"])
+    assert all(turn["parts"] and turn["role"] in ("user", "model") for turn in turns)
+    names = [[(kind, part[kind]["name"]) for part in turn["parts"] for kind in FUNCTIONS if kind in part] for turn in turns]
+    _answered_next(names, *FUNCTIONS)
+    for turn in turns:
+        kinds = {"functionResponse" in part for part in turn["parts"]}
+        assert len(kinds) == 1, "results stand apart from what the user says"
+
+
+FUNCTIONS: Final = ("functionCall", "functionResponse")
+
+
+BESIDE: Final = ("tool_calls", "refusal", "audio", "reasoning_content")
+
+
+def _chat(turns: list[Object]) -> None:
+    for turn in turns:
+        said = turn.get("content")
+        assert said or turn["role"] in ("tool", "system") or any(turn.get(key) for key in BESIDE), turn
+        assert not isinstance(said, list) or all(part["type"] != "text" or part["text"] for part in said)
+    _results_follow(turns, [turn.get("tool_call_id") for turn in turns])
+
+
+def _ollama(turns: list[Object]) -> None:
+    assert all(isinstance(turn.get("content", ""), str) for turn in turns)
+    assert all(isinstance(call["function"]["arguments"], dict) for turn in turns for call in turn.get("tool_calls", ()))
+    _results_follow(turns, [turn.get("tool_call_id") for turn in turns])
+
+
+def _results_follow(turns: list[Object], ids: list[str | None]) -> None:
+    """The tool messages right behind a message are those of its calls, no fewer and no more."""
+    for at, turn in enumerate(turns):
+        if turn["role"] != "tool":
+            end = next((n for n in range(at + 1, len(turns)) if turns[n]["role"] != "tool"), len(turns))
+            assert sorted(call["id"] for call in turn.get("tool_calls") or ()) == sorted(map(str, ids[at + 1 : end]))
+
+
+def _responses(items: list[Object]) -> None:
+    for item, after in pairwise([*items, {}]):
+        kind = item.get("type", "message")
+        assert None not in item.values()
+        assert kind != "message" or item["content"]
+        assert kind != "reasoning" or item.get("encrypted_content") or item.get("content")
+        assert kind != "reasoning" or (after and after.get("role", "assistant") == "assistant")
+        assert "id" not in item or kind not in ("message", "reasoning", "function_call")
+
+
+def _alternate(roles: list[str]) -> None:
+    assert all(one != other for one, other in pairwise(roles)), roles
+
+
+def _leads(kinds: list[str], first: str) -> bool:
+    """Whether those of the kind `first` stand before all others."""
+    return kinds == sorted(kinds, key=lambda kind: kind != first)
+
+
+def _answered_next(turns: list[list[tuple[str, Any]]], call: str, result: str) -> None:
+    """The calls of each turn are those that the next turn answers."""
+    for turn, after in pairwise([[], *turns, []]):
+        called = [name for kind, name in turn if kind == call]
+        assert sorted(called) == sorted(name for kind, name in after if kind == result), (turn, after)
+
+
+RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
+    "messages": _messages,
+    "invoke": _messages,
+    "converse": _converse,
+    "gemini": _gemini,
+    "chat": _chat,
+    "responses": _responses,
+    "ollama": _ollama,
+}
+
+
+# --- the official types ---
+
+
+def official(request: Request) -> bool:
+    """Whether the official SDK of the wire was asked; raises where it refuses the request. Ollama's types check nothing."""
+    judge = JUDGES.get(request.wire_api)
+    if judge:
+        judge(request)
+    return judge is not None
+
+
+def _by_anthropic(request: Request) -> None:
+    body = body_of(request)
+    for turn in body["messages"]:
+        # A system message inside the conversation is newer than some releases of the SDK.
+        _validate("anthropic.types.beta.BetaMessageParam", {**turn, "role": "user" if turn["role"] == "system" else turn["role"]})
+    _each("anthropic.types.beta.BetaToolUnionParam", body.get("tools", ()))
+
+
+CALLERS: Final = ("user", "system", "developer")
+
+
+def _by_openai_responses(request: Request) -> None:
+    body = body_of(request)
+    # The types ask for ids that only stored responses have: the API takes thoughts and answers without.
+    nameless = ({"id": "", "status": "completed"} if "role" in item else {"id": ""} for item in body["input"])
+    said = [{**({} if item.get("role") in CALLERS else ids), **item} for item, ids in zip(body["input"], nameless, strict=True)]
+    _each("openai.types.responses.ResponseInputItemParam", said)
+    _each("openai.types.responses.ToolParam", body.get("tools", ()))
+
+
+def _by_openai_chat(request: Request) -> None:
+    body = body_of(request)
+    _each("openai.types.chat.ChatCompletionMessageParam", body["messages"])
+    _each("openai.types.chat.ChatCompletionToolUnionParam", body.get("tools", ()))
+
+
+def _by_genai(request: Request) -> None:
+    types = pytest.importorskip("google.genai.types", reason="the official SDK is the judge")
+    body = body_of(request)
+    for key, kind in (("contents", types.Content), ("tools", types.Tool)):
+        for one in body.get(key, ()):
+            kind.model_validate(one)
+    types.GenerationConfig.model_validate(body.get("generationConfig", {}))
+
+
+def _by_botocore(request: Request) -> None:
+    pytest.importorskip("botocore", reason="the official SDK is the judge")
+    importlib.import_module("tests.support.bedrock_readers").validated(request)
+
+
+def _each(name: str, values: Iterable[Any]) -> None:
+    for value in values:
+        _validate(name, value)
+
+
+def _validate(name: str, value: Any) -> None:
+    _drain(_adapter(name).validate_python(value))
+
+
+@cache
+def _adapter(name: str) -> Any:
+    pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDKs")
+    module, _, kind = name.rpartition(".")
+    return pydantic.TypeAdapter(getattr(pytest.importorskip(module, reason="the official SDK is the judge"), kind))
+
+
+def _drain(value: Any) -> None:
+    """Iterables are checked while they are read."""
+    if isinstance(value, dict):
+        value = value.values()
+    if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)):
+        for inner in value:
+            _drain(inner)
+
+
+JUDGES: Final[dict[str, Callable[[Request], None]]] = {
+    "messages": _by_anthropic,
+    "invoke": _by_anthropic,
+    "responses": _by_openai_responses,
+    "chat": _by_openai_chat,
+    "gemini": _by_genai,
+    "converse": _by_botocore,
+}
