@@ -19,7 +19,11 @@ from streamlib.cli.bench import Bar
 
 def contestants(wire: str, kinds: tuple[str, ...]) -> list[Contestant]:
     """Those of a wire that are installed and give out one of these kinds."""
-    return [one for one in (*PEERS, *FRAMEWORKS) if one.wire == wire and one.kind in kinds and one.installed]
+    return [
+        one
+        for one in (*PEERS, *FRAMEWORKS)
+        if one.wire == wire and one.kind in kinds and one.installed
+    ]
 
 
 def measured(wires: list[str], rounds: int, bar: Bar) -> list[Record]:
@@ -36,7 +40,9 @@ def measured(wires: list[str], rounds: int, bar: Bar) -> list[Record]:
 
 def main(argv: list[str] | None = None) -> int:
     """Every wire that an official library reads."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--wire", action="append", choices=sorted({one.wire for one in PEERS}))
     arguments.add_argument("--rounds", type=int, default=7)
     arguments.add_argument("--json")
@@ -49,12 +55,17 @@ def main(argv: list[str] | None = None) -> int:
     bar.done()
     print(*(f"{name} {number}" for name, number in sorted(versions(took_part).items())), sep=", ")
     for bench in ("raw", "accumulated"):
-        print(f"\n{bench}\n{table([one for one in records if one.bench == bench], 'contestant')}", end="")
+        print(
+            f"\n{bench}\n{table([one for one in records if one.bench == bench], 'contestant')}",
+            end="",
+        )
     if asked.json:
         Path(asked.json).write_bytes(as_json(records))
     if asked.chart:
         ratios = [one for one in records if one.unit == "x"]
-        Path(asked.chart).write_text(bars("CPU time of others for the same bytes, streamlib = 1", ratios), encoding="utf-8")
+        Path(asked.chart).write_text(
+            bars("CPU time of others for the same bytes, streamlib = 1", ratios), encoding="utf-8"
+        )
     return 0
 
 

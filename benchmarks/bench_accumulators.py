@@ -21,12 +21,16 @@ from streamlib.cli.bench import Bar
 
 def body(kilobytes: int) -> list[bytes]:
     """A stream of one call with so much argument text."""
-    return list(messages((Called("call_0", "write_file", elements(kilobytes * 1000 // len(ELEMENT))),)))
+    return list(
+        messages((Called("call_0", "write_file", elements(kilobytes * 1000 // len(ELEMENT))),))
+    )
 
 
 def main(argv: list[str] | None = None) -> int:
     """Every size, everybody who accumulates."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--kilobytes", type=int, nargs="+", default=[100, 200, 400])
     arguments.add_argument("--json")
     asked = arguments.parse_args(argv)
@@ -39,7 +43,17 @@ def main(argv: list[str] | None = None) -> int:
         for reader in readers:
             bar.tell(f"{kilobytes} KB: {reader.name}")
             taken = min(reader.seconds(events) for _ in range(3 if kilobytes <= 100 else 1))
-            records.append(record("accumulators", f"{kilobytes} KB of arguments", "an event", reader.name, "CPU", "s", [taken]))
+            records.append(
+                record(
+                    "accumulators",
+                    f"{kilobytes} KB of arguments",
+                    "an event",
+                    reader.name,
+                    "CPU",
+                    "s",
+                    [taken],
+                )
+            )
     bar.done()
     print(table(records, "contestant"), end="")
     if asked.json:

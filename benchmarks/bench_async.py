@@ -40,7 +40,9 @@ def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any
 
     async def run(chunks: list[bytes]) -> tuple[float, Outcome]:
         async with mock(chunks, "httpx") as http, streamlib.Client(http=http) as client:
-            async with client.stream("x", model="custom:m", wire_api=wire, base_url="http://x", dialects=()) as stream:
+            async with client.stream(
+                "x", model="custom:m", wire_api=wire, base_url="http://x", dialects=()
+            ) as stream:
                 began = time.process_time()
                 await read(stream)
                 spent = time.process_time() - began
@@ -49,7 +51,14 @@ def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any
     def on_loop(chunks: list[bytes]) -> tuple[float, Outcome]:
         return anyio.run(run, chunks, backend=backend)
 
-    return Contestant(name, "streamlib", wire, "accumulated", lambda chunks: on_loop(chunks)[0], lambda chunks: on_loop(chunks)[1])
+    return Contestant(
+        name,
+        "streamlib",
+        wire,
+        "accumulated",
+        lambda chunks: on_loop(chunks)[0],
+        lambda chunks: on_loop(chunks)[1],
+    )
 
 
 def contestants(wire: str) -> list[Contestant]:
@@ -65,7 +74,9 @@ def contestants(wire: str) -> list[Contestant]:
 
 def main(argv: list[str] | None = None) -> int:
     """Every wire that is read over HTTP by an official SDK."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--rounds", type=int, default=7)
     arguments.add_argument("--json")
     asked = arguments.parse_args(argv)

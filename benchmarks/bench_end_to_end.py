@@ -80,7 +80,9 @@ def _ours(make: Callable[[int], Any]) -> Callable[[int], AbstractAsyncContextMan
         async with streamlib.Client(http=http) as client:
 
             async def read(url: str) -> str:
-                async with client.stream("x", model="custom:m", wire_api="messages", base_url=url, dialects=()) as stream:
+                async with client.stream(
+                    "x", model="custom:m", wire_api="messages", base_url=url, dialects=()
+                ) as stream:
                     async for _ in stream:
                         pass
                 return stream.response.text
@@ -145,7 +147,9 @@ async def _anthropic(streams: int) -> AsyncIterator[Read]:
     async def read(url: str) -> str:
         client = shared.with_options(base_url=url)
         stream = await client.messages.create(**ASK, stream=True)
-        return "".join([event.delta.text async for event in stream if event.type == "content_block_delta"])
+        return "".join(
+            [event.delta.text async for event in stream if event.type == "content_block_delta"]
+        )
 
     async with anthropic.AsyncAnthropic(api_key="none", max_retries=0) as shared:
         yield read
@@ -170,8 +174,12 @@ async def _openai(streams: int) -> AsyncIterator[Read]:
     import openai
 
     async def read(url: str) -> str:
-        stream = await shared.with_options(base_url=url).chat.completions.create(**CHAT, stream=True)
-        return "".join([chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices])
+        stream = await shared.with_options(base_url=url).chat.completions.create(
+            **CHAT, stream=True
+        )
+        return "".join(
+            [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
+        )
 
     async with openai.AsyncOpenAI(api_key="none", max_retries=0) as shared:
         yield read
@@ -210,7 +218,9 @@ async def spent(reader: Reader, url: str, streams: int, pace: float) -> float:
 
 def main(argv: list[str] | None = None) -> int:
     """Every reader, by turns."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--streams", type=int, nargs="+", default=[1, 100, 500])
     arguments.add_argument("--rounds", type=int, default=3)
     arguments.add_argument("--pace", type=float, default=0.0)
@@ -225,15 +235,22 @@ def main(argv: list[str] | None = None) -> int:
             for _ in range(asked.rounds):
                 for reader in READERS:
                     bar.tell(f"{streams} streams: {reader.name}")
-                    times[reader.name].append(asyncio.run(spent(reader, url, streams, asked.pace)) * 1e6)
+                    times[reader.name].append(
+                        asyncio.run(spent(reader, url, streams, asked.pace)) * 1e6
+                    )
             how = f"every {asked.pace:g} s" if asked.pace else "at once"
-            records += [record("end to end", f"{streams} streams", how, name, "CPU", "µs/event", taken) for name, taken in times.items()]
+            records += [
+                record("end to end", f"{streams} streams", how, name, "CPU", "µs/event", taken)
+                for name, taken in times.items()
+            ]
     bar.done()
     print(table(records), end="")
     if asked.json:
         Path(asked.json).write_bytes(as_json(records))
     if asked.chart:
-        Path(asked.chart).write_text(bars("CPU of the reading process, µs an event", records), encoding="utf-8")
+        Path(asked.chart).write_text(
+            bars("CPU of the reading process, µs an event", records), encoding="utf-8"
+        )
     return 0
 
 

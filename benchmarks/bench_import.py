@@ -18,7 +18,15 @@ from typing import Any, Final
 from streamlib.bench.records import OURS, Record, as_json, record, table
 
 ROOT: Final = Path(__file__).parent.parent
-NAMES: Final = ("streamlib", "streamlib_parsers", "anthropic", "openai", "google.genai", "pydantic_ai", "litellm")
+NAMES: Final = (
+    "streamlib",
+    "streamlib_parsers",
+    "anthropic",
+    "openai",
+    "google.genai",
+    "pydantic_ai",
+    "litellm",
+)
 
 CODE: Final = """
 import json, sys, time
@@ -37,7 +45,11 @@ print(json.dumps([sorted(names), sum(p.stat().st_size for p in files if p.parts[
 
 def ran(python: str, code: str) -> Any:
     """What a fresh interpreter prints; None where it cannot import what it is asked for."""
-    paths = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}\n" if python == sys.executable else ""
+    paths = (
+        f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}\n"
+        if python == sys.executable
+        else ""
+    )
     done = subprocess.run([python, "-c", paths + code], capture_output=True, text=True, check=False)
     return json.loads(done.stdout) if done.returncode == 0 else None
 
@@ -46,7 +58,11 @@ def imports(rounds: int) -> list[Record]:
     """CPU time and modules of each name that is installed."""
     records: list[Record] = []
     for name in NAMES:
-        found = [one for one in (ran(sys.executable, CODE.format(name=name)) for _ in range(rounds)) if one]
+        found = [
+            one
+            for one in (ran(sys.executable, CODE.format(name=name)) for _ in range(rounds))
+            if one
+        ]
         if found:
             about = ("import", "import", "whole", OURS if name == "streamlib" else name)
             records.append(record(*about, "CPU", "ms", [one[0] * 1e3 for one in found]))
@@ -63,12 +79,17 @@ def installed() -> list[Record]:
         names, size = ran(python, SIZE)
     print(f"beside streamlib: {', '.join(names)}")
     about = ("import", "pip install streamlib", "whole", OURS)
-    return [record(*about, "distributions", "count", [len(names)]), record(*about, "size", "MB", [size / 1e6])]
+    return [
+        record(*about, "distributions", "count", [len(names)]),
+        record(*about, "size", "MB", [size / 1e6]),
+    ]
 
 
 def main(argv: list[str] | None = None) -> int:
     """Everything that is installed here."""
-    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     arguments.add_argument("--rounds", type=int, default=7)
     arguments.add_argument("--install", action="store_true")
     arguments.add_argument("--json")

@@ -53,7 +53,14 @@ class Contestant(NamedTuple):
 
 def outcome_of(response: Response) -> Outcome:
     """Of an answer of ours."""
-    return Outcome(response.text, [json.loads(call.arguments or "{}") for call in response.calls if isinstance(call, FunctionCall)])
+    return Outcome(
+        response.text,
+        [
+            json.loads(call.arguments or "{}")
+            for call in response.calls
+            if isinstance(call, FunctionCall)
+        ],
+    )
 
 
 def _events(wire: Any, chunks: Iterable[bytes]) -> list[Any]:
@@ -91,7 +98,14 @@ def _accumulated_seconds(wire: Any) -> Callable[[list[bytes]], float]:
 def ours(wire: str, kind: Kind = "raw") -> Contestant:
     """The parser with its whole state machine; accumulated: and the answer."""
     seconds = _feed_seconds(wire) if kind == "raw" else _accumulated_seconds(wire)
-    return Contestant(OURS, "streamlib", wire, kind, seconds, lambda chunks: outcome_of(accumulate(_events(wire, chunks))))
+    return Contestant(
+        OURS,
+        "streamlib",
+        wire,
+        kind,
+        seconds,
+        lambda chunks: outcome_of(accumulate(_events(wire, chunks))),
+    )
 
 
 # --- peers over a mock transport ---
@@ -110,7 +124,12 @@ def mock(chunks: list[bytes], library: str) -> Any:
 
     def answer(request: Any) -> Any:
         # As of a socket: whoever looks for it takes the transport to have read timeouts of its own. Nobody times anything out here.
-        return http.Response(200, headers={"content-type": "text/event-stream"}, content=body(), extensions={"network_stream": None})
+        return http.Response(
+            200,
+            headers={"content-type": "text/event-stream"},
+            content=body(),
+            extensions={"network_stream": None},
+        )
 
     return http.AsyncClient(transport=http.MockTransport(answer))
 
@@ -144,7 +163,14 @@ def peer(
             answer = whole() if whole is not None else None
             return said(events, await answer if hasattr(answer, "__await__") else answer)
 
-    return Contestant(name, distribution, wire, kind, lambda chunks: asyncio.run(timed(chunks)), lambda chunks: asyncio.run(kept(chunks)))
+    return Contestant(
+        name,
+        distribution,
+        wire,
+        kind,
+        lambda chunks: asyncio.run(timed(chunks)),
+        lambda chunks: asyncio.run(kept(chunks)),
+    )
 
 
 def grouped(pieces: Iterable[tuple[Any, str]]) -> list[Any]:
@@ -156,7 +182,11 @@ def grouped(pieces: Iterable[tuple[Any, str]]) -> list[Any]:
 
 
 def _library_of(client: type) -> str:
-    return next(base.__module__.partition(".")[0] for base in client.__mro__ if base.__module__.startswith("httpx"))
+    return next(
+        base.__module__.partition(".")[0]
+        for base in client.__mro__
+        if base.__module__.startswith("httpx")
+    )
 
 
 # --- anthropic ---
@@ -175,7 +205,11 @@ def _anthropic(http: Any) -> Any:
     return anthropic.AsyncAnthropic(api_key="none", http_client=http).messages
 
 
-ASK: Final[dict[str, Any]] = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
+ASK: Final[dict[str, Any]] = {
+    "model": "m",
+    "max_tokens": 9,
+    "messages": [{"role": "user", "content": "x"}],
+}
 
 
 async def _anthropic_raw(http: Any) -> Opened:
@@ -190,7 +224,14 @@ async def _anthropic_stream(http: Any) -> Opened:
 def _anthropic_said(events: list[Any], whole: Any) -> Outcome:
     deltas = [event for event in events if event.type == "content_block_delta"]
     text = "".join(event.delta.text for event in deltas if event.delta.type == "text_delta")
-    return Outcome(text, grouped((event.index, event.delta.partial_json) for event in deltas if event.delta.type == "input_json_delta"))
+    return Outcome(
+        text,
+        grouped(
+            (event.index, event.delta.partial_json)
+            for event in deltas
+            if event.delta.type == "input_json_delta"
+        ),
+    )
 
 
 def _anthropic_whole(events: list[Any], whole: Any) -> Outcome:
@@ -229,12 +270,18 @@ async def _openai_chat_stream(http: Any) -> Opened:
 def _chat_said(events: list[Any], whole: Any) -> Outcome:
     deltas = [choice.delta for event in events for choice in event.choices]
     calls = [call for delta in deltas for call in delta.tool_calls or ()]
-    return Outcome("".join(delta.content or "" for delta in deltas), grouped((call.index, call.function.arguments or "") for call in calls))
+    return Outcome(
+        "".join(delta.content or "" for delta in deltas),
+        grouped((call.index, call.function.arguments or "") for call in calls),
+    )
 
 
 def _chat_whole(events: list[Any], whole: Any) -> Outcome:
     message = whole.choices[0].message
-    return Outcome(message.content or "", [json.loads(call.function.arguments) for call in message.tool_calls or ()])
+    return Outcome(
+        message.content or "",
+        [json.loads(call.function.arguments) for call in message.tool_calls or ()],
+    )
 
 
 async def _openai_responses(http: Any) -> Opened:
@@ -253,7 +300,10 @@ def _responses_said(events: list[Any], whole: Any) -> Outcome:
 
 
 def _responses_whole(events: list[Any], whole: Any) -> Outcome:
-    return Outcome(whole.output_text, [json.loads(item.arguments) for item in whole.output if item.type == "function_call"])
+    return Outcome(
+        whole.output_text,
+        [json.loads(item.arguments) for item in whole.output if item.type == "function_call"],
+    )
 
 
 # --- google-genai, botocore, httpx-sse ---
@@ -301,10 +351,19 @@ def _botocore_seconds(chunks: list[bytes]) -> float:
 
 
 def _botocore_read(chunks: list[bytes]) -> Outcome:
-    deltas = [event["contentBlockDelta"] for event in _botocore_events(chunks) if "contentBlockDelta" in event]
+    deltas = [
+        event["contentBlockDelta"]
+        for event in _botocore_events(chunks)
+        if "contentBlockDelta" in event
+    ]
     text = "".join(delta["delta"].get("text", "") for delta in deltas)
     return Outcome(
-        text, grouped((delta["contentBlockIndex"], delta["delta"]["toolUse"]["input"]) for delta in deltas if "toolUse" in delta["delta"])
+        text,
+        grouped(
+            (delta["contentBlockIndex"], delta["delta"]["toolUse"]["input"])
+            for delta in deltas
+            if "toolUse" in delta["delta"]
+        ),
     )
 
 
@@ -323,17 +382,64 @@ async def _httpx_sse(http: Any) -> Opened:
 def _dicts_said(events: list[Any], whole: Any) -> Outcome:
     deltas = [event for event in events if event["type"] == "content_block_delta"]
     text = "".join(event["delta"].get("text", "") for event in deltas)
-    return Outcome(text, grouped((event["index"], event["delta"]["partial_json"]) for event in deltas if "partial_json" in event["delta"]))
+    return Outcome(
+        text,
+        grouped(
+            (event["index"], event["delta"]["partial_json"])
+            for event in deltas
+            if "partial_json" in event["delta"]
+        ),
+    )
 
 
 PEERS: Final[tuple[Contestant, ...]] = (
-    peer("anthropic", "anthropic", "messages", "raw", _anthropic_raw, _anthropic_said, anthropics_http),
-    peer("anthropic.stream", "anthropic", "messages", "accumulated", _anthropic_stream, _anthropic_whole, anthropics_http),
-    peer("httpx-sse + json", "httpx-sse", "messages", "framing", _httpx_sse, _dicts_said, lambda: "httpx"),
+    peer(
+        "anthropic",
+        "anthropic",
+        "messages",
+        "raw",
+        _anthropic_raw,
+        _anthropic_said,
+        anthropics_http,
+    ),
+    peer(
+        "anthropic.stream",
+        "anthropic",
+        "messages",
+        "accumulated",
+        _anthropic_stream,
+        _anthropic_whole,
+        anthropics_http,
+    ),
+    peer(
+        "httpx-sse + json",
+        "httpx-sse",
+        "messages",
+        "framing",
+        _httpx_sse,
+        _dicts_said,
+        lambda: "httpx",
+    ),
     peer("openai", "openai", "chat", "raw", _openai_chat, _chat_said, openais_http),
-    peer("openai.stream", "openai", "chat", "accumulated", _openai_chat_stream, _chat_whole, openais_http),
+    peer(
+        "openai.stream",
+        "openai",
+        "chat",
+        "accumulated",
+        _openai_chat_stream,
+        _chat_whole,
+        openais_http,
+    ),
     peer("openai", "openai", "responses", "raw", _openai_responses, _responses_said, openais_http),
-    peer("openai.stream", "openai", "responses", "accumulated", _openai_responses_stream, _responses_whole, openais_http),
+    peer(
+        "openai.stream",
+        "openai",
+        "responses",
+        "accumulated",
+        _openai_responses_stream,
+        _responses_whole,
+        openais_http,
+    ),
     peer("google-genai", "google-genai", "gemini", "raw", _google, _google_said),
     Contestant("botocore", "botocore", "converse", "raw", _botocore_seconds, _botocore_read),
 )

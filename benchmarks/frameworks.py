@@ -5,7 +5,17 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from benchmarks.contestants import CHAT, Contestant, Opened, Outcome, _chat_said, _openai, anthropics_http, openais_http, peer
+from benchmarks.contestants import (
+    CHAT,
+    Contestant,
+    Opened,
+    Outcome,
+    _chat_said,
+    _openai,
+    anthropics_http,
+    openais_http,
+    peer,
+)
 
 
 async def _pydantic(model: Any) -> Opened:
@@ -30,27 +40,39 @@ async def _pydantic_chat(http: Any) -> Opened:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return await _pydantic(OpenAIChatModel("m", provider=OpenAIProvider(openai_client=_openai(http))))
+    return await _pydantic(
+        OpenAIChatModel("m", provider=OpenAIProvider(openai_client=_openai(http)))
+    )
 
 
 async def _pydantic_responses(http: Any) -> Opened:
     from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
-    return await _pydantic(OpenAIResponsesModel("m", provider=OpenAIProvider(openai_client=_openai(http))))
+    return await _pydantic(
+        OpenAIResponsesModel("m", provider=OpenAIProvider(openai_client=_openai(http)))
+    )
 
 
 def _pydantic_said(events: list[Any], whole: Any) -> Outcome:
     text = "".join(part.content for part in whole.parts if part.part_kind == "text")
-    return Outcome(text, [part.args_as_dict() for part in whole.parts if part.part_kind == "tool-call"])
+    return Outcome(
+        text, [part.args_as_dict() for part in whole.parts if part.part_kind == "tool-call"]
+    )
 
 
 async def _litellm(http: Any) -> Opened:
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would ask the network for prices when it is imported
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = (
+        "True"  # it would ask the network for prices when it is imported
+    )
     import litellm
 
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = 10**9  # our words repeat: it would take them for a model that has gone astray
-    stream: Any = await litellm.acompletion(**{**CHAT, "model": "openai/m"}, stream=True, client=_openai(http))
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = (
+        10**9
+    )  # our words repeat: it would take them for a model that has gone astray
+    stream: Any = await litellm.acompletion(
+        **{**CHAT, "model": "openai/m"}, stream=True, client=_openai(http)
+    )
     return aiter(stream), None
 
 
@@ -62,9 +84,33 @@ async def _any_llm(http: Any) -> Opened:
 
 
 FRAMEWORKS: Final[tuple[Contestant, ...]] = (
-    peer("pydantic-ai", "pydantic-ai-slim", "messages", "accumulated", _pydantic_anthropic, _pydantic_said, anthropics_http),
-    peer("pydantic-ai", "pydantic-ai-slim", "chat", "accumulated", _pydantic_chat, _pydantic_said, openais_http),
-    peer("pydantic-ai", "pydantic-ai-slim", "responses", "accumulated", _pydantic_responses, _pydantic_said, openais_http),
+    peer(
+        "pydantic-ai",
+        "pydantic-ai-slim",
+        "messages",
+        "accumulated",
+        _pydantic_anthropic,
+        _pydantic_said,
+        anthropics_http,
+    ),
+    peer(
+        "pydantic-ai",
+        "pydantic-ai-slim",
+        "chat",
+        "accumulated",
+        _pydantic_chat,
+        _pydantic_said,
+        openais_http,
+    ),
+    peer(
+        "pydantic-ai",
+        "pydantic-ai-slim",
+        "responses",
+        "accumulated",
+        _pydantic_responses,
+        _pydantic_said,
+        openais_http,
+    ),
     peer("litellm", "litellm", "chat", "raw", _litellm, _chat_said, openais_http),
     peer("any-llm", "any-llm-sdk", "chat", "raw", _any_llm, _chat_said, openais_http),
 )

@@ -33,7 +33,10 @@ STAMP: Final = re.compile(rb"T(\d{10,})T")
 TICKS: Final = os.sysconf("SC_CLK_TCK")
 ASKED: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi"}]}),
-    "messages": ("/v1/messages", {"max_tokens": 1000, "messages": [{"role": "user", "content": "Hi"}]}),
+    "messages": (
+        "/v1/messages",
+        {"max_tokens": 1000, "messages": [{"role": "user", "content": "Hi"}]},
+    ),
     "responses": ("/v1/responses", {"input": "Hi"}),
 }
 
@@ -48,7 +51,10 @@ class Row(NamedTuple):
     cpu: float | None
 
     def percentile(self, share: float) -> float:
-        return sorted(self.latencies)[min(len(self.latencies) - 1, int(len(self.latencies) * share))] * 1000
+        return (
+            sorted(self.latencies)[min(len(self.latencies) - 1, int(len(self.latencies) * share))]
+            * 1000
+        )
 
 
 # --- the model's server ---
@@ -77,7 +83,9 @@ async def upstream() -> None:
 
 
 async def answer(writer: asyncio.StreamWriter) -> None:
-    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    writer.write(
+        b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+    )
     begun = time.monotonic()
     for number in range(EVENTS):
         await asyncio.sleep(max(0.0, begun + number * PACE - time.monotonic()))
@@ -90,7 +98,13 @@ async def answer(writer: asyncio.StreamWriter) -> None:
 
 def event(writer: asyncio.StreamWriter, delta: dict[str, Any], finish: str | None = None) -> None:
     body = {"id": "c1", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    chunk(writer, b"data: %s\n\n" % json.dumps({**body, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}).encode())
+    chunk(
+        writer,
+        b"data: %s\n\n"
+        % json.dumps(
+            {**body, "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}
+        ).encode(),
+    )
 
 
 def chunk(writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -127,9 +141,13 @@ async def stream(url: str, wire: str, model: str, delay: float) -> list[float]:
 
 async def measure(name: str, url: str, wire: str, model: str, count: int, pid: int | None) -> Row:
     before = cpu(pid) if pid else None
-    ages = await asyncio.gather(*(stream(url, wire, model, PACE * number / count) for number in range(count)))
+    ages = await asyncio.gather(
+        *(stream(url, wire, model, PACE * number / count) for number in range(count))
+    )
     flat = [age for one in ages for age in one]
-    return Row(name, count, len(flat), flat, None if pid is None or before is None else cpu(pid) - before)
+    return Row(
+        name, count, len(flat), flat, None if pid is None or before is None else cpu(pid) - before
+    )
 
 
 def cpu(pid: int) -> float:
@@ -143,7 +161,13 @@ def cpu(pid: int) -> float:
 
 @contextmanager
 def process(*command: str, **environment: str) -> Iterator[subprocess.Popen[str]]:
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env={**os.environ, **environment}) as one:
+    with subprocess.Popen(
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        env={**os.environ, **environment},
+    ) as one:
         try:
             yield one
         finally:
@@ -167,9 +191,15 @@ def litellm(command: str, model_url: str, stack: ExitStack) -> tuple[str, int]:
     folder = stack.enter_context(tempfile.TemporaryDirectory())
     file = Path(folder) / "config.yaml"
     model = {"model": "openai/m", "api_base": f"{model_url}/v1", "api_key": "sk-1"}
-    file.write_text(json.dumps({"model_list": [{"model_name": "m", "litellm_params": model}]}), encoding="utf-8")
+    file.write_text(
+        json.dumps({"model_list": [{"model_name": "m", "litellm_params": model}]}), encoding="utf-8"
+    )
     port = 4017
-    one = stack.enter_context(process(command, "--config", str(file), "--port", str(port), "--host", "127.0.0.1", **UNLOCKED))
+    one = stack.enter_context(
+        process(
+            command, "--config", str(file), "--port", str(port), "--host", "127.0.0.1", **UNLOCKED
+        )
+    )
     url = f"http://127.0.0.1:{port}"
     for _ in range(120):
         time.sleep(0.5)
@@ -189,20 +219,37 @@ def show(row: Row, direct: Row) -> str:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     words.add_argument("--upstream", action="store_true", help=argparse.SUPPRESS)
-    words.add_argument("--litellm", metavar="COMMAND", help="the `litellm` command of a venv with litellm[proxy]")
+    words.add_argument(
+        "--litellm", metavar="COMMAND", help="the `litellm` command of a venv with litellm[proxy]"
+    )
     words.add_argument("--streams", type=int, nargs="+", default=list(STREAMS))
     asked = words.parse_args()
     if asked.upstream:
         asyncio.run(upstream())
         return
     with ExitStack() as stack:
-        model_url = address(stack.enter_context(process(sys.executable, "-m", "benchmarks.gateway", "--upstream")))
-        command = (sys.executable, "-m", "streamlib", "gateway", "--port", "0", "--config", routes(stack, model_url))
+        model_url = address(
+            stack.enter_context(process(sys.executable, "-m", "benchmarks.gateway", "--upstream"))
+        )
+        command = (
+            sys.executable,
+            "-m",
+            "streamlib",
+            "gateway",
+            "--port",
+            "0",
+            "--config",
+            routes(stack, model_url),
+        )
         ours = stack.enter_context(process(*command))
         gateway_url = address(ours)
-        rows = [(f"streamlib, {wire} client on chat", gateway_url, wire, ours.pid) for wire in ASKED]
+        rows = [
+            (f"streamlib, {wire} client on chat", gateway_url, wire, ours.pid) for wire in ASKED
+        ]
         if asked.litellm:
             url, pid = litellm(asked.litellm, model_url, stack)
             rows.append(("LiteLLM proxy, chat client on chat", url, "chat", pid))
@@ -212,12 +259,17 @@ def main() -> None:
                 if count == asked.streams[0]:
                     asyncio.run(measure("warm", url, wire, "m", 2, None))
                 direct = asyncio.run(measure("direct", model_url, "chat", "m", count, None))
-                print(show(asyncio.run(measure(name, url, wire, "m", count, pid)), direct), flush=True)
+                print(
+                    show(asyncio.run(measure(name, url, wire, "m", count, pid)), direct), flush=True
+                )
 
 
 def routes(stack: ExitStack, model_url: str) -> str:
     file = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "routes.toml"
-    file.write_text(f'[[route]]\nmodel = "m"\nto = "custom:m"\nwire_api = "chat"\nbase_url = "{model_url}/v1"\n', encoding="utf-8")
+    file.write_text(
+        f'[[route]]\nmodel = "m"\nto = "custom:m"\nwire_api = "chat"\nbase_url = "{model_url}/v1"\n',
+        encoding="utf-8",
+    )
     return str(file)
 
 

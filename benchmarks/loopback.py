@@ -33,7 +33,9 @@ def events_of(wire: str, count: int) -> list[bytes]:
 @cache
 def chunks_of(wire: str, count: int) -> list[bytes]:
     """Its events as HTTP chunks."""
-    return [b"%x\r\n%s\r\n" % (len(event), event) for event in events_of(wire, count)] + [b"0\r\n\r\n"]
+    return [b"%x\r\n%s\r\n" % (len(event), event) for event in events_of(wire, count)] + [
+        b"0\r\n\r\n"
+    ]
 
 
 async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,11 +43,20 @@ async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
     try:
         while True:
             head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            await reader.readexactly(int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0"))
+            await reader.readexactly(
+                int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
+            )
             _, wire, count, pace, *rest = head.split(b" ")[1].decode().split("/")
             closing = rest[-1:] == ["close"]
             chunks = events_of(wire, int(count)) if closing else chunks_of(wire, int(count))
-            writer.write(HEAD + (b"connection: close\r\n\r\n" if closing else b"transfer-encoding: chunked\r\n\r\n"))
+            writer.write(
+                HEAD
+                + (
+                    b"connection: close\r\n\r\n"
+                    if closing
+                    else b"transfer-encoding: chunked\r\n\r\n"
+                )
+            )
             if float(pace):
                 for chunk in chunks:
                     writer.write(chunk)

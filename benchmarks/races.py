@@ -27,7 +27,12 @@ def agree(contestants: Sequence[Contestant], events: list[bytes]) -> None:
 
 
 def race(
-    bench: str, workload: Workload, size: int, contestants: Sequence[Contestant], rounds: int, tell: Tell = lambda _: None
+    bench: str,
+    workload: Workload,
+    size: int,
+    contestants: Sequence[Contestant],
+    rounds: int,
+    tell: Tell = lambda _: None,
 ) -> list[Record]:
     """Microseconds of CPU an event of the wire, and how many times ours each peer takes."""
     events = workload.events()
@@ -41,15 +46,31 @@ def race(
             tell(f"{workload.name}, {chunking(size)}: {contestant.name}")
             times[at].append(contestant.seconds(chunks) / len(events) * 1e6)
     about = (bench, workload.name, chunking(size))
-    records = [record(*about, one.name, "time", "µs/event", times[at]) for at, one in enumerate(contestants)]
+    records = [
+        record(*about, one.name, "time", "µs/event", times[at])
+        for at, one in enumerate(contestants)
+    ]
     return [*records, *(_ratio(records[0], one) for one in records[1:])]
 
 
 def _ratio(mine: Record, peer: Record) -> Record:
     assert mine.contestant == OURS
-    return Record(peer.bench, peer.workload, peer.chunks, peer.contestant, "ratio", "x", peer.best / mine.best, peer.median / mine.median)
+    return Record(
+        peer.bench,
+        peer.workload,
+        peer.chunks,
+        peer.contestant,
+        "ratio",
+        "x",
+        peer.best / mine.best,
+        peer.median / mine.median,
+    )
 
 
 def versions(contestants: Sequence[Contestant]) -> dict[str, str]:
     """Of the distributions that took part."""
-    return {one.distribution: version(one.distribution) for one in contestants if one.distribution != "streamlib"}
+    return {
+        one.distribution: version(one.distribution)
+        for one in contestants
+        if one.distribution != "streamlib"
+    }

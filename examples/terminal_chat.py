@@ -56,12 +56,21 @@ def shown(item: ResponseItem) -> RenderableType | None:
     """An item on the screen, whole or still growing. What a model writes is made harmless first: it may hold escape sequences."""
     whole = item.status == "completed"
     if isinstance(item, Message):
-        said = printable(item.text or "".join(getattr(part, "refusal", "") for part in item.content))
+        said = printable(
+            item.text or "".join(getattr(part, "refusal", "") for part in item.content)
+        )
         return (Markdown(said) if whole else Text(said)) if said else None
     if isinstance(item, Reasoning):
-        return Padding(Text(printable(item.text), style="dim italic"), (0, 2)) if item.text else None
+        return (
+            Padding(Text(printable(item.text), style="dim italic"), (0, 2)) if item.text else None
+        )
     if isinstance(item, (FunctionCall, ServerToolCall)):
-        return Text.assemble(("→ ", "cyan"), (printable(item.name), "bold cyan"), " ", (printable(item.arguments), "cyan"))
+        return Text.assemble(
+            ("→ ", "cyan"),
+            (printable(item.name), "bold cyan"),
+            " ",
+            (printable(item.arguments), "cyan"),
+        )
     return None
 
 
@@ -70,11 +79,15 @@ def status(response: Response) -> Text:
     timing, usage, limits = response.timing, response.usage, response.rate_limits
     facts = [
         response.model,
-        f"first token {timing.first_token * 1000:.0f} ms" if timing and timing.first_token is not None else None,
+        f"first token {timing.first_token * 1000:.0f} ms"
+        if timing and timing.first_token is not None
+        else None,
         f"{timing.tokens_per_second:.0f} tokens/s" if timing and timing.tokens_per_second else None,
         f"{usage.input_tokens} in" if usage and usage.input_tokens else None,
         f"{usage.output_tokens} out" if usage and usage.output_tokens else None,
-        f"{limits.requests.remaining:,.0f} requests left" if limits and limits.requests and limits.requests.remaining else None,
+        f"{limits.requests.remaining:,.0f} requests left"
+        if limits and limits.requests and limits.requests.remaining
+        else None,
         None if response.stop_reason in ("stop", None) else response.stop_reason,
     ]
     return Text(printable(" · ".join(fact for fact in facts if fact)), style="dim")
@@ -91,7 +104,14 @@ async def show(console: Console, stream: ResponseStream) -> None:
                     while printed < len(items) and items[printed].status == "completed":
                         put(console, items[printed])
                         printed += 1
-                    live.update(Tail(Group(*[part for part in map(shown, items[printed:]) if part is not None])), refresh=True)
+                    live.update(
+                        Tail(
+                            Group(
+                                *[part for part in map(shown, items[printed:]) if part is not None]
+                            )
+                        ),
+                        refresh=True,
+                    )
     finally:  # also what an error or Ctrl-C has cut
         for item in stream.response.items[printed:]:
             put(console, item)
@@ -107,14 +127,21 @@ def put(console: Console, item: ResponseItem) -> None:
 async def turn(console: Console, model: str, history: list[ResponseItem]) -> None:
     """Asks, shows the answer and keeps it. Ctrl-C cancels the reading, and with it the connection."""
     async with anyio.create_task_group() as group:
-        base_url = await group.start(serve, Behaviour(pace=0.03)) if model.startswith("loopback:") else None
+        base_url = (
+            await group.start(serve, Behaviour(pace=0.03))
+            if model.startswith("loopback:")
+            else None
+        )
         async with Client(base_url=base_url) as client:
             with anyio.CancelScope() as scope:
                 group.start_soon(cancel_on_ctrl_c, scope)
                 try:
                     await answer(console, client, model, history)
                 except StreamError as error:
-                    console.print(Text(printable(f"{error.kind}: {error.info.message}"), style="red"), end="\n\n")
+                    console.print(
+                        Text(printable(f"{error.kind}: {error.info.message}"), style="red"),
+                        end="\n\n",
+                    )
         if scope.cancelled_caught:
             console.print(Text("stopped", style="yellow"), end="\n\n")
         group.cancel_scope.cancel()

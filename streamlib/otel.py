@@ -59,7 +59,9 @@ def request_attributes(prompt: Prompt, request: Request) -> dict[str, Any]:
 
 def span_attributes(response: Response) -> dict[str, Any]:
     """What is known of a response, whole or cut: one that did not end by its terminal reports the finish reason `error`."""
-    finished = [choice.native_stop_reason or choice.stop_reason or "other" for choice in response.choices]
+    finished = [
+        choice.native_stop_reason or choice.stop_reason or "other" for choice in response.choices
+    ]
     timing = response.timing
     known: dict[str, Any] = {
         "gen_ai.response.id": response.response_id,
@@ -73,7 +75,9 @@ def span_attributes(response: Response) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def traced(stream: ResponseStream, prompt: Prompt, tracer: Any = None) -> AsyncGenerator[ResponseStream]:
+async def traced(
+    stream: ResponseStream, prompt: Prompt, tracer: Any = None
+) -> AsyncGenerator[ResponseStream]:
     """`async with traced(client.stream(prompt, …), prompt) as stream:` is the stream inside a client span.
 
     tracer: yours, else the global provider's. Needs the extra `otel`.
@@ -83,7 +87,9 @@ async def traced(stream: ResponseStream, prompt: Prompt, tracer: Any = None) -> 
     tracer = tracer or trace.get_tracer("streamlib")
     request = stream.request
     with tracer.start_as_current_span(
-        f"chat {request.model}", kind=trace.SpanKind.CLIENT, attributes=request_attributes(prompt, request)
+        f"chat {request.model}",
+        kind=trace.SpanKind.CLIENT,
+        attributes=request_attributes(prompt, request),
     ) as span:
         try:
             async with stream:

@@ -220,11 +220,17 @@ class Chain:
 
     def close(self) -> list[ResponseEvent]:
         """What each stage held, through those behind it."""
-        return [event for at, stage in enumerate(self._stages) for event in self._from(at + 1, stage.close())]
+        return [
+            event
+            for at, stage in enumerate(self._stages)
+            for event in self._from(at + 1, stage.close())
+        ]
 
     def due(self) -> float | None:
         """The soonest of the stages."""
-        return min((due for stage in self._stages if (due := stage.due()) is not None), default=None)
+        return min(
+            (due for stage in self._stages if (due := stage.due()) is not None), default=None
+        )
 
     def _from(self, at: int, events: list[ResponseEvent]) -> list[ResponseEvent]:
         for stage in self._stages[at:]:
@@ -249,7 +255,9 @@ def through(events: Iterable[ResponseEvent], *stages: PipelineStage) -> list[Res
 class Pipeline:
     """A stream through stages: `async with pipe(…) as events: async for event in events`."""
 
-    def __init__(self, source: AsyncIterable[ResponseEvent], stages: Sequence[PipelineStage]) -> None:
+    def __init__(
+        self, source: AsyncIterable[ResponseEvent], stages: Sequence[PipelineStage]
+    ) -> None:
         self._chain = Chain(stages)
         self._source = source
         self._timed = any(isinstance(stage, Coalesce) for stage in stages)
@@ -268,7 +276,12 @@ class Pipeline:
             self._from = _Batches(self._source)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         if self._reader is not None:
             await self._reader.__aexit__(kind, error, traceback)
 
@@ -285,7 +298,11 @@ class Pipeline:
     async def _fill(self) -> None:
         """The next events of the source, or those whose time has come."""
         due = self._chain.due()
-        if due is not None and self._reader is not None and not await self._reader.branches[0].wait(due):
+        if (
+            due is not None
+            and self._reader is not None
+            and not await self._reader.branches[0].wait(due)
+        ):
             self._out.extend(self._chain.close())
             return
         try:
@@ -310,7 +327,9 @@ def pipe(source: AsyncIterable[ResponseEvent], *stages: PipelineStage) -> Pipeli
     return Pipeline(source, stages)
 
 
-def tee(source: AsyncIterable[ResponseEvent], count: int = 2, *, ahead: int = READ_AHEAD) -> TeeReader:
+def tee(
+    source: AsyncIterable[ResponseEvent], count: int = 2, *, ahead: int = READ_AHEAD
+) -> TeeReader:
     """`async with tee(stream, 2) as (screen, log):` gives the same events to each branch.
 
     The source is read by one task of the block. A branch may run `ahead` events before the slowest; then the source waits, so
@@ -324,7 +343,9 @@ class _Batches:
 
     def __init__(self, source: AsyncIterable[ResponseEvent]) -> None:
         batches = getattr(source, "batches", None)
-        self._lists: AsyncIterator[list[ResponseEvent]] | None = batches() if batches is not None else None
+        self._lists: AsyncIterator[list[ResponseEvent]] | None = (
+            batches() if batches is not None else None
+        )
         self._single = aiter(source)
 
     async def batch(self) -> list[ResponseEvent]:
@@ -380,7 +401,9 @@ class Branch:
 class TeeReader:
     """Reads a source in one task and gives every event to each branch."""
 
-    def __init__(self, source: AsyncIterable[ResponseEvent], count: int, ahead: int = READ_AHEAD) -> None:
+    def __init__(
+        self, source: AsyncIterable[ResponseEvent], count: int, ahead: int = READ_AHEAD
+    ) -> None:
         self.branches = tuple(Branch(self) for _ in range(count))
         self.ended = False
         self.error: Exception | None = None
@@ -396,7 +419,10 @@ class TeeReader:
         return self.branches
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> bool | None:
         self._group.cancel_scope.cancel()
         return await self._group.__aexit__(kind, error, traceback)

@@ -84,7 +84,10 @@ class Recording(Struct, frozen=True):
         if wire_api is None:
             raise ValueError("the address of the recording does not say its wire: give `wire_api`")
         parse = parser(wire_api, headers=self.headers, **options)
-        return [*(event for chunk in self.chunks for event in parse.feed(chunk.data)), *parse.close()]
+        return [
+            *(event for chunk in self.chunks for event in parse.feed(chunk.data)),
+            *parse.close(),
+        ]
 
 
 # --- files ---
@@ -112,7 +115,10 @@ def dump(recording: Recording) -> bytes:
         "wire_api": recording.wire_api,
     }
     lines: list[Any] = [head]
-    lines += [{"at": round(chunk.at, 6), "data": b64encode(chunk.data).decode("ascii")} for chunk in recording.chunks]
+    lines += [
+        {"at": round(chunk.at, 6), "data": b64encode(chunk.data).decode("ascii")}
+        for chunk in recording.chunks
+    ]
     lines.append({"end": recording.end})
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
@@ -156,7 +162,10 @@ def read(data: bytes) -> tuple[list[Recording], str | None]:
                 held = []
     except (LookupError, TypeError, ValueError) as error:
         return found, f"line {number} breaks it: {error}"
-    return found, f"it stops before the end of a recording, at line {number}" if held or not found else None
+    return (
+        found,
+        f"it stops before the end of a recording, at line {number}" if held or not found else None,
+    )
 
 
 def is_recording(data: bytes) -> bool:
@@ -171,7 +180,11 @@ def of_another_kind(data: bytes) -> str | None:
         return "it is empty"
     if first.startswith(b'{"streamlib_history"'):
         return "it is a saved history (read it with load_history)"
-    return "it is an event log (read it with load_events)" if first.startswith(b'{"type":') and _is_event(first) else None
+    return (
+        "it is an event log (read it with load_events)"
+        if first.startswith(b'{"type":') and _is_event(first)
+        else None
+    )
 
 
 def _is_event(line: bytes) -> bool:
@@ -186,10 +199,15 @@ def _recording(head: dict[str, Any], *rest: dict[str, Any]) -> Recording:
         raise ValueError(f"version {head[HEAD]} of the format")
     chunks = [(float(line["at"]), b64decode(line["data"], validate=True)) for line in rest[:-1]]
     fields = {name: head[name] for name in ("method", "url", "status", "headers")}
-    return msgspec.convert({**fields, "chunks": chunks, "end": rest[-1]["end"], "wire_api": head.get("wire_api")}, Recording)
+    return msgspec.convert(
+        {**fields, "chunks": chunks, "end": rest[-1]["end"], "wire_api": head.get("wire_api")},
+        Recording,
+    )
 
 
-def from_body(body: bytes, *, headers: Mapping[str, str] | None = None, status: int = 200) -> Recording:
+def from_body(
+    body: bytes, *, headers: Mapping[str, str] | None = None, status: int = 200
+) -> Recording:
     """A recording of a body that was captured without its times: one chunk."""
     return Recording(status, dict(headers or {}), (Chunk(0.0, body),) if body else ())
 
@@ -219,7 +237,9 @@ class Recorder:
         self._inner: Transport = transport_for(http)
         self._clock = clock
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
         """Sends by the transport inside; the answer is recorded while it is read."""
         sent = self._clock()
         answer = await self._inner.send(method, url, headers, body, deadlines)
@@ -228,7 +248,12 @@ class Recorder:
     async def __aenter__(self) -> Recorder:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -243,7 +268,9 @@ class Recorder:
 class _RecordingResponse:
     """An answer that is written down while it is read."""
 
-    def __init__(self, answer: HttpResponse, recorder: Recorder, method: str, url: str, sent: float) -> None:
+    def __init__(
+        self, answer: HttpResponse, recorder: Recorder, method: str, url: str, sent: float
+    ) -> None:
         self._answer = answer
         self._recorder = recorder
         self._chunks: list[Chunk] = []
@@ -286,7 +313,11 @@ class _RecordingResponse:
             self._kept = True
             method, url = self._made
             headers = kept_headers(self._answer.headers)
-            self._recorder.recordings.append(Recording(self.status, headers, tuple(self._chunks), self._end, method, url, _wire_of(url)))
+            self._recorder.recordings.append(
+                Recording(
+                    self.status, headers, tuple(self._chunks), self._end, method, url, _wire_of(url)
+                )
+            )
         await self._answer.aclose()
 
 
@@ -294,13 +325,19 @@ def _wire_of(url: str) -> WireApi | None:
     """The wire that an address speaks; what stands before it in the path is the provider's own."""
     parts = urlsplit(url).path.split("/")[1:]
     rests = ["/".join(parts[at:]) for at in range(len(parts))]
-    found = (route(prefix + rest) for rest in rests for prefix in ("/", "/v1/"))  # Vertex has a project in between
+    found = (
+        route(prefix + rest) for rest in rests for prefix in ("/", "/v1/")
+    )  # Vertex has a project in between
     return next((one.wire_api for one in found if one is not None), None)
 
 
 def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers a recording may hold."""
-    return {name.lower(): redact(value) for name, value in headers.items() if any(part in name.lower() for part in KEPT_HEADERS)}
+    return {
+        name.lower(): redact(value)
+        for name, value in headers.items()
+        if any(part in name.lower() for part in KEPT_HEADERS)
+    }
 
 
 # --- replaying ---
@@ -309,17 +346,23 @@ def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
 class Replay:
     """A transport that answers from recordings, one a request, in turn. `speed` 1 is the recorded pace, 0 is at once."""
 
-    def __init__(self, *recordings: Recording, speed: float = 0.0, split: Split = "recorded") -> None:
+    def __init__(
+        self, *recordings: Recording, speed: float = 0.0, split: Split = "recorded"
+    ) -> None:
         self._recordings = recordings
         self._speed = speed
         self._split: Split = split
         self._sent = 0
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
         """The next recording."""
         recording = self._recordings[self._sent % len(self._recordings)]
         self._sent += 1
-        return _ReplayedResponse(recording, list(pieces(recording.chunks, self._split)), self._speed)
+        return _ReplayedResponse(
+            recording, list(pieces(recording.chunks, self._split)), self._speed
+        )
 
     async def aclose(self) -> None:
         """Nothing is open."""
@@ -367,7 +410,10 @@ def pieces(chunks: Sequence[Chunk], split: Split) -> Iterator[Chunk]:
         yield Chunk(chunks[-1].at if chunks else 0.0, b"".join(chunk.data for chunk in chunks))
     else:
         for chunk in chunks:
-            yield from (Chunk(chunk.at, chunk.data[at : at + split]) for at in range(0, len(chunk.data), max(1, split)))
+            yield from (
+                Chunk(chunk.at, chunk.data[at : at + split])
+                for at in range(0, len(chunk.data), max(1, split))
+            )
 
 
 def random_pieces(body: bytes, seed: int, most: int = 40) -> list[bytes]:

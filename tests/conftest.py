@@ -14,8 +14,16 @@ from tests.support.shared import CORPUS, MISSING, SHARED
 # No deadline: the machines that run this share their cores, and speed is measured in benchmarks/, not here.
 # Parametrised tests draw inside one function on purpose (a recording, then its cuts).
 # The same examples each time: what is right on one machine must not fail on the next. `thorough` looks for new ones.
-settings.register_profile("default", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-settings.register_profile("thorough", settings.get_profile("default"), max_examples=2_000, derandomize=False)
+settings.register_profile(
+    "default",
+    deadline=None,
+    max_examples=60,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile(
+    "thorough", settings.get_profile("default"), max_examples=2_000, derandomize=False
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
@@ -33,7 +41,13 @@ def pytest_collection_finish() -> None:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say how much was not tested, so that a run without the recordings cannot pass for a whole one."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if MISSING in str(report.longrepr)]
+    skipped = [
+        report
+        for report in terminalreporter.stats.get("skipped", [])
+        if MISSING in str(report.longrepr)
+    ]
     if skipped:
         terminalreporter.section("shared test data is absent", yellow=True)
-        terminalreporter.line(f"{len(skipped)} skipped for want of it; looked for vectors in {SHARED}, recordings in {CORPUS}")
+        terminalreporter.line(
+            f"{len(skipped)} skipped for want of it; looked for vectors in {SHARED}, recordings in {CORPUS}"
+        )

@@ -22,7 +22,18 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
-from streamlib import Client, Failed, FunctionCall, FunctionCallOutput, Prompt, ResponseItem, StreamError, ToolSpec, encoder, user
+from streamlib import (
+    Client,
+    Failed,
+    FunctionCall,
+    FunctionCallOutput,
+    Prompt,
+    ResponseItem,
+    StreamError,
+    ToolSpec,
+    encoder,
+    user,
+)
 from streamlib.loopback import Behaviour, serve
 from streamlib.pipeline import coalesce, pipe
 
@@ -34,12 +45,19 @@ WEATHER = ToolSpec(
         "properties": {
             "city": {"type": "string", "default": "Lisbon"},
             "days": {"type": "integer", "default": 3},
-            "occasion": {"type": "string", "default": "a long walk by the river with a stop for coffee"},
+            "occasion": {
+                "type": "string",
+                "default": "a long walk by the river with a stop for coffee",
+            },
         },
         "required": ["city"],
     },
 )
-STREAMED = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache"), (b"x-accel-buffering", b"no")]
+STREAMED = [
+    (b"content-type", b"text/event-stream"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),
+]
 
 
 def get_weather(city: str = "?", days: int = 1, occasion: str = "being outside", **_: Any) -> str:
@@ -80,13 +98,21 @@ class Answer:
                 group.cancel_scope.cancel()
 
             async def write(line: bytes) -> None:
-                await send({"type": "http.response.body", "body": b"data: " + line + b"\n", "more_body": True})
+                await send(
+                    {
+                        "type": "http.response.body",
+                        "body": b"data: " + line + b"\n",
+                        "more_body": True,
+                    }
+                )
 
             group.start_soon(until_the_browser_goes)
             await send({"type": "http.response.start", "status": 200, "headers": STREAMED})
             try:
                 await self.turn(write)
-            except StreamError as error:  # it could not be asked at all; what fails later is an event
+            except (
+                StreamError
+            ) as error:  # it could not be asked at all; what fails later is an event
                 await write(encoder("jsonl").feed(Failed(error.info)))
             await send({"type": "http.response.body", "body": b""})
             group.cancel_scope.cancel()
@@ -95,7 +121,11 @@ class Answer:
         """Asks until no tool is wanted any more. A turn that fails leaves no trace in the history, so that it can be tried again."""
         said: list[ResponseItem] = [*self.history, user(self.ask.text)]
         while True:
-            prompt = Prompt(said, tools=[WEATHER] if self.ask.tools else [], reasoning="low" if self.ask.think else None)
+            prompt = Prompt(
+                said,
+                tools=[WEATHER] if self.ask.tools else [],
+                reasoning="low" if self.ask.think else None,
+            )
             encode = encoder("jsonl")
             stream = self.client.stream(prompt, self.model, errors="event")
             try:
@@ -106,7 +136,9 @@ class Answer:
                 said += stream.response.items
                 if stream.response.status != "failed":  # kept after Stop too: what was said is said
                     self.history[:] = said
-            outputs = [answered(call) for call in stream.response.calls if isinstance(call, FunctionCall)]
+            outputs = [
+                answered(call) for call in stream.response.calls if isinstance(call, FunctionCall)
+            ]
             for output in outputs:
                 await write(msgspec.json.encode(output) + b"\n")
             said += outputs
@@ -119,7 +151,9 @@ def application(client: Client, model: str) -> Starlette:
     conversations: dict[str, list[ResponseItem]] = {}
 
     async def ask(request: Request) -> Any:
-        if request.headers.get("content-type") != "application/json":  # what a form on another site could send
+        if (
+            request.headers.get("content-type") != "application/json"
+        ):  # what a form on another site could send
             return PlainTextResponse("send JSON", 415)
         try:
             asked = msgspec.json.decode(await request.body(), type=Ask)
@@ -129,17 +163,24 @@ def application(client: Client, model: str) -> Starlette:
 
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     page = StaticFiles(directory=Path(__file__).parent / "page", html=True)
-    return Starlette(routes=[Route("/ask", ask, methods=["POST"]), Mount("/", page)], middleware=[hosts])
+    return Starlette(
+        routes=[Route("/ask", ask, methods=["POST"]), Mount("/", page)], middleware=[hosts]
+    )
 
 
 async def main(port: int = 8000) -> None:
     """Serves the page on this machine; with the model `loopback:…` the provider too."""
-    model, base_url = os.environ.get("STREAMLIB_MODEL", "loopback:echo"), os.environ.get("STREAMLIB_BASE_URL")
+    model, base_url = (
+        os.environ.get("STREAMLIB_MODEL", "loopback:echo"),
+        os.environ.get("STREAMLIB_BASE_URL"),
+    )
     async with anyio.create_task_group() as group:
         if model.startswith("loopback:") and base_url is None:
             base_url = await group.start(serve, Behaviour(pace=0.04))
         async with Client(base_url=base_url) as client:
-            config = uvicorn.Config(application(client, model), port=port, access_log=False, timeout_graceful_shutdown=1)
+            config = uvicorn.Config(
+                application(client, model), port=port, access_log=False, timeout_graceful_shutdown=1
+            )
             await uvicorn.Server(config).serve()
         group.cancel_scope.cancel()
 

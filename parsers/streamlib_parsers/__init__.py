@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from streamlib_parsers.accumulate import Accumulator, Choice, Response, ResponseStatus, Timing, accumulate
+from streamlib_parsers.accumulate import (
+    Accumulator,
+    Choice,
+    Response,
+    ResponseStatus,
+    Timing,
+    accumulate,
+)
 from streamlib_parsers.errors import ErrorInfo, ErrorKind, InvalidArguments
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -31,7 +31,15 @@ from streamlib_parsers.events import (
     StopReason,
     TokenCount,
 )
-from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Message, Reasoning, Refusal, ResponseItem
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+)
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
@@ -82,7 +90,11 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     @property
     def text(self) -> str:
         """The answer: every text part of choice 0, joined without separators. Turns that a compaction gives back are not of it."""
-        return "".join(item.text for item in self.items if isinstance(item, Message) and item.role == "assistant")
+        return "".join(
+            item.text
+            for item in self.items
+            if isinstance(item, Message) and item.role == "assistant"
+        )
 
     @property
     def reasoning(self) -> str:
@@ -93,12 +105,18 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     def refusal(self) -> str:
         """The words with which the model declined, or ""."""
         messages = [item for item in self.items if isinstance(item, Message)]
-        return "".join(part.refusal for item in messages for part in item.content if isinstance(part, Refusal))
+        return "".join(
+            part.refusal for item in messages for part in item.content if isinstance(part, Refusal)
+        )
 
     @property
     def calls(self) -> list[FunctionCall | CustomToolCall]:
         """The calls to answer: whole ones only."""
-        return [item for item in self.items if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed"]
+        return [
+            item
+            for item in self.items
+            if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed"
+        ]
 
     @property
     def unfinished(self) -> bool:
@@ -145,7 +163,11 @@ class Accumulator:
     def _status(self) -> ResponseStatus:
         match self._terminal:
             case Completed():
-                return "incomplete" if self._terminal.stop_reason in ("length", "content_filter") else "completed"
+                return (
+                    "incomplete"
+                    if self._terminal.stop_reason in ("length", "content_filter")
+                    else "completed"
+                )
             case Failed():
                 return "cancelled" if self._terminal.error.kind == "cancelled" else "failed"
             case _:
@@ -198,7 +220,11 @@ class Accumulator:
 
     def _completed(self, event: Completed) -> None:
         self._terminal = event
-        self._facts.update(stop_reason=event.stop_reason, native_stop_reason=event.native_stop_reason, stop_sequence=event.stop_sequence)
+        self._facts.update(
+            stop_reason=event.stop_reason,
+            native_stop_reason=event.native_stop_reason,
+            stop_sequence=event.stop_sequence,
+        )
         for name in ("response_id", "model", "usage"):
             self._facts[name] = getattr(event, name) or self._facts.get(name)
 
@@ -237,7 +263,9 @@ def accumulate(events: Iterable[ResponseEvent]) -> Response:
 
 def _ends(terminal: Completed) -> tuple[FinishedChoice, ...]:
     """How each choice ended. An event made by hand may not say it apart: then there is one choice, and it ended as the answer did."""
-    return terminal.choices or (FinishedChoice(0, terminal.stop_reason, terminal.native_stop_reason),)
+    return terminal.choices or (
+        FinishedChoice(0, terminal.stop_reason, terminal.native_stop_reason),
+    )
 
 
 def _choices(items: tuple[ResponseItem, ...], ends: dict[int, Any]) -> tuple[Choice, ...]:

@@ -157,7 +157,11 @@ class EventAssembler:
 
     def metadata(self, values: Mapping[str, Any]) -> None:
         """Envelope keys; those that are new or changed are given out."""
-        fresh = {key: value for key, value in values.items() if self._metadata.get(key, _MISSING) != value}
+        fresh = {
+            key: value
+            for key, value in values.items()
+            if self._metadata.get(key, _MISSING) != value
+        }
         if fresh:
             fresh = self._clean(fresh)
             self._metadata.update(fresh)
@@ -169,7 +173,9 @@ class EventAssembler:
 
     def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
         """Something odd or repaired."""
-        self._out.append(Notice(code, self._clean(detail), item.index if item else None, seq=self._next()))
+        self._out.append(
+            Notice(code, self._clean(detail), item.index if item else None, seq=self._next())
+        )
 
     def note_inferred_end(self, detail: str) -> None:
         """The end is inferred, not said: one `Notice("end_inferred")` before `Completed`, whoever noticed it first."""
@@ -193,7 +199,13 @@ class EventAssembler:
         self._out.append(OutputItemAdded(open_item.index, item, seq=self._next()))
         return open_item
 
-    def text(self, item: OpenItem, delta: str, part: int = 0, logprobs: Sequence[JsonObject] | None = None) -> None:
+    def text(
+        self,
+        item: OpenItem,
+        delta: str,
+        part: int = 0,
+        logprobs: Sequence[JsonObject] | None = None,
+    ) -> None:
         """Text of a message."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "text", part), delta)
@@ -202,7 +214,13 @@ class EventAssembler:
             self._seq = seq = self._seq + 1
             self._out.append(OutputTextDelta(item.index, part, delta, logprobs, seq=seq))
 
-    def reasoning(self, item: OpenItem, delta: str, part: int = 0, logprobs: Sequence[JsonObject] | None = None) -> None:
+    def reasoning(
+        self,
+        item: OpenItem,
+        delta: str,
+        part: int = 0,
+        logprobs: Sequence[JsonObject] | None = None,
+    ) -> None:
         """A thought, as the model wrote it."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "reasoning", part), delta)
@@ -240,7 +258,12 @@ class EventAssembler:
             self._out.append(RefusalDelta(item.index, part, delta, seq=self._next()))
 
     def media(
-        self, item: OpenItem, part: int = 0, media_type: str | None = None, data: str | None = None, transcript: str | None = None
+        self,
+        item: OpenItem,
+        part: int = 0,
+        media_type: str | None = None,
+        data: str | None = None,
+        transcript: str | None = None,
     ) -> None:
         """Bytes of an image or audio (base64 text), and what is said in it."""
         transcript = self._clean(transcript)
@@ -248,7 +271,9 @@ class EventAssembler:
         growing.media_type = media_type or growing.media_type
         growing.data.extend([data] if data else [])
         growing.transcript_fragments.extend([transcript] if transcript else [])
-        self._out.append(MediaDelta(item.index, part, media_type, data, transcript, seq=self._next()))
+        self._out.append(
+            MediaDelta(item.index, part, media_type, data, transcript, seq=self._next())
+        )
 
     def annotation(self, item: OpenItem, annotation: JsonObject, part: int = 0) -> None:
         """A citation of a text part."""
@@ -268,7 +293,11 @@ class EventAssembler:
     def close(self, item: OpenItem, status: ItemStatus = "completed") -> ItemStatus:
         """Ends an item with what its deltas brought, and says how. Arguments that are not whole JSON make a call `incomplete`, always."""
         self._flush_halves(item)
-        if status == "completed" and not item.free_text and isinstance(item.item, (FunctionCall, ServerToolCall)):
+        if (
+            status == "completed"
+            and not item.free_text
+            and isinstance(item.item, (FunctionCall, ServerToolCall))
+        ):
             arguments = "".join(item.arguments) or item.item.arguments
             if not is_json(arguments):
                 status = "incomplete"
@@ -332,7 +361,16 @@ class EventAssembler:
             self.notice("end_inferred", self._inferred)
         ends = tuple(choices) or (FinishedChoice(0, stop_reason, native_stop_reason),)
         self._finish(
-            Completed(self.response_id, self.model, stop_reason, native_stop_reason, stop_sequence, self.last_usage, ends, seq=self._next())
+            Completed(
+                self.response_id,
+                self.model,
+                stop_reason,
+                native_stop_reason,
+                stop_sequence,
+                self.last_usage,
+                ends,
+                seq=self._next(),
+            )
         )
 
     def fail(self, error: ErrorInfo) -> None:
@@ -370,7 +408,9 @@ class EventAssembler:
             return item
         try:
             return msgspec.convert(scrub(msgspec.to_builtins(item)), type=ResponseItem)  # type: ignore[no-any-return, unused-ignore]
-        except RecursionError:  # nested past the stack, and this runs while a stream is being failed
+        except (
+            RecursionError
+        ):  # nested past the stack, and this runs while a stream is being failed
             return item
 
 
@@ -396,14 +436,29 @@ def text_changes(before: ResponseItem, after: ResponseItem) -> Iterator[tuple[Em
         for index, part in enumerate(after.content):
             said = before.content[index] if index < len(before.content) else None
             if isinstance(part, Text):
-                yield EventAssembler.text, said.text if isinstance(said, Text) else "", part.text, index
+                yield (
+                    EventAssembler.text,
+                    said.text if isinstance(said, Text) else "",
+                    part.text,
+                    index,
+                )
             elif isinstance(part, Refusal):
-                yield EventAssembler.refusal, said.refusal if isinstance(said, Refusal) else "", part.refusal, index
+                yield (
+                    EventAssembler.refusal,
+                    said.refusal if isinstance(said, Refusal) else "",
+                    part.refusal,
+                    index,
+                )
     elif isinstance(before, Reasoning) and isinstance(after, Reasoning):
         if after.content:
             yield EventAssembler.reasoning, before.content, after.content, 0
         for index, paragraph in enumerate(after.summary):
-            yield EventAssembler.summary, before.summary[index] if index < len(before.summary) else "", paragraph, index
+            yield (
+                EventAssembler.summary,
+                before.summary[index] if index < len(before.summary) else "",
+                paragraph,
+                index,
+            )
     elif (text := call_text(after)) and type(before) is type(after):
         yield _arguments_part, call_text(before), text, 0
 
@@ -421,7 +476,9 @@ def _final_lacks_parts(before: ResponseItem, after: ResponseItem) -> bool:
 
 def _part_text(part: ContentPart) -> str:
     """The text of a text or refusal part."""
-    return part.text if isinstance(part, Text) else part.refusal if isinstance(part, Refusal) else ""
+    return (
+        part.text if isinstance(part, Text) else part.refusal if isinstance(part, Refusal) else ""
+    )
 
 
 def call_text(item: ResponseItem) -> str:
@@ -445,5 +502,9 @@ def _fill_missing(final: ResponseItem, streamed: ResponseItem) -> ResponseItem:
     """`final`, with what was streamed wherever it says nothing."""
     if type(final) is not type(streamed):
         return final
-    missing = {name: getattr(streamed, name) for name in STREAMED_FIELDS.get(type(final), ()) if not getattr(final, name)}
+    missing = {
+        name: getattr(streamed, name)
+        for name in STREAMED_FIELDS.get(type(final), ())
+        if not getattr(final, name)
+    }
     return msgspec.structs.replace(final, **missing)

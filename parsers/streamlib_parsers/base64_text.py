@@ -12,6 +12,8 @@ def joined_base64(pieces: Sequence[str]) -> str:
     if all(len(piece) % 4 == 0 and not piece.endswith("=") for piece in pieces[:-1]):
         return as_it_stands
     try:
-        return base64.b64encode(b"".join(base64.b64decode(piece, validate=True) for piece in pieces)).decode("ascii")
+        return base64.b64encode(
+            b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
+        ).decode("ascii")
     except ValueError:  # of binascii, and of a text that is not even ASCII
         return as_it_stands

@@ -18,7 +18,16 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ParseFailure, malformed
-from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
+from streamlib_parsers.items import (
+    FunctionCall,
+    Image,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 
@@ -109,19 +118,26 @@ def is_sealed(thought: ReasoningContent) -> bool:
 
 
 def _text_block(raw: Raw, rest: JsonObject) -> Begun:
-    return Begun(Message("assistant", native=rest or None), [("text", msgspec.json.decode(raw, type=str))])
+    return Begun(
+        Message("assistant", native=rest or None), [("text", msgspec.json.decode(raw, type=str))]
+    )
 
 
 def _citations_block(raw: Raw, rest: JsonObject) -> Begun:
     cited = msgspec.json.decode(raw, type=CitationsContent)
     native = rest_of({**rest, **msgspec.json.decode(raw)}, "content", "citations")
     texts = [("text", string_at(piece, "text")) for piece in cited.content]
-    return Begun(Message("assistant", native=native), [*texts, *(("citation", one) for one in cited.citations)])
+    return Begun(
+        Message("assistant", native=native),
+        [*texts, *(("citation", one) for one in cited.citations)],
+    )
 
 
 def _reasoning_block(raw: Raw, rest: JsonObject) -> Begun:
     thought = msgspec.json.decode(raw, type=ReasoningContent)
-    native = rest_of({**rest, **msgspec.json.decode(raw)}, *ReasoningContent.__struct_encode_fields__)
+    native = rest_of(
+        {**rest, **msgspec.json.decode(raw)}, *ReasoningContent.__struct_encode_fields__
+    )
     item = Reasoning(redacted=is_sealed(thought), native=native)
     return Begun(item, [] if thought == ReasoningContent() else [("reasoning_content", thought)])
 
@@ -152,7 +168,11 @@ def _tool_result_block(raw: Raw, rest: JsonObject) -> Begun:
 def _image_block(raw: Raw, rest: JsonObject) -> Begun:
     image = msgspec.json.decode(raw, type=dict[str, Any])
     shown = Image(media_type=f"image/{string_at(image, 'format') or '*'}")
-    item = Message(role="assistant", content=(shown,), native=rest_of({**rest, **image}, "format", "source", "error"))
+    item = Message(
+        role="assistant",
+        content=(shown,),
+        native=rest_of({**rest, **image}, "format", "source", "error"),
+    )
     return Begun(item, [("image", image)] if image.get("source") or image.get("error") else [])
 
 
@@ -207,7 +227,9 @@ def _thought_alone(delta: Delta) -> str | None:
     return thought.text if thought.redacted_content is None and thought.data is None else None
 
 
-GROWTH: Final[Sequence[tuple[Callable[[ResponseItem], bool], Callable[[Delta], str | None], str]]] = (
+GROWTH: Final[
+    Sequence[tuple[Callable[[ResponseItem], bool], Callable[[Delta], str | None], str]]
+] = (
     (FITS["text"], _text_alone, "text"),
     (FITS["tool_use"], _arguments_alone, "arguments"),
     (FITS["reasoning_content"], _thought_alone, "reasoning"),
@@ -228,7 +250,9 @@ LAZY: Final[dict[str, Callable[[Any], ResponseItem]]] = {
 JOINS: Final[dict[str, Callable[[list[str], OpenItem], JsonObject]]] = {
     "signature": lambda pieces, _: {"signature": "".join(pieces)},
     "encrypted_content": lambda pieces, _: {"encrypted_content": joined_base64(pieces)},
-    "image": lambda pieces, block: {"content": (Image(data=joined_base64(pieces), media_type=block.part(0).media_type),)},
+    "image": lambda pieces, block: {
+        "content": (Image(data=joined_base64(pieces), media_type=block.part(0).media_type),)
+    },
 }
 
 
@@ -243,7 +267,10 @@ def folded_results(frames: list[list[JsonObject]]) -> list[JsonObject]:
                 folded.append(piece)
                 texts.append([])
             texts[-1].append(string_at(piece, "text"))
-    return [{"text": "".join(said)} if len(said) > 1 else piece for piece, said in zip(folded, texts, strict=True)]
+    return [
+        {"text": "".join(said)} if len(said) > 1 else piece
+        for piece, said in zip(folded, texts, strict=True)
+    ]
 
 
 # --- reading JSON ---
@@ -317,10 +344,16 @@ def failure_of(event: str, data: bytes) -> ErrorInfo:
     """The failure that a frame of type `exception` or `error` tells: its name stands in the event, its words in the payload."""
     kind, _, name = event.partition(":")
     status = int(name) if kind == "error" and name.isdigit() and len(name) == 3 else None
-    return classify(status, data, {":exception-type" if kind == "exception" else ":error-code": name})
+    return classify(
+        status, data, {":exception-type" if kind == "exception" else ":error-code": name}
+    )
 
 
 def no_answer(answer: Mapping[str, Any], body: bytes) -> ParseFailure:
     """A body that is no answer: AWS's own errors are `{"message":…}` and nothing else that could tell them."""
     said = isinstance(answer, dict) and answer.keys() & {"message", "Message"}
-    return ParseFailure(classify(None, body)) if said else malformed("the body is not an answer of Bedrock", body)
+    return (
+        ParseFailure(classify(None, body))
+        if said
+        else malformed("the body is not an answer of Bedrock", body)
+    )

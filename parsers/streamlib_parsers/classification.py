@@ -38,25 +38,89 @@ from streamlib_parsers.error_tables import (
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind, ParseFailure
 from streamlib_parsers.events import RateLimits, Window
 from streamlib_parsers.json_text import decode_any, scrub
-from streamlib_parsers.rate_limits import as_text, delay_in_message, parse_duration, parse_moment, parse_number, read_rate_limits
+from streamlib_parsers.rate_limits import (
+    as_text,
+    delay_in_message,
+    parse_duration,
+    parse_moment,
+    parse_number,
+    read_rate_limits,
+)
 from streamlib_parsers.redaction import redact, redact_value
 
 # ---------------------------------------------------------------- tables
 
-_TOP: Final = ("error", "response", "x_groq", "base_resp", "errors", "detail", "message", "innererror")
-_INSIDE: Final = ("error", "errors", "metadata", "details", "detail", "innererror", "raw", "message")
-_NESTED: Final = {"": _TOP, "response": ("error", "status_details"), "x_groq": ("error",), "details": ("violations",)}
+_TOP: Final = (
+    "error",
+    "response",
+    "x_groq",
+    "base_resp",
+    "errors",
+    "detail",
+    "message",
+    "innererror",
+)
+_INSIDE: Final = (
+    "error",
+    "errors",
+    "metadata",
+    "details",
+    "detail",
+    "innererror",
+    "raw",
+    "message",
+)
+_NESTED: Final = {
+    "": _TOP,
+    "response": ("error", "status_details"),
+    "x_groq": ("error",),
+    "details": ("violations",),
+}
 """Where an object of the failure lies, by the key of what it lies in, else `_INSIDE`. A response's `metadata` is the caller's own."""
 
-_SAID: Final = ("message", "Message", "msg", "error_message", "errorMessage", "status_msg", "detail", "error", "error_description")
+_SAID: Final = (
+    "message",
+    "Message",
+    "msg",
+    "error_message",
+    "errorMessage",
+    "status_msg",
+    "detail",
+    "error",
+    "error_description",
+)
 _SAID_LESS: Final = ("raw", "details", "title")
-_CODE_KEYS: Final = ("code", "error_code", "errorCode", "type", "__type", "error_type", "provider_code", "status", "reason", "status_code")
-_STATUS_KEYS: Final = ("status_code", "status", "code", "raw_status_code", "http_status", "statusCode", "http_code", "originalStatusCode")
+_CODE_KEYS: Final = (
+    "code",
+    "error_code",
+    "errorCode",
+    "type",
+    "__type",
+    "error_type",
+    "provider_code",
+    "status",
+    "reason",
+    "status_code",
+)
+_STATUS_KEYS: Final = (
+    "status_code",
+    "status",
+    "code",
+    "raw_status_code",
+    "http_status",
+    "statusCode",
+    "http_code",
+    "originalStatusCode",
+)
 _TYPE_HEADERS: Final = ("x-amzn-errortype", ":exception-type", ":error-code")
 _DELAY_KEYS: Final = ("retryDelay", "retry_after", "retry_after_seconds", "retryAfter")
 _RESET_KEYS: Final = ("resets_in_seconds", "resets_at")
 
-_QUOTA_PERIODS: Final[dict[str, ErrorKind]] = {"perday": "quota_exhausted", "perminute": "rate_limited", "persecond": "rate_limited"}
+_QUOTA_PERIODS: Final[dict[str, ErrorKind]] = {
+    "perday": "quota_exhausted",
+    "perminute": "rate_limited",
+    "persecond": "rate_limited",
+}
 """In order: a day counts whatever `retryDelay` says beside it."""
 
 _MOST_STEPS: Final = 256
@@ -70,10 +134,10 @@ _QUOTES: Final = str.maketrans("", "", "`'\"")
 
 FREE_TIER_REQUESTS: Final = 1000
 """Google's paid tiers allow more requests a day than this."""
-FREE_TIER_DAY: Final = (
-    "This is the free tier's daily limit: wait for its reset at midnight Pacific time, enable billing, or use another model."
+FREE_TIER_DAY: Final = "This is the free tier's daily limit: wait for its reset at midnight Pacific time, enable billing, or use another model."
+FREE_TIER: Final = (
+    "This is a limit of the free tier: wait as asked, enable billing, or use another model."
 )
-FREE_TIER: Final = "This is a limit of the free tier: wait as asked, enable billing, or use another model."
 
 
 class Layer(NamedTuple):
@@ -94,13 +158,22 @@ class Fault(NamedTuple):
     limits: RateLimits
 
 
-def classify(status: int | None, body: Any, headers: Mapping[str, str] | None = None, received_at: datetime | None = None) -> ErrorInfo:
+def classify(
+    status: int | None,
+    body: Any,
+    headers: Mapping[str, str] | None = None,
+    received_at: datetime | None = None,
+) -> ErrorInfo:
     """The failure that `body` describes.
 
     status: of the HTTP answer; None inside a stream. body: a decoded JSON value, or the text or bytes of whatever came instead.
     headers: of the answer, or of the frame (Bedrock's `:exception-type`). received_at: aware; turns dates into seconds.
     """
-    sent = {str(name).lower(): text for name, value in (headers or {}).items() if (text := as_text(value)) is not None}
+    sent = {
+        str(name).lower(): text
+        for name, value in (headers or {}).items()
+        if (text := as_text(value)) is not None
+    }
     value = _decoded(body)
     fault = _fault(status, value, sent, received_at)
     kind = _kind(fault)
@@ -140,13 +213,19 @@ def _json(text: str) -> Any:
         return None
 
 
-def _fault(status: int | None, value: Any, sent: Mapping[str, str], received_at: datetime | None) -> Fault:
+def _fault(
+    status: int | None, value: Any, sent: Mapping[str, str], received_at: datetime | None
+) -> Fault:
     layers = _layers(value)
     messages = _messages(layers) if layers else _page(value)
     codes = list(dict.fromkeys(_codes(layers, sent)))
     words = " ".join([*messages, *codes])[:_LONGEST_TEXT].lower().translate(_QUOTES)
-    codes.sort(key=lambda code: code.isdigit() * (1 + bool(_STATUS.fullmatch(code))))  # a number says less than a name, a status least
-    return Fault(layers, codes, messages, words, _status(status, layers), read_rate_limits(sent, received_at))
+    codes.sort(
+        key=lambda code: code.isdigit() * (1 + bool(_STATUS.fullmatch(code)))
+    )  # a number says less than a name, a status least
+    return Fault(
+        layers, codes, messages, words, _status(status, layers), read_rate_limits(sent, received_at)
+    )
 
 
 def _layers(value: Any) -> list[Layer]:
@@ -162,7 +241,9 @@ def _layers(value: Any) -> list[Layer]:
             layers.append(Layer(key, one))
             queue.extend(_nested(layers[-1]))
         elif isinstance(one, (list, tuple)):
-            queue.extend((key, {"message": entry} if isinstance(entry, str) else entry) for entry in one[:8])
+            queue.extend(
+                (key, {"message": entry} if isinstance(entry, str) else entry) for entry in one[:8]
+            )
     return layers
 
 
@@ -171,7 +252,9 @@ def _nested(layer: Layer) -> Iterator[tuple[str, Any]]:
         if isinstance(layer.value.get(key), (dict, list, tuple, str)):
             yield key, layer.value[key]
     if not layer.key:
-        exceptions = (pair for pair in list(layer.value.items())[:64] if str(pair[0]).endswith("Exception"))
+        exceptions = (
+            pair for pair in list(layer.value.items())[:64] if str(pair[0]).endswith("Exception")
+        )
         yield from (pair for pair in exceptions if isinstance(pair[1], dict))
 
 
@@ -182,7 +265,11 @@ def _codes(layers: Iterable[Layer], sent: Mapping[str, str]) -> Iterator[str]:
             yield key[:128]
         prefix = "base_resp." if key == "base_resp" else ""
         texts = ((as_text(value.get(name)) or "").strip() for name in _CODE_KEYS)
-        yield from (prefix + _bare_type(text) for text in texts if text and text.lower() not in IGNORED_CODES)
+        yield from (
+            prefix + _bare_type(text)
+            for text in texts
+            if text and text.lower() not in IGNORED_CODES
+        )
 
 
 def _bare_type(code: str) -> str:
@@ -202,7 +289,11 @@ def _messages(layers: Iterable[Layer]) -> list[str]:
 def _sentences(value: Mapping[str, Any]) -> Iterator[str]:
     """The texts of one object. FastAPI and Mistral name the place of a mistake beside it: `loc`, `msg`."""
     place = value.get("loc")
-    prefix = ".".join((as_text(part) or "")[:64] for part in place[:8]) + ": " if isinstance(place, list) else ""
+    prefix = (
+        ".".join((as_text(part) or "")[:64] for part in place[:8]) + ": "
+        if isinstance(place, list)
+        else ""
+    )
     for key in (*_SAID, *_SAID_LESS):
         text = value.get(key)
         if isinstance(text, str) and text.strip() and _json(text) is None:
@@ -239,11 +330,19 @@ def _kind(fault: Fault) -> ErrorKind:
 def _by_quota(fault: Fault) -> ErrorKind | None:
     """What Google's `quotaId`s say, and daily windows in the headers: Google's message is the same for a minute and for a day."""
     quotas = " ".join(_quotas(fault))
-    told: ErrorKind | None = next((kind for period, kind in _QUOTA_PERIODS.items() if period in quotas), None)
+    told: ErrorKind | None = next(
+        (kind for period, kind in _QUOTA_PERIODS.items() if period in quotas), None
+    )
     windows = fault.limits.windows.items() if fault.status == 429 else ()
-    if told is None and any(name.endswith("day") and window.remaining == 0 for name, window in windows):
+    if told is None and any(
+        name.endswith("day") and window.remaining == 0 for name, window in windows
+    ):
         return "quota_exhausted"
-    if told is None and "RESOURCE_EXHAUSTED" in fault.codes and any("retryDelay" in layer.value for layer in fault.layers):
+    if (
+        told is None
+        and "RESOURCE_EXHAUSTED" in fault.codes
+        and any("retryDelay" in layer.value for layer in fault.layers)
+    ):
         return "rate_limited"
     return told
 
@@ -264,7 +363,11 @@ def _by_words(fault: Fault) -> ErrorKind | None:
 def _by_rows(rows: Iterable[Words], fault: Fault) -> ErrorKind | None:
     for row in rows:
         believed = not row.statuses or fault.status in row.statuses
-        if believed and any(word in fault.words for word in row.words) and not any(word in fault.words for word in row.unless):
+        if (
+            believed
+            and any(word in fault.words for word in row.words)
+            and not any(word in fault.words for word in row.unless)
+        ):
             return row.kind
     return None
 
@@ -321,14 +424,22 @@ def _free_tier(fault: Fault) -> str:
     if daily and (small or any("free" in quota for quota in daily)):
         return " " + FREE_TIER_DAY
     a_day = fault.limits.windows.get("requests-per-day", Window()).limit
-    return " " + FREE_TIER if any("free" in quota for quota in quotas) or (a_day or FREE_TIER_REQUESTS + 1) <= FREE_TIER_REQUESTS else ""
+    return (
+        " " + FREE_TIER
+        if any("free" in quota for quota in quotas)
+        or (a_day or FREE_TIER_REQUESTS + 1) <= FREE_TIER_REQUESTS
+        else ""
+    )
 
 
 def _quotas(fault: Fault) -> dict[str, float | None]:
     """Google's violated quotas, `quotaId quotaMetric` in small letters, with their values."""
     violations = [layer.value for layer in fault.layers if layer.key == "violations"]
     named = (
-        (" ".join(as_text(one.get(name)) or "" for name in ("quotaId", "quotaMetric")).lower(), as_text(one.get("quotaValue")))
+        (
+            " ".join(as_text(one.get(name)) or "" for name in ("quotaId", "quotaMetric")).lower(),
+            as_text(one.get("quotaValue")),
+        )
         for one in violations
     )
     return {name: parse_number(value) for name, value in named}
@@ -336,7 +447,9 @@ def _quotas(fault: Fault) -> dict[str, float | None]:
 
 def _retryable(kind: ErrorKind, sent: Mapping[str, str]) -> bool:
     """By kind, unless the server knows better."""
-    return {"true": True, "false": False}.get(sent.get("x-should-retry", "").strip().lower(), kind in RETRYABLE)
+    return {"true": True, "false": False}.get(
+        sent.get("x-should-retry", "").strip().lower(), kind in RETRYABLE
+    )
 
 
 def _delay(fault: Fault, kind: ErrorKind, received_at: datetime | None) -> float | None:
@@ -347,7 +460,9 @@ def _delay(fault: Fault, kind: ErrorKind, received_at: datetime | None) -> float
     if fault.limits.retry_after is not None:
         return fault.limits.retry_after
     sources = _DELAYS if kind in RETRYABLE else (_own_reset,) if kind == "quota_exhausted" else ()
-    return next((seconds for source in sources if (seconds := source(fault, received_at)) is not None), None)
+    return next(
+        (seconds for source in sources if (seconds := source(fault, received_at)) is not None), None
+    )
 
 
 def _field_delay(fault: Fault, received_at: datetime | None) -> float | None:
@@ -377,7 +492,9 @@ def _texts(layers: Iterable[Layer], keys: Iterable[str]) -> Iterator[str]:
 def _carried_delay(fault: Fault, received_at: datetime | None) -> float | None:
     """Headers inside the body: OpenRouter's `error.metadata.headers`, a WebSocket's `headers`."""
     carried = (layer.value.get("headers") for layer in fault.layers)
-    limits = (read_rate_limits(headers, received_at) for headers in carried if isinstance(headers, dict))
+    limits = (
+        read_rate_limits(headers, received_at) for headers in carried if isinstance(headers, dict)
+    )
     delays = (one.retry_after if one.retry_after is not None else _refill(one) for one in limits)
     return next((seconds for seconds in delays if seconds is not None), None)
 
@@ -397,8 +514,18 @@ _DELAYS: Final = (_field_delay, _carried_delay, _own_reset, _spoken_delay, _refi
 
 def _refill(limits: RateLimits) -> float | None:
     """Until every window that is used up is full again."""
-    windows = (limits.requests, limits.tokens, limits.input_tokens, limits.output_tokens, *limits.windows.values())
-    resets = [one.reset_after for one in windows if one and one.remaining == 0 and one.reset_after is not None]
+    windows = (
+        limits.requests,
+        limits.tokens,
+        limits.input_tokens,
+        limits.output_tokens,
+        *limits.windows.values(),
+    )
+    resets = [
+        one.reset_after
+        for one in windows
+        if one and one.remaining == 0 and one.reset_after is not None
+    ]
     return max(resets, default=None)
 
 

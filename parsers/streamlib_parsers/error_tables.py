@@ -80,7 +80,9 @@ _CODES: Final[dict[ErrorKind, str]] = {
         "limit_requests limit_burst_rate ramp_limit_exceeded websocket_stream_limit_reached 1302 1303 1305 base_resp.1002"
     ),
 }
-CODES: Final[dict[str, ErrorKind]] = {plain(code): kind for kind, codes in _CODES.items() for code in codes.split()}
+CODES: Final[dict[str, ErrorKind]] = {
+    plain(code): kind for kind, codes in _CODES.items() for code in codes.split()
+}
 """Codes and types that say what the matter is."""
 
 KIND_ORDER: Final = tuple(_CODES)
@@ -102,13 +104,17 @@ _TYPES: Final = {
     ),
     504: "timeout_error DEADLINE_EXCEEDED",
 }
-TYPE_STATUSES: Final[dict[str, int]] = {plain(code): status for status, codes in _TYPES.items() for code in codes.split()}
+TYPE_STATUSES: Final[dict[str, int]] = {
+    plain(code): status for status, codes in _TYPES.items() for code in codes.split()
+}
 """Types that only repeat a status: asked when there is none, as inside a stream."""
 
 REFUSED: Final = ("invalid", "unsupported", "missing", "unknownparameter", "unrecognized", "empty")
 """How codes begin, in `plain` letters, that blame the request."""
 
-IGNORED_CODES: Final = frozenset({"error", "failed", "response.failed", "none", "null", "0", "1", "about:blank"})
+IGNORED_CODES: Final = frozenset(
+    {"error", "failed", "response.failed", "none", "null", "0", "1", "about:blank"}
+)
 """Values under a code's name that say no more than that something failed."""
 
 STATUSES: Final[dict[int, ErrorKind]] = {
@@ -221,7 +227,9 @@ WORDS: Final = (
             "dimensions exceed max allowed size",
         ),
     ),
-    Words("rate_limited", ("please wait before trying again",)),  # Bedrock: "Too many tokens, …" is no matter of context
+    Words(
+        "rate_limited", ("please wait before trying again",)
+    ),  # Bedrock: "Too many tokens, …" is no matter of context
     Words(
         "context_window_exceeded",
         (
@@ -255,7 +263,11 @@ WORDS: Final = (
             "超过最大长度",
             "上下文长度",
         ),
-        unless=("rate limit", "per minute", "tokens per min"),  # Anthropic's limit per minute asks to "reduce the prompt length"
+        unless=(
+            "rate limit",
+            "per minute",
+            "tokens per min",
+        ),  # Anthropic's limit per minute asks to "reduce the prompt length"
         statuses=frozenset({None, 400, 404, 413, 422, 500, 502}),
     ),
     Words(
@@ -338,7 +350,13 @@ WORDS: Final = (
     ),
     Words(
         "invalid_request",
-        ("unknown parameter", "unsupported parameter", "unrecognized request argument", "unknown_parameter", "unsupported_parameter"),
+        (
+            "unknown parameter",
+            "unsupported parameter",
+            "unrecognized request argument",
+            "unknown_parameter",
+            "unsupported_parameter",
+        ),
         statuses=frozenset({None, 400, 422}),
     ),
     Words(
@@ -359,11 +377,23 @@ WORDS: Final = (
     ),
     Words(
         "context_window_exceeded",
-        ("token limit", "too many tokens", "max input token", "input token", "exceeds the limit", "> context"),
+        (
+            "token limit",
+            "too many tokens",
+            "max input token",
+            "input token",
+            "exceeds the limit",
+            "> context",
+        ),
         statuses=_PLAIN_REFUSAL,
     ),
     Words("rate_limited", ("try again in", "retry in", "please retry after"), statuses=_BUSY),
-    Words("quota_exhausted", ("usage limit", "quota", "limit exceeded"), unless=_AGAIN, statuses=_MAYBE_QUOTA),
+    Words(
+        "quota_exhausted",
+        ("usage limit", "quota", "limit exceeded"),
+        unless=_AGAIN,
+        statuses=_MAYBE_QUOTA,
+    ),
     Words("rate_limited", ("usage limit", "quota", "limit exceeded"), statuses=_MAYBE_QUOTA),
 )
 """First row that fits. Billing before rate limits, whose texts it shares; loose words last and only with a status that suits them."""

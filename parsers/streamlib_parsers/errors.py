@@ -31,7 +31,9 @@ ErrorKind: TypeAlias = Literal[
     "cancelled",  # the caller stopped
 ]
 
-RETRYABLE: frozenset[ErrorKind] = frozenset({"rate_limited", "overloaded", "server_error", "connection", "stalled", "truncated"})
+RETRYABLE: frozenset[ErrorKind] = frozenset(
+    {"rate_limited", "overloaded", "server_error", "connection", "stalled", "truncated"}
+)
 """Kinds for which sending the same request again can succeed, provided nothing was given out yet."""
 
 
@@ -81,9 +83,13 @@ def truncated(message: str, detail: Any = None) -> ParseFailure:
 
 def limit_exceeded(limit: str, ceiling: int) -> ParseFailure:
     """One of `Limits` was passed; `code` names it."""
-    return ParseFailure(ErrorInfo("limit_exceeded", f"{limit} passed its ceiling of {ceiling}", code=limit))
+    return ParseFailure(
+        ErrorInfo("limit_exceeded", f"{limit} passed its ceiling of {ceiling}", code=limit)
+    )
 
 
 def excerpt(data: bytes | str, size: int = 200) -> str:
     """The first `size` characters, for a message; bytes are read as UTF-8 with replacement."""
-    return data[:size] if isinstance(data, str) else data[: size * 4].decode("utf-8", "replace")[:size]
+    return (
+        data[:size] if isinstance(data, str) else data[: size * 4].decode("utf-8", "replace")[:size]
+    )

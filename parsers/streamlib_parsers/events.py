@@ -17,10 +17,21 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import JsonObject, ResponseItem, snake_case
 from streamlib_parsers.usage import Usage
 
-StopReason: TypeAlias = Literal["stop", "tool_calls", "length", "content_filter", "refusal", "pause", "other"]
+StopReason: TypeAlias = Literal[
+    "stop", "tool_calls", "length", "content_filter", "refusal", "pause", "other"
+]
 
 
-class Event(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
+class Event(
+    Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    kw_only=True,
+    tag_field="type",
+    tag=snake_case,
+):
     """Base of the events."""
 
     seq: int = 0
@@ -28,7 +39,11 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(getattr(self, field) == getattr(other, field) for field in self.__struct_fields__ if field != "seq")
+        return all(
+            getattr(self, field) == getattr(other, field)
+            for field in self.__struct_fields__
+            if field != "seq"
+        )
 
     __hash__ = None  # type: ignore[assignment]  # events carry JSON objects; equality that ignores seq must not be hashed by it
 

@@ -21,7 +21,9 @@ from msgspec.structs import force_setattr, replace
 from streamlib_parsers.errors import InvalidArguments, ParseFailure
 from streamlib_parsers.json_text import decode_any, scrub
 
-WireApi: TypeAlias = Literal["messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"]
+WireApi: TypeAlias = Literal[
+    "messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"
+]
 """The wire APIs: Anthropic Messages; OpenAI Responses; OpenAI Chat Completions and its dialects; Gemini generateContent;
 Bedrock ConverseStream; Bedrock InvokeModelWithResponseStream; Ollama /api/chat."""
 
@@ -68,7 +70,16 @@ class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
     native: JsonObject | None = None
 
 
-class Part(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
+class Part(
+    Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    kw_only=True,
+    tag_field="type",
+    tag=snake_case,
+):
     """Base of the content parts.
 
     native: what the wire says about the part and no typed field holds (`detail` of an image, `citations` of a document). A part
@@ -127,7 +138,16 @@ class Refusal(Part, frozen=True):
 ContentPart: TypeAlias = Text | Image | Document | Audio | Refusal
 
 
-class Item(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True, kw_only=True, tag_field="type", tag=snake_case):
+class Item(
+    Struct,
+    frozen=True,
+    gc=False,
+    omit_defaults=True,
+    repr_omit_defaults=True,
+    kw_only=True,
+    tag_field="type",
+    tag=snake_case,
+):
     """What every item has.
 
     id: the wire's id of the item (responses: id), None where the wire has none.
@@ -302,9 +322,13 @@ def parse_arguments(arguments: str, name: str = "") -> JsonObject:
     try:
         value = scrub(decode_any((arguments or "{}").encode("utf-8", "surrogatepass")))
     except ParseFailure as failure:
-        raise InvalidArguments(f"arguments of {name!r} are {failure.info.message}", arguments) from None
+        raise InvalidArguments(
+            f"arguments of {name!r} are {failure.info.message}", arguments
+        ) from None
     if not isinstance(value, dict):
-        raise InvalidArguments(f"arguments of {name!r} are {type(value).__name__}, not an object", arguments)
+        raise InvalidArguments(
+            f"arguments of {name!r} are {type(value).__name__}, not an object", arguments
+        )
     return value
 
 

@@ -32,7 +32,16 @@ WINDOW: Final = 4096
 
 _SPACE: Final = " \t\n\r"
 _WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\": "\\", "/": "/"}
+_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    '"': '"',
+    "\\": "\\",
+    "/": "/",
+}
 
 
 class IncrementalJson:

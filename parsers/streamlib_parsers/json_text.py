@@ -26,7 +26,10 @@ TextKey: TypeAlias = tuple[int, str, int]
 """Which text a delta belongs to: (item index, kind of text, part)."""
 
 _REPLACEMENT: Final = "\ufffd"
-_ESCAPE: Final = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)", re.DOTALL)
+_ESCAPE: Final = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
+    re.DOTALL,
+)
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 _MARK: Final = re.compile("[\ufffe\uffff][\ufdd0-\ufdef]{2}")
 _PAIR: Final = re.compile("\ufffe([\ufdd0-\ufdef]{2})\uffff([\ufdd0-\ufdef]{2})")
@@ -50,7 +53,11 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
     if len(escape) != 6 or not _HALF.match(escape):
         return escape
     half = int(escape[2:6], 16) - 0xD800
-    mark = "\ufffe\uffff"[half >> 10], chr(_FIRST_DIGIT + (half >> 5 & 31)), chr(_FIRST_DIGIT + (half & 31))
+    mark = (
+        "\ufffe\uffff"[half >> 10],
+        chr(_FIRST_DIGIT + (half >> 5 & 31)),
+        chr(_FIRST_DIGIT + (half & 31)),
+    )
     return "".join(mark).encode()
 
 
@@ -162,7 +169,10 @@ class SurrogateJoiner:
 
 
 def _join(match: re.Match[str]) -> str:
-    high, low = (ord(digits[0]) - _FIRST_DIGIT << 5 | ord(digits[1]) - _FIRST_DIGIT for digits in match.groups())
+    high, low = (
+        ord(digits[0]) - _FIRST_DIGIT << 5 | ord(digits[1]) - _FIRST_DIGIT
+        for digits in match.groups()
+    )
     return chr(0x10000 + (high << 10) + low)
 
 

@@ -31,7 +31,14 @@ from streamlib_parsers.items import (
 class OpenPart:
     """One content part that is still growing: text, words of a refusal, or media. A wire that mixes them gets one part of each."""
 
-    __slots__ = ("annotations", "data", "fragments", "media_type", "refusal_fragments", "transcript_fragments")
+    __slots__ = (
+        "annotations",
+        "data",
+        "fragments",
+        "media_type",
+        "refusal_fragments",
+        "transcript_fragments",
+    )
 
     def __init__(self) -> None:
         self.fragments: list[str] = []
@@ -43,7 +50,9 @@ class OpenPart:
 
     def parts(self) -> Iterator[ContentPart]:
         """The part as it stands."""
-        others = bool(self.refusal_fragments or self.data or self.media_type or self.transcript_fragments)
+        others = bool(
+            self.refusal_fragments or self.data or self.media_type or self.transcript_fragments
+        )
         if self.fragments or self.annotations or not others:
             yield Text("".join(self.fragments), tuple(self.annotations))
         if self.refusal_fragments:
@@ -55,7 +64,11 @@ class OpenPart:
         data = "".join(self.data) or None
         if (self.media_type or "").startswith("image/"):
             return Image(data=data, media_type=self.media_type)
-        return Audio(data=data, media_type=self.media_type, transcript="".join(self.transcript_fragments) or None)
+        return Audio(
+            data=data,
+            media_type=self.media_type,
+            transcript="".join(self.transcript_fragments) or None,
+        )
 
 
 class OpenItem:
@@ -66,7 +79,18 @@ class OpenItem:
     free_text: the arguments are a program or words, not JSON.
     """
 
-    __slots__ = ("arguments", "closed", "fields", "forced_incomplete", "free_text", "index", "item", "parts", "size", "summary")
+    __slots__ = (
+        "arguments",
+        "closed",
+        "fields",
+        "forced_incomplete",
+        "free_text",
+        "index",
+        "item",
+        "parts",
+        "size",
+        "summary",
+    )
 
     def __init__(self, index: int, item: ResponseItem) -> None:
         self.index = index
@@ -100,7 +124,11 @@ class OpenItem:
 def _message(open_item: OpenItem) -> dict[str, Any]:
     if not open_item.parts:
         return {}
-    return {"content": tuple(part for _, growing in sorted(open_item.parts.items()) for part in growing.parts())}
+    return {
+        "content": tuple(
+            part for _, growing in sorted(open_item.parts.items()) for part in growing.parts()
+        )
+    }
 
 
 def _reasoning(open_item: OpenItem) -> dict[str, Any]:
@@ -108,7 +136,9 @@ def _reasoning(open_item: OpenItem) -> dict[str, Any]:
     if open_item.parts:
         grown["content"] = open_item.text()
     if open_item.summary:
-        grown["summary"] = tuple("".join(fragments) for _, fragments in sorted(open_item.summary.items()))
+        grown["summary"] = tuple(
+            "".join(fragments) for _, fragments in sorted(open_item.summary.items())
+        )
     return grown
 
 

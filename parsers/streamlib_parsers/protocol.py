@@ -17,11 +17,24 @@ from typing import TYPE_CHECKING, Any, Final, Protocol, cast, get_args
 
 from streamlib_parsers.assembler import EventAssembler, default_call_id
 from streamlib_parsers.classification import classify
-from streamlib_parsers.errors import ErrorInfo, ParseFailure, excerpt, limit_exceeded, malformed, truncated
+from streamlib_parsers.errors import (
+    ErrorInfo,
+    ParseFailure,
+    excerpt,
+    limit_exceeded,
+    malformed,
+    truncated,
+)
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.items import Origin, ToolSpec, WireApi
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, is_complete_frame, is_truncated_json, mark_surrogates
+from streamlib_parsers.json_text import (
+    SurrogateJoiner,
+    decode_any,
+    is_complete_frame,
+    is_truncated_json,
+    mark_surrogates,
+)
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.rate_limits import read_rate_limits
 
@@ -80,7 +93,12 @@ class Parser:
     """One stream of one wire API. Made by `parser(…)`."""
 
     def __init__(
-        self, module: Wire, assembly: EventAssembler, limits: Limits, wire_api: WireApi, stages: Sequence[EventFilter] = ()
+        self,
+        module: Wire,
+        assembly: EventAssembler,
+        limits: Limits,
+        wire_api: WireApi,
+        stages: Sequence[EventFilter] = (),
     ) -> None:
         self.wire_api: WireApi = wire_api
         """The wire it reads."""
@@ -224,7 +242,9 @@ class Parser:
 
     # --- a whole body ---
 
-    def feed_body(self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None) -> list[ResponseEvent]:
+    def feed_body(
+        self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None
+    ) -> list[ResponseEvent]:
         """A whole, non-streaming body: the frames it stands for, or the error it is."""
         _check_bytes(body)
         assembly = self._assembly
@@ -240,7 +260,9 @@ class Parser:
 
     def _feed_body(self, body: bytes) -> None:
         self._framed = True
-        if (fixed := mark_surrogates(body)) is not None:  # once, here: the frames made of it look whole to the machine
+        if (
+            fixed := mark_surrogates(body)
+        ) is not None:  # once, here: the frames made of it look whole to the machine
             self._assembly.surrogates, body = SurrogateJoiner(), fixed
         try:
             for event, data in self._module.body_frames(body):
@@ -251,7 +273,11 @@ class Parser:
             error = _error_in(body)
             if error is not None:
                 raise ParseFailure(classify(None, error)) from None
-            raise truncated("the body ends inside its JSON", excerpt(body)) if is_truncated_json(body) else failure from None
+            raise (
+                truncated("the body ends inside its JSON", excerpt(body))
+                if is_truncated_json(body)
+                else failure
+            ) from None
 
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
         """Ends the stream from outside (connection lost, deadline, cancelled): what came so far, then `Failed`."""
@@ -301,7 +327,9 @@ def _error_in(text: bytes) -> Any:
     except ParseFailure:
         return None
     inner = value[0] if isinstance(value, list) and value else value
-    is_error = isinstance(inner, dict) and (named or any(inner.get(key) for key in ERROR_KEYS) or {"code", "message"} <= inner.keys())
+    is_error = isinstance(inner, dict) and (
+        named or any(inner.get(key) for key in ERROR_KEYS) or {"code", "message"} <= inner.keys()
+    )
     return value if is_error else None
 
 
@@ -336,7 +364,10 @@ def parser(
 
 
 def _dialect_filter(
-    dialects: Sequence[str | Dialect], tools: Sequence[ToolSpec], assembly: EventAssembler, names: Mapping[str, str] | None
+    dialects: Sequence[str | Dialect],
+    tools: Sequence[ToolSpec],
+    assembly: EventAssembler,
+    names: Mapping[str, str] | None,
 ) -> EventFilter:
     from streamlib_parsers.dialects.filter import DialectFilter
 
@@ -350,7 +381,12 @@ def _leak_filter() -> EventFilter:
 
 
 def parse_body(
-    wire_api: WireApi, body: bytes, *, status: int | None = None, headers: Mapping[str, str] | None = None, **options: Any
+    wire_api: WireApi,
+    body: bytes,
+    *,
+    status: int | None = None,
+    headers: Mapping[str, str] | None = None,
+    **options: Any,
 ) -> list[ResponseEvent]:
     """The events of a whole, non-streaming body, through the same machine: Added, one delta a part, Done for each item.
 
@@ -362,7 +398,11 @@ def parse_body(
 
 def _as_error_info(failure: ParseFailure | RecursionError) -> ErrorInfo:
     """A decoder or a walk over a value ran out of stack: no answer of a model is nested that deep."""
-    return failure.info if isinstance(failure, ParseFailure) else malformed("JSON nested too deep").info
+    return (
+        failure.info
+        if isinstance(failure, ParseFailure)
+        else malformed("JSON nested too deep").info
+    )
 
 
 def _decoded(body: bytes) -> Any:

@@ -38,13 +38,29 @@ class Family(NamedTuple):
 
 _WHICH = "(?P<field>limit|remaining|reset|renewalperiod)"
 FAMILIES: Final = (
-    Family(re.compile("anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)")),
+    Family(
+        re.compile(
+            "anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)"
+        )
+    ),
     Family(re.compile(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_WHICH}")),
     Family(re.compile(f"(?:x-)?rate-?limit-{_WHICH}(?:-(?P<window>.+))?")),
-    Family(re.compile("x-ratelimit-(?P<window>requests|tokens)")),  # the OpenAI-shaped endpoint of Anthropic: the limits
-    Family(re.compile(f"(?:x-)?ratelimitbysize-{_WHICH}(?:-(?P<window>.+))?"), "tokens"),  # Mistral until 2025
-    Family(re.compile("x-(?P<window>codex-(?:.+-)?(?:primary|secondary))-(?P<field>used-percent|reset-at|reset-after-seconds)")),
-    Family(re.compile("x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)")),  # Cohere
+    Family(
+        re.compile("x-ratelimit-(?P<window>requests|tokens)")
+    ),  # the OpenAI-shaped endpoint of Anthropic: the limits
+    Family(
+        re.compile(f"(?:x-)?ratelimitbysize-{_WHICH}(?:-(?P<window>.+))?"), "tokens"
+    ),  # Mistral until 2025
+    Family(
+        re.compile(
+            "x-(?P<window>codex-(?:.+-)?(?:primary|secondary))-(?P<field>used-percent|reset-at|reset-after-seconds)"
+        )
+    ),
+    Family(
+        re.compile(
+            "x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)"
+        )
+    ),  # Cohere
 )
 USAGE_FRACTIONS: Final = {"utilization": 1.0, "used-percent": 100.0}
 """Fields that tell the used share of a window instead of counts, and how much the whole is."""
@@ -52,7 +68,18 @@ USAGE_FRACTIONS: Final = {"utilization": 1.0, "used-percent": 100.0}
 UNNAMED: Final = "default"
 """The window of `x-ratelimit-limit` and its like, which say of nothing how much."""
 
-PERIODS: Final = ("", "-minute", "-per-minute", "-1m", "-hour", "-per-hour", "-1h", "-day", "-per-day", "-1d")
+PERIODS: Final = (
+    "",
+    "-minute",
+    "-per-minute",
+    "-1m",
+    "-hour",
+    "-per-hour",
+    "-1h",
+    "-day",
+    "-per-day",
+    "-1d",
+)
 """Where `requests` and the other main windows come from: the shortest period that a provider tells about."""
 
 RELAYED: Final = "llm_provider-"
@@ -82,7 +109,12 @@ REQUEST_IDS: Final = (
 )
 """In order of preference: the provider's own before those of what stands in front of it."""
 
-RETRY_HEADERS: Final = ("retry-after-ms", "retry-after", "x-ratelimit-user-retry-after", "x-should-retry")
+RETRY_HEADERS: Final = (
+    "retry-after-ms",
+    "retry-after",
+    "x-ratelimit-user-retry-after",
+    "x-should-retry",
+)
 
 _KEPT: Final = re.compile(
     rf"(?:{RELAYED})?(?:anthropic-(?:ratelimit|priority|fast)-.*|(?:x-)?rate-?limit.*"
@@ -118,9 +150,24 @@ _HTTP_DATES: Final = (
         r"(?:[a-z]+,? +)?(?P<day>[0-9]{1,2})[ -](?P<month>[a-z]{3})[ -](?P<year>[0-9]{4}|[0-9]{2}) "
         r"(?P<time>[0-9:]{8})(?: (?P<zone>gmt|utc|z|[+-][0-9]{4}))?"
     ),
-    re.compile(r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) (?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)"),
+    re.compile(
+        r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) (?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)"
+    ),
 )
-_MONTHS: Final = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_MONTHS: Final = (
+    "jan",
+    "feb",
+    "mar",
+    "apr",
+    "may",
+    "jun",
+    "jul",
+    "aug",
+    "sep",
+    "oct",
+    "nov",
+    "dec",
+)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -133,7 +180,9 @@ def read_rate_limits(headers: Mapping[str, str], received_at: datetime | None = 
     clock = _utc(received_at)
     bare_is_seconds = not any(name.removeprefix(RELAYED).startswith(AZURE) for name in sent)
     fields = _fields_by_window(sent)
-    windows = _windows({name: _window(one, clock, bare_is_seconds=bare_is_seconds) for name, one in fields.items()})
+    windows = _windows(
+        {name: _window(one, clock, bare_is_seconds=bare_is_seconds) for name, one in fields.items()}
+    )
     raw = {name: text[:_LONGEST_VALUE] for name, text in sent.items() if _KEPT.fullmatch(name)}
     return _limits(windows, retry_after(sent, clock), _request_id(sent), raw)
 
@@ -148,7 +197,10 @@ def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> floa
     milliseconds = parse_number(sent.get("retry-after-ms"))
     if milliseconds:
         return min(milliseconds / 1000, CENTURY)
-    delays = (_delay(sent.get(name), _utc(now)) for name in ("retry-after", "x-ratelimit-user-retry-after"))
+    delays = (
+        _delay(sent.get(name), _utc(now))
+        for name in ("retry-after", "x-ratelimit-user-retry-after")
+    )
     return next((seconds for seconds in delays if seconds is not None), None)
 
 
@@ -180,7 +232,9 @@ def _place(name: str) -> tuple[str, str] | None:
         match = family.pattern.fullmatch(name) if len(name) <= 128 else None
         if match:
             groups = match.groupdict()
-            window = "-".join(part for part in (family.window, groups.get("window")) if part) or UNNAMED
+            window = (
+                "-".join(part for part in (family.window, groups.get("window")) if part) or UNNAMED
+            )
             return re.sub("^req(?=-|$)", "requests", window), groups.get("field") or family.field
     return None
 
@@ -193,7 +247,9 @@ def _request_id(sent: Mapping[str, str]) -> str | None:
 # ---------------------------------------------------------------- windows
 
 
-def _limits(windows: dict[str, Window], delay: float | None, request_id: str | None, raw: dict[str, str]) -> RateLimits:
+def _limits(
+    windows: dict[str, Window], delay: float | None, request_id: str | None, raw: dict[str, str]
+) -> RateLimits:
     mains = ("requests", "tokens", "input-tokens", "output-tokens")
     requests, tokens, input_tokens, output_tokens = (_main(windows, name) for name in mains)
     return RateLimits(
@@ -217,7 +273,9 @@ def _windows(found: Mapping[str, Window]) -> dict[str, Window]:
     return {name: window for name, window in found.items() if window != Window()}
 
 
-def _window(fields: Mapping[str, str], clock: datetime | None, *, bare_is_seconds: bool = True) -> Window:
+def _window(
+    fields: Mapping[str, str], clock: datetime | None, *, bare_is_seconds: bool = True
+) -> Window:
     limit, remaining = _amounts(fields)
     refill = _refill(limit, remaining, parse_number(fields.get("renewalperiod")))
     if refill is not None:
@@ -247,14 +305,20 @@ def _refill(limit: float | None, remaining: float | None, period: float | None) 
     return min(max(0.0, (limit - remaining) / limit * period), CENTURY)
 
 
-def _reset(fields: Mapping[str, str], clock: datetime | None, *, bare_is_seconds: bool) -> tuple[datetime | None, float | None]:
+def _reset(
+    fields: Mapping[str, str], clock: datetime | None, *, bare_is_seconds: bool
+) -> tuple[datetime | None, float | None]:
     """(reset_at, reset_after) from whichever of the two was sent."""
     text = fields.get("reset") or fields.get("reset-at")
     moment = parse_moment(text)
     after = parse_duration(fields.get("reset-after-seconds"))
     if moment is not None:
         return moment, _until(moment, clock) if clock is not None else after
-    if after is None and (bare_is_seconds or parse_number(text) is None) and "renewalperiod" not in fields:
+    if (
+        after is None
+        and (bare_is_seconds or parse_number(text) is None)
+        and "renewalperiod" not in fields
+    ):
         after = parse_duration(text)
     return (_later(clock, after), after) if after is not None else (None, None)
 
@@ -311,7 +375,11 @@ def _http_date(text: str) -> str | None:
     match = next((found for form in _HTTP_DATES if (found := form.fullmatch(text.lower()))), None)
     if match is None or match["month"] not in _MONTHS:
         return None
-    year = match["year"] if len(match["year"]) == 4 else ("20" if match["year"] < "70" else "19") + match["year"]
+    year = (
+        match["year"]
+        if len(match["year"]) == 4
+        else ("20" if match["year"] < "70" else "19") + match["year"]
+    )
     zone = match["zone"] if match["zone"] and match["zone"][0] in "+-" else "+00:00"
     return f"{year}-{_MONTHS.index(match['month']) + 1:02}-{match['day']:0>2}T{match['time']}{zone}"
 
@@ -346,7 +414,9 @@ def as_text(value: Any) -> str | None:
 # ---------------------------------------------------------------- inside the stream
 
 
-def read_in_band(event: Mapping[str, Any], received_at: datetime | None = None) -> RateLimits | None:
+def read_in_band(
+    event: Mapping[str, Any], received_at: datetime | None = None
+) -> RateLimits | None:
     """Limits that a frame or an error body carries; None where it has none.
 
     Codex's `codex.rate_limits` event; headers inside an error (OpenRouter's `error.metadata.headers`, a WebSocket's `headers`);
@@ -356,11 +426,25 @@ def read_in_band(event: Mapping[str, Any], received_at: datetime | None = None) 
     error = _mapping(event.get("error")) or event
     details = [one for one in _list(error.get("details")) if isinstance(one, dict)]
     windows = _windows({**_codex_windows(event, clock), **_used_up(details)})
-    carried = next((found for holder in _header_holders(event, error) if (found := _mapping(holder.get("headers")))), None)
+    carried = next(
+        (
+            found
+            for holder in _header_holders(event, error)
+            if (found := _mapping(holder.get("headers")))
+        ),
+        None,
+    )
     if carried:
         limits = read_rate_limits(carried, clock)
         return limits if limits.raw else None
-    delay = next((seconds for one in details if (seconds := parse_duration(as_text(one.get("retryDelay")))) is not None), None)
+    delay = next(
+        (
+            seconds
+            for one in details
+            if (seconds := parse_duration(as_text(one.get("retryDelay")))) is not None
+        ),
+        None,
+    )
     return _limits(windows, delay, None, {}) if windows or delay is not None else None
 
 
@@ -370,7 +454,9 @@ def delay_in_message(text: str) -> float | None:
     return parse_duration(match[1]) if match else None
 
 
-def _header_holders(event: Mapping[str, Any], error: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def _header_holders(
+    event: Mapping[str, Any], error: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
     yield from (event, error, _mapping(error.get("metadata")))
 
 
@@ -378,7 +464,10 @@ def _codex_windows(event: Mapping[str, Any], clock: datetime | None) -> dict[str
     if event.get("type") != "codex.rate_limits":
         return {}
     named = event.get("metered_limit_name") or event.get("limit_name")
-    groups = [(named, event.get("rate_limits")), ("code-review", event.get("code_review_rate_limits"))]
+    groups = [
+        (named, event.get("rate_limits")),
+        ("code-review", event.get("code_review_rate_limits")),
+    ]
     groups += _named_groups(event.get("additional_rate_limits"))
     return {
         f"{_codex_name(name)}-{part}": _window(_codex_fields(group.get(part)), clock)
@@ -389,7 +478,9 @@ def _codex_windows(event: Mapping[str, Any], clock: datetime | None) -> dict[str
 
 
 def _codex_name(limit: Any) -> str:
-    return f"codex-{limit[:64]}" if isinstance(limit, str) and limit not in ("", "codex") else "codex"
+    return (
+        f"codex-{limit[:64]}" if isinstance(limit, str) and limit not in ("", "codex") else "codex"
+    )
 
 
 def _codex_fields(window: Any) -> dict[str, str]:
@@ -401,11 +492,20 @@ def _codex_fields(window: Any) -> dict[str, str]:
 def _named_groups(additional: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(additional, dict):
         return list(additional.items())[:_MOST_HEADERS]
-    return [(one.get("limit_name"), one.get("rate_limits") or one) for one in _list(additional) if isinstance(one, dict)]
+    return [
+        (one.get("limit_name"), one.get("rate_limits") or one)
+        for one in _list(additional)
+        if isinstance(one, dict)
+    ]
 
 
 def _used_up(details: Iterable[dict[str, Any]]) -> dict[str, Window]:
-    violations = (one for detail in details for one in _list(detail.get("violations")) if isinstance(one, dict))
+    violations = (
+        one
+        for detail in details
+        for one in _list(detail.get("violations"))
+        if isinstance(one, dict)
+    )
     named = ((as_text(one.get("quotaId")), one.get("quotaValue")) for one in violations)
     return {name[:128]: Window(_amount(as_text(value)), 0.0) for name, value in named if name}
 

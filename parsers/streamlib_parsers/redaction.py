@@ -59,12 +59,19 @@ def redact_value(value: Any, depth: int = 0) -> Any:
     if depth >= _DEEPEST:
         return "…"
     if isinstance(value, dict):
-        return {redact_value(str(name)): _entry(str(name), one, depth) for name, one in list(value.items())[:_MOST]}
+        return {
+            redact_value(str(name)): _entry(str(name), one, depth)
+            for name, one in list(value.items())[:_MOST]
+        }
     return [redact_value(one, depth + 1) for one in value[:_MOST]]
 
 
 def _entry(name: str, value: Any, depth: int) -> Any:
-    return MASK if isinstance(value, str) and _NAMES.fullmatch(name) else redact_value(value, depth + 1)
+    return (
+        MASK
+        if isinstance(value, str) and _NAMES.fullmatch(name)
+        else redact_value(value, depth + 1)
+    )
 
 
 def _masked(match: re.Match[str]) -> str:

@@ -35,15 +35,25 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
 
     def same_numbers(self, other: Usage | None) -> bool:
         """Whether every count equals the other's; `raw` is not looked at."""
-        if other is None or self.output_tokens != other.output_tokens:  # what differs nearly always: some wires count in every chunk
+        if (
+            other is None or self.output_tokens != other.output_tokens
+        ):  # what differs nearly always: some wires count in every chunk
             return False
         return astuple(self)[:-1] == astuple(other)[:-1]  # `raw` is the last field
 
     def as_otel(self) -> dict[str, int]:
         """The counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10); unknown ones are left out."""
         named = {attribute: getattr(self, field) for field, attribute in OTEL_USAGE.items()}
-        for direction, parts in (("input", self.input_modalities), ("output", self.output_modalities)):
-            named.update({f"gen_ai.usage.{modality}.{direction}_tokens": number for modality, number in parts.items()})
+        for direction, parts in (
+            ("input", self.input_modalities),
+            ("output", self.output_modalities),
+        ):
+            named.update(
+                {
+                    f"gen_ai.usage.{modality}.{direction}_tokens": number
+                    for modality, number in parts.items()
+                }
+            )
         return {attribute: number for attribute, number in named.items() if number is not None}
 
 

@@ -132,9 +132,16 @@ def one_piece(scale: int) -> Answer:
 
 def calls_in_words(scale: int) -> Answer:
     """Text, then a call that the model writes as text: forty times."""
-    return (Said(words("text", 20)), *(Called("", "f", ['{"k":"', "value " * 40, '"}']) for _ in range(40 * scale)))
+    return (
+        Said(words("text", 20)),
+        *(Called("", "f", ['{"k":"', "value " * 40, '"}']) for _ in range(40 * scale)),
+    )
 
 
 def short(scale: int) -> Answer:
     """Some hundred deltas."""
-    return (Thought(words("thought", 40 * scale)), Said(words("text", 60 * scale)), Called("call_0", "f", elements(20 * scale)))
+    return (
+        Thought(words("thought", 40 * scale)),
+        Said(words("text", 60 * scale)),
+        Called("call_0", "f", elements(20 * scale)),
+    )

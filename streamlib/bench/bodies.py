@@ -25,7 +25,11 @@ def dumps(value: Any) -> bytes:
 
 def sse(value: JsonObject, event: str | None = None) -> bytes:
     """One server-sent event."""
-    return b"event: %s\ndata: %s\n\n" % (event.encode(), dumps(value)) if event else b"data: %s\n\n" % dumps(value)
+    return (
+        b"event: %s\ndata: %s\n\n" % (event.encode(), dumps(value))
+        if event
+        else b"data: %s\n\n" % dumps(value)
+    )
 
 
 # --- Anthropic Messages ---
@@ -33,8 +37,18 @@ def sse(value: JsonObject, event: str | None = None) -> bytes:
 
 def messages(answer: Answer) -> Body:
     """Named events, content blocks by index."""
-    said: JsonObject = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
-    said |= {"stop_reason": None, "stop_sequence": None, "usage": {"input_tokens": READ, "output_tokens": 1}}
+    said: JsonObject = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": [],
+    }
+    said |= {
+        "stop_reason": None,
+        "stop_sequence": None,
+        "usage": {"input_tokens": READ, "output_tokens": 1},
+    }
     yield _named("message_start", message=said)
     for index, part in enumerate(answer):
         block, kind, key = _block(part)
@@ -42,10 +56,18 @@ def messages(answer: Answer) -> Body:
         for piece in part.pieces:
             yield _named("content_block_delta", index=index, delta={"type": kind, key: piece})
         if isinstance(part, Thought):
-            yield _named("content_block_delta", index=index, delta={"type": "signature_delta", "signature": "c2lnbmF0dXJl"})
+            yield _named(
+                "content_block_delta",
+                index=index,
+                delta={"type": "signature_delta", "signature": "c2lnbmF0dXJl"},
+            )
         yield _named("content_block_stop", index=index)
     reason = "tool_use" if _has_calls(answer) else "end_turn"
-    yield _named("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage={"output_tokens": WRITTEN})
+    yield _named(
+        "message_delta",
+        delta={"stop_reason": reason, "stop_sequence": None},
+        usage={"output_tokens": WRITTEN},
+    )
     yield _named("message_stop")
 
 
@@ -59,9 +81,17 @@ def _block(part: Said | Thought | Called) -> tuple[JsonObject, str, str]:
         case Said():
             return {"type": "text", "text": ""}, "text_delta", "text"
         case Thought():
-            return {"type": "thinking", "thinking": "", "signature": ""}, "thinking_delta", "thinking"
+            return (
+                {"type": "thinking", "thinking": "", "signature": ""},
+                "thinking_delta",
+                "thinking",
+            )
         case Called():
-            return {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {}}, "input_json_delta", "partial_json"
+            return (
+                {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {}},
+                "input_json_delta",
+                "partial_json",
+            )
 
 
 def _has_calls(answer: Answer) -> bool:
@@ -79,16 +109,33 @@ def kept_alive(answer: Answer) -> Body:
 
 # --- Chat Completions ---
 
-_CHUNK: Final = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m", "system_fingerprint": "fp"}
+_CHUNK: Final = {
+    "id": "c-1",
+    "object": "chat.completion.chunk",
+    "created": 1,
+    "model": "m",
+    "system_fingerprint": "fp",
+}
 
 
 def _chunk(delta: JsonObject, finish: str | None = None) -> bytes:
-    return sse({**_CHUNK, "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}]})
+    return sse(
+        {
+            **_CHUNK,
+            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
+        }
+    )
 
 
 def _call_begun(index: int, call: Called) -> bytes:
     function = {"name": call.name, "arguments": ""}
-    return _chunk({"tool_calls": [{"index": index, "id": call.call_id, "type": "function", "function": function}]})
+    return _chunk(
+        {
+            "tool_calls": [
+                {"index": index, "id": call.call_id, "type": "function", "function": function}
+            ]
+        }
+    )
 
 
 def _call_goes_on(index: int, piece: str) -> bytes:
@@ -126,7 +173,12 @@ def chat_interleaved(answer: Answer) -> Body:
     calls = [part for part in answer if isinstance(part, Called)]
     begun = (_call_begun(index, call) for index, call in enumerate(calls))
     turns = zip_longest(*(call.pieces for call in calls))
-    grown = (_call_goes_on(index, piece) for turn in turns for index, piece in enumerate(turn) if piece is not None)
+    grown = (
+        _call_goes_on(index, piece)
+        for turn in turns
+        for index, piece in enumerate(turn)
+        if piece is not None
+    )
     return _chat(chain(begun, grown), "tool_calls")
 
 
@@ -136,13 +188,18 @@ def chat_with_xml(answer: Answer) -> Body:
     def text() -> Iterator[str]:
         for part in answer:
             if isinstance(part, Called):
-                parameters = (f'<xai:parameter name="{key}">{value}</xai:parameter>' for key, value in part.arguments.items())
+                parameters = (
+                    f'<xai:parameter name="{key}">{value}</xai:parameter>'
+                    for key, value in part.arguments.items()
+                )
                 yield f'<xai:function_call name="{part.name}">{"".join(parameters)}</xai:function_call>'
             else:
                 yield from part.pieces
 
     whole = "".join(text())
-    return _chat((_chunk({"content": whole[at : at + 10]}) for at in range(0, len(whole), 10)), "stop")
+    return _chat(
+        (_chunk({"content": whole[at : at + 10]}) for at in range(0, len(whole), 10)), "stop"
+    )
 
 
 # --- OpenAI Responses ---
@@ -156,7 +213,14 @@ def responses(answer: Answer) -> Body:
     def event(kind: str, **values: Any) -> bytes:
         return sse({"type": kind, "sequence_number": next(number), **values}, kind)
 
-    begun = {"id": "resp_1", "object": "response", "created_at": 1, "model": "m", "tools": [], "tool_choice": "auto"}
+    begun = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "model": "m",
+        "tools": [],
+        "tool_choice": "auto",
+    }
     begun |= {"parallel_tool_calls": True}
     yield event("response.created", response={**begun, "status": "in_progress", "output": []})
     for index, part in enumerate(answer):
@@ -167,9 +231,19 @@ def responses(answer: Answer) -> Body:
             yield event(kind, **about, **values)
         output.append(done)
         yield event("response.output_item.done", output_index=index, item=done)
-    counts: JsonObject = {"input_tokens": READ, "output_tokens": WRITTEN, "total_tokens": READ + WRITTEN}
-    counts |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
-    yield event("response.completed", response={**begun, "status": "completed", "output": output, "usage": counts})
+    counts: JsonObject = {
+        "input_tokens": READ,
+        "output_tokens": WRITTEN,
+        "total_tokens": READ + WRITTEN,
+    }
+    counts |= {
+        "input_tokens_details": {"cached_tokens": 0},
+        "output_tokens_details": {"reasoning_tokens": 0},
+    }
+    yield event(
+        "response.completed",
+        response={**begun, "status": "completed", "output": output, "usage": counts},
+    )
 
 
 def _item(index: int, part: Said | Thought | Called) -> tuple[JsonObject, JsonObject]:
@@ -181,10 +255,25 @@ def _item(index: int, part: Said | Thought | Called) -> tuple[JsonObject, JsonOb
             item = {"type": "reasoning", "id": f"rs_{index}", "summary": []}
             return item, {**item, "summary": [{"type": "summary_text", "text": whole}]}
         case Said():
-            item = {"type": "message", "id": f"msg_{index}", "role": "assistant", "status": "in_progress", "content": []}
-            return item, {**item, "status": "completed", "content": [{"type": "output_text", "text": whole, "annotations": []}]}
+            item = {
+                "type": "message",
+                "id": f"msg_{index}",
+                "role": "assistant",
+                "status": "in_progress",
+                "content": [],
+            }
+            return item, {
+                **item,
+                "status": "completed",
+                "content": [{"type": "output_text", "text": whole, "annotations": []}],
+            }
         case Called():
-            item = {"type": "function_call", "id": f"fc_{index}", "call_id": part.call_id, "name": part.name}
+            item = {
+                "type": "function_call",
+                "id": f"fc_{index}",
+                "call_id": part.call_id,
+                "name": part.name,
+            }
             item |= {"arguments": "", "status": "in_progress"}
             return item, {**item, "arguments": whole, "status": "completed"}
 
@@ -194,18 +283,30 @@ def _grown(part: Said | Thought | Called) -> Iterator[tuple[str, JsonObject]]:
     whole = "".join(part.pieces)
     match part:
         case Thought():
-            yield "response.reasoning_summary_part.added", {"summary_index": 0, "part": {"type": "summary_text", "text": ""}}
+            yield (
+                "response.reasoning_summary_part.added",
+                {"summary_index": 0, "part": {"type": "summary_text", "text": ""}},
+            )
             for piece in part.pieces:
                 yield "response.reasoning_summary_text.delta", {"summary_index": 0, "delta": piece}
             yield "response.reasoning_summary_text.done", {"summary_index": 0, "text": whole}
-            yield "response.reasoning_summary_part.done", {"summary_index": 0, "part": {"type": "summary_text", "text": whole}}
+            yield (
+                "response.reasoning_summary_part.done",
+                {"summary_index": 0, "part": {"type": "summary_text", "text": whole}},
+            )
         case Said():
             shape = {"type": "output_text", "annotations": []}
             yield "response.content_part.added", {"content_index": 0, "part": {**shape, "text": ""}}
             for piece in part.pieces:
-                yield "response.output_text.delta", {"content_index": 0, "delta": piece, "logprobs": []}
+                yield (
+                    "response.output_text.delta",
+                    {"content_index": 0, "delta": piece, "logprobs": []},
+                )
             yield "response.output_text.done", {"content_index": 0, "text": whole, "logprobs": []}
-            yield "response.content_part.done", {"content_index": 0, "part": {**shape, "text": whole}}
+            yield (
+                "response.content_part.done",
+                {"content_index": 0, "part": {**shape, "text": whole}},
+            )
         case Called():
             for piece in part.pieces:
                 yield "response.function_call_arguments.delta", {"delta": piece}
@@ -216,9 +317,16 @@ def _grown(part: Said | Thought | Called) -> Iterator[tuple[str, JsonObject]]:
 
 
 def _generated(parts: list[JsonObject], written: int, usage: JsonObject, **more: Any) -> bytes:
-    counts = {"promptTokenCount": READ, "candidatesTokenCount": written, "totalTokenCount": READ + written, **usage}
+    counts = {
+        "promptTokenCount": READ,
+        "candidatesTokenCount": written,
+        "totalTokenCount": READ + written,
+        **usage,
+    }
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0, **more}
-    return sse({"candidates": [candidate], "usageMetadata": counts, "modelVersion": "m", "responseId": "r"})
+    return sse(
+        {"candidates": [candidate], "usageMetadata": counts, "modelVersion": "m", "responseId": "r"}
+    )
 
 
 def _call_part(call: Called) -> JsonObject:
@@ -231,7 +339,15 @@ def gemini(answer: Answer) -> Body:
     for part in answer:
         if not isinstance(part, Called):
             for piece in part.pieces:
-                yield _generated([{"text": piece, "thought": True} if isinstance(part, Thought) else {"text": piece}], written, {})
+                yield _generated(
+                    [
+                        {"text": piece, "thought": True}
+                        if isinstance(part, Thought)
+                        else {"text": piece}
+                    ],
+                    written,
+                    {},
+                )
                 written += 1
     calls = [_call_part(part) for part in answer if isinstance(part, Called)]
     yield _generated(calls or [{"text": ""}], WRITTEN, {}, finishReason="STOP")
@@ -239,17 +355,24 @@ def gemini(answer: Answer) -> Body:
 
 def gemini_parts(answer: Answer) -> Body:
     """Several parts a chunk, signatures, code that Google runs, and counts by modality, as Vertex sends them."""
-    details = {"promptTokensDetails": [{"modality": "TEXT", "tokenCount": READ}], "trafficType": "ON_DEMAND"}
+    details = {
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": READ}],
+        "trafficType": "ON_DEMAND",
+    }
     written = 0
     for part in answer:
         if isinstance(part, Called):
             code = {"executableCode": {"language": "PYTHON", "code": "1+1"}}
             ran = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}}
-            yield _generated([code, ran, {**_call_part(part), "thoughtSignature": "c2ln"}], written, details)
+            yield _generated(
+                [code, ran, {**_call_part(part), "thoughtSignature": "c2ln"}], written, details
+            )
             continue
         for at in range(0, len(part.pieces), 4):
             kind = {"thought": True} if isinstance(part, Thought) else {}
-            yield _generated([{"text": piece, **kind} for piece in part.pieces[at : at + 4]], written, details)
+            yield _generated(
+                [{"text": piece, **kind} for piece in part.pieces[at : at + 4]], written, details
+            )
             written += 4
     yield _generated([{"text": ""}], WRITTEN, details, finishReason="STOP")
 
@@ -269,7 +392,12 @@ def _converse(answer: Answer, paddings: Iterator[str]) -> Body:
             start = {"toolUse": {"toolUseId": part.call_id, "name": part.name}}
             yield _frame("contentBlockStart", contentBlockIndex=index, start=start)
         for piece in part.pieces:
-            yield _frame("contentBlockDelta", next(paddings), contentBlockIndex=index, delta=_delta(part, piece))
+            yield _frame(
+                "contentBlockDelta",
+                next(paddings),
+                contentBlockIndex=index,
+                delta=_delta(part, piece),
+            )
         yield _frame("contentBlockStop", contentBlockIndex=index)
     yield _frame("messageStop", stopReason="tool_use" if _has_calls(answer) else "end_turn")
     counts = {"inputTokens": READ, "outputTokens": WRITTEN, "totalTokens": READ + WRITTEN}
@@ -300,7 +428,11 @@ def aws_frames(answer: Answer) -> Body:
 
 def invoke(answer: Answer) -> Body:
     """The Messages events, base64 in AWS frames."""
-    headers = {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}
+    headers = {
+        ":event-type": "chunk",
+        ":content-type": "application/json",
+        ":message-type": "event",
+    }
     for event in messages(answer):
         data = event.partition(b"data: ")[2].strip()
         yield encode_message(headers, dumps({"bytes": b64encode(data).decode()}))
@@ -316,10 +448,26 @@ def ollama(answer: Answer) -> Body:
             key = "thinking" if isinstance(part, Thought) else "content"
             yield from (_line({"content": "", key: piece}) for piece in part.pieces)
     calls = [part for part in answer if isinstance(part, Called)]
-    made = [{"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}} for call in calls]
+    made = [
+        {"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}}
+        for call in calls
+    ]
     yield _line({"content": "", **({"tool_calls": made} if made else {})})
-    yield _line({"content": ""}, done=True, done_reason="stop", prompt_eval_count=READ, eval_count=WRITTEN)
+    yield _line(
+        {"content": ""}, done=True, done_reason="stop", prompt_eval_count=READ, eval_count=WRITTEN
+    )
 
 
 def _line(message: JsonObject, **more: Any) -> bytes:
-    return dumps({"model": "m", "created_at": "t", "message": {"role": "assistant", **message}, "done": False, **more}) + b"\n"
+    return (
+        dumps(
+            {
+                "model": "m",
+                "created_at": "t",
+                "message": {"role": "assistant", **message},
+                "done": False,
+                **more,
+            }
+        )
+        + b"\n"
+    )

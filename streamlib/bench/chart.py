@@ -38,7 +38,11 @@ def bars(title: str, records: Sequence[Record]) -> str:
 
 
 def _bar(one: Record, top: int, share: float, *, alone: bool) -> list[str]:
-    label = f"{one.workload}, {one.chunks}" if alone else f"{one.workload}, {one.chunks}: {one.contestant}"
+    label = (
+        f"{one.workload}, {one.chunks}"
+        if alone
+        else f"{one.workload}, {one.chunks}: {one.contestant}"
+    )
     long = max(1.0, share * (WIDTH - LEFT - 110))
     colour = OURS_COLOUR if one.contestant == OURS else PEER_COLOUR
     return [

@@ -45,20 +45,30 @@ def cases(workloads: Iterable[Workload], size: int | None = None) -> list[Case]:
     for workload in workloads:
         events = workload.events()
         sizes = workload.chunks if size is None else (size,)
-        found += [Case(workload.name, chunked(events, one), chunking(one), len(events), workload.parser) for one in sizes]
+        found += [
+            Case(workload.name, chunked(events, one), chunking(one), len(events), workload.parser)
+            for one in sizes
+        ]
     return found
 
 
-def capture(name: str, body: bytes, wire_api: WireApi, sizes: Sequence[int] = (KIB, 16 * KIB)) -> list[Case]:
+def capture(
+    name: str, body: bytes, wire_api: WireApi, sizes: Sequence[int] = (KIB, 16 * KIB)
+) -> list[Case]:
     """A recorded stream of somebody's own. Raises ValueError where it does not parse, so that nobody times a failure."""
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
     whole = parser(wire_api)
     failures = [event for event in (*whole.feed(body), *whole.close()) if isinstance(event, Failed)]
     for failed in failures:
-        raise ValueError(f"{name} is no whole stream of {wire_api}: {failed.error.kind}, {failed.error.message}")
+        raise ValueError(
+            f"{name} is no whole stream of {wire_api}: {failed.error.kind}, {failed.error.message}"
+        )
     count = max(1, len(frames))
-    return [Case(name, chunked([body], size), chunking(size), count, lambda: parser(wire_api)) for size in sizes]
+    return [
+        Case(name, chunked([body], size), chunking(size), count, lambda: parser(wire_api))
+        for size in sizes
+    ]
 
 
 def seconds(case: Case) -> float:

@@ -22,7 +22,9 @@ def doubled(workload: Workload, size: int, scale: int = SCALE) -> tuple[Case, Ca
     )
 
 
-def factor(once: Case, twice: Case, times_once: list[float], times_twice: list[float]) -> tuple[float, float]:
+def factor(
+    once: Case, twice: Case, times_once: list[float], times_twice: list[float]
+) -> tuple[float, float]:
     """Growth for exactly twice the bytes, by the best rounds and by the median ones."""
     bytes_ratio = twice.size / once.size
     middle = len(times_once) // 2
@@ -31,7 +33,9 @@ def factor(once: Case, twice: Case, times_once: list[float], times_twice: list[f
     return 2 * by_best / bytes_ratio, 2 * by_median / bytes_ratio
 
 
-def measure(workloads: Iterable[Workload], rounds: int, tell: Tell = lambda _: None) -> list[Record]:
+def measure(
+    workloads: Iterable[Workload], rounds: int, tell: Tell = lambda _: None
+) -> list[Record]:
     """The growth of every workload in the last of its chunkings; short and long by turns."""
     records: list[Record] = []
     for workload in workloads:
@@ -41,6 +45,10 @@ def measure(workloads: Iterable[Workload], rounds: int, tell: Tell = lambda _: N
         for _ in range(rounds):
             tell(f"{workload.name} doubled")
             pairs.append((seconds(once), seconds(twice)))
-        best, median = factor(once, twice, [short for short, _ in pairs], [long for _, long in pairs])
-        records.append(Record("growth", workload.name, chunking(size), OURS, "doubling", "x", best, median))
+        best, median = factor(
+            once, twice, [short for short, _ in pairs], [long for _, long in pairs]
+        )
+        records.append(
+            Record("growth", workload.name, chunking(size), OURS, "doubling", "x", best, median)
+        )
     return records

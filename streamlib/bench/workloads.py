@@ -51,22 +51,78 @@ def chunking(size: int) -> str:
 
 
 _WIRES: Final = ("messages", "chat", "responses", "gemini", "converse", "invoke", "ollama")
-_XAI: Final = {"dialects": ("xai",), "tools": (ToolSpec("f", schema={"type": "object", "properties": {"k": {"type": "string"}}}),)}
+_XAI: Final = {
+    "dialects": ("xai",),
+    "tools": (ToolSpec("f", schema={"type": "object", "properties": {"k": {"type": "string"}}}),),
+}
 
 WORKLOADS: Final[dict[str, Workload]] = {
     workload.name: workload
     for workload in (
-        *(Workload(wire, "a thought, a text, three calls", wire, answers.usual, getattr(bodies, wire)) for wire in _WIRES),
+        *(
+            Workload(
+                wire, "a thought, a text, three calls", wire, answers.usual, getattr(bodies, wire)
+            )
+            for wire in _WIRES
+        ),
         Workload("chat-text", "2,000 words, nothing else", "chat", answers.text_alone, bodies.chat),
-        Workload("thinking-then-tools", "five thoughts, a call after each", "messages", answers.rounds, bodies.messages),
-        Workload("argument-drip", "100 KB of arguments in small pieces", "messages", answers.one_long_call, bodies.messages),
-        Workload("parallel-calls", "64 calls that grow by turns", "chat", answers.many_calls, bodies.chat_interleaved),
-        Workload("keep-alives", "a comment after every event", "messages", answers.usual, bodies.kept_alive),
-        Workload("huge-line", "a megabyte in one line", "messages", answers.one_piece, bodies.messages, (KIB, FAST)),
-        Workload("xml-in-text", "calls written as XML in text", "chat", answers.calls_in_words, bodies.chat_with_xml, options=_XAI),
-        Workload("gemini-parts", "several parts a chunk, code, signatures", "gemini", answers.rounds, bodies.gemini_parts),
-        Workload("aws-frames", "frames padded at random", "converse", answers.rounds, bodies.aws_frames),
-        Workload("tiny-chunks", "three bytes at a time", "messages", answers.short, bodies.messages, (3,)),
+        Workload(
+            "thinking-then-tools",
+            "five thoughts, a call after each",
+            "messages",
+            answers.rounds,
+            bodies.messages,
+        ),
+        Workload(
+            "argument-drip",
+            "100 KB of arguments in small pieces",
+            "messages",
+            answers.one_long_call,
+            bodies.messages,
+        ),
+        Workload(
+            "parallel-calls",
+            "64 calls that grow by turns",
+            "chat",
+            answers.many_calls,
+            bodies.chat_interleaved,
+        ),
+        Workload(
+            "keep-alives",
+            "a comment after every event",
+            "messages",
+            answers.usual,
+            bodies.kept_alive,
+        ),
+        Workload(
+            "huge-line",
+            "a megabyte in one line",
+            "messages",
+            answers.one_piece,
+            bodies.messages,
+            (KIB, FAST),
+        ),
+        Workload(
+            "xml-in-text",
+            "calls written as XML in text",
+            "chat",
+            answers.calls_in_words,
+            bodies.chat_with_xml,
+            options=_XAI,
+        ),
+        Workload(
+            "gemini-parts",
+            "several parts a chunk, code, signatures",
+            "gemini",
+            answers.rounds,
+            bodies.gemini_parts,
+        ),
+        Workload(
+            "aws-frames", "frames padded at random", "converse", answers.rounds, bodies.aws_frames
+        ),
+        Workload(
+            "tiny-chunks", "three bytes at a time", "messages", answers.short, bodies.messages, (3,)
+        ),
     )
 }
 """The first seven are the same answer on every wire: they are what the wires are compared by."""

@@ -31,7 +31,11 @@ exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs a command; the exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted."""
-    for stream, errors in ((sys.stdin, "replace"), (sys.stdout, "backslashreplace"), (sys.stderr, "backslashreplace")):
+    for stream, errors in (
+        (sys.stdin, "replace"),
+        (sys.stdout, "backslashreplace"),
+        (sys.stderr, "backslashreplace"),
+    ):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=errors)  # a terminal that lacks a character shows its number
     try:

@@ -23,14 +23,38 @@ def add(commands: Any) -> None:
         "is measured by `benchmarks/` in the source distribution.",
     )
     command.add_argument(
-        "file", nargs="?", metavar="FILE", help="a captured stream or a recording of ours to time, instead of the workloads"
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="a captured stream or a recording of ours to time, instead of the workloads",
     )
-    command.add_argument("--wire-api", "--wire", choices=WIRE_APIS, metavar="W", help="only workloads of this wire; the wire of FILE")
-    command.add_argument("--workload", action="append", metavar="NAME", help="only this workload; may be repeated")
-    command.add_argument("--chunk", type=whole(0, "bytes"), metavar="N", help="feed N bytes at a time; 0: an event of the wire at a time")
-    command.add_argument("--rounds", type=whole(1, "rounds"), default=7, metavar="N", help="how often each is measured (7)")
+    command.add_argument(
+        "--wire-api",
+        "--wire",
+        choices=WIRE_APIS,
+        metavar="W",
+        help="only workloads of this wire; the wire of FILE",
+    )
+    command.add_argument(
+        "--workload", action="append", metavar="NAME", help="only this workload; may be repeated"
+    )
+    command.add_argument(
+        "--chunk",
+        type=whole(0, "bytes"),
+        metavar="N",
+        help="feed N bytes at a time; 0: an event of the wire at a time",
+    )
+    command.add_argument(
+        "--rounds",
+        type=whole(1, "rounds"),
+        default=7,
+        metavar="N",
+        help="how often each is measured (7)",
+    )
     command.add_argument("--json", metavar="F", help="write the records to this file")
-    command.add_argument("--chart", metavar="F.svg", help="draw the bytes per second into this file")
+    command.add_argument(
+        "--chart", metavar="F.svg", help="draw the bytes per second into this file"
+    )
     command.set_defaults(run=run)
 
 
@@ -42,9 +66,14 @@ def run(arguments: argparse.Namespace) -> int:
 
     try:
         chosen = [] if arguments.file else _chosen(arguments, WORKLOADS)
-        found = _captured(arguments, feed) if arguments.file else feed.cases(chosen, arguments.chunk)
+        found = (
+            _captured(arguments, feed) if arguments.file else feed.cases(chosen, arguments.chunk)
+        )
     except (Unreadable, ValueError) as error:
-        print(printable(f"streamlib bench: {error}" if isinstance(error, ValueError) else str(error)), file=sys.stderr)
+        print(
+            printable(f"streamlib bench: {error}" if isinstance(error, ValueError) else str(error)),
+            file=sys.stderr,
+        )
         return error.code if isinstance(error, Unreadable) else 1
     rounds = arguments.rounds
     bar = Bar(rounds * (len(found) + len(chosen)))
@@ -57,24 +86,34 @@ def run(arguments: argparse.Namespace) -> int:
         Path(arguments.json).write_bytes(as_json([*records, *grown]))
     if arguments.chart:
         rates = [one for one in records if one.unit == "MB/s"]
-        Path(arguments.chart).write_text(chart.bars("streamlib: MB/s by workload and chunks", rates), encoding="utf-8")
+        Path(arguments.chart).write_text(
+            chart.bars("streamlib: MB/s by workload and chunks", rates), encoding="utf-8"
+        )
     return 0
 
 
 def _chosen(arguments: argparse.Namespace, workloads: dict[str, Any]) -> list[Any]:
     unknown = [name for name in arguments.workload or () if name not in workloads]
     if unknown:
-        raise ValueError(f"no workload is called {', '.join(unknown)}: there are {', '.join(workloads)}")
+        raise ValueError(
+            f"no workload is called {', '.join(unknown)}: there are {', '.join(workloads)}"
+        )
     named = [workloads[name] for name in arguments.workload or workloads]
     return [one for one in named if arguments.wire_api in (None, one.wire_api)]
 
 
 def _captured(arguments: argparse.Namespace, feed: Any) -> list[Any]:
     if arguments.chunk == 0:
-        raise ValueError("--chunk 0 is for the workloads, whose events are known one by one: give bytes for a FILE")
+        raise ValueError(
+            "--chunk 0 is for the workloads, whose events are known one by one: give bytes for a FILE"
+        )
     sizes = () if arguments.chunk is None else ((arguments.chunk,),)
     captures = opened(arguments.file, arguments.wire_api)
-    return [case for one in captures for case in feed.capture(one.name, one.recording.body, one.wire_api, *sizes)]
+    return [
+        case
+        for one in captures
+        for case in feed.capture(one.name, one.recording.body, one.wire_api, *sizes)
+    ]
 
 
 class Bar:

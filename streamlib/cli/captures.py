@@ -78,15 +78,26 @@ def opened(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
     """The answers in a file (`-`: standard input). Raises `Unreadable`; where recordings break off, behind the whole ones."""
     data = file_bytes(name)
     if not is_recording(data):
-        other = of_another_kind(data) if data.strip() else None  # an empty body is an answer that was cut before it began
+        other = (
+            of_another_kind(data) if data.strip() else None
+        )  # an empty body is an answer that was cut before it began
         if other is not None:
             raise Unreadable(f"{name}: {other}, and no captured answer")
         yield Capture(name, wire_api or _unsaid(name, data), from_body(data), ours=False)
         return
     found, broken = read(data)
-    names = [name] if len(found) == 1 and broken is None else [f"{name}#{n}" for n in range(1, len(found) + 1)]
+    names = (
+        [name]
+        if len(found) == 1 and broken is None
+        else [f"{name}#{n}" for n in range(1, len(found) + 1)]
+    )
     for one, recording in zip(names, found, strict=True):
-        yield Capture(one, wire_api or recording.wire_api or _unsaid(one, recording.body), recording, ours=True)
+        yield Capture(
+            one,
+            wire_api or recording.wire_api or _unsaid(one, recording.body),
+            recording,
+            ours=True,
+        )
     if broken is not None:
         raise Unreadable(f"{name}: it begins as a recording of ours, but {broken}")
 
@@ -105,7 +116,10 @@ def _unsaid(name: str, data: bytes) -> WireApi:
     """Nobody said which wire it is: an error, with a hint where its first bytes give one."""
     looks = likely(data)
     hint = f"; it looks like --wire-api {looks}" if looks else ""
-    raise Unreadable(f"{name}: say which wire it was captured from, --wire-api {{{','.join(WIRE_APIS)}}}{hint}", 2)
+    raise Unreadable(
+        f"{name}: say which wire it was captured from, --wire-api {{{','.join(WIRE_APIS)}}}{hint}",
+        2,
+    )
 
 
 def likely(data: bytes) -> WireApi | None:
@@ -117,7 +131,11 @@ def likely(data: bytes) -> WireApi | None:
 def other_wire(capture: Capture) -> str | None:
     """A hint where a capture looks like another wire than it was read as. It is for answers that did not turn out whole."""
     looks = likely(capture.recording.body)
-    return f"read as {capture.wire_api}, but it looks like --wire-api {looks}" if looks not in (None, capture.wire_api) else None
+    return (
+        f"read as {capture.wire_api}, but it looks like --wire-api {looks}"
+        if looks not in (None, capture.wire_api)
+        else None
+    )
 
 
 # --- reading ---
@@ -139,7 +157,9 @@ def events_of(capture: Capture, chunk: int | None = None) -> list[ResponseEvent]
 
 def body_events(capture: Capture) -> list[ResponseEvent]:
     """The events of a whole body, or of the error it is."""
-    return parse_body(capture.wire_api, capture.recording.body, status=capture.recording.status, **capture.options)
+    return parse_body(
+        capture.wire_api, capture.recording.body, status=capture.recording.status, **capture.options
+    )
 
 
 def _pieces(body: bytes, size: int) -> Iterator[tuple[int, bytes]]:

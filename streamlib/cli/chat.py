@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Final
 import anyio
 
 from streamlib.cli.captures import Unreadable
-from streamlib.cli.chat_files import check_recordings, open_history, read_image, read_tools, record, save_history
+from streamlib.cli.chat_files import (
+    check_recordings,
+    open_history,
+    read_image,
+    read_tools,
+    record,
+    save_history,
+)
 from streamlib.cli.screen import GOOD, PLAIN, Screen, coloured
 from streamlib.cli.terminal import in_options, printable
 from streamlib.errors import StreamError
@@ -65,16 +72,52 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("text", nargs="*", metavar="TEXT", help="what to say; without it, a conversation line by line")
-    command.add_argument("--model", default="loopback:echo", metavar="PROVIDER:MODEL", help="for example anthropic:claude-opus-5")
-    command.add_argument("--wire-api", choices=WIRE_APIS, metavar="WIRE", help=f"instead of the provider's default: {', '.join(WIRE_APIS)}")
+    command.add_argument(
+        "text",
+        nargs="*",
+        metavar="TEXT",
+        help="what to say; without it, a conversation line by line",
+    )
+    command.add_argument(
+        "--model",
+        default="loopback:echo",
+        metavar="PROVIDER:MODEL",
+        help="for example anthropic:claude-opus-5",
+    )
+    command.add_argument(
+        "--wire-api",
+        choices=WIRE_APIS,
+        metavar="WIRE",
+        help=f"instead of the provider's default: {', '.join(WIRE_APIS)}",
+    )
     command.add_argument("--base-url", metavar="URL", help="another server for the same provider")
     command.add_argument("--system", metavar="TEXT", help="instructions")
-    command.add_argument("--reasoning", choices=EFFORTS, metavar="EFFORT", help=f"how much it may think: {', '.join(EFFORTS)}")
-    command.add_argument("--history", metavar="FILE", help="a conversation to go on with, saved after each turn")
-    command.add_argument("--image", metavar="FILE", action="append", default=[], help="goes with the first line; may be given again")
-    command.add_argument("--tools", metavar="FILE", help="a JSON list of tools to offer; you give the outputs of their calls")
-    command.add_argument("--record", metavar="FILE", help="add every answer to this file, with its chunks and times; no key is in it")
+    command.add_argument(
+        "--reasoning",
+        choices=EFFORTS,
+        metavar="EFFORT",
+        help=f"how much it may think: {', '.join(EFFORTS)}",
+    )
+    command.add_argument(
+        "--history", metavar="FILE", help="a conversation to go on with, saved after each turn"
+    )
+    command.add_argument(
+        "--image",
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="goes with the first line; may be given again",
+    )
+    command.add_argument(
+        "--tools",
+        metavar="FILE",
+        help="a JSON list of tools to offer; you give the outputs of their calls",
+    )
+    command.add_argument(
+        "--record",
+        metavar="FILE",
+        help="add every answer to this file, with its chunks and times; no key is in it",
+    )
     command.set_defaults(run=run)
 
 
@@ -109,8 +152,14 @@ class Conversation:
         if self._arguments.text:
             return self._say(" ".join(self._arguments.text))
         if sys.stdin.isatty():
-            since = f" · {len(self._history)} items in {self._arguments.history}" if self._history else ""
-            self._screen.note(f"{self._arguments.model}{since} · Ctrl-C stops an answer, Ctrl-D ends")
+            since = (
+                f" · {len(self._history)} items in {self._arguments.history}"
+                if self._history
+                else ""
+            )
+            self._screen.note(
+                f"{self._arguments.model}{since} · Ctrl-C stops an answer, Ctrl-D ends"
+            )
         code = 0
         while (line := self._line()) is not None:
             if line.strip():
@@ -158,7 +207,12 @@ class Conversation:
 
     async def _ask(self) -> int:
         asked = self._arguments
-        prompt = Prompt(self._history, asked.system and valid(asked.system), tools=self._tools, reasoning=asked.reasoning)
+        prompt = Prompt(
+            self._history,
+            asked.system and valid(asked.system),
+            tools=self._tools,
+            reasoning=asked.reasoning,
+        )
         recorder = self._recorder()
         try:
             async with self._connected(recorder) as client:
@@ -170,22 +224,32 @@ class Conversation:
             return 1
         finally:
             if recorder is not None:
-                record(asked.record, recorder.recordings, None if self._stream is None else self._stream.request.wire_api)
-                with anyio.CancelScope(shield=True):  # Ctrl-C cancels what waits, and this must not be left half done
+                record(
+                    asked.record,
+                    recorder.recordings,
+                    None if self._stream is None else self._stream.request.wire_api,
+                )
+                with anyio.CancelScope(
+                    shield=True
+                ):  # Ctrl-C cancels what waits, and this must not be left half done
                     await recorder.aclose()
         return 0
 
     @asynccontextmanager
     async def _connected(self, http: Any) -> AsyncGenerator[Client]:
         """A client, and the loopback provider where no other was asked for: the same address each time, for it is part of an origin."""
-        from streamlib.client import Client  # the HTTP library is loaded only where a request is sent
+        from streamlib.client import (
+            Client,
+        )  # the HTTP library is loaded only where a request is sent
 
         base_url = self._arguments.base_url
         async with AsyncExitStack() as stack:
             if self._arguments.model.startswith("loopback:") and base_url is None:
                 base_url = await stack.enter_async_context(running(port=self._port))
                 self._port = int(base_url.rpartition(":")[2])
-            yield await stack.enter_async_context(Client(http=http, base_url=base_url, wire_api=self._arguments.wire_api))
+            yield await stack.enter_async_context(
+                Client(http=http, base_url=base_url, wire_api=self._arguments.wire_api)
+            )
 
     def _recorder(self) -> Any:
         from streamlib.recording import Recorder
@@ -194,7 +258,10 @@ class Conversation:
 
     async def _show(self, stream: ResponseStream) -> None:
         for change in stream.request.report:
-            if (change.action, change.reason) not in self._told:  # once: a history is sent again with every turn
+            if (
+                change.action,
+                change.reason,
+            ) not in self._told:  # once: a history is sent again with every turn
                 self._told.add((change.action, change.reason))
                 self._screen.note(f"[{change.action} {change.path}: {change.reason}]")
         async with stream:
@@ -236,8 +303,12 @@ def read_line(prompt: str) -> str | None:
     """A line of the person; None at the end of the input. The prompt is for terminals alone."""
     if sys.stdin.isatty() and sys.stdout.isatty():
         try:
-            importlib.import_module("readline")  # arrows and a history of lines, where the system has it
-            prompt = f"\x01{GOOD}\x02{prompt}\x01{PLAIN}\x02" if coloured(sys.stdout) else prompt  # \x01 \x02: no width in between
+            importlib.import_module(
+                "readline"
+            )  # arrows and a history of lines, where the system has it
+            prompt = (
+                f"\x01{GOOD}\x02{prompt}\x01{PLAIN}\x02" if coloured(sys.stdout) else prompt
+            )  # \x01 \x02: no width in between
         except ImportError:
             pass
         try:

@@ -60,11 +60,15 @@ def read_tools(name: str) -> list[ToolSpec]:
         listed = msgspec.json.decode(_read(name), type=list[dict[str, Any]])
         tools = msgspec.convert(listed, list[ToolSpec])
     except msgspec.DecodeError as error:
-        raise Unreadable(f"{name}: a JSON list of tools is wanted, each with {', '.join(known)}: {error}") from None
+        raise Unreadable(
+            f"{name}: a JSON list of tools is wanted, each with {', '.join(known)}: {error}"
+        ) from None
     for at, tool in enumerate(listed):
         for key in tool:
             if key not in known:
-                raise Unreadable(f"{name}: tool {at} has an unknown key {key!r}; there are {', '.join(known)}")
+                raise Unreadable(
+                    f"{name}: tool {at} has an unknown key {key!r}; there are {', '.join(known)}"
+                )
     return tools
 
 
@@ -74,7 +78,14 @@ def read_image(name: str) -> Image:
     if len(data) > IMAGE_BYTES:
         raise Unreadable(f"{name}: {len(data):,} bytes; an image may have {IMAGE_BYTES:,}")
     text = b64encode(data).decode("ascii")
-    kind = next((kind for sign, kind in SIGNS.items() if text.startswith(sign) and kind.startswith("image/")), None)
+    kind = next(
+        (
+            kind
+            for sign, kind in SIGNS.items()
+            if text.startswith(sign) and kind.startswith("image/")
+        ),
+        None,
+    )
     if kind is None:
         raise Unreadable(f"{name}: not an image of a kind that models take (PNG, JPEG, GIF, WebP)")
     return Image(data=text, media_type=kind)
@@ -93,7 +104,9 @@ def check_recordings(name: str) -> None:
         except OSError as error:
             raise Unreadable(f"{name}: {error.strerror}") from None
         except ValueError:
-            raise Unreadable(f"{name}: there is a file of that name that is no recording; it was left as it is") from None
+            raise Unreadable(
+                f"{name}: there is a file of that name that is no recording; it was left as it is"
+            ) from None
 
 
 def record(name: str, recordings: list[Recording], wire_api: WireApi | None) -> None:

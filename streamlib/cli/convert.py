@@ -37,9 +37,19 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("file", metavar="FILE", help="a raw stream, a whole body or a recording; - is standard input")
+    command.add_argument(
+        "file",
+        metavar="FILE",
+        help="a raw stream, a whole body or a recording; - is standard input",
+    )
     add_wire(command)
-    command.add_argument("--to", required=True, choices=TARGETS, metavar="X", help=f"what to write: {', '.join(TARGETS)}")
+    command.add_argument(
+        "--to",
+        required=True,
+        choices=TARGETS,
+        metavar="X",
+        help=f"what to write: {', '.join(TARGETS)}",
+    )
     command.add_argument("--body", action="store_true", help="one whole body instead of a stream")
     command.set_defaults(run=run)
 
@@ -53,12 +63,17 @@ def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
     events = events_of(capture)
     encode = encoder(arguments.to)
     stream = b"".join([*(encode.feed(event) for event in events), encode.close()])
-    sys.stdout.buffer.write(encode_body(arguments.to, accumulate(events)) + b"\n" if arguments.body else stream)
+    sys.stdout.buffer.write(
+        encode_body(arguments.to, accumulate(events)) + b"\n" if arguments.body else stream
+    )
     sys.stdout.buffer.flush()
     for change in encode.report:
         print(printable(f"not said: {change.path} ({change.reason})"), file=sys.stderr)
     error = failure(events)
     if error is not None:
         said = [f"not whole, {error.kind}: {error.message}", other_wire(capture)]
-        print("\n".join(printable(f"{capture.name}: {line}") for line in said if line), file=sys.stderr)
+        print(
+            "\n".join(printable(f"{capture.name}: {line}") for line in said if line),
+            file=sys.stderr,
+        )
     return 1 if error else 0

@@ -61,8 +61,17 @@ def item_words(item: ResponseItem) -> str:
 
 
 def _limits(event: RateLimits) -> str:
-    named = {"requests": event.requests, "tokens": event.tokens, "input": event.input_tokens, "output": event.output_tokens}
-    left = [f"{window.remaining:,.0f} {name} left" for name, window in named.items() if window and window.remaining is not None]
+    named = {
+        "requests": event.requests,
+        "tokens": event.tokens,
+        "input": event.input_tokens,
+        "output": event.output_tokens,
+    }
+    left = [
+        f"{window.remaining:,.0f} {name} left"
+        for name, window in named.items()
+        if window and window.remaining is not None
+    ]
     return ", ".join([*left, *([event.request_id] if event.request_id else [])])
 
 
@@ -81,7 +90,11 @@ def _media(event: MediaDelta) -> str:
 
 
 def _ended(event: Completed) -> str:
-    native = f" ({event.native_stop_reason})" if event.native_stop_reason and event.native_stop_reason != event.stop_reason else ""
+    native = (
+        f" ({event.native_stop_reason})"
+        if event.native_stop_reason and event.native_stop_reason != event.stop_reason
+        else ""
+    )
     return f"{event.stop_reason}{native}"
 
 

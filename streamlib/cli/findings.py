@@ -11,7 +11,14 @@ from streamlib.cli.event_words import item_words, quoted
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import Clock
-from streamlib_parsers import Completed, Failed, Notice, OutputItemAdded, OutputItemDone, Passthrough
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    Passthrough,
+)
 from streamlib_parsers.items import WireApi
 
 ENDS: Final[dict[WireApi, str]] = {
@@ -37,7 +44,12 @@ BLOCKS: Final = ("messages", "responses", "converse")
 
 def findings(capture: Capture, steps: list[Step]) -> list[str]:
     """What a person should know: whether the answer is whole, and if not why; then what is odd about it."""
-    return [*_verdict(capture, steps), *_oddities(capture.wire_api, steps), *_unread(capture, steps), *_silence(capture)]
+    return [
+        *_verdict(capture, steps),
+        *_oddities(capture.wire_api, steps),
+        *_unread(capture, steps),
+        *_silence(capture),
+    ]
 
 
 def _verdict(capture: Capture, steps: list[Step]) -> Iterator[str]:
@@ -50,7 +62,11 @@ def _verdict(capture: Capture, steps: list[Step]) -> Iterator[str]:
                 yield from [hint] if hint else []
                 yield f"not whole, {event.error.kind}: {printable(event.error.message)}"
                 yield from _place(capture, step, event.error.kind)
-                yield from [f"never came: {ENDS[capture.wire_api]}"] if event.error.kind == "truncated" and len(steps) > 1 else []
+                yield from (
+                    [f"never came: {ENDS[capture.wire_api]}"]
+                    if event.error.kind == "truncated" and len(steps) > 1
+                    else []
+                )
                 yield from _open_items(steps)
                 yield from _end_of_recording(capture)
 
@@ -70,7 +86,14 @@ def _open_items(steps: list[Step]) -> Iterator[str]:
     for step in steps:
         for event in step.events:
             if isinstance(event, OutputItemDone) and event.item.status == "incomplete":
-                written: str = next((getattr(event.item, name) for name in WRITTEN if getattr(event.item, name, "")), "")
+                written: str = next(
+                    (
+                        getattr(event.item, name)
+                        for name in WRITTEN
+                        if getattr(event.item, name, "")
+                    ),
+                    "",
+                )
                 yield f"item {event.index}, {item_words(event.item)}, was open: it stops after {quoted(written[-60:], 70)}"
 
 
@@ -88,7 +111,11 @@ def _oddities(wire_api: WireApi, steps: list[Step]) -> Iterator[str]:
     for start, what, said in _odd(wire_api, steps):
         found[what, said].append(start)
     for (what, said), starts in found.items():
-        often = f" and {len(starts) - 1:,} more {'time' if len(starts) == 2 else 'times'}" if len(starts) > 1 else ""
+        often = (
+            f" and {len(starts) - 1:,} more {'time' if len(starts) == 2 else 'times'}"
+            if len(starts) > 1
+            else ""
+        )
         yield f"{what} at byte {starts[0]:,}{often}{said}"
 
 
@@ -103,13 +130,29 @@ def _odd(wire_api: WireApi, steps: list[Step]) -> Iterator[tuple[int, str, str]]
                 yield step.start, "unknown to this version,", f": {printable(event.event)}"
             elif isinstance(event, OutputItemAdded):
                 last = event.index
-            elif isinstance(event, OutputItemDone) and event.index < last and wire_api in BLOCKS and event.item.status == "completed":
-                yield step.start, f"late end: item {event.index} was closed", f", after item {last} had begun"
+            elif (
+                isinstance(event, OutputItemDone)
+                and event.index < last
+                and wire_api in BLOCKS
+                and event.item.status == "completed"
+            ):
+                yield (
+                    step.start,
+                    f"late end: item {event.index} was closed",
+                    f", after item {last} had begun",
+                )
 
 
 def _unread(capture: Capture, steps: list[Step]) -> Iterator[str]:
     """Bytes behind an end that the wire itself gave."""
-    ended = next((step.end for step in steps if any(isinstance(event, (Completed, Failed)) for event in step.events)), None)
+    ended = next(
+        (
+            step.end
+            for step in steps
+            if any(isinstance(event, (Completed, Failed)) for event in step.events)
+        ),
+        None,
+    )
     rest = capture.recording.body[ended:].strip() if ended is not None else b""
     if rest:
         yield f"not read, {len(rest):,} bytes after the end at byte {ended:,}: {excerpt(rest)}"

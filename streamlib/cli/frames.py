@@ -41,7 +41,10 @@ def steps(capture: Capture) -> Iterator[Step]:
     if capture.whole:
         yield Step(0, len(body), "whole body", body_events(capture))
         return
-    framing, parse = wire(capture.wire_api).framing(LIMITS), parser(capture.wire_api, **capture.options)
+    framing, parse = (
+        wire(capture.wire_api).framing(LIMITS),
+        parser(capture.wire_api, **capture.options),
+    )
     begun = 0
     with Progress(f"reading {capture.name}", len(body)) as progress:
         for start, end in _cuts(capture.wire_api, body):
@@ -117,13 +120,19 @@ def _kind(wire_api: WireApi, frame: Frame) -> str:
 def _untyped(value: dict[str, Any]) -> str:
     """Wires without names: what a frame brings, by its keys."""
     found = [word for key, words in _WORDS.items() if value.get(key) for word in words(value[key])]
-    return " ".join(dict.fromkeys(found)) or " ".join(key for key, inner in value.items() if isinstance(inner, (dict, list))) or "(nothing)"
+    return (
+        " ".join(dict.fromkeys(found))
+        or " ".join(key for key, inner in value.items() if isinstance(inner, (dict, list)))
+        or "(nothing)"
+    )
 
 
 def _choices(choices: Any) -> Iterator[str]:
     """chat: choices[].delta, or .message."""
     for choice in _dicts(choices):
-        yield from list(_filled(choice.get("delta") or choice.get("message"))) or ([] if choice.get("finish_reason") else ["role"])
+        yield from list(_filled(choice.get("delta") or choice.get("message"))) or (
+            [] if choice.get("finish_reason") else ["role"]
+        )
         if choice.get("finish_reason"):
             yield f"finish_reason {choice['finish_reason']}"
 
@@ -133,7 +142,11 @@ def _candidates(candidates: Any) -> Iterator[str]:
     for candidate in _dicts(candidates):
         content = candidate.get("content")
         for part in _dicts(content.get("parts") if isinstance(content, dict) else None):
-            yield "thought" if part.get("thought") else next((key for key in part if key != "thoughtSignature"), "part")
+            yield (
+                "thought"
+                if part.get("thought")
+                else next((key for key in part if key != "thoughtSignature"), "part")
+            )
         if candidate.get("finishReason"):
             yield f"finishReason {candidate['finishReason']}"
 
@@ -157,4 +170,6 @@ _WORDS: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
 
 
 def _dicts(values: Any) -> list[dict[str, Any]]:
-    return [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    return (
+        [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
+    )

@@ -28,11 +28,23 @@ def add(commands: Any) -> None:
         epilog=f"Targets: {', '.join(TARGETS)}, or module:callable for a parser of your own: feed(bytes) -> list, close() -> list.",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("target", metavar="WIRE", help="a wire, a framing, a dialect, or module:callable")
+    command.add_argument(
+        "target", metavar="WIRE", help="a wire, a framing, a dialect, or module:callable"
+    )
     command.add_argument("files", nargs="*", metavar="FILE", help="captured bodies to begin with")
-    command.add_argument("--time", type=duration, default=60.0, metavar="SECONDS", help="how long to look (60)")
-    command.add_argument("--seed", type=int, default=None, help="for the same run again; printed at the end")
-    command.add_argument("--out", type=Path, default=Path(), metavar="FOLDER", help="where the reproducer is written (here)")
+    command.add_argument(
+        "--time", type=duration, default=60.0, metavar="SECONDS", help="how long to look (60)"
+    )
+    command.add_argument(
+        "--seed", type=int, default=None, help="for the same run again; printed at the end"
+    )
+    command.add_argument(
+        "--out",
+        type=Path,
+        default=Path(),
+        metavar="FOLDER",
+        help="where the reproducer is written (here)",
+    )
     command.set_defaults(run=run)
 
 
@@ -61,7 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     if campaign.finding is None:
         print(f"{what.name}: nothing broke; seed {seed}")
         return 0
-    print(f"{what.name}: {campaign.finding.invariant} broke; seed {seed}; making it small", file=sys.stderr)
+    print(
+        f"{what.name}: {campaign.finding.invariant} broke; seed {seed}; making it small",
+        file=sys.stderr,
+    )
     return _report(what, campaign.finding, arguments.out)
 
 
@@ -77,10 +92,13 @@ def _check_writable(folder: Path) -> None:
 def _progress(campaign: Campaign, end: str = "") -> None:
     """One line that is written over, for people; at the end it stays."""
     if end or sys.stderr.isatty():
-        line = (
-            f"{campaign.target.name}: {campaign.executions:,} bodies, {campaign.readings:,} readings, {campaign.kinds:,} kinds of outcome"
+        line = f"{campaign.target.name}: {campaign.executions:,} bodies, {campaign.readings:,} readings, {campaign.kinds:,} kinds of outcome"
+        print(
+            f"{chr(13) if sys.stderr.isatty() else ''}{line:<{_WIDTH}}".rstrip(" " if end else ""),
+            end=end,
+            file=sys.stderr,
+            flush=True,
         )
-        print(f"{chr(13) if sys.stderr.isatty() else ''}{line:<{_WIDTH}}".rstrip(" " if end else ""), end=end, file=sys.stderr, flush=True)
 
 
 def _report(what: FuzzTarget, finding: Finding, folder: Path) -> int:
@@ -90,5 +108,7 @@ def _report(what: FuzzTarget, finding: Finding, folder: Path) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(reproducer(small), encoding="utf-8")
     shown = small.detail.encode("unicode_escape").decode("ascii")[:300]
-    print(f"{shown}\n{len(finding.body)} bytes, made {len(small.body)}: {small.body[:200]!r}\nwritten to {path}: run it with pytest")
+    print(
+        f"{shown}\n{len(finding.body)} bytes, made {len(small.body)}: {small.body[:200]!r}\nwritten to {path}: run it with pytest"
+    )
     return 1

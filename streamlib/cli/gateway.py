@@ -26,14 +26,36 @@ def add(commands: Any) -> None:
         epilog="Without a route everything goes to the loopback provider, which needs no key.",
     )
     command.add_argument(
-        "--route", action="append", default=[], metavar="PATTERN=PROVIDER:MODEL", help="the first that matches wins; may be repeated"
+        "--route",
+        action="append",
+        default=[],
+        metavar="PATTERN=PROVIDER:MODEL",
+        help="the first that matches wins; may be repeated",
     )
-    command.add_argument("--config", metavar="FILE", help="routes in a TOML file, after those of --route")
-    command.add_argument("--host", default="127.0.0.1", help="another one than this machine needs --token-env (default 127.0.0.1)")
+    command.add_argument(
+        "--config", metavar="FILE", help="routes in a TOML file, after those of --route"
+    )
+    command.add_argument(
+        "--host",
+        default="127.0.0.1",
+        help="another one than this machine needs --token-env (default 127.0.0.1)",
+    )
     command.add_argument("--port", type=int, default=8900, help="0 picks a free one (default 8900)")
-    command.add_argument("--token-env", metavar="NAME", help="the variable with the token that clients send as their API key")
-    command.add_argument("--keep-alive", type=float, default=15.0, metavar="SECONDS", help="silence before a sign of life (default 15)")
-    command.add_argument("--log-content", action="store_true", help="write requests and answers to the log too")
+    command.add_argument(
+        "--token-env",
+        metavar="NAME",
+        help="the variable with the token that clients send as their API key",
+    )
+    command.add_argument(
+        "--keep-alive",
+        type=float,
+        default=15.0,
+        metavar="SECONDS",
+        help="silence before a sign of life (default 15)",
+    )
+    command.add_argument(
+        "--log-content", action="store_true", help="write requests and answers to the log too"
+    )
     command.set_defaults(run=run)
 
 
@@ -65,7 +87,9 @@ def _token(arguments: argparse.Namespace) -> Secret | None:
     """ValueError where others could ask without one."""
     if arguments.token_env is None:
         if arguments.host not in LOOPBACK:
-            raise ValueError(f"--host {arguments.host} lets others in: give --token-env the name of a variable with a token for them")
+            raise ValueError(
+                f"--host {arguments.host} lets others in: give --token-env the name of a variable with a token for them"
+            )
         return None
     if not os.environ.get(arguments.token_env):
         raise ValueError(f"--token-env: the variable {arguments.token_env} is not set")
@@ -78,11 +102,17 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     from streamlib.gateway import Gateway, gateway
 
     logging.basicConfig(level=logging.WARNING, format="%(message)s", stream=sys.stderr)
-    logging.getLogger("streamlib.gateway").setLevel(logging.DEBUG if arguments.log_content else logging.INFO)
-    app = gateway(Gateway(table, keep_alive=arguments.keep_alive, log_content=arguments.log_content), token=token)
+    logging.getLogger("streamlib.gateway").setLevel(
+        logging.DEBUG if arguments.log_content else logging.INFO
+    )
+    app = gateway(
+        Gateway(table, keep_alive=arguments.keep_alive, log_content=arguments.log_content),
+        token=token,
+    )
     try:
         listener = socket.create_server(
-            (arguments.host, arguments.port), family=socket.AF_INET6 if ":" in arguments.host else socket.AF_INET
+            (arguments.host, arguments.port),
+            family=socket.AF_INET6 if ":" in arguments.host else socket.AF_INET,
         )
     except (OSError, OverflowError) as error:
         print(f"{arguments.host} port {arguments.port}: {error}", file=sys.stderr)
@@ -90,7 +120,9 @@ def _serve(arguments: argparse.Namespace, table: RouteTable, token: Secret | Non
     print(_hello(table, token, listener.getsockname()), flush=True)
     for line in keyless(table):
         print(line, file=sys.stderr, flush=True)
-    uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)).run(sockets=[listener])
+    uvicorn.Server(
+        uvicorn.Config(app, log_level="warning", access_log=False, server_header=False)
+    ).run(sockets=[listener])
     return 0
 
 
@@ -109,7 +141,10 @@ def _hello(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) ->
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     url = f"http://{host}:{address[1]}"
     places = [f" at {rule.base_url}" if rule.base_url else "" for rule in table.rules]
-    routes = "\n".join(f"  {rule.model:<24} -> {', '.join(rule.to)}{place}" for rule, place in zip(table.rules, places, strict=True))
+    routes = "\n".join(
+        f"  {rule.model:<24} -> {', '.join(rule.to)}{place}"
+        for rule, place in zip(table.rules, places, strict=True)
+    )
     key = "the token" if token else "any"
     return (
         f"gateway on {url}  (Ctrl-C stops, streams finish)\n{routes}\n"

@@ -19,8 +19,16 @@ from streamlib.cli.numbers import several
 from streamlib.cli.screen import BOLD, DIM, FAULT, GOOD, ODD, painted
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import page
-from streamlib_parsers import Completed, Failed, Passthrough, Response, ResponseEvent, ServerToolCall, accumulate
-from streamlib_parsers.items import FunctionCall
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    Passthrough,
+    Response,
+    ResponseEvent,
+    ServerToolCall,
+    accumulate,
+)
+from streamlib_parsers.items import CustomToolCall, FunctionCall
 
 EXAMPLES = """examples:
   # the timeline: byte, wire event, our events, and what is missing
@@ -49,7 +57,9 @@ def add(commands: Any) -> None:
     command.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
     add_wire(command)
     command.add_argument("--json", action="store_true", help="one JSON object a line for each file")
-    command.add_argument("--chunk", type=several, metavar="N", help="with --json: feed the parser N bytes at a time")
+    command.add_argument(
+        "--chunk", type=several, metavar="N", help="with --json: feed the parser N bytes at a time"
+    )
     command.set_defaults(run=run)
 
 
@@ -59,14 +69,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _one(name: str, arguments: argparse.Namespace) -> int:
-    return each(name, arguments.wire_api, lambda one: _json(one, arguments.chunk) if arguments.json else _page(one))
+    return each(
+        name,
+        arguments.wire_api,
+        lambda one: _json(one, arguments.chunk) if arguments.json else _page(one),
+    )
 
 
 # --- for programs ---
 
 
 def _json(capture: Capture, chunk: int | None) -> int:
-    sys.stdout.write(msgspec.json.encode(summary(capture.name, events_of(capture, chunk))).decode() + "\n")
+    sys.stdout.write(
+        msgspec.json.encode(summary(capture.name, events_of(capture, chunk))).decode() + "\n"
+    )
     return 0
 
 
@@ -82,7 +98,11 @@ def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
         "reasoning": response.reasoning,
         "refusal": response.refusal,
         "tool_calls": _calls(response),
-        "server_tools": [_call(item.call_id, item.name, item.arguments) for item in response.items if isinstance(item, ServerToolCall)],
+        "server_tools": [
+            _call(item.call_id, item.name, item.arguments)
+            for item in response.items
+            if isinstance(item, ServerToolCall)
+        ],
         "stop_reason": response.stop_reason,
         "usage": msgspec.to_builtins(response.usage),
         "terminal": "completed" if isinstance(ends[-1], Completed) else "failed",
@@ -96,8 +116,13 @@ def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
 
 def _calls(response: Response) -> list[dict[str, Any]]:
     """Every call, also one that was cut: this is a look at what came, not a list to act on."""
-    calls = [item for item in response.items if item.__struct_config__.tag in ("function_call", "custom_tool_call")]
-    return [_call(item.call_id, item.name, item.arguments if isinstance(item, FunctionCall) else item.input) for item in calls]  # type: ignore[union-attr]
+    calls: list[dict[str, Any]] = []
+    for item in response.items:
+        if isinstance(item, FunctionCall):
+            calls.append(_call(item.call_id, item.name, item.arguments))
+        elif isinstance(item, CustomToolCall):
+            calls.append(_call(item.call_id, item.name, item.input))
+    return calls
 
 
 def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -113,14 +138,25 @@ def _page(capture: Capture) -> int:
     response = accumulate(events)
     width = shutil.get_terminal_size((140, 24)).columns
     said = findings(capture, found)
-    marks = [("!", FAULT)] * len(said) if response.error else [("=", GOOD), *[("!", ODD)] * len(said)]
+    marks = (
+        [("!", FAULT)] * len(said) if response.error else [("=", GOOD), *[("!", ODD)] * len(said)]
+    )
     first, *head = _head(capture, response)
     columns, *timeline = page(capture, found, width)
-    lines = [(first, BOLD), *((line, DIM) for line in head), ("", ""), (columns, DIM), *((line, "") for line in timeline), ("", "")]
+    lines = [
+        (first, BOLD),
+        *((line, DIM) for line in head),
+        ("", ""),
+        (columns, DIM),
+        *((line, "") for line in timeline),
+        ("", ""),
+    ]
     lines += [*((line, "") for line in _said(response, width))]
     lines += [(f"  {mark} {line}", style) for line, (mark, style) in zip(said, marks, strict=False)]
     for line, style in [*lines, ("", "")]:
-        sys.stdout.write((painted(line.rstrip(), style, sys.stdout) if style else line.rstrip()) + "\n")
+        sys.stdout.write(
+            (painted(line.rstrip(), style, sys.stdout) if style else line.rstrip()) + "\n"
+        )
     return 1 if failure(events) else 0
 
 
@@ -128,14 +164,27 @@ def _head(capture: Capture, response: Response) -> Iterator[str]:
     recording, error = capture.recording, response.error
     ended = f"failed ({error.kind})" if error else f"{response.status} ({response.stop_reason})"
     yield f"{printable(capture.name)}: {ended}"
-    named = [response.model, response.response_id, f"HTTP {recording.status}" if capture.ours else None, recording.url]
-    yield "  " + " · ".join([capture.wire_api, f"{len(recording.body):,} bytes", *(printable(one) for one in named if one)])
+    named = [
+        response.model,
+        response.response_id,
+        f"HTTP {recording.status}" if capture.ours else None,
+        recording.url,
+    ]
+    yield "  " + " · ".join(
+        [
+            capture.wire_api,
+            f"{len(recording.body):,} bytes",
+            *(printable(one) for one in named if one),
+        ]
+    )
 
 
 def _said(response: Response, width: int) -> Iterator[str]:
     """What the answer says, short."""
     texts = {"thought": response.reasoning, "text": response.text, "refusal": response.refusal}
-    yield from (f"  {name}: {quoted(text, width - len(name) - 4)}" for name, text in texts.items() if text)
+    yield from (
+        f"  {name}: {quoted(text, width - len(name) - 4)}" for name, text in texts.items() if text
+    )
     for call in _calls(response):
         yield f"  call: {printable(call['name'])} {quoted(call['arguments'], width - len(call['name']) - 9)}"
     if response.usage is not None:

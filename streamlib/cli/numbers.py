@@ -34,7 +34,9 @@ def speed(text: str) -> float:
     """A factor: 0 or more."""
     value = number(text)
     if not value >= 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a speed: 1 is the recorded pace, 2 twice as fast, 0 at once")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is not a speed: 1 is the recorded pace, 2 twice as fast, 0 at once"
+        )
     return value
 
 

@@ -22,7 +22,13 @@ class Progress:
     total: None where nobody knows it; then the line counts.
     """
 
-    def __init__(self, what: str, total: int | None, err: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        what: str,
+        total: int | None,
+        err: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._what = printable(what)
         self._total = total
         self._err = err or sys.stderr

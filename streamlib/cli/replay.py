@@ -39,20 +39,32 @@ def add(commands: Any) -> None:
     )
     command.add_argument("file", metavar="FILE", help="- is standard input")
     add_wire(command)
-    command.add_argument("--speed", type=speed, default=1.0, metavar="X", help="1 is the recorded pace, 0 at once (default 1)")
-    command.add_argument("--split", type=several, metavar="N", help="cut the body into chunks of N bytes")
+    command.add_argument(
+        "--speed",
+        type=speed,
+        default=1.0,
+        metavar="X",
+        help="1 is the recorded pace, 0 at once (default 1)",
+    )
+    command.add_argument(
+        "--split", type=several, metavar="N", help="cut the body into chunks of N bytes"
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Plays every answer of one file."""
-    return each(arguments.file, arguments.wire_api, lambda capture: anyio.run(_play, capture, arguments))
+    return each(
+        arguments.file, arguments.wire_api, lambda capture: anyio.run(_play, capture, arguments)
+    )
 
 
 async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stdout, sys.stderr)
     split: Any = arguments.split or "recorded"
-    async with replay(capture.recording, capture.wire_api, speed=arguments.speed, split=split, retry=NO_RETRY) as client:
+    async with replay(
+        capture.recording, capture.wire_api, speed=arguments.speed, split=split, retry=NO_RETRY
+    ) as client:
         stream = client.stream("(replayed)", model=MODEL)
         try:
             async with stream:

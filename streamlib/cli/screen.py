@@ -50,7 +50,9 @@ class Screen:
         self._style = PLAIN
         self._fresh = True  # the cursor stands at the beginning of a line
         self._began = False  # something of this answer was shown
-        self._call: int | None = None  # the call whose arguments are shown while they grow; others wait until they are whole
+        self._call: int | None = (
+            None  # the call whose arguments are shown while they grow; others wait until they are whole
+        )
 
     def show(self, event: Any) -> None:
         """One event."""
@@ -77,8 +79,18 @@ class Screen:
     def status(self, response: Response) -> None:
         """Who answered, why it ended early, time to first token, speed, usage, and what is left of the limits: one line."""
         ended = [] if response.stop_reason in ("stop", None) else [response.stop_reason]
-        facts = [response.model or "?", *ended, *_timing(response), *_usage(response), *_limits(response)]
-        while coloured(self._err) and len(facts) > 1 and len(" · ".join(facts)) + 2 > shutil.get_terminal_size().columns:
+        facts = [
+            response.model or "?",
+            *ended,
+            *_timing(response),
+            *_usage(response),
+            *_limits(response),
+        ]
+        while (
+            coloured(self._err)
+            and len(facts) > 1
+            and len(" · ".join(facts)) + 2 > shutil.get_terminal_size().columns
+        ):
             facts.pop()
         self.note(f"[{' · '.join(facts)}]")
 
@@ -112,12 +124,17 @@ class Screen:
         elif isinstance(item, CALLS):
             written = item.input if isinstance(item, CustomToolCall) else item.arguments
             self._part()
-            self._write(f"→ {item.name} {written}" + ("" if item.status == "completed" else " (cut)"), CALL)
+            self._write(
+                f"→ {item.name} {written}" + ("" if item.status == "completed" else " (cut)"), CALL
+            )
             self._line()
         elif isinstance(item, Message):
             for part in item.content:
                 if getattr(part, "data", None):
-                    self._write(f"\n[{type(part).__name__.lower()} {getattr(part, 'media_type', None) or ''}]\n", DIM)
+                    self._write(
+                        f"\n[{type(part).__name__.lower()} {getattr(part, 'media_type', None) or ''}]\n",
+                        DIM,
+                    )
 
     # --- characters ---
 
@@ -186,4 +203,8 @@ def _usage(response: Response) -> list[str]:
 def _limits(response: Response) -> list[str]:
     limits = response.rate_limits
     windows = {"requests": limits.requests, "tokens": limits.tokens} if limits else {}
-    return [f"{window.remaining:,.0f} {name} left" for name, window in windows.items() if window and window.remaining is not None]
+    return [
+        f"{window.remaining:,.0f} {name} left"
+        for name, window in windows.items()
+        if window and window.remaining is not None
+    ]

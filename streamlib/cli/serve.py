@@ -36,12 +36,31 @@ def add(commands: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    command.add_argument("files", nargs="*", metavar="FILE", help="recordings, or bodies as they came; sent one a request, in turn")
+    command.add_argument(
+        "files",
+        nargs="*",
+        metavar="FILE",
+        help="recordings, or bodies as they came; sent one a request, in turn",
+    )
     command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")
-    command.add_argument("--chunk", type=several, metavar="N", help="bytes in one HTTP chunk (default: one event)")
-    command.add_argument("--pace", type=pause, default=0.0, metavar="SECONDS", help="pause between chunks")
-    command.add_argument("--fault", metavar="KIND[@N]", type=_fault, help=f"after N chunks (default 3): {', '.join(get_args(Fault))}")
-    command.add_argument("--failing", type=whole(1, "requests"), metavar="N", help="only the first N requests get the fault (default: all)")
+    command.add_argument(
+        "--chunk", type=several, metavar="N", help="bytes in one HTTP chunk (default: one event)"
+    )
+    command.add_argument(
+        "--pace", type=pause, default=0.0, metavar="SECONDS", help="pause between chunks"
+    )
+    command.add_argument(
+        "--fault",
+        metavar="KIND[@N]",
+        type=_fault,
+        help=f"after N chunks (default 3): {', '.join(get_args(Fault))}",
+    )
+    command.add_argument(
+        "--failing",
+        type=whole(1, "requests"),
+        metavar="N",
+        help="only the first N requests get the fault (default: all)",
+    )
     command.set_defaults(run=run)
 
 
@@ -49,7 +68,9 @@ def _fault(text: str) -> tuple[str, int]:
     kind, sign, at = text.partition("@")
     at = at if sign else "3"
     if kind not in get_args(Fault) or not (at.isascii() and at.isdigit()):
-        raise argparse.ArgumentTypeError(f"{text!r}: KIND[@N] with KIND one of {', '.join(get_args(Fault))}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: KIND[@N] with KIND one of {', '.join(get_args(Fault))}"
+        )
     return kind, int(at)
 
 
@@ -65,7 +86,9 @@ def run(arguments: argparse.Namespace) -> int:
         print("--failing says how many requests get the fault: it needs --fault", file=sys.stderr)
         return 2
     try:
-        behaviour = Behaviour(bodies, arguments.chunk, arguments.pace, fault, at, failing=arguments.failing)
+        behaviour = Behaviour(
+            bodies, arguments.chunk, arguments.pace, fault, at, failing=arguments.failing
+        )
         anyio.run(_serve, behaviour, arguments.port)
     except (OSError, OverflowError) as error:
         print(f"port {arguments.port}: {error}", file=sys.stderr)
@@ -87,5 +110,8 @@ def _bodies(name: str) -> list[bytes]:
 
 async def _serve(behaviour: Behaviour, port: int) -> None:
     async with running(behaviour, port=port) as url:
-        print(f"listening on {url}  (Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)", flush=True)
+        print(
+            f"listening on {url}  (Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)",
+            flush=True,
+        )
         await anyio.sleep_forever()

@@ -43,7 +43,13 @@ def _escape(match: re.Match[str]) -> str:
         return "\ufffd"
     if code == 0x0D:
         return "\\r"
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return (
+        f"\\x{code:02x}"
+        if code < 0x100
+        else f"\\u{code:04x}"
+        if code < 0x10000
+        else f"\\U{code:08x}"
+    )
 
 
 _OPTIONS: Final = {

@@ -26,7 +26,12 @@ KIND_WIDTH: Final = 44
 """Columns that the wire's words may take; longer ones push their line."""
 
 
-_SAME: Final[dict[type, tuple[str, ...]]] = {**DELTA_KEYS, TokenCount: (), Passthrough: ("event",), Notice: ("code", "detail", "index")}
+_SAME: Final[dict[type, tuple[str, ...]]] = {
+    **DELTA_KEYS,
+    TokenCount: (),
+    Passthrough: ("event",),
+    Notice: ("code", "detail", "index"),
+}
 """Events that may come again in one row, and the fields that must be alike in them."""
 
 
@@ -62,7 +67,9 @@ def places(events: list[ResponseEvent]) -> Any:
     """Which texts the events make longer, or what is odd again; something unlike anything else where one does more, or there is none."""
     if not events or any(type(event) not in _SAME for event in events):
         return object()
-    return [(type(event), *(getattr(event, field) for field in _SAME[type(event)])) for event in events]
+    return [
+        (type(event), *(getattr(event, field) for field in _SAME[type(event)])) for event in events
+    ]
 
 
 def rows(steps: Iterable[Step]) -> Iterator[Row]:
@@ -96,7 +103,8 @@ class Clock:
     def longest_silence(self) -> tuple[float, int] | None:
         """The longest wait between two chunks, and the byte before which it was."""
         waits: list[tuple[float, int]] = [
-            (after - before, end) for before, after, end in zip(self._times, self._times[1:], self._ends, strict=False)
+            (after - before, end)
+            for before, after, end in zip(self._times, self._times[1:], self._ends, strict=False)
         ]
         return max(waits, default=None)
 
@@ -104,7 +112,10 @@ class Clock:
 def page(capture: Capture, steps: Iterable[Step], width: int) -> Iterator[str]:
     """The lines of the timeline."""
     clock, folded = Clock(capture), list(rows(steps))
-    kinds = [printable(row.kind).replace("\n", " ") + (f" x{row.count:,}" if row.count > 1 else "") for row in folded]
+    kinds = [
+        printable(row.kind).replace("\n", " ") + (f" x{row.count:,}" if row.count > 1 else "")
+        for row in folded
+    ]
     places = len(f"{len(capture.recording.body):,}") + 2
     column = min(KIND_WIDTH, max(map(len, kinds)))
     yield f"{'byte':>{max(places, 6)}}{'   seconds' if clock.known else ''}  {'wire':{column}}  events"

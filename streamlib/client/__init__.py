@@ -22,7 +22,13 @@ from streamlib.client.attempt import Attempt, Clock, HttpSource
 from streamlib.client.auth import ApiKey, KeyStore, wrap_key
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.stream import ErrorMode, ResponseStream, StreamConfig, check_errors, wall_clock
+from streamlib.client.stream import (
+    ErrorMode,
+    ResponseStream,
+    StreamConfig,
+    check_errors,
+    wall_clock,
+)
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
@@ -111,7 +117,12 @@ class Client:
     async def __aenter__(self) -> Client:
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -158,7 +169,9 @@ class Client:
             tools = prompt.tools
         if dialects is None:
             dialects = dialects_for(request.model, found.name, self._dialects)
-        source = HttpSource(self._transport, request, self._keys, found, key, self._deadlines, self._now)
+        source = HttpSource(
+            self._transport, request, self._keys, found, key, self._deadlines, self._now
+        )
         return ResponseStream(
             StreamConfig(
                 source,
@@ -177,7 +190,10 @@ class Client:
         )
 
     async def respond(
-        self, prompt: Prompt | str | Sequence[ResponseItem] | Request, model: str | None = None, **options: Unpack[StreamOptions]
+        self,
+        prompt: Prompt | str | Sequence[ResponseItem] | Request,
+        model: str | None = None,
+        **options: Unpack[StreamOptions],
     ) -> Response:
         """The whole response: the same stream, read to its end. Options are those of `stream`."""
         async with self.stream(prompt, model, **options) as stream:
@@ -203,7 +219,13 @@ class Client:
             raise StreamError(models)
         return models
 
-    async def fetch(self, request: Request, provider: str | Provider | None = None, *, api_key: ApiKey | None = None) -> bytes:
+    async def fetch(
+        self,
+        request: Request,
+        provider: str | Provider | None = None,
+        *,
+        api_key: ApiKey | None = None,
+    ) -> bytes:
         """The body that answers a request which has no stream: a list, a count of tokens. Raises `StreamError`."""
         key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
@@ -212,7 +234,9 @@ class Client:
         if self._closed:
             raise RuntimeError("the client is closed")
         found = self._provider(provider or request.origin.provider or "custom")
-        source = HttpSource(self._transport, request, self._keys, found, key, self._deadlines, self._now)
+        source = HttpSource(
+            self._transport, request, self._keys, found, key, self._deadlines, self._now
+        )
         attempt = Attempt(
             source,
             lambda headers, at: parser(request.wire_api),
@@ -242,11 +266,17 @@ class Client:
         name = provider.name if isinstance(provider, Provider) else provider
         more = (*self._providers, provider) if isinstance(provider, Provider) else self._providers
         found, model = find(model or prompt.model or "", name, more)
-        where = resolve_target(found, model, wire_api or self._wire_api, base_url or self._base_url, self._models)
+        where = resolve_target(
+            found, model, wire_api or self._wire_api, base_url or self._base_url, self._models
+        )
         return build_for(prompt, where, strict=strict), found
 
     def _provider(self, provider: str | Provider) -> Provider:
-        return provider if isinstance(provider, Provider) else provider_named(provider, self._providers)
+        return (
+            provider
+            if isinstance(provider, Provider)
+            else provider_named(provider, self._providers)
+        )
 
     @property
     def _transport(self) -> Transport:

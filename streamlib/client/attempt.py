@@ -46,10 +46,17 @@ NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 DEFAULT_HEADERS: Final = {"accept-encoding": "identity", "user-agent": "streamlib"}
 
-JSON_BODY_WIRES: Final[frozenset[WireApi]] = frozenset({"messages", "responses", "chat", "converse", "invoke"})
+JSON_BODY_WIRES: Final[frozenset[WireApi]] = frozenset(
+    {"messages", "responses", "chat", "converse", "invoke"}
+)
 """Wires whose `application/json` is a whole body. Gemini streams a JSON array, Ollama JSON lines."""
 
-STREAM_MEDIA_TYPES: Final = ("text/event-stream", "application/json", "application/x-ndjson", "application/vnd.amazon.eventstream")
+STREAM_MEDIA_TYPES: Final = (
+    "text/event-stream",
+    "application/json",
+    "application/x-ndjson",
+    "application/vnd.amazon.eventstream",
+)
 """Media types that need no mention when the body turns out to be something else."""
 
 Clock = Callable[[], float]
@@ -104,8 +111,12 @@ class HttpSource:
         self._stamp = await self._keys.stamp(request, self._provider, self._now(), self._key)
         headers = validated_headers({**DEFAULT_HEADERS, **request.headers, **self._stamp.headers})
         try:
-            return await self._transport.send(request.method, request.url, headers, request.body, self._deadlines)
-        except anyio.get_cancelled_exc_class() as error:  # the frames it came through hold the headers
+            return await self._transport.send(
+                request.method, request.url, headers, request.body, self._deadlines
+            )
+        except (
+            anyio.get_cancelled_exc_class()
+        ) as error:  # the frames it came through hold the headers
             raise error.with_traceback(None) from None
 
     def redact(self, info: ErrorInfo) -> ErrorInfo:
@@ -141,23 +152,39 @@ class BytesSource:
 
 def fast_clock(clock: Clock) -> Clock:
     """asyncio's loops run on the monotonic clock: there it is read directly, since anyio looks for its loop each time (0.7 us)."""
-    return time.monotonic if clock is anyio.current_time and abs(clock() - time.monotonic()) < 0.01 else clock
+    return (
+        time.monotonic
+        if clock is anyio.current_time and abs(clock() - time.monotonic()) < 0.01
+        else clock
+    )
 
 
 def validated_headers(headers: Mapping[str, str]) -> RedactedHeaders:
     """The headers, with names in lower case. One that could end its line and begin another is refused, without showing its value."""
     for name, value in headers.items():
         if not NAME.fullmatch(name):
-            raise invalid_request("a header's name holds characters that no header's name may", "header")
+            raise invalid_request(
+                "a header's name holds characters that no header's name may", "header"
+            )
         if not VALUE.fullmatch(value):
-            raise invalid_request(f"the header {name} holds characters that no header may", "header")
+            raise invalid_request(
+                f"the header {name} holds characters that no header may", "header"
+            )
     return RedactedHeaders({name.lower(): value for name, value in headers.items()})
 
 
 class Attempt:
     """One answer. `open`, then `read` until it gives nothing, then `close`; `abort` and `interrupt` end it from outside."""
 
-    def __init__(self, source: Source, parse: Parse, watch: DeadlineTimer, wire_api: WireApi, limits: Limits, clock: Clock) -> None:
+    def __init__(
+        self,
+        source: Source,
+        parse: Parse,
+        watch: DeadlineTimer,
+        wire_api: WireApi,
+        limits: Limits,
+        clock: Clock,
+    ) -> None:
         self.finished = False
         """Every event was given, or is about to be."""
         self.last_read_at = 0.0
@@ -210,7 +237,12 @@ class Attempt:
                 scope.deadline = _in(left)
                 self._answer = await self._source.send()
             except Exception as error:  # noqa: BLE001  # whatever an HTTP library raises ends the attempt, not the program
-                return classify_exception(error, FailurePoint(has_response=False, phase="first_byte", deadlines=self._watch.deadlines))
+                return classify_exception(
+                    error,
+                    FailurePoint(
+                        has_response=False, phase="first_byte", deadlines=self._watch.deadlines
+                    ),
+                )
             else:
                 return self._answer
             finally:
@@ -231,7 +263,11 @@ class Attempt:
         self._parser = self._parse(self.headers, received_at)
         self.pending += self._parser.feed(b"")
         if sum(len(name) + len(value) for name, value in self.headers.items()) > HEAD_BYTES:
-            return ErrorInfo("malformed", f"the head of the answer is longer than {HEAD_BYTES} bytes", code="head")
+            return ErrorInfo(
+                "malformed",
+                f"the head of the answer is longer than {HEAD_BYTES} bytes",
+                code="head",
+            )
         try:
             self._chunks = decode_content(answer.chunks, self.headers)
         except StreamError as error:
@@ -240,8 +276,15 @@ class Attempt:
             return _redirect_error(self.status, self.headers)
         if not 200 <= self.status < 300:
             return classify(self.status, await self._error_body(), self.headers, received_at)
-        json = self.headers.get("content-type", "").partition(";")[0].strip().lower() == "application/json"
-        self._feeder = BodyCollector(self._parser, self._limits) if json and self._wire_api in JSON_BODY_WIRES else self._parser
+        json = (
+            self.headers.get("content-type", "").partition(";")[0].strip().lower()
+            == "application/json"
+        )
+        self._feeder = (
+            BodyCollector(self._parser, self._limits)
+            if json and self._wire_api in JSON_BODY_WIRES
+            else self._parser
+        )
         return None
 
     async def _error_body(self) -> bytes:
@@ -265,7 +308,11 @@ class Attempt:
             chunk = await self._chunk()
             if self.finished:  # closed by another task meanwhile
                 return []
-            events = self._end(chunk) if chunk is None or isinstance(chunk, ErrorInfo) else self._take(chunk)
+            events = (
+                self._end(chunk)
+                if chunk is None or isinstance(chunk, ErrorInfo)
+                else self._take(chunk)
+            )
         if self.pending:
             events, self.pending = [*self.pending, *events], []
         return events
@@ -294,7 +341,9 @@ class Attempt:
         except StopAsyncIteration:
             return None
         except Exception as error:  # noqa: BLE001  # see `_head`
-            return classify_exception(error, FailurePoint(has_response=True, phase=phase, deadlines=self._watch.deadlines))
+            return classify_exception(
+                error, FailurePoint(has_response=True, phase=phase, deadlines=self._watch.deadlines)
+            )
         finally:
             self._scope = None
             self._record_wait(began)
@@ -303,7 +352,9 @@ class Attempt:
     def _take(self, chunk: bytes) -> list[ResponseEvent]:
         parser, events = self._parser, self._feeder.feed(chunk)
         arrived = self._feeder.unfiltered_events
-        self._watch.note_events(events if arrived is None else arrived)  # what a dialect holds back is progress, too
+        self._watch.note_events(
+            events if arrived is None else arrived
+        )  # what a dialect holds back is progress, too
         if parser.ended:
             self.finished = True
             return self._with_context(events)
@@ -318,7 +369,11 @@ class Attempt:
             return self._with_context(self._parser.abort(failure))
         events = self._feeder.close()
         last = events[-1] if events else None
-        if failure is not None and isinstance(last, Failed) and last.error.kind in {"truncated", "malformed"}:
+        if (
+            failure is not None
+            and isinstance(last, Failed)
+            and last.error.kind in {"truncated", "malformed"}
+        ):
             events[-1] = Failed(failure, seq=last.seq)
         return self._with_context(events)
 
@@ -327,8 +382,14 @@ class Attempt:
         last = events[-1] if events else None
         if isinstance(last, Failed):
             info, media_type = last.error, self.headers.get("content-type", "")
-            if info.kind == "malformed" and media_type and not media_type.lower().startswith(STREAM_MEDIA_TYPES):
-                info = msgspec.structs.replace(info, message=f"{info.message} (content-type: {media_type[:100]})")
+            if (
+                info.kind == "malformed"
+                and media_type
+                and not media_type.lower().startswith(STREAM_MEDIA_TYPES)
+            ):
+                info = msgspec.structs.replace(
+                    info, message=f"{info.message} (content-type: {media_type[:100]})"
+                )
             events[-1] = Failed(self._source.redact(info), seq=last.seq)
         return events
 
@@ -354,7 +415,10 @@ class Attempt:
         if self._answer is None or not self._parser.complete:
             return
         drain = self._watch.deadlines.drain
-        with contextlib.suppress(Exception), anyio.CancelScope(deadline=_in(FOREVER if drain is None else drain)) as self._scope:
+        with (
+            contextlib.suppress(Exception),
+            anyio.CancelScope(deadline=_in(FOREVER if drain is None else drain)) as self._scope,
+        ):
             size = 0
             while size < DRAIN_BYTES:
                 size += len(await anext(self._chunks))
@@ -366,7 +430,10 @@ class Attempt:
         slots, self._slots = self._slots, None
         try:
             if answer is not None:
-                with contextlib.suppress(Exception), anyio.CancelScope(deadline=_in(CLOSING_SECONDS), shield=True):
+                with (
+                    contextlib.suppress(Exception),
+                    anyio.CancelScope(deadline=_in(CLOSING_SECONDS), shield=True),
+                ):
                     await ShieldedAwait(answer.aclose())
         finally:
             if slots is not None:
@@ -395,7 +462,9 @@ class BodyCollector:
         self._parts.append(chunk)
         self._size += len(chunk)
         if self._size > self._limits.response_bytes:
-            return self._parser.abort(limit_exceeded("response_bytes", self._limits.response_bytes).info)
+            return self._parser.abort(
+                limit_exceeded("response_bytes", self._limits.response_bytes).info
+            )
         if self._streams is None and (begun := chunk.lstrip()):
             self._streams = begun[:1] not in {b"{", b"["}
             if self._streams:
@@ -412,7 +481,11 @@ def _redirect_error(status: int, headers: Mapping[str, str]) -> ErrorInfo:
     location, where = headers.get("location", ""), "an address that is none"
     with contextlib.suppress(ValueError):
         target = urlsplit(location)
-        where = f"{target.scheme or 'https'}://{target.hostname}" if target.hostname else "another path of the same host"
+        where = (
+            f"{target.scheme or 'https'}://{target.hostname}"
+            if target.hostname
+            else "another path of the same host"
+        )
     message = f"the server redirects to {where}: not followed, neither the prompt nor a key was sent there"
     return ErrorInfo("invalid_request", message, status=status, code="redirect")
 

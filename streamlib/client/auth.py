@@ -55,7 +55,11 @@ class Secret:
         self._value = text if _ALLOWED.fullmatch(text) else ""
         del value, text  # a traceback shows the locals of this frame
         if not self._value:
-            raise StreamError(ErrorInfo("authentication", "a key is printable ASCII without blanks", code="invalid_key"))
+            raise StreamError(
+                ErrorInfo(
+                    "authentication", "a key is printable ASCII without blanks", code="invalid_key"
+                )
+            )
 
     def reveal(self) -> str:
         """The key itself."""
@@ -127,7 +131,9 @@ class RequestAuth(NamedTuple):
         """The failure without the key: servers echo what they refuse."""
         if not self.secrets:
             return info
-        texts = {name: self.redact_value(getattr(info, name)) for name in ("message", "code", "detail")}
+        texts = {
+            name: self.redact_value(getattr(info, name)) for name in ("message", "code", "detail")
+        }
         return msgspec.structs.replace(info, **texts)
 
     def redact_value(self, value: Any) -> Any:
@@ -152,7 +158,10 @@ class KeyStore:
     """The keys of one client. Neither its repr nor its pickle holds one."""
 
     def __init__(
-        self, api_key: ApiKey | Mapping[str, ApiKey] | None = None, base_url: str | None = None, environ: Mapping[str, str] | None = None
+        self,
+        api_key: ApiKey | Mapping[str, ApiKey] | None = None,
+        base_url: str | None = None,
+        environ: Mapping[str, str] | None = None,
     ) -> None:
         self._environ = os.environ if environ is None else environ
         self._origins = {origin_of(base_url)} if base_url else set[str]()
@@ -167,7 +176,13 @@ class KeyStore:
         raise TypeError("keys are not written down")
 
     def _keep(self, api_key: ApiKey | Mapping[str, ApiKey] | None) -> ErrorInfo | None:
-        named = api_key if isinstance(api_key, Mapping) else {"": api_key} if api_key is not None else {}
+        named = (
+            api_key
+            if isinstance(api_key, Mapping)
+            else {"": api_key}
+            if api_key is not None
+            else {}
+        )
         kept = {name: wrap_key(one) for name, one in named.items()}
         self._named = {name: one for name, one in kept.items() if not isinstance(one, ErrorInfo)}
         self._single = self._named.pop("", None)
@@ -178,11 +193,17 @@ class KeyStore:
         if self._problem is not None:
             raise StreamError(self._problem)
 
-    async def stamp(self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None) -> RequestAuth:
+    async def stamp(
+        self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None
+    ) -> RequestAuth:
         """The headers that prove who sends `request`. own: a key given for this very request, wherever it goes."""
         self.check()
         origin = origin_of(request.url)
-        key = _Key(own) if own is not None else self._given(provider, origin) or self._found(provider, origin)
+        key = (
+            _Key(own)
+            if own is not None
+            else self._given(provider, origin) or self._found(provider, origin)
+        )
         if key is None:
             self._require(provider, origin)
             return RequestAuth(RedactedHeaders())
@@ -201,13 +222,22 @@ class KeyStore:
 
     def _given(self, provider: Provider, origin: str) -> _Key | None:
         """The key of `api_key=`, where it may be sent to `origin`."""
-        named = [self._named[name] for name in (provider.name, *provider.aliases) if name in self._named]
+        named = [
+            self._named[name] for name in (provider.name, *provider.aliases) if name in self._named
+        ]
         if named:
-            return _Key(named[0]) if origin in self._origins or is_own_origin(provider, origin) else None
+            return (
+                _Key(named[0])
+                if origin in self._origins or is_own_origin(provider, origin)
+                else None
+            )
         if self._single is None:
             return None
         if not self._origins:
-            self._origins = {origin, *(own_origins(provider) if is_own_origin(provider, origin) else ())}
+            self._origins = {
+                origin,
+                *(own_origins(provider) if is_own_origin(provider, origin) else ()),
+            }
         return _Key(self._single) if origin in self._origins else None
 
     def _found(self, provider: Provider, origin: str) -> _Key | None:
@@ -217,16 +247,30 @@ class KeyStore:
             return None
         if variables[0] == AWS_KEY_ID:
             return _Key(_aws(self._environ, origin))
-        return _Key(Secret(self._environ[variables[0]]), "bearer" if variables[0] in BEARER_VARIABLES else None)
+        return _Key(
+            Secret(self._environ[variables[0]]),
+            "bearer" if variables[0] in BEARER_VARIABLES else None,
+        )
 
     def _require(self, provider: Provider, origin: str) -> None:
-        if provider.auth == "none" or provider.key_optional or urlsplit(origin).hostname in LOOPBACK:
+        if (
+            provider.auth == "none"
+            or provider.key_optional
+            or urlsplit(origin).hostname in LOOPBACK
+        ):
             return
         variables = variables_of(provider)
         message = f"{provider.name} needs a key: set {' or '.join((*variables, 'api_key='))}"
         if self._single is not None or any(self._environ.get(name) for name in variables):
             message = f"there is a key, but it belongs to another origin than {origin}: give api_key= together with base_url="
-        raise StreamError(ErrorInfo("authentication", message, code="no_key", detail={"variables": list(variables), "origin": origin}))
+        raise StreamError(
+            ErrorInfo(
+                "authentication",
+                message,
+                code="no_key",
+                detail={"variables": list(variables), "origin": origin},
+            )
+        )
 
 
 def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
@@ -239,7 +283,9 @@ def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
 
 def variables_of(provider: Provider) -> tuple[str, ...]:
     """The variables of the environment that may hold the provider's key, in order."""
-    return tuple(dict.fromkeys((*provider.key_env, *(AWS_VARIABLES if provider.auth == "aws" else ()))))
+    return tuple(
+        dict.fromkeys((*provider.key_env, *(AWS_VARIABLES if provider.auth == "aws" else ())))
+    )
 
 
 def own_origins(provider: Provider) -> set[str]:
@@ -256,8 +302,18 @@ def own_origins(provider: Provider) -> set[str]:
 def is_own_origin(provider: Provider, origin: str) -> bool:
     """Whether the provider's key may go there without being told: to its own addresses, or anywhere where it has none (Azure)."""
     own = own_origins(provider)
-    aws = provider.auth == "aws" and origin.startswith("https://") and (urlsplit(origin).hostname or "").endswith(AWS_HOSTS)
-    return not own or aws or any(re.fullmatch(re.sub(r"\\{\w+\\}", "[a-z0-9-]+", re.escape(one)), origin) for one in own)
+    aws = (
+        provider.auth == "aws"
+        and origin.startswith("https://")
+        and (urlsplit(origin).hostname or "").endswith(AWS_HOSTS)
+    )
+    return (
+        not own
+        or aws
+        or any(
+            re.fullmatch(re.sub(r"\\{\w+\\}", "[a-z0-9-]+", re.escape(one)), origin) for one in own
+        )
+    )
 
 
 def origin_of(url: str) -> str:
@@ -266,11 +322,15 @@ def origin_of(url: str) -> str:
         parts = urlsplit(url)
         port = parts.port or {"http": 80, "https": 443}[parts.scheme]
     except (ValueError, KeyError):
-        raise invalid_request("a URL begins with http:// or https:// and has a host", "base_url") from None
+        raise invalid_request(
+            "a URL begins with http:// or https:// and has a host", "base_url"
+        ) from None
     if parts.username is not None or parts.password is not None:
         raise invalid_request("a URL holds no user and no password: give api_key=", "base_url")
     if not parts.hostname or not _ALLOWED.fullmatch(url):
-        raise invalid_request("a URL has a host, and neither blanks nor control characters", "base_url")
+        raise invalid_request(
+            "a URL has a host, and neither blanks nor control characters", "base_url"
+        )
     host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
     return f"{parts.scheme}://{host}:{port}"
 
@@ -315,9 +375,18 @@ def _place(host: str) -> tuple[str | None, str | None]:
 
 
 def _aws(environ: Mapping[str, str], origin: str) -> AwsCredentials:
-    key_id, secret, token = (environ.get(name, "").strip() for name in (AWS_KEY_ID, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"))
+    key_id, secret, token = (
+        environ.get(name, "").strip()
+        for name in (AWS_KEY_ID, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    )
     if not secret:
-        raise StreamError(ErrorInfo("authentication", f"{AWS_KEY_ID} is set, AWS_SECRET_ACCESS_KEY is not", code="no_key"))
+        raise StreamError(
+            ErrorInfo(
+                "authentication",
+                f"{AWS_KEY_ID} is set, AWS_SECRET_ACCESS_KEY is not",
+                code="no_key",
+            )
+        )
     region, _ = _place(urlsplit(origin).hostname or "")
     region = region or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     return AwsCredentials(key_id, Secret(secret), Secret(token) if token else None, region)
@@ -331,4 +400,6 @@ async def _token(key: ApiKey) -> Token:
         return await token if inspect.isawaitable(token) else token
     except Exception as error:  # noqa: BLE001  # the caller's own function: whatever it raises may hold a key
         name = type(error).__name__
-    raise StreamError(ErrorInfo("authentication", f"the function given as api_key raised {name}", code="no_key"))
+    raise StreamError(
+        ErrorInfo("authentication", f"the function given as api_key raised {name}", code="no_key")
+    )

@@ -34,10 +34,16 @@ class ModelInfo(Struct, frozen=True, gc=False):
     raw: JsonObject
 
 
-def models_request(provider: Provider, wire_api: WireApi | None = None, base_url: str | None = None) -> Request:
+def models_request(
+    provider: Provider, wire_api: WireApi | None = None, base_url: str | None = None
+) -> Request:
     """The request for the list; a provider without one is `invalid_request`."""
     where = resolve_target(provider, "models", wire_api, base_url)
-    path = MODELS_PATHS.get(where.wire_api, "") if provider.models_path is None else provider.models_path
+    path = (
+        MODELS_PATHS.get(where.wire_api, "")
+        if provider.models_path is None
+        else provider.models_path
+    )
     if not path:
         raise invalid_request(f"{provider.name} has no list of models", "models")
     base = where.base_url.rstrip("/")
@@ -53,7 +59,11 @@ def read_models(body: bytes) -> list[ModelInfo] | ErrorInfo:
         answer = decode_any(body)
     except ParseFailure:
         return ErrorInfo("malformed", "the list of models is no JSON", code="models")
-    found = next((answer[key] for key in LISTS if isinstance(answer.get(key), list)), None) if isinstance(answer, dict) else answer
+    found = (
+        next((answer[key] for key in LISTS if isinstance(answer.get(key), list)), None)
+        if isinstance(answer, dict)
+        else answer
+    )
     if not isinstance(found, list):
         return ErrorInfo("malformed", "the answer holds no list of models", code="models")
     named = ((_name(one), one) for one in found if isinstance(one, dict))

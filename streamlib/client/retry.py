@@ -23,7 +23,14 @@ class RetryPolicy(Struct, frozen=True):
     jitter: float = 0.25
     retry_after_cap: float = 120.0
 
-    def wait(self, failure: ErrorInfo, attempt: int, elapsed: float, random: float, total: float | None = None) -> float | None:
+    def wait(
+        self,
+        failure: ErrorInfo,
+        attempt: int,
+        elapsed: float,
+        random: float,
+        total: float | None = None,
+    ) -> float | None:
         """Seconds to wait before the next try, or None where none is worth it.
 
         attempt: tries that failed before this one (0: this was the first). elapsed: seconds waited so far, of `total` allowed.
@@ -31,7 +38,9 @@ class RetryPolicy(Struct, frozen=True):
         """
         if attempt >= self.retries or not failure.retryable:
             return None
-        pause = self._backoff(attempt, random) if failure.retry_after is None else failure.retry_after
+        pause = (
+            self._backoff(attempt, random) if failure.retry_after is None else failure.retry_after
+        )
         if failure.retry_after is not None and not 0 <= pause <= self.retry_after_cap:
             return None
         return pause if total is None or elapsed + pause < total else None

@@ -14,7 +14,9 @@ from typing import Final
 from urllib.parse import SplitResult, quote, urlsplit
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
-UNSIGNED: Final = frozenset({"connection", "expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"})
+UNSIGNED: Final = frozenset(
+    {"connection", "expect", "transfer-encoding", "user-agent", "x-amzn-trace-id"}
+)
 """Headers that what stands between may change."""
 
 
@@ -34,17 +36,29 @@ def sign(
     """The headers to add: `x-amz-date`, `authorization` and, with a session token, `x-amz-security-token`."""
     parts, time = urlsplit(url), now.astimezone(UTC).strftime("%Y%m%dT%H%M%SZ")
     added = {"x-amz-date": time, **({"x-amz-security-token": token} if token else {})}
-    signed = {name.lower(): " ".join(value.split()) for name, value in {**headers, **added, "host": _host(parts)}.items()}
+    signed = {
+        name.lower(): " ".join(value.split())
+        for name, value in {**headers, **added, "host": _host(parts)}.items()
+    }
     signed = {name: signed[name] for name in sorted(signed) if name not in UNSIGNED}
     names, scope = ";".join(signed), f"{time[:8]}/{region}/{service}/aws4_request"
-    lines = (method, _path(parts.path), _query(parts.query), *(f"{name}:{value}" for name, value in signed.items()), "", names)
+    lines = (
+        method,
+        _path(parts.path),
+        _query(parts.query),
+        *(f"{name}:{value}" for name, value in signed.items()),
+        "",
+        names,
+    )
     request = "\n".join((*lines, sha256(body).hexdigest()))
     to_sign = "\n".join((ALGORITHM, time, scope, sha256(request.encode()).hexdigest()))
     key = f"AWS4{secret}".encode()
     for part in scope.split("/"):
         key = _hmac(key, part)
     signature = _hmac(key, to_sign).hex()
-    added["authorization"] = f"{ALGORITHM} Credential={key_id}/{scope}, SignedHeaders={names}, Signature={signature}"
+    added["authorization"] = (
+        f"{ALGORITHM} Credential={key_id}/{scope}, SignedHeaders={names}, Signature={signature}"
+    )
     return added
 
 
@@ -74,4 +88,7 @@ def _path(path: str) -> str:
 
 def _query(query: str) -> str:
     """The pairs as they are sent, sorted."""
-    return "&".join("=".join(pair) for pair in sorted(part.partition("=")[::2] for part in query.split("&") if part))
+    return "&".join(
+        "=".join(pair)
+        for pair in sorted(part.partition("=")[::2] for part in query.split("&") if part)
+    )

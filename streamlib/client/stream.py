@@ -53,7 +53,14 @@ if TYPE_CHECKING:
 ErrorMode: TypeAlias = Literal["raise", "event"]
 
 TOKEN_EVENTS: Final = frozenset(
-    {OutputTextDelta, ReasoningContentDelta, FunctionCallArgumentsDelta, ReasoningSummaryDelta, RefusalDelta, MediaDelta}
+    {
+        OutputTextDelta,
+        ReasoningContentDelta,
+        FunctionCallArgumentsDelta,
+        ReasoningSummaryDelta,
+        RefusalDelta,
+        MediaDelta,
+    }
 )
 """Events that bring something a model wrote."""
 
@@ -140,7 +147,17 @@ class ResponseStream:
             return parser
 
         return cls(
-            StreamConfig(BytesSource(chunks), given, parser.wire_api, None, limits, deadlines or Deadlines(), NO_RETRY, errors, clock)
+            StreamConfig(
+                BytesSource(chunks),
+                given,
+                parser.wire_api,
+                None,
+                limits,
+                deadlines or Deadlines(),
+                NO_RETRY,
+                errors,
+                clock,
+            )
         )
 
     def __repr__(self) -> str:
@@ -192,7 +209,9 @@ class ResponseStream:
         """The arguments of the call at `index` as far as they have come: a live view, the same growing object each time. Only the text
         that is new is read, so it may be asked for after every delta.
         """
-        from streamlib_parsers.json_fragments import IncrementalJson  # few streams are looked at in this way
+        from streamlib_parsers.json_fragments import (
+            IncrementalJson,
+        )  # few streams are looked at in this way
 
         view = self._views.get(index)
         if view is None:
@@ -213,7 +232,12 @@ class ResponseStream:
         await self._exclusive(self._open)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
@@ -231,7 +255,10 @@ class ResponseStream:
         if getattr(self, "_entered", False) and not self._closed:
             self._plan.orphans.append(self._attempt)
             warnings.warn(
-                f"a stream made at {self._made_at} was never closed: use `async with`", ResourceWarning, stacklevel=1, source=self
+                f"a stream made at {self._made_at} was never closed: use `async with`",
+                ResourceWarning,
+                stacklevel=1,
+                source=self,
             )
 
     # --- reading ---
@@ -259,7 +286,11 @@ class ResponseStream:
             await self._exclusive(self._fill)
         if type(self._pending[0]) is Failed:
             return [await anext(self)]
-        last = self._pending.pop() if type(self._pending[-1]) is Failed and self._plan.errors == "raise" else None
+        last = (
+            self._pending.pop()
+            if type(self._pending[-1]) is Failed and self._plan.errors == "raise"
+            else None
+        )
         batch = list(self._pending)
         self._pending.clear()
         self._pending.extend([last] if last is not None else [])
@@ -294,7 +325,11 @@ class ResponseStream:
         while True:
             self._sent = self._plan.clock()
             failure = await self._attempt.open(self._plan.now)
-            self._first_byte = self._attempt.last_read_at - self._sent if self._attempt.status is not None else None
+            self._first_byte = (
+                self._attempt.last_read_at - self._sent
+                if self._attempt.status is not None
+                else None
+            )
             if failure is None or not await self._wait_for_retry(failure):
                 return
 
@@ -327,7 +362,9 @@ class ResponseStream:
     async def _wait_for_retry(self, failure: ErrorInfo) -> bool:
         """Waits as the policy says and makes ready for another try; False where there is none."""
         plan, watch = self._plan, self._watch
-        wait = plan.retry.wait(failure, len(self.retried), watch.waited, plan.jitter(), plan.deadlines.total)
+        wait = plan.retry.wait(
+            failure, len(self.retried), watch.waited, plan.jitter(), plan.deadlines.total
+        )
         if wait is None or self._closed:
             return False
         _log.info("trying again in %.3g s after %s (status %s)", wait, failure.kind, failure.status)
@@ -396,7 +433,11 @@ class ResponseStream:
     def _timing(self, response: Response) -> Timing:
         first, last = self._first_token, self._last
         written = response.usage.output_tokens if response.usage else None
-        speed = written / (last - first) if written and first is not None and last is not None and last > first else None
+        speed = (
+            written / (last - first)
+            if written and first is not None and last is not None and last > first
+            else None
+        )
         return Timing(self._first_byte, first, last, speed, self._watch.longest_gap)
 
 

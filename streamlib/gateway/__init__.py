@@ -10,8 +10,19 @@ try:
 except ModuleNotFoundError as error:
     if error.name is None or error.name.startswith("streamlib"):
         raise
-    raise ModuleNotFoundError(f"streamlib.gateway needs {error.name}: pip install 'streamlib[cli,gateway]'", name=error.name) from None
+    raise ModuleNotFoundError(
+        f"streamlib.gateway needs {error.name}: pip install 'streamlib[cli,gateway]'",
+        name=error.name,
+    ) from None
 
 from streamlib.gateway.routes import RouteRule, RouteTable, load_table, read_route, read_table
 
-__all__ = ["Gateway", "RouteRule", "RouteTable", "gateway", "load_table", "read_route", "read_table"]
+__all__ = [
+    "Gateway",
+    "RouteRule",
+    "RouteTable",
+    "gateway",
+    "load_table",
+    "read_route",
+    "read_table",
+]

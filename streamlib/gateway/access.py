@@ -51,13 +51,27 @@ class AccessControl:
 
     def _problem(self, headers: Mapping[str, str]) -> ErrorInfo | None:
         if self._token is not None:
-            given = [headers.get(name, "").removeprefix("Bearer ").strip() for name in TOKEN_HEADERS]
+            given = [
+                headers.get(name, "").removeprefix("Bearer ").strip() for name in TOKEN_HEADERS
+            ]
             token = self._token.reveal().encode()
             right = [hmac.compare_digest(one.encode(), token) for one in given]
-            return None if any(right) else ErrorInfo("authentication", "this gateway wants its own token, as the API key", code="token")
+            return (
+                None
+                if any(right)
+                else ErrorInfo(
+                    "authentication",
+                    "this gateway wants its own token, as the API key",
+                    code="token",
+                )
+            )
         for name in ("host", "origin"):
             if name in headers and not _is_local(headers[name]):
-                return ErrorInfo("permission", f"without a token only this machine may ask: the {name} is another", code=name)
+                return ErrorInfo(
+                    "permission",
+                    f"without a token only this machine may ask: the {name} is another",
+                    code=name,
+                )
         return None
 
 
@@ -69,7 +83,9 @@ def _is_local(place: str) -> bool:
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    return {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+    return {
+        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
+    }
 
 
 def wire_of(scope: Scope) -> WireApi:
@@ -78,7 +94,9 @@ def wire_of(scope: Scope) -> WireApi:
     return found.wire_api if found else "gemini" if "/v1beta/" in scope["path"] else "chat"
 
 
-async def refuse(wire_api: WireApi, error: ErrorInfo, send: Send, headers: Mapping[str, str] | None = None) -> None:
+async def refuse(
+    wire_api: WireApi, error: ErrorInfo, send: Send, headers: Mapping[str, str] | None = None
+) -> None:
     """An HTTP error in the wire's own shape."""
     body = msgspec.json.encode(error_body(wire_api, error))
     await send_whole(send, status_of(wire_api, error), body, headers or {})
@@ -86,8 +104,15 @@ async def refuse(wire_api: WireApi, error: ErrorInfo, send: Send, headers: Mappi
 
 async def send_whole(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
     """A whole JSON body."""
-    given: dict[str, str] = {"content-type": "application/json", "content-length": str(len(body)), **headers}
-    head: Any = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in given.items()]
+    given: dict[str, str] = {
+        "content-type": "application/json",
+        "content-length": str(len(body)),
+        **headers,
+    }
+    head: Any = [
+        (name.encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in given.items()
+    ]
     await send({"type": "http.response.start", "status": status, "headers": head})
     await send({"type": "http.response.body", "body": body})
 
@@ -103,9 +128,13 @@ async def read_body(scope: Scope, receive: Receive, limit: int = BODY_BYTES) -> 
         message = await receive()
         parts.append(message.get("body", b""))
         size += len(parts[-1])
-        more = message["type"] == "http.request" and message.get("more_body", False) and size <= limit
+        more = (
+            message["type"] == "http.request" and message.get("more_body", False) and size <= limit
+        )
     if size > limit:
-        raise StreamError(ErrorInfo("request_too_large", f"a request has at most {limit} bytes here", code="body"))
+        raise StreamError(
+            ErrorInfo("request_too_large", f"a request has at most {limit} bytes here", code="body")
+        )
     return checked_depth(b"".join(parts))
 
 

@@ -73,13 +73,23 @@ class Gateway:
         self._client: Client | None = None
 
     async def __aenter__(self) -> Gateway:
-        if any(to.startswith("loopback:") for rule in self.table.rules for to in rule.to if rule.base_url is None):
+        if any(
+            to.startswith("loopback:")
+            for rule in self.table.rules
+            for to in rule.to
+            if rule.base_url is None
+        ):
             url = await self._stack.enter_async_context(running())
             self.table = self.table.using(loopback_at(url))
         self._client = await self._stack.enter_async_context(Client(**self._options))
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         self._client = None
         await self._stack.aclose()
 
@@ -87,7 +97,9 @@ class Gateway:
     def client(self) -> Client:
         """The client; RuntimeError before the gateway runs."""
         if self._client is None:
-            raise RuntimeError("the gateway is not running: `async with` it, or serve it with its lifespan")
+            raise RuntimeError(
+                "the gateway is not running: `async with` it, or serve it with its lifespan"
+            )
         return self._client
 
     async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -106,15 +118,29 @@ class Gateway:
         finally:
             _log.info("%s", answering.summary())
             if self._log_content and answering.stream is not None:
-                _log.debug("%s asked %s", request_id, answering.stream.request.body.decode("utf-8", "replace"))
-                _log.debug("%s answered %s", request_id, msgspec.json.encode(answering.stream.response.items).decode())
+                _log.debug(
+                    "%s asked %s",
+                    request_id,
+                    answering.stream.request.body.decode("utf-8", "replace"),
+                )
+                _log.debug(
+                    "%s answered %s",
+                    request_id,
+                    msgspec.json.encode(answering.stream.response.items).decode(),
+                )
 
     async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
         path = _path(scope)
         found = route(path)
         if found is None or found.wire_api not in CLIENT_WIRES:
-            hint = ": the base URL that this client takes has no /v1" if path.startswith("/v1/v1/") else ""
-            raise StreamError(ErrorInfo("not_found", f"nothing is served at {path[:200]}{hint}", code="path"))
+            hint = (
+                ": the base URL that this client takes has no /v1"
+                if path.startswith("/v1/v1/")
+                else ""
+            )
+            raise StreamError(
+                ErrorInfo("not_found", f"nothing is served at {path[:200]}{hint}", code="path")
+            )
         body = await read_body(scope, receive)
         prompt = parse_request(found.wire_api, body, path=path)
         model = prompt.model or found.model or ""
@@ -122,7 +148,15 @@ class Gateway:
         stream = prompt.stream if found.stream is None else found.stream
         prompt = msgspec.structs.replace(prompt, model=model)
         array = found.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
-        return GatewayRequest(found.wire_api, prompt, rule, self.table.hops(rule, model), not stream, request_id, array)
+        return GatewayRequest(
+            found.wire_api,
+            prompt,
+            rule,
+            self.table.hops(rule, model),
+            not stream,
+            request_id,
+            array,
+        )
 
     async def count(self, request: Request) -> Response:
         """The tokens of a Messages request: what Anthropic says, or an estimate that says it is one."""
@@ -134,7 +168,9 @@ class Gateway:
             count, estimated = await count_tokens(self.client, prompt, hop)
         except StreamError as error:
             return error_response("messages", error.info)
-        return JSONResponse({"input_tokens": count}, headers={"x-streamlib-estimate": "true"} if estimated else None)
+        return JSONResponse(
+            {"input_tokens": count}, headers={"x-streamlib-estimate": "true"} if estimated else None
+        )
 
     async def models(self, request: Request) -> Response:
         """The models that the routes name."""
@@ -143,7 +179,10 @@ class Gateway:
 
 def loopback_at(url: str) -> Provider:
     """The loopback provider, at another address."""
-    urls = {wire: address.replace(LOOPBACK.base_url, url) for wire, address in LOOPBACK.wire_urls.items()}
+    urls = {
+        wire: address.replace(LOOPBACK.base_url, url)
+        for wire, address in LOOPBACK.wire_urls.items()
+    }
     return msgspec.structs.replace(LOOPBACK, base_url=url, wire_urls=urls)
 
 
@@ -156,7 +195,9 @@ def _path(scope: Scope) -> str:
 
 def error_response(wire_api: WireApi, error: ErrorInfo) -> Response:
     """The same as `guard.refuse`, for an endpoint that returns."""
-    return JSONResponse(error_body(wire_api, error), status_of(wire_api, error), headers=error_headers(error))
+    return JSONResponse(
+        error_body(wire_api, error), status_of(wire_api, error), headers=error_headers(error)
+    )
 
 
 class _Endpoint:
@@ -170,10 +211,14 @@ class _Endpoint:
 
 
 async def _hello(request: Request) -> Response:
-    return PlainTextResponse("streamlib gateway: /v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models\n")
+    return PlainTextResponse(
+        "streamlib gateway: /v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models\n"
+    )
 
 
-def gateway(running_gateway: Gateway | RouteTable | None = None, *, token: Secret | str | None = None) -> Starlette:
+def gateway(
+    running_gateway: Gateway | RouteTable | None = None, *, token: Secret | str | None = None
+) -> Starlette:
     """The application. token: what clients must send as their API key; without one only this machine is answered."""
     one = running_gateway if isinstance(running_gateway, Gateway) else Gateway(running_gateway)
 
@@ -190,5 +235,7 @@ def gateway(running_gateway: Gateway | RouteTable | None = None, *, token: Secre
         Route("/{path:path}", _Endpoint(one), methods=["POST"]),
     ]
     return Starlette(
-        routes=routes, middleware=[Middleware(AccessControl, token=None if token is None else Secret(token))], lifespan=lifespan
+        routes=routes,
+        middleware=[Middleware(AccessControl, token=None if token is None else Secret(token))],
+        lifespan=lifespan,
     )

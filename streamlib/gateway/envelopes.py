@@ -37,7 +37,16 @@ MAGIC: Final = b"streamlib/1:"
 PREFIX: Final = base64.b64encode(MAGIC).decode("ascii")
 LONGEST: Final = 8 << 20
 """Characters of one envelope. An answer's item is far smaller; what is longer is left to the client's wire."""
-MADE_BY_MODELS: Final = (Reasoning, Message, FunctionCall, CustomToolCall, ServerToolCall, ServerToolResult, Compaction, Opaque)
+MADE_BY_MODELS: Final = (
+    Reasoning,
+    Message,
+    FunctionCall,
+    CustomToolCall,
+    ServerToolCall,
+    ServerToolResult,
+    Compaction,
+    Opaque,
+)
 
 
 class Envelope(Struct, frozen=True):
@@ -50,7 +59,9 @@ class Envelope(Struct, frozen=True):
 def seal(item: ResponseItem, at: int) -> str:
     """The envelope of an item. URL-safe letters: some clients change the alphabet, and both are read back."""
     shown = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
-    return base64.urlsafe_b64encode(MAGIC + msgspec.json.encode(Envelope(at, shown))).decode("ascii")
+    return base64.urlsafe_b64encode(MAGIC + msgspec.json.encode(Envelope(at, shown))).decode(
+        "ascii"
+    )
 
 
 def is_envelope(text: object) -> bool:
@@ -67,7 +78,11 @@ def open_envelope(text: str) -> Envelope | None:
     except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError):
         return None
     item = found.item
-    right = isinstance(item, MADE_BY_MODELS) and found.at >= 0 and not (isinstance(item, Message) and item.role != "assistant")
+    right = (
+        isinstance(item, MADE_BY_MODELS)
+        and found.at >= 0
+        and not (isinstance(item, Message) and item.role != "assistant")
+    )
     return found if right else None
 
 
@@ -78,7 +93,9 @@ def hash_origin(origin: Origin | None) -> Origin | None:
     """The origin without what is nobody's business: comparable, not readable."""
     if origin is None:
         return None
-    return msgspec.structs.replace(origin, endpoint=_digest(origin.endpoint), account=_digest(origin.account))
+    return msgspec.structs.replace(
+        origin, endpoint=_digest(origin.endpoint), account=_digest(origin.account)
+    )
 
 
 def _digest(text: str | None) -> str | None:

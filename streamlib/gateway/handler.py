@@ -60,7 +60,9 @@ NAMING: Final = frozenset({Created, Completed})
 """Events that name the model."""
 DATED: Final = ("chat", "responses")
 """Wires whose answers say when they were made."""
-NETWORK: Final[frozenset[ErrorKind]] = frozenset({"connection", "stalled", "deadline", "authentication", "permission"})
+NETWORK: Final[frozenset[ErrorKind]] = frozenset(
+    {"connection", "stalled", "deadline", "authentication", "permission"}
+)
 """Failures whose words are ours and say nothing of the content: the log has them."""
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
 
@@ -94,7 +96,9 @@ def prompt_for(asked: GatewayRequest, hop: RouteTarget) -> Prompt:
     stated = [word for word in STATEFUL.get(wire_api, ()) if (asked.prompt.extra or {}).get(word)]
     if stated and hop.where.wire_api != wire_api:
         info = ErrorInfo(
-            "invalid_request", f"{stated[0]} names what only {wire_api} providers keep: send the history itself", code=stated[0]
+            "invalid_request",
+            f"{stated[0]} names what only {wire_api} providers keep: send the history itself",
+            code=stated[0],
         )
         raise StreamError(info)
     origins = [one.where.origin for one in asked.hops]
@@ -102,18 +106,26 @@ def prompt_for(asked: GatewayRequest, hop: RouteTarget) -> Prompt:
     if origins[0].wire_api == wire_api:
         items = [_of(item, wire_api, origins[0]) for item in items]
     prompt = msgspec.structs.replace(asked.prompt, input=tuple(items), model=None, stream=None)
-    return apply_rule_settings(apply_rule_limits(prompt, asked.rule), asked.rule, hop.where.wire_api)
+    return apply_rule_settings(
+        apply_rule_limits(prompt, asked.rule), asked.rule, hop.where.wire_api
+    )
 
 
 def _of(item: ResponseItem, wire_api: WireApi, origin: Any) -> ResponseItem:
-    bare = item.origin is not None and item.origin.wire_api == wire_api and item.origin.provider is None
+    bare = (
+        item.origin is not None
+        and item.origin.wire_api == wire_api
+        and item.origin.provider is None
+    )
     return msgspec.structs.replace(item, origin=origin) if bare else item
 
 
 class RequestHandler:
     """One answer. `run` it once; `summary` says afterwards how it went."""
 
-    def __init__(self, asked: GatewayRequest, client: Client, send: Send, keep_alive: float) -> None:
+    def __init__(
+        self, asked: GatewayRequest, client: Client, send: Send, keep_alive: float
+    ) -> None:
         self.asked = asked
         self.model = ""
         self.error: ErrorInfo | None = None
@@ -129,7 +141,9 @@ class RequestHandler:
         self._writing = anyio.Lock(fast_acquire=True)
 
     def _new_encoder(self) -> Encoder:
-        dated: dict[str, Any] = {"created_at": int(time.time())} if self.asked.wire_api in DATED else {}
+        dated: dict[str, Any] = (
+            {"created_at": int(time.time())} if self.asked.wire_api in DATED else {}
+        )
         made = encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
         return JsonArray(made) if self.asked.array else made
 
@@ -145,7 +159,9 @@ class RequestHandler:
                 self.error = ErrorInfo("cancelled", f"the client is gone: {type(error).__name__}")
             except Exception as error:  # noqa: BLE001  # what is wrong here is an error for the client, not a torn stream
                 _log.exception("%s failed inside the gateway", self.asked.request_id)
-                await self._fail(ErrorInfo("server_error", f"the gateway failed: {type(error).__name__}"))
+                await self._fail(
+                    ErrorInfo("server_error", f"the gateway failed: {type(error).__name__}")
+                )
             group.cancel_scope.cancel()
 
     async def _wait_for_leaving(self, receive: Receive, scope: anyio.CancelScope) -> None:
@@ -163,7 +179,9 @@ class RequestHandler:
             if wait > 0:
                 continue
             wait = self._keep_alive
-            if not self._writing.locked():  # else the client does not read: it knows that there is more
+            if (
+                not self._writing.locked()
+            ):  # else the client does not read: it knows that there is more
                 await self._write(KEEP_ALIVE[self.asked.wire_api])
 
     # --- the way through the targets ---
@@ -172,7 +190,12 @@ class RequestHandler:
         failure: ErrorInfo | None = None
         for hop in self.asked.hops:
             if failure is not None:
-                _log.info("%s %s failed with %s: the next target", self.asked.request_id, self.model, failure.kind)
+                _log.info(
+                    "%s %s failed with %s: the next target",
+                    self.asked.request_id,
+                    self.model,
+                    failure.kind,
+                )
             self.model = f"{hop.provider.name}:{hop.where.model}"
             failure = await self._try(hop)
             if failure is None:
@@ -199,15 +222,28 @@ class RequestHandler:
             return error.info
         self.report = list(self.stream.request.report)
         async with self.stream as stream:
-            own = stream.request.origin == self.asked.hops[0].where.origin and stream.request.wire_api == self.asked.wire_api
+            own = (
+                stream.request.origin == self.asked.hops[0].where.origin
+                and stream.request.wire_api == self.asked.wire_api
+            )
             crossing = None if own else EventTranslator(self.asked.wire_api, self.asked.custom)
-            return await (self._whole(stream, crossing) if self.asked.whole else self._streamed(stream, crossing))
+            return await (
+                self._whole(stream, crossing)
+                if self.asked.whole
+                else self._streamed(stream, crossing)
+            )
 
-    async def _streamed(self, stream: ResponseStream, crossing: EventTranslator | None) -> ErrorInfo | None:
+    async def _streamed(
+        self, stream: ResponseStream, crossing: EventTranslator | None
+    ) -> ErrorInfo | None:
         batches = aiter(stream.batches())
         first = await _first(batches)
         failed = first[-1]
-        if type(failed) is Failed and not self._started and not any(type(event) in TOKEN_EVENTS for event in first):
+        if (
+            type(failed) is Failed
+            and not self._started
+            and not any(type(event) in TOKEN_EVENTS for event in first)
+        ):
             return failed.error
         self._head |= limit_headers(self.asked.wire_api, stream.rate_limits, datetime.now(UTC))
         await self._encoded(first, crossing)
@@ -226,16 +262,25 @@ class RequestHandler:
         if data:
             await self._write(data)
 
-    def _crossed(self, batch: list[ResponseEvent], crossing: EventTranslator | None) -> list[ResponseEvent]:
+    def _crossed(
+        self, batch: list[ResponseEvent], crossing: EventTranslator | None
+    ) -> list[ResponseEvent]:
         """The events as the client may see them, of the model that it asked for: Claude Code takes another name for another model, and
         leaves the thoughts of that one out of its next request.
         """
         asked = self.asked.prompt.model
         if not self.model.endswith(f":{asked}"):
-            batch = [msgspec.structs.replace(event, model=asked) if type(event) in NAMING else event for event in batch]
-        return batch if crossing is None else [event for one in batch for event in crossing.feed(one)]
+            batch = [
+                msgspec.structs.replace(event, model=asked) if type(event) in NAMING else event
+                for event in batch
+            ]
+        return (
+            batch if crossing is None else [event for one in batch for event in crossing.feed(one)]
+        )
 
-    async def _whole(self, stream: ResponseStream, crossing: EventTranslator | None) -> ErrorInfo | None:
+    async def _whole(
+        self, stream: ResponseStream, crossing: EventTranslator | None
+    ) -> ErrorInfo | None:
         fold = Accumulator()
         async for batch in stream.batches():
             for event in self._crossed(batch, crossing):
@@ -243,7 +288,9 @@ class RequestHandler:
         response = fold.response
         if response.error is not None:
             return response.error
-        body = encode_body(self.asked.wire_api, response, model=self.asked.prompt.model, report=self.report)
+        body = encode_body(
+            self.asked.wire_api, response, model=self.asked.prompt.model, report=self.report
+        )
         self.report += crossing.report if crossing else ()
         limits = limit_headers(self.asked.wire_api, response.rate_limits, datetime.now(UTC))
         self._ended = True
@@ -253,7 +300,10 @@ class RequestHandler:
     # --- bytes to the client ---
 
     def _common(self) -> dict[str, str]:
-        head = {**id_header(self.asked.wire_api, self.asked.request_id), **report_header(self.report)}
+        head = {
+            **id_header(self.asked.wire_api, self.asked.request_id),
+            **report_header(self.report),
+        }
         return {**head, MODEL: quote(self.model, safe=":/@")} if self.model else head
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
@@ -261,8 +311,16 @@ class RequestHandler:
         async with self._writing:
             if not self._started:
                 self._started = True
-                headers = {"content-type": self._encoder.media_type, **STREAM_HEADERS, **self._common(), **self._head}
-                listed: Any = [(name.encode("latin-1"), value.encode("latin-1", "replace")) for name, value in headers.items()]
+                headers = {
+                    "content-type": self._encoder.media_type,
+                    **STREAM_HEADERS,
+                    **self._common(),
+                    **self._head,
+                }
+                listed: Any = [
+                    (name.encode("latin-1"), value.encode("latin-1", "replace"))
+                    for name, value in headers.items()
+                ]
                 await self._send({"type": "http.response.start", "status": 200, "headers": listed})
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
             self._spoke = anyio.current_time()
@@ -275,15 +333,26 @@ class RequestHandler:
         if self._started:
             await self._write(self._encoder.feed(Failed(error)) + self._encoder.close(), more=False)
             return
-        limits = limit_headers(self.asked.wire_api, self.stream.rate_limits, datetime.now(UTC)) if self.stream else {}
-        await refuse(self.asked.wire_api, error, self._send, {**self._common(), **limits, **error_headers(error)})
+        limits = (
+            limit_headers(self.asked.wire_api, self.stream.rate_limits, datetime.now(UTC))
+            if self.stream
+            else {}
+        )
+        await refuse(
+            self.asked.wire_api,
+            error,
+            self._send,
+            {**self._common(), **limits, **error_headers(error)},
+        )
 
     def summary(self) -> str:
         """One line for the log: no content, no key."""
         response = self.stream.response if self.stream else None
         usage = response.usage if response else None
         tokens = f"{usage.input_tokens}+{usage.output_tokens} tokens" if usage else "no usage"
-        end = _failure(self.error) if self.error else response.stop_reason if response else "nothing"
+        end = (
+            _failure(self.error) if self.error else response.stop_reason if response else "nothing"
+        )
         at = f" at {urlsplit(self.asked.rule.base_url).netloc}" if self.asked.rule.base_url else ""
         return (
             f"{self.asked.request_id} {self.asked.wire_api} {self.asked.prompt.model} -> {self.model}{at}: {end}, {tokens}"
@@ -305,7 +374,11 @@ def _for_the_client(error: ErrorInfo) -> ErrorInfo:
     """A key that the gateway lacks is none that its client could set."""
     if error.code != "no_key":
         return error
-    return ErrorInfo("server_error", "the gateway has no key for this model's provider: its log says more", code="no_key")
+    return ErrorInfo(
+        "server_error",
+        "the gateway has no key for this model's provider: its log says more",
+        code="no_key",
+    )
 
 
 def _failure(error: ErrorInfo) -> str:

@@ -54,7 +54,11 @@ def id_header(wire_api: WireApi, request_id: str) -> dict[str, str]:
 def report_header(changes: Iterable[Change]) -> dict[str, str]:
     """`dropped=2; downgraded=1`: how much of the request, or of the answer, the other wire could not say."""
     counts = Counter(change.action for change in changes)
-    return {REPORT: "; ".join(f"{action}={count}" for action, count in sorted(counts.items()))} if counts else {}
+    return (
+        {REPORT: "; ".join(f"{action}={count}" for action, count in sorted(counts.items()))}
+        if counts
+        else {}
+    )
 
 
 def error_headers(error: ErrorInfo) -> dict[str, str]:
@@ -68,8 +72,12 @@ def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -
         return {}
     name = _anthropic if wire_api == "messages" else _openai
     windows = ((kind, window) for kind in MAIN if (window := getattr(limits, kind)) is not None)
-    made = {header: text for kind, window in windows for header, text in name(kind, window, now).items()}
-    return made if limits.retry_after is None else {**made, "retry-after": _number(limits.retry_after)}
+    made = {
+        header: text for kind, window in windows for header, text in name(kind, window, now).items()
+    }
+    return (
+        made if limits.retry_after is None else {**made, "retry-after": _number(limits.retry_after)}
+    )
 
 
 def _anthropic(kind: str, window: Window, now: datetime) -> dict[str, str]:
@@ -82,14 +90,22 @@ def _anthropic(kind: str, window: Window, now: datetime) -> dict[str, str]:
 def _openai(kind: str, window: Window, now: datetime) -> dict[str, str]:
     name = kind.replace("_", "-")
     at = _reset_at(window, now)
-    seconds = window.reset_after if window.reset_after is not None or at is None else max(0.0, (at - now).total_seconds())
-    reset = {} if seconds is None else {f"x-ratelimit-reset-{name}": f"{_number(round(seconds, 3))}s"}
+    seconds = (
+        window.reset_after
+        if window.reset_after is not None or at is None
+        else max(0.0, (at - now).total_seconds())
+    )
+    reset = (
+        {} if seconds is None else {f"x-ratelimit-reset-{name}": f"{_number(round(seconds, 3))}s"}
+    )
     return {**_counts(window, f"x-ratelimit-{{}}-{name}"), **reset}
 
 
 def _counts(window: Window, name: str) -> dict[str, str]:
     counts = {"limit": window.limit, "remaining": window.remaining}
-    return {name.format(field): _number(count) for field, count in counts.items() if count is not None}
+    return {
+        name.format(field): _number(count) for field, count in counts.items() if count is not None
+    }
 
 
 def _reset_at(window: Window, now: datetime) -> datetime | None:

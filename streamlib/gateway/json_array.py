@@ -27,7 +27,11 @@ class JsonArray:
         return last + (b"]" if self._begun else b"[]")
 
     def _elements(self, stream: bytes) -> bytes:
-        frames = [frame.removeprefix(b"data: ").replace(b"\ndata: ", b"\n") for frame in stream.split(b"\n\n") if frame]
+        frames = [
+            frame.removeprefix(b"data: ").replace(b"\ndata: ", b"\n")
+            for frame in stream.split(b"\n\n")
+            if frame
+        ]
         start = b"," if self._begun else b"["
         self._begun |= bool(frames)
         return start + b",\r\n".join(frames) if frames else b""

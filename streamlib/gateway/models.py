@@ -19,7 +19,12 @@ async def model_names(client: Client, table: RouteTable) -> list[str]:
         elif rule.to[0].endswith(":*"):
             hop = table.hops(rule, "model")[0]
             try:
-                found = await client.models(hop.provider, wire_api=hop.where.wire_api, base_url=rule.base_url, api_key=hop.key)
+                found = await client.models(
+                    hop.provider,
+                    wire_api=hop.where.wire_api,
+                    base_url=rule.base_url,
+                    api_key=hop.key,
+                )
             except StreamError:  # no list, or no key for it: what is not known is not offered
                 continue
             names.update((one.id, None) for one in found if fnmatchcase(one.id, rule.model))
@@ -30,8 +35,17 @@ def listed(names: list[str]) -> JsonObject:
     """OpenAI's, Anthropic's and Google's list in one: all three SDKs ask the same path, and each reads its own keys."""
     methods = ["generateContent", "streamGenerateContent"]
     ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-    models = [{"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods} for name in names]
-    return {"object": "list", "data": [_model(name) for name in names], "has_more": False, **ends, "models": models}
+    models = [
+        {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
+        for name in names
+    ]
+    return {
+        "object": "list",
+        "data": [_model(name) for name in names],
+        "has_more": False,
+        **ends,
+        "models": models,
+    }
 
 
 def _model(name: str) -> JsonObject:

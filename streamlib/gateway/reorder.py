@@ -42,7 +42,11 @@ class ItemSequencer:
         out: list[ResponseEvent] = []
         for index, events in list(self._held.items()):
             first, last = events[0], events[-1]
-            if isinstance(first, OutputItemAdded) and first.item.choice == choice and choice not in self._speaking:
+            if (
+                isinstance(first, OutputItemAdded)
+                and first.item.choice == choice
+                and choice not in self._speaking
+            ):
                 out += self._held.pop(index)
                 if not isinstance(last, OutputItemDone):
                     self._speaking[choice] = index

@@ -37,12 +37,21 @@ STANDS: Final = (Reasoning, *HIDDEN)
 DETAILS: Final = "reasoning_details"
 
 
-def restore_history(items: Sequence[ResponseItem], known: Mapping[Origin | None, Origin]) -> list[ResponseItem]:
+def restore_history(
+    items: Sequence[ResponseItem], known: Mapping[Origin | None, Origin]
+) -> list[ResponseItem]:
     """The items as they were. known: disguised origins of the targets this request may go to."""
     out: list[ResponseItem] = []
     for number, turn in enumerate(_turns(items)):
         sealed = any(True for item in turn for _ in _texts(item))
-        out += [msgspec.structs.replace(item, response_id=f"turn_{number}") for item in _Turn(turn, known).items] if sealed else turn
+        out += (
+            [
+                msgspec.structs.replace(item, response_id=f"turn_{number}")
+                for item in _Turn(turn, known).items
+            ]
+            if sealed
+            else turn
+        )
     return out
 
 
@@ -50,7 +59,9 @@ def _turns(items: Sequence[ResponseItem]) -> Iterator[list[ResponseItem]]:
     """What the model said between two words of the caller is one turn; each of the caller's items is one too."""
     turn: list[ResponseItem] = []
     for item in items:
-        if isinstance(item, (FunctionCallOutput, CustomToolCallOutput)) or (isinstance(item, Message) and item.role != "assistant"):
+        if isinstance(item, (FunctionCallOutput, CustomToolCallOutput)) or (
+            isinstance(item, Message) and item.role != "assistant"
+        ):
             yield turn
             yield [item]
             turn = []
@@ -90,9 +101,15 @@ class _Turn:
         return _Held(len(self.items), found, bool(_details(item))) if found else None
 
     def _settle(self, held: _Held) -> None:
-        left = [inside for inside in held.inside if not (self._replaces(inside, held.place) or self._splits(inside.item))]
+        left = [
+            inside
+            for inside in held.inside
+            if not (self._replaces(inside, held.place) or self._splits(inside.item))
+        ]
         for inside in sorted(left, key=lambda one: one.at):
-            if isinstance(inside.item, STANDS) or (isinstance(inside.item, Message) and not _text(inside.item)):
+            if isinstance(inside.item, STANDS) or (
+                isinstance(inside.item, Message) and not _text(inside.item)
+            ):
                 at = min(held.place + (inside.at if held.listed else 0), len(self.items))
                 self.items.insert(at, self._named(inside.item))
                 self._settled.insert(at, True)
@@ -101,18 +118,34 @@ class _Turn:
         """Puts the item where the client has its words; whether it has."""
         for at in (*range(min(place, len(self.items)) - 1, -1, -1), *range(place, len(self.items))):
             if not self._settled[at] and _same(self.items[at], inside.item):
-                self.items[at], self._settled[at] = self._named(_filled(inside.item, self.items[at])), True
+                self.items[at], self._settled[at] = (
+                    self._named(_filled(inside.item, self.items[at])),
+                    True,
+                )
                 return True
         return False
 
     def _splits(self, item: ResponseItem) -> bool:
         """Takes a text out of a longer one: a client's wire without blocks has run them together."""
         for at, shown in enumerate(self.items):
-            if isinstance(item, Message) and isinstance(shown, Message) and item.text and item.text in shown.text and not self._settled[at]:
+            if (
+                isinstance(item, Message)
+                and isinstance(shown, Message)
+                and item.text
+                and item.text in shown.text
+                and not self._settled[at]
+            ):
                 before, _, after = shown.text.partition(item.text)
-                rest = [msgspec.structs.replace(shown, content=(Text(text),) if text else ()) for text in (before, after)]
+                rest = [
+                    msgspec.structs.replace(shown, content=(Text(text),) if text else ())
+                    for text in (before, after)
+                ]
                 pieces = [(rest[0], False), (self._named(item), True), (rest[1], False)]
-                kept = [piece for piece, text in zip(pieces, (before, item.text, after), strict=True) if text]
+                kept = [
+                    piece
+                    for piece, text in zip(pieces, (before, item.text, after), strict=True)
+                    if text
+                ]
                 self.items[at : at + 1] = [piece for piece, _ in kept]
                 self._settled[at : at + 1] = [settled for _, settled in kept]
                 return True
@@ -136,15 +169,25 @@ def _details(item: ResponseItem) -> list[JsonObject]:
 
 def _without(item: ResponseItem, origin: Origin | None) -> ResponseItem:
     """The client's item without its slot."""
-    more: JsonObject = {"encrypted_content": None, "redacted": False} if isinstance(item, Reasoning) else {}
-    return msgspec.structs.replace(item, id=None, signature=None, native=None, origin=origin, **more)
+    more: JsonObject = (
+        {"encrypted_content": None, "redacted": False} if isinstance(item, Reasoning) else {}
+    )
+    return msgspec.structs.replace(
+        item, id=None, signature=None, native=None, origin=origin, **more
+    )
 
 
 def _same(shown: ResponseItem, item: ResponseItem) -> bool:
     """Whether the client's item is what it was shown of this one."""
     if isinstance(shown, CALLS) and isinstance(item, CALLS):
-        return shown.call_id == item.call_id and (not _arguments(item) or _value(shown) == _value(item))
-    return type(shown) is type(item) and isinstance(item, (Message, Reasoning)) and _squeezed(shown) == _squeezed(item)
+        return shown.call_id == item.call_id and (
+            not _arguments(item) or _value(shown) == _value(item)
+        )
+    return (
+        type(shown) is type(item)
+        and isinstance(item, (Message, Reasoning))
+        and _squeezed(shown) == _squeezed(item)
+    )
 
 
 def _filled(item: ResponseItem, shown: ResponseItem) -> ResponseItem:
@@ -152,7 +195,11 @@ def _filled(item: ResponseItem, shown: ResponseItem) -> ResponseItem:
     if isinstance(item, FunctionCall) and isinstance(shown, FunctionCall) and not item.arguments:
         return msgspec.structs.replace(item, arguments=shown.arguments, status=shown.status)
     if isinstance(item, FunctionCall) and isinstance(shown, CustomToolCall) and not item.arguments:
-        return msgspec.structs.replace(item, arguments=msgspec.json.encode({"input": shown.input}).decode(), status=shown.status)
+        return msgspec.structs.replace(
+            item,
+            arguments=msgspec.json.encode({"input": shown.input}).decode(),
+            status=shown.status,
+        )
     return item
 
 
@@ -172,7 +219,9 @@ def _value(call: FunctionCall | CustomToolCall) -> object:
 
 def _text(item: ResponseItem) -> str:
     if isinstance(item, Message):
-        return item.text or "".join(part.refusal for part in item.content if isinstance(part, Refusal))
+        return item.text or "".join(
+            part.refusal for part in item.content if isinstance(part, Refusal)
+        )
     return item.text if isinstance(item, Reasoning) else ""
 
 

@@ -39,7 +39,9 @@ UNASKED: Final = "unset"
 """The key in `reasoning` for a client that asks for nothing; `budget` for one that names tokens, `*` for what has no key."""
 
 
-class RouteRule(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True):
+class RouteRule(
+    Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, repr_omit_defaults=True
+):
     """One route.
 
     wire_api, base_url: where the provider's own are not meant. key_env: the variable with the key, needed for a `base_url` that wants one.
@@ -100,7 +102,11 @@ class RouteTable:
     def using(self, *providers: Provider) -> RouteTable:
         """The same routes, with other providers."""
         table = RouteTable.__new__(RouteTable)
-        table.rules, table._keys, table._providers = self.rules, self._keys, (*providers, *self._providers)
+        table.rules, table._keys, table._providers = (
+            self.rules,
+            self._keys,
+            (*providers, *self._providers),
+        )
         return table
 
     def _check(self, rule: RouteRule) -> None:
@@ -108,13 +114,19 @@ class RouteTable:
         try:
             self.hops(rule, "model")
         except StreamError as error:
-            raise ValueError(f"the route {rule.model!r} to {', '.join(rule.to)}: {error.info.message}") from None
+            raise ValueError(
+                f"the route {rule.model!r} to {', '.join(rule.to)}: {error.info.message}"
+            ) from None
 
     def rule(self, model: str) -> RouteRule:
         """The first that matches; `not_found` where none does."""
         found = next((rule for rule in self.rules if fnmatchcase(model, rule.model)), None)
         if found is None:
-            raise StreamError(ErrorInfo("not_found", f"no route for the model {model[:200]!r}", code="model_not_found"))
+            raise StreamError(
+                ErrorInfo(
+                    "not_found", f"no route for the model {model[:200]!r}", code="model_not_found"
+                )
+            )
         return found
 
     def hops(self, rule: RouteRule, model: str) -> list[RouteTarget]:
@@ -124,14 +136,20 @@ class RouteTable:
     def _hop(self, rule: RouteRule, name: str) -> RouteTarget:
         provider, model = find(name, None, self._providers)
         if rule.headers:
-            provider = msgspec.structs.replace(provider, headers={**provider.headers, **rule.headers})
+            provider = msgspec.structs.replace(
+                provider, headers={**provider.headers, **rule.headers}
+            )
         where = resolve_target(provider, model, rule.wire_api, rule.base_url)
         return RouteTarget(provider, where, self._keys.get(rule.key_env or ""))
 
 
 def _key(variable: str) -> Secret:
     if not os.environ.get(variable):
-        raise StreamError(ErrorInfo("authentication", f"key_env: the variable {variable} is not set", code="missing_key"))
+        raise StreamError(
+            ErrorInfo(
+                "authentication", f"key_env: the variable {variable} is not set", code="missing_key"
+            )
+        )
     return Secret(os.environ[variable])
 
 
@@ -163,7 +181,9 @@ def read_route(text: str) -> RouteRule:
 def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
     """The prompt as the route wants it: its thinking, its overrides, without what it drops."""
     extra = {key: value for key, value in (prompt.extra or {}).items() if key not in rule.drop}
-    return msgspec.structs.replace(prompt, reasoning=_thinking(prompt, rule.reasoning), extra=extra or None)
+    return msgspec.structs.replace(
+        prompt, reasoning=_thinking(prompt, rule.reasoning), extra=extra or None
+    )
 
 
 def apply_rule_settings(prompt: Prompt, rule: RouteRule, wire_api: WireApi) -> Prompt:
@@ -171,12 +191,18 @@ def apply_rule_settings(prompt: Prompt, rule: RouteRule, wire_api: WireApi) -> P
     if not rule.overrides:
         return prompt
     own = prompt.extra if prompt.extra_wire in (None, wire_api) else None
-    return msgspec.structs.replace(prompt, extra=merged(own or {}, rule.overrides), extra_wire=wire_api)
+    return msgspec.structs.replace(
+        prompt, extra=merged(own or {}, rule.overrides), extra_wire=wire_api
+    )
 
 
 def _thinking(prompt: Prompt, mapping: Mapping[str, Thinking]) -> Any:
     asked = prompt.thinking
-    word = UNASKED if asked is None else asked.effort or ("budget" if asked.budget is not None else UNASKED)
+    word = (
+        UNASKED
+        if asked is None
+        else asked.effort or ("budget" if asked.budget is not None else UNASKED)
+    )
     chosen: Any = mapping.get(word, mapping.get("*"))
     if chosen is None:
         return prompt.reasoning

@@ -41,7 +41,9 @@ async def count_tokens(client: Client, prompt: Prompt, hop: RouteTarget) -> tupl
     try:
         return msgspec.json.decode(answer, type=_Count).input_tokens, False
     except msgspec.MsgspecError as error:
-        raise StreamError(ErrorInfo("malformed", f"the answer is no count of tokens: {error}")) from None
+        raise StreamError(
+            ErrorInfo("malformed", f"the answer is no count of tokens: {error}")
+        ) from None
 
 
 def _at(request: Request, body: bytes) -> Request:
@@ -64,6 +66,8 @@ def _weight(value: object) -> tuple[int, int]:
             return 0, 1
         inner: JsonObject = value
         weights = [_weight(one) for one in inner.values()]
-        return sum(len(str(key)) for key in inner) + sum(size for size, _ in weights), sum(media for _, media in weights)
+        return sum(len(str(key)) for key in inner) + sum(size for size, _ in weights), sum(
+            media for _, media in weights
+        )
     weights = [_weight(one) for one in value] if isinstance(value, (list, tuple)) else []
     return sum(size for size, _ in weights), sum(media for _, media in weights)

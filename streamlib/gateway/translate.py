@@ -58,13 +58,23 @@ from streamlib_parsers.usage import Usage
 HIDDEN: Final = (ServerToolCall, ServerToolResult, Compaction, Opaque)
 """Kinds that only the wire they come from has words for: in an envelope they go along unseen."""
 CALLS: Final = (FunctionCall, CustomToolCall)
-BARE: Final[JsonObject] = {"id": None, "signature": None, "encrypted_content": None, "redacted": False, "native": None}
+BARE: Final[JsonObject] = {
+    "id": None,
+    "signature": None,
+    "encrypted_content": None,
+    "redacted": False,
+    "native": None,
+}
 Slot = Callable[[str, int], JsonObject]
 
 
 def _in_details(envelope: str, at: int) -> JsonObject:
     """Clients join elements of one index: each has its own."""
-    return {"native": {"reasoning_details": [{"type": "reasoning.encrypted", "data": envelope, "index": at}]}}
+    return {
+        "native": {
+            "reasoning_details": [{"type": "reasoning.encrypted", "data": envelope, "index": at}]
+        }
+    }
 
 
 THOUGHTS: Final[dict[WireApi, Slot]] = {
@@ -74,7 +84,10 @@ THOUGHTS: Final[dict[WireApi, Slot]] = {
     "gemini": lambda envelope, at: {"signature": envelope},
 }
 """Fields of a thought of the client's wire that hold an envelope."""
-ALONE: Final[dict[WireApi, Slot]] = {**THOUGHTS, "messages": lambda envelope, at: {"redacted": True, "encrypted_content": envelope}}
+ALONE: Final[dict[WireApi, Slot]] = {
+    **THOUGHTS,
+    "messages": lambda envelope, at: {"redacted": True, "encrypted_content": envelope},
+}
 """The same for a thought that holds nothing else."""
 
 
@@ -127,7 +140,9 @@ class EventTranslator:
         item: ResponseItem = event.item
         if isinstance(item, HIDDEN):
             return []
-        before = self._carrier(item, event.index) if isinstance(item, CALLS) and _has_state(item) else []
+        before = (
+            self._carrier(item, event.index) if isinstance(item, CALLS) and _has_state(item) else []
+        )
         self._told |= {event.index} if before else set()
         self._places[event.index] = self._next()
         if isinstance(item, Reasoning):
@@ -155,7 +170,11 @@ class EventTranslator:
         if event.index in self._free and isinstance(item, FunctionCall):
             free = _free_form(item)
             said = [FunctionCallArgumentsDelta(place, free.input), OutputItemDone(place, free)]
-        return said + (self._carrier(item, event.index) if _has_state(item) and event.index not in self._told else [])
+        return said + (
+            self._carrier(item, event.index)
+            if _has_state(item) and event.index not in self._told
+            else []
+        )
 
     def _thought(self, item: Reasoning, at: int) -> ResponseItem:
         slot = self._slot(THOUGHTS, item, at)
@@ -168,12 +187,17 @@ class EventTranslator:
             return []
         index = self._next()
         thought = Reasoning(choice=item.choice, origin=self._origin, **slot)
-        return [OutputItemAdded(index, msgspec.structs.replace(thought, status="incomplete")), OutputItemDone(index, thought)]
+        return [
+            OutputItemAdded(index, msgspec.structs.replace(thought, status="incomplete")),
+            OutputItemDone(index, thought),
+        ]
 
     def _slot(self, slots: dict[WireApi, Slot], item: ResponseItem, at: int) -> JsonObject:
         made = slots.get(self._origin.wire_api or "chat")
         if made is None:
-            self._losses.dropped("/state", "the client's wire has no slot for what only the model's wire can read")
+            self._losses.dropped(
+                "/state", "the client's wire has no slot for what only the model's wire can read"
+            )
             return {}
         self._sealed += 1
         return made(seal(item, at), self._sealed - 1)
@@ -228,7 +252,9 @@ def _has_state(item: ResponseItem) -> bool:
         return True
     if isinstance(item, CALLS) and item.id == item.call_id:
         return True
-    return isinstance(item, Message) and any(isinstance(part, Text) and (part.annotations or part.native) for part in item.content)
+    return isinstance(item, Message) and any(
+        isinstance(part, Text) and (part.annotations or part.native) for part in item.content
+    )
 
 
 def _free_form(item: FunctionCall) -> CustomToolCall:
@@ -238,4 +264,6 @@ def _free_form(item: FunctionCall) -> CustomToolCall:
     except ValueError:
         text = item.arguments
     said = text if isinstance(text, str) else item.arguments
-    return CustomToolCall(item.call_id, item.name, said, status=item.status, choice=item.choice, origin=item.origin)
+    return CustomToolCall(
+        item.call_id, item.name, said, status=item.status, choice=item.choice, origin=item.origin
+    )

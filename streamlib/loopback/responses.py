@@ -17,7 +17,17 @@ from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import ResponseEvent
-from streamlib_parsers.items import FunctionCall, JsonObject, Message, Origin, Reasoning, ResponseItem, Text, ToolSpec, WireApi
+from streamlib_parsers.items import (
+    FunctionCall,
+    JsonObject,
+    Message,
+    Origin,
+    Reasoning,
+    ResponseItem,
+    Text,
+    ToolSpec,
+    WireApi,
+)
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
 
@@ -46,19 +56,34 @@ def _items(prompt: Prompt, assembly: EventAssembler) -> Iterator[ResponseItem]:
     last = prompt.items[-1] if prompt.items else None
     tool = _offered(prompt)
     if prompt.thinking is not None and prompt.thinking.effort != "off":
-        yield Reasoning(f"They want an answer to {len(prompt.items)} items. I keep it short.", signature=SIGNATURE)
+        yield Reasoning(
+            f"They want an answer to {len(prompt.items)} items. I keep it short.",
+            signature=SIGNATURE,
+        )
     if tool is not None and not isinstance(last, OUTPUTS):
         yield Message("assistant", (Text(f"I will ask {tool.name}."),))
-        yield FunctionCall(assembly.new_call_id(), tool.name, msgspec.json.encode(example(tool.schema or {})).decode())
+        yield FunctionCall(
+            assembly.new_call_id(),
+            tool.name,
+            msgspec.json.encode(example(tool.schema or {})).decode(),
+        )
     elif isinstance(last, OUTPUTS):
-        output = last.output if isinstance(last.output, str) else "".join(part.text for part in last.output if isinstance(part, Text))
+        output = (
+            last.output
+            if isinstance(last.output, str)
+            else "".join(part.text for part in last.output if isinstance(part, Text))
+        )
         yield Message("assistant", (Text(f"The tool says: {output}"),))
     else:
         yield Message("assistant", (Text(_echo(last)),))
 
 
 def _offered(prompt: Prompt) -> ToolSpec | None:
-    named = [tool for tool in prompt.tools if tool.native is None and prompt.tool_choice in (None, "auto", "required", tool.name)]
+    named = [
+        tool
+        for tool in prompt.tools
+        if tool.native is None and prompt.tool_choice in (None, "auto", "required", tool.name)
+    ]
     return named[0] if named else None
 
 
@@ -69,10 +94,18 @@ def _echo(item: ResponseItem | None) -> str:
 
 def _say(assembly: EventAssembler, item: Any) -> int:
     """Streams one item in words; the number of them."""
-    grown: dict[str, Any] = {"arguments": ""} if isinstance(item, FunctionCall) else {"content": () if isinstance(item, Message) else ""}
+    grown: dict[str, Any] = (
+        {"arguments": ""}
+        if isinstance(item, FunctionCall)
+        else {"content": () if isinstance(item, Message) else ""}
+    )
     opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None))
     words = _words(item.arguments if isinstance(item, FunctionCall) else item.text)
-    verbs: dict[type, Any] = {Message: assembly.text, Reasoning: assembly.reasoning, FunctionCall: assembly.arguments}
+    verbs: dict[type, Any] = {
+        Message: assembly.text,
+        Reasoning: assembly.reasoning,
+        FunctionCall: assembly.arguments,
+    }
     for word in words:
         verbs[type(item)](opened, word)
     opened.fields["signature"] = item.signature
@@ -93,7 +126,13 @@ def _texts(prompt: Prompt) -> Iterator[str]:
             yield item.arguments
 
 
-EXAMPLES: Final[dict[str, Any]] = {"string": "text", "integer": 1, "number": 1.5, "boolean": True, "null": None}
+EXAMPLES: Final[dict[str, Any]] = {
+    "string": "text",
+    "integer": 1,
+    "number": 1.5,
+    "boolean": True,
+    "null": None,
+}
 
 
 def example(schema: JsonObject) -> Any:
@@ -109,4 +148,8 @@ def example(schema: JsonObject) -> Any:
         return [example(schema.get("items") or {})]
     if kind in EXAMPLES:
         return EXAMPLES[kind]
-    return {name: example(child) for name, child in (schema.get("properties") or {}).items() if isinstance(child, dict)}
+    return {
+        name: example(child)
+        for name, child in (schema.get("properties") or {}).items()
+        if isinstance(child, dict)
+    }

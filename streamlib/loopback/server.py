@@ -127,43 +127,88 @@ class Loopback:
         if behaviour.failing is None:
             return behaviour
         if self._asked <= behaviour.failing:
-            return msgspec.structs.replace(behaviour, recordings=() if behaviour.status >= 400 else behaviour.recordings[:1])
-        return msgspec.structs.replace(behaviour, fault=None, status=200 if behaviour.status >= 400 else behaviour.status)
+            return msgspec.structs.replace(
+                behaviour, recordings=() if behaviour.status >= 400 else behaviour.recordings[:1]
+            )
+        return msgspec.structs.replace(
+            behaviour, fault=None, status=200 if behaviour.status >= 400 else behaviour.status
+        )
 
     async def connection(self, stream: SocketStream) -> None:
         """One connection, request after request, until either side is done."""
         async with stream:
             try:
                 await _Connection(stream, self).run()
-            except (anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, h11.RemoteProtocolError):
+            except (
+                anyio.BrokenResourceError,
+                anyio.ClosedResourceError,
+                anyio.EndOfStream,
+                h11.RemoteProtocolError,
+            ):
                 return
 
-    def answer(self, found: Route | None, body: bytes, headers: dict[str, str], path: str) -> Served:
+    def answer(
+        self, found: Route | None, body: bytes, headers: dict[str, str], path: str
+    ) -> Served:
         """What is sent for a request."""
         if found is None:
-            return Served(404, "application/json", iter([b'{"error":{"message":"no such path","type":"not_found_error"}}']), Behaviour())
+            return Served(
+                404,
+                "application/json",
+                iter([b'{"error":{"message":"no such path","type":"not_found_error"}}']),
+                Behaviour(),
+            )
         try:
             prompt = parse_request(found.wire_api, body, headers=headers, path=path)
         except StreamError as error:
-            return Served(400, "application/json", iter([msgspec.json.encode(error_body(found.wire_api, error.info))]), Behaviour())
+            return Served(
+                400,
+                "application/json",
+                iter([msgspec.json.encode(error_body(found.wire_api, error.info))]),
+                Behaviour(),
+            )
         behaviour = self.turn()
         if behaviour.recordings:
-            return Served(behaviour.status, _kind(found), _split(self._recording(behaviour), behaviour.chunk), behaviour)
+            return Served(
+                behaviour.status,
+                _kind(found),
+                _split(self._recording(behaviour), behaviour.chunk),
+                behaviour,
+            )
         return Served(*self._made(behaviour, found, prompt), behaviour)
 
-    def _made(self, behaviour: Behaviour, found: Route, prompt: Prompt) -> tuple[int, str, Iterator[bytes]]:
+    def _made(
+        self, behaviour: Behaviour, found: Route, prompt: Prompt
+    ) -> tuple[int, str, Iterator[bytes]]:
         wire_api = found.wire_api
         if behaviour.status >= 400:
-            error = ErrorInfo("overloaded" if behaviour.status >= 500 else "rate_limited", "the loopback provider was told to fail")
-            return behaviour.status, "application/json", iter([msgspec.json.encode(error_body(wire_api, error))])
+            error = ErrorInfo(
+                "overloaded" if behaviour.status >= 500 else "rate_limited",
+                "the loopback provider was told to fail",
+            )
+            return (
+                behaviour.status,
+                "application/json",
+                iter([msgspec.json.encode(error_body(wire_api, error))]),
+            )
         prompt = msgspec.structs.replace(prompt, model=prompt.model or found.model)
         events = self._answers(prompt, wire_api)
         stream = prompt.stream if found.stream is None else found.stream
         if not stream:
-            return 200, "application/json", iter([encode_body(wire_api, accumulate(events), model=prompt.model)])
+            return (
+                200,
+                "application/json",
+                iter([encode_body(wire_api, accumulate(events), model=prompt.model)]),
+            )
         encode = encoder(wire_api, model=prompt.model)
-        pieces = (piece for piece in (*(encode.feed(event) for event in events), encode.close()) if piece)
-        return 200, encode.media_type, _split(b"".join(pieces), behaviour.chunk) if behaviour.chunk else iter(pieces)
+        pieces = (
+            piece for piece in (*(encode.feed(event) for event in events), encode.close()) if piece
+        )
+        return (
+            200,
+            encode.media_type,
+            _split(b"".join(pieces), behaviour.chunk) if behaviour.chunk else iter(pieces),
+        )
 
     def _recording(self, behaviour: Behaviour) -> bytes:
         """The next; the first again where this request is to fail, so that the one behind it gets it whole."""
@@ -220,8 +265,15 @@ class _Connection:
     async def _respond(self, request: h11.Request, body: bytes) -> None:
         path = request.target.decode("ascii", "replace")
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
-        status, media_type, chunks, behaviour = self._provider.answer(route(path), body, headers, path)
-        given = {"content-type": media_type, "request-id": "req_loopback", **LIMIT_HEADERS, **behaviour.headers}
+        status, media_type, chunks, behaviour = self._provider.answer(
+            route(path), body, headers, path
+        )
+        given = {
+            "content-type": media_type,
+            "request-id": "req_loopback",
+            **LIMIT_HEADERS,
+            **behaviour.headers,
+        }
         await self._send(h11.Response(status_code=status, headers=list(given.items())))
         for n, chunk in enumerate(chunks):
             if behaviour.fault and n == behaviour.at and await self._fail(behaviour.fault, chunk):

@@ -106,14 +106,21 @@ def register(provider: Provider) -> Provider:
 @cache
 def shipped() -> dict[str, Provider]:
     """The providers that come with the library, by name and alias."""
-    modules = (importlib.import_module(f"{__name__}.{info.name}") for info in pkgutil.iter_modules(__path__))
+    modules = (
+        importlib.import_module(f"{__name__}.{info.name}")
+        for info in pkgutil.iter_modules(__path__)
+    )
     providers = (module.PROVIDER for module in modules if hasattr(module, "PROVIDER"))
     return {name: provider for provider in providers for name in (provider.name, *provider.aliases)}
 
 
 def known(more: Iterable[Provider] = ()) -> dict[str, Provider]:
     """Every provider by name and alias: `more`, then those registered, then those shipped."""
-    return {**shipped(), **_registered, **{alias: one for one in more for alias in (one.name, *one.aliases)}}
+    return {
+        **shipped(),
+        **_registered,
+        **{alias: one for one in more for alias in (one.name, *one.aliases)},
+    }
 
 
 def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
@@ -121,7 +128,11 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
     names = known(more)
     if name not in names:
         near = difflib.get_close_matches(name, names, 3, 0.5)
-        hint = f"; did you mean {', '.join(near)}?" if near else f": one of {', '.join(sorted({one.name for one in names.values()}))}"
+        hint = (
+            f"; did you mean {', '.join(near)}?"
+            if near
+            else f": one of {', '.join(sorted({one.name for one in names.values()}))}"
+        )
         raise invalid_request(f"unknown provider {name!r}{hint}", "unknown_provider")
     return names[name]
 
@@ -129,17 +140,27 @@ def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
 def for_model(provider: Provider, model: str) -> Provider:
     """The provider as it is for one model: `model_overrides`, without regard to case, behind a vendor's name too (`openai/gpt-oss-120b`)."""
     starts = [start for start in provider.model_overrides if begins(model.lower(), start.lower())]
-    return replace(provider, **provider.model_overrides[max(starts, key=len)]) if starts else provider
+    return (
+        replace(provider, **provider.model_overrides[max(starts, key=len)]) if starts else provider
+    )
 
 
-def find(model: str, provider_name: str | None = None, more: Iterable[Provider] = ()) -> tuple[Provider, str]:
+def find(
+    model: str, provider_name: str | None = None, more: Iterable[Provider] = ()
+) -> tuple[Provider, str]:
     """`"provider:model"` (or the two apart) -> the provider and the model name. Where names hold a colon, the longest that is known."""
     if provider_name is not None:
         return provider(provider_name, more), model
     if not model:
         raise invalid_request("no model was given: write it provider:model", "unknown_provider")
     if ":" not in model:
-        raise invalid_request(f"a model is written provider:model, not {model!r}", "unknown_provider")
+        raise invalid_request(
+            f"a model is written provider:model, not {model!r}", "unknown_provider"
+        )
     names = known(more)
-    head = max((name for name in names if model.startswith(f"{name}:")), key=len, default=model.partition(":")[0])
+    head = max(
+        (name for name in names if model.startswith(f"{name}:")),
+        key=len,
+        default=model.partition(":")[0],
+    )
     return provider(head, more), model[len(head) + 1 :]

@@ -7,9 +7,16 @@ from msgspec.structs import replace
 from streamlib.providers import Provider
 from streamlib.providers.shapes import EFFORT, ChatShape, Thinking
 
-SHAPE = ChatShape(max_tokens="max_completion_tokens", bare_messages=True, reasoning_echo=("think_tags",), custom_tools=False)
+SHAPE = ChatShape(
+    max_tokens="max_completion_tokens",
+    bare_messages=True,
+    reasoning_echo=("think_tags",),
+    custom_tools=False,
+)
 GPT_OSS = replace(EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"})
-GLM = Thinking(on={"disable_reasoning": False, "clear_thinking": False}, off={"disable_reasoning": True})
+GLM = Thinking(
+    on={"disable_reasoning": False, "clear_thinking": False}, off={"disable_reasoning": True}
+)
 
 PROVIDER = Provider(
     name="cerebras",

@@ -28,7 +28,9 @@ PROVIDER = Provider(
     unsigned_thinking=True,
     key_env=("DEEPSEEK_API_KEY",),
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
-    unsupported_when_thinking=dict.fromkeys(("temperature", "presence_penalty", "frequency_penalty"), WITHOUT_EFFECT),
+    unsupported_when_thinking=dict.fromkeys(
+        ("temperature", "presence_penalty", "frequency_penalty"), WITHOUT_EFFECT
+    ),
     chat=SHAPE,
     model_overrides={"deepseek-chat": {"chat": replace(SHAPE, echo_filler=None)}},
 )

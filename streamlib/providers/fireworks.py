@@ -13,5 +13,7 @@ PROVIDER = Provider(
     aliases=("fireworks-ai",),
     base_url="https://api.fireworks.ai/inference/v1",
     key_env=("FIREWORKS_API_KEY",),
-    chat=ChatShape(reasoning_echo=("reasoning_content",), bare_messages=True, top_k=True, custom_tools=False),
+    chat=ChatShape(
+        reasoning_echo=("reasoning_content",), bare_messages=True, top_k=True, custom_tools=False
+    ),
 )

@@ -13,5 +13,10 @@ PROVIDER = Provider(
     key_optional=True,
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
     unsigned_thinking=True,
-    chat=ChatShape(reasoning_echo=("reasoning_content",), thinking=TEMPLATE_ENABLE_THINKING, top_k=True, custom_tools=False),
+    chat=ChatShape(
+        reasoning_echo=("reasoning_content",),
+        thinking=TEMPLATE_ENABLE_THINKING,
+        top_k=True,
+        custom_tools=False,
+    ),
 )

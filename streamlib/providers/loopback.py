@@ -9,7 +9,11 @@ PROVIDER = Provider(
     name="loopback",
     wires=("messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"),
     base_url="http://127.0.0.1:8800",
-    wire_urls={"responses": "http://127.0.0.1:8800/v1", "chat": "http://127.0.0.1:8800/v1", "gemini": "http://127.0.0.1:8800/v1beta"},
+    wire_urls={
+        "responses": "http://127.0.0.1:8800/v1",
+        "chat": "http://127.0.0.1:8800/v1",
+        "gemini": "http://127.0.0.1:8800/v1beta",
+    },
     auth="none",
     key_optional=True,
     unsigned_thinking=True,

@@ -19,7 +19,12 @@ PLAIN = ChatShape(
     custom_tools=False,
 )
 M2 = replace(PLAIN, defaults={"reasoning_split": True})
-M3 = replace(M2, thinking=Thinking(on={"thinking": {"type": "adaptive"}}, off={"thinking": {"type": "disabled"}}))
+M3 = replace(
+    M2,
+    thinking=Thinking(
+        on={"thinking": {"type": "adaptive"}}, off={"thinking": {"type": "disabled"}}
+    ),
+)
 
 PROVIDER = Provider(
     name="minimax",

@@ -23,7 +23,9 @@ PROVIDER = Provider(
         prefill="prefix",
         bare_messages=True,
         reasoning_echo=("thinking_parts",),
-        thinking=replace(EFFORT, words=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")),
+        thinking=replace(
+            EFFORT, words=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")
+        ),
         tool_choices={"required": "any"},
         stream_usage=False,
         custom_tools=False,

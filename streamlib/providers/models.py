@@ -55,12 +55,30 @@ _ALL = ("low", "medium", "high", "xhigh", "max")
 
 _OLD = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192)
 _BUDGET = Traits(thinking=("budget",), efforts=(), system_role=False, max_output=64_000)
-_BOTH = Traits(thinking=("budget", "adaptive"), efforts=_LOW_TO_MAX, prefill=False, system_role=False, max_output=128_000)
-_ADAPTIVE = Traits(thinking=("adaptive",), efforts=_ALL, sampling=False, prefill=False, system_role=False, max_output=128_000)
+_BOTH = Traits(
+    thinking=("budget", "adaptive"),
+    efforts=_LOW_TO_MAX,
+    prefill=False,
+    system_role=False,
+    max_output=128_000,
+)
+_ADAPTIVE = Traits(
+    thinking=("adaptive",),
+    efforts=_ALL,
+    sampling=False,
+    prefill=False,
+    system_role=False,
+    max_output=128_000,
+)
 
 
 def _adaptive(
-    off: str = "disabled", *, off_efforts: tuple[str, ...] = (), forced: bool = True, binds: bool = False, system: bool = False
+    off: str = "disabled",
+    *,
+    off_efforts: tuple[str, ...] = (),
+    forced: bool = True,
+    binds: bool = False,
+    system: bool = False,
 ) -> Traits:
     return Traits(
         thinking=("adaptive",),
@@ -84,16 +102,22 @@ CLAUDE: Final[dict[str, Traits]] = {
     "claude-sonnet-4": _BUDGET,
     "claude-haiku-4-5": _BUDGET,
     "claude-sonnet-4-5": _BUDGET,
-    "claude-opus-4-5": Traits(thinking=("budget",), efforts=_LOW_TO_HIGH, system_role=False, max_output=64_000),
+    "claude-opus-4-5": Traits(
+        thinking=("budget",), efforts=_LOW_TO_HIGH, system_role=False, max_output=64_000
+    ),
     "claude-opus-4-6": _BOTH,
     "claude-sonnet-4-6": _BOTH,
     "claude-opus-4-7": _ADAPTIVE,
-    "claude-opus-4-8": Traits(thinking=("adaptive",), efforts=_ALL, sampling=False, prefill=False, max_output=128_000),
+    "claude-opus-4-8": Traits(
+        thinking=("adaptive",), efforts=_ALL, sampling=False, prefill=False, max_output=128_000
+    ),
     "claude-opus-5": _adaptive(off_efforts=_LOW_TO_HIGH, system=True),
     "claude-sonnet-5": _adaptive(),
     "claude-haiku-5-5": _adaptive(off_efforts=_LOW_TO_HIGH, binds=True),
     "claude-opus-5-5": _adaptive("", forced=False, binds=True, system=True),
-    "claude-sonnet-5-5": _adaptive("between_tools", off_efforts=_LOW_TO_HIGH, forced=False, binds=True),
+    "claude-sonnet-5-5": _adaptive(
+        "between_tools", off_efforts=_LOW_TO_HIGH, forced=False, binds=True
+    ),
     "claude-fable-5": _adaptive("", system=True),
     "claude-mythos-5": _adaptive("", system=True),
     "claude-fable-5-1": _adaptive("", forced=False, binds=True, system=True),
@@ -106,7 +130,14 @@ CLAUDE: Final[dict[str, Traits]] = {
 
 def _gpt(*efforts: str, off: str = "", default: bool = True) -> Traits:
     """An OpenAI model that thinks at a level. While it thinks it takes no sampling parameters."""
-    return Traits(thinking=("level",), thinking_off=off, thinking_default=default, efforts=efforts, sampling=False, completion_tokens=True)
+    return Traits(
+        thinking=("level",),
+        thinking_off=off,
+        thinking_default=default,
+        efforts=efforts,
+        sampling=False,
+        completion_tokens=True,
+    )
 
 
 _PLAIN = Traits(thinking=(), efforts=())
@@ -150,14 +181,32 @@ Models before gpt-5.1 cannot stop thinking; gpt-5.1 to 5.4 do not think unless a
 """
 
 
-def _gemini_2(thinking: tuple[str, ...] = (), *, off: str = "", budgets: tuple[int, int] | None = None) -> Traits:
+def _gemini_2(
+    thinking: tuple[str, ...] = (), *, off: str = "", budgets: tuple[int, int] | None = None
+) -> Traits:
     """A Gemini up to 2.5. Levels are of other wires that lead to it: its own takes tokens."""
-    return Traits(thinking, off, thinking_default=bool(thinking), budgets=budgets, rich_results=False, mixed_tools=False, typed_tools=False)
+    return Traits(
+        thinking,
+        off,
+        thinking_default=bool(thinking),
+        budgets=budgets,
+        rich_results=False,
+        mixed_tools=False,
+        typed_tools=False,
+    )
 
 
 def _gemini_3(*efforts: str, sampling: bool = True) -> Traits:
     """A Gemini from 3 on: it always thinks, at a level."""
-    return Traits(("level",), "", thinking_default=True, efforts=efforts, sampling=sampling, signed_calls=True, penalties=False)
+    return Traits(
+        ("level",),
+        "",
+        thinking_default=True,
+        efforts=efforts,
+        sampling=sampling,
+        signed_calls=True,
+        penalties=False,
+    )
 
 
 _FLASH_BUDGETS = _gemini_2(("budget",), off="budget_0", budgets=(0, 24_576))

@@ -13,12 +13,28 @@ from msgspec.structs import replace
 from streamlib.providers import Provider
 from streamlib.providers.shapes import EFFORT, THINKING_TYPE, ChatShape
 
-PLAIN = ChatShape(max_tokens="max_completion_tokens", tool_choices={"required": ""}, thinking=None, custom_tools=False)
-KIMI = replace(PLAIN, reasoning_echo=("reasoning_content",), echo_filler="", thinking=replace(THINKING_TYPE, effort="", budget=""))
-ONE_VALUE = dict.fromkeys(("temperature", "top_p", "n", "presence_penalty", "frequency_penalty"), "Kimi has one value for it")
+PLAIN = ChatShape(
+    max_tokens="max_completion_tokens",
+    tool_choices={"required": ""},
+    thinking=None,
+    custom_tools=False,
+)
+KIMI = replace(
+    PLAIN,
+    reasoning_echo=("reasoning_content",),
+    echo_filler="",
+    thinking=replace(THINKING_TYPE, effort="", budget=""),
+)
+ONE_VALUE = dict.fromkeys(
+    ("temperature", "top_p", "n", "presence_penalty", "frequency_penalty"),
+    "Kimi has one value for it",
+)
 
 K2: dict[str, Any] = {"chat": KIMI, "unsupported": ONE_VALUE}
-K3: dict[str, Any] = {"chat": replace(KIMI, thinking=replace(EFFORT, off=None)), "unsupported": ONE_VALUE}
+K3: dict[str, Any] = {
+    "chat": replace(KIMI, thinking=replace(EFFORT, off=None)),
+    "unsupported": ONE_VALUE,
+}
 
 PROVIDER = Provider(
     name="moonshot",

@@ -74,5 +74,10 @@ def _free(name: str, charset: Charset, taken: set[str]) -> str:
 
 def _digest(name: str, charset: Charset, taken: set[str]) -> str:
     """For ids of one length: hexadecimal digits, made of the name alone, so that an id is the same in every request."""
-    digests = (hashlib.sha256(f"{name}{'#' * n}".encode("utf-8", "surrogatepass")).hexdigest()[: charset.longest] for n in count())
+    digests = (
+        hashlib.sha256(f"{name}{'#' * n}".encode("utf-8", "surrogatepass")).hexdigest()[
+            : charset.longest
+        ]
+        for n in count()
+    )
     return next(digest for digest in digests if digest not in taken)

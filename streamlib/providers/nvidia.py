@@ -8,12 +8,23 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from streamlib.providers import Provider
-from streamlib.providers.shapes import EFFORT, TEMPLATE_ENABLE_THINKING, TEMPLATE_THINKING, ChatShape
+from streamlib.providers.shapes import (
+    EFFORT,
+    TEMPLATE_ENABLE_THINKING,
+    TEMPLATE_THINKING,
+    ChatShape,
+)
 
 WORDS = {"minimal": "low", "xhigh": "high", "max": "high"}
 LEVEL = "chat_template_kwargs.reasoning_effort"
-SHAPE = ChatShape(thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, words=WORDS), bare_messages=True, custom_tools=False)
-BY_THINKING = {"chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, words=WORDS))}
+SHAPE = ChatShape(
+    thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, words=WORDS),
+    bare_messages=True,
+    custom_tools=False,
+)
+BY_THINKING = {
+    "chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, words=WORDS))
+}
 
 PROVIDER = Provider(
     name="nvidia",

@@ -17,7 +17,17 @@ PROVIDER = Provider(
     key_env=("OPENAI_CODEX_ACCESS_TOKEN",),
     models_path="",  # it lists by the version of another product
     account_header="ChatGPT-Account-ID",
-    unsupported=dict.fromkeys(("max_output_tokens", "temperature", "top_p", "top_logprobs", "metadata", "safety_identifier"), NOT_HERE),
+    unsupported=dict.fromkeys(
+        (
+            "max_output_tokens",
+            "temperature",
+            "top_p",
+            "top_logprobs",
+            "metadata",
+            "safety_identifier",
+        ),
+        NOT_HERE,
+    ),
     roles={"system": "developer"},
     defaults={"instructions": "You are a helpful assistant."},
     overrides={"store": False, "stream": True},

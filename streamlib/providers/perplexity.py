@@ -14,5 +14,9 @@ PROVIDER = Provider(
     key_env=("PERPLEXITY_API_KEY",),
     models_path="",
     unsupported=dict.fromkeys(("tools", "tool_choice", "parallel_tool_calls"), "it takes no tools"),
-    chat=ChatShape(alternate=True, inner_system=False, thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"})),
+    chat=ChatShape(
+        alternate=True,
+        inner_system=False,
+        thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"}),
+    ),
 )

@@ -23,7 +23,11 @@ PROVIDER = Provider(
     name="qwen",
     aliases=("dashscope", "alibaba"),
     base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
-    other_urls=("https://dashscope.aliyuncs.com", "https://dashscope-us.aliyuncs.com", "https://coding-intl.dashscope.aliyuncs.com"),
+    other_urls=(
+        "https://dashscope.aliyuncs.com",
+        "https://dashscope-us.aliyuncs.com",
+        "https://coding-intl.dashscope.aliyuncs.com",
+    ),
     key_env=("DASHSCOPE_API_KEY", "ALIBABA_CODING_PLAN_API_KEY"),
     chat=QWEN,
 )

@@ -7,7 +7,12 @@ from msgspec.structs import replace
 from streamlib.providers import Provider
 from streamlib.providers.shapes import TEMPLATE_ENABLE_THINKING, TEMPLATE_THINKING, ChatShape
 
-SHAPE = ChatShape(reasoning_echo=("reasoning_content",), thinking=TEMPLATE_ENABLE_THINKING, top_k=True, custom_tools=False)
+SHAPE = ChatShape(
+    reasoning_echo=("reasoning_content",),
+    thinking=TEMPLATE_ENABLE_THINKING,
+    top_k=True,
+    custom_tools=False,
+)
 
 PROVIDER = Provider(
     name="sglang",
@@ -18,6 +23,8 @@ PROVIDER = Provider(
     chat=SHAPE,
     model_overrides={
         "deepseek": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING)},
-        "kimi": {"chat": replace(SHAPE, thinking=TEMPLATE_THINKING, call_id="functions.{name}:{n}")},
+        "kimi": {
+            "chat": replace(SHAPE, thinking=TEMPLATE_THINKING, call_id="functions.{name}:{n}")
+        },
     },
 )

@@ -37,10 +37,15 @@ class Thinking(Struct, frozen=True, gc=False, omit_defaults=True):
 EFFORT: Final = Thinking(off={"reasoning_effort": "none"}, effort="reasoning_effort")
 """OpenAI, xAI, Groq, Mistral, Ollama's /v1, Fireworks …: `reasoning_effort`."""
 THINKING_TYPE: Final = Thinking(
-    on={"thinking": {"type": "enabled"}}, off={"thinking": {"type": "disabled"}}, effort="reasoning_effort", budget="thinking.budget_tokens"
+    on={"thinking": {"type": "enabled"}},
+    off={"thinking": {"type": "disabled"}},
+    effort="reasoning_effort",
+    budget="thinking.budget_tokens",
 )
 """DeepSeek, Kimi, GLM: `thinking: {"type": …}`, with `reasoning_effort` beside it. Without levels or budgets: replace those by ""."""
-ENABLE_THINKING: Final = Thinking(on={"enable_thinking": True}, off={"enable_thinking": False}, budget="thinking_budget")
+ENABLE_THINKING: Final = Thinking(
+    on={"enable_thinking": True}, off={"enable_thinking": False}, budget="thinking_budget"
+)
 """DashScope."""
 REASONING_OBJECT: Final = Thinking(
     off={"reasoning": {"enabled": False}},
@@ -50,7 +55,11 @@ REASONING_OBJECT: Final = Thinking(
     words={"max": "xhigh"},
 )
 """OpenRouter: `reasoning: {"effort" | "max_tokens" | "enabled"}`."""
-REASONING_ENABLED: Final = Thinking(on={"reasoning": {"enabled": True}}, off={"reasoning": {"enabled": False}}, effort="reasoning_effort")
+REASONING_ENABLED: Final = Thinking(
+    on={"reasoning": {"enabled": True}},
+    off={"reasoning": {"enabled": False}},
+    effort="reasoning_effort",
+)
 """Together."""
 TEMPLATE_ENABLE_THINKING: Final = Thinking(
     on={"chat_template_kwargs": {"enable_thinking": True}},
@@ -59,11 +68,15 @@ TEMPLATE_ENABLE_THINKING: Final = Thinking(
 )
 """vLLM, SGLang, llama.cpp, NVIDIA with templates of Qwen and GLM; levels are for gpt-oss."""
 TEMPLATE_THINKING: Final = Thinking(
-    on={"chat_template_kwargs": {"thinking": True}}, off={"chat_template_kwargs": {"thinking": False}}, effort="reasoning_effort"
+    on={"chat_template_kwargs": {"thinking": True}},
+    off={"chat_template_kwargs": {"thinking": False}},
+    effort="reasoning_effort",
 )
 """The same servers with templates of DeepSeek and Kimi."""
 GOOGLE: Final = Thinking(
-    off={"reasoning_effort": "none"}, effort="reasoning_effort", budget="extra_body.google.thinking_config.thinking_budget"
+    off={"reasoning_effort": "none"},
+    effort="reasoning_effort",
+    budget="extra_body.google.thinking_config.thinking_budget",
 )
 """Gemini's compatible endpoint: a level or a budget, never both."""
 
@@ -127,5 +140,13 @@ class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
     defaults: dict[str, Any] = {}
 
 
-ANYTHING: Final = ChatShape(reasoning_echo=("reasoning_details", "thinking_blocks", "reasoning_opaque", "reasoning_content"), top_k=True)
+ANYTHING: Final = ChatShape(
+    reasoning_echo=(
+        "reasoning_details",
+        "thinking_blocks",
+        "reasoning_opaque",
+        "reasoning_content",
+    ),
+    top_k=True,
+)
 """For servers of which nothing is known: what they sent goes back as they sent it."""

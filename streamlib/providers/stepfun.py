@@ -13,7 +13,9 @@ PROVIDER = Provider(
     base_url="https://api.stepfun.ai/step_plan/v1",
     key_env=("STEPFUN_API_KEY",),
     chat=ChatShape(
-        thinking=replace(EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"}),
+        thinking=replace(
+            EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"}
+        ),
         custom_tools=False,
     ),
 )

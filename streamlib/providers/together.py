@@ -11,5 +11,7 @@ PROVIDER = Provider(
     base_url="https://api.together.xyz/v1",
     other_urls=("https://api.together.ai",),
     key_env=("TOGETHER_API_KEY",),
-    chat=ChatShape(reasoning_echo=("reasoning",), thinking=REASONING_ENABLED, top_k=True, custom_tools=False),
+    chat=ChatShape(
+        reasoning_echo=("reasoning",), thinking=REASONING_ENABLED, top_k=True, custom_tools=False
+    ),
 )

@@ -9,7 +9,10 @@ from __future__ import annotations
 from streamlib.providers import Provider
 
 DEVELOPER_API_ONLY = "only the Developer API takes it"
-PLACES = {"project": ("GOOGLE_CLOUD_PROJECT",), "location": ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION")}
+PLACES = {
+    "project": ("GOOGLE_CLOUD_PROJECT",),
+    "location": ("GOOGLE_CLOUD_LOCATION", "GOOGLE_CLOUD_REGION"),
+}
 HOSTS = {
     "//global-aiplatform.googleapis.com": "//aiplatform.googleapis.com",
     "//us-aiplatform.googleapis.com": "//aiplatform.us.rep.googleapis.com",
@@ -24,7 +27,9 @@ PROVIDER = Provider(
     wires=("gemini",),
     # Keys of the environment go to the addresses that stand here: the global host, and every region's.
     base_url="https://aiplatform.googleapis.com",
-    wire_urls={"gemini": "https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google"},
+    wire_urls={
+        "gemini": "https://{location}-aiplatform.googleapis.com/v1beta1/projects/{project}/locations/{location}/publishers/google"
+    },
     key_env=TOKENS,
     url_variables=PLACES,
     url_replacements=HOSTS,

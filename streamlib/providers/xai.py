@@ -23,7 +23,15 @@ PROVIDER = Provider(
     key_env=("XAI_API_KEY",),
     conversation_header="x-grok-conv-id",
     unsupported={"service_tier": "it refuses it"},
-    unsupported_when_thinking=dict.fromkeys(("stop", "presence_penalty", "frequency_penalty"), NOT_THINKING),
+    unsupported_when_thinking=dict.fromkeys(
+        ("stop", "presence_penalty", "frequency_penalty"), NOT_THINKING
+    ),
     chat=SHAPE,
-    model_overrides={"grok-3-mini": {}, "grok-4": NO_LEVEL, "grok-4.": {}, "grok-4.20-": NO_LEVEL, "grok-code": NO_LEVEL},
+    model_overrides={
+        "grok-3-mini": {},
+        "grok-4": NO_LEVEL,
+        "grok-4.": {},
+        "grok-4.20-": NO_LEVEL,
+        "grok-code": NO_LEVEL,
+    },
 )

@@ -10,7 +10,12 @@ from msgspec.structs import replace
 from streamlib.providers import Provider
 from streamlib.providers.shapes import THINKING_TYPE, ChatShape
 
-SWITCH = replace(THINKING_TYPE, on={"thinking": {"type": "enabled", "clear_thinking": False}}, effort="", budget="")
+SWITCH = replace(
+    THINKING_TYPE,
+    on={"thinking": {"type": "enabled", "clear_thinking": False}},
+    effort="",
+    budget="",
+)
 SHAPE = ChatShape(
     reasoning_echo=("reasoning_content",),
     thinking=SWITCH,
@@ -34,7 +39,18 @@ PROVIDER = Provider(
     headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
     chat=SHAPE,
     model_overrides={
-        "glm-5.2": {"chat": replace(SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words=HIGH_OR_MAX))},
-        "glm-5.3": {"chat": replace(SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words={"minimal": "low", "xhigh": "max"}))},
+        "glm-5.2": {
+            "chat": replace(
+                SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words=HIGH_OR_MAX)
+            )
+        },
+        "glm-5.3": {
+            "chat": replace(
+                SHAPE,
+                thinking=replace(
+                    SWITCH, effort="reasoning_effort", words={"minimal": "low", "xhigh": "max"}
+                ),
+            )
+        },
     },
 )

@@ -49,7 +49,9 @@ class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 class Builder(Protocol):
     """The module of a wire: `builders/<name>.py`."""
 
-    def build(self, prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+    def build(
+        self, prompt: Prompt, items: list[IndexedItem], where: Target, report: Report
+    ) -> BuiltRequest:
         """The body in this wire's own words."""
         ...
 
@@ -76,10 +78,17 @@ def build(
     extra = (*providers, provider) if isinstance(provider, Provider) else providers
     prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
     found, model = find(model, name, extra)
-    return build_for(prompt, resolve_target(found, model, wire_api, base_url, models, account), strict=strict, strict_origin=strict_origin)
+    return build_for(
+        prompt,
+        resolve_target(found, model, wire_api, base_url, models, account),
+        strict=strict,
+        strict_origin=strict_origin,
+    )
 
 
-def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_origin: bool = False) -> Request:
+def build_for(
+    prompt: Prompt, where: Target, *, strict: bool = False, strict_origin: bool = False
+) -> Request:
     """The request for a target that is known already."""
     report = Report()
     prompt = _extra_for_wire(prompt, where, report)
@@ -87,15 +96,32 @@ def build_for(prompt: Prompt, where: Target, *, strict: bool = False, strict_ori
     items = _fit_ids(items, where, report)
     names = _tool_names(prompt, items, where.wire_api)
     prompt, items = _rename(prompt, items, names, report)
-    builder: Builder = cast("Builder", importlib.import_module(f"streamlib.wires.{where.wire_api}.build"))
+    builder: Builder = cast(
+        "Builder", importlib.import_module(f"streamlib.wires.{where.wire_api}.build")
+    )
     built = builder.build(prompt, items, where, report)
     built = apply_steps(prompt, built, where, report)
     body = merged(_apply_provider_fields(built.body, prompt, where, report), prompt.extra or {})
-    headers = {"content-type": "application/json", **where.provider.headers, **_identity_headers(prompt, where, report), **built.headers}
+    headers = {
+        "content-type": "application/json",
+        **where.provider.headers,
+        **_identity_headers(prompt, where, report),
+        **built.headers,
+    }
     if strict and report.changes:
         raise _strict_error(report.changes)
     sent = {short: name for name, short in names.items()}
-    return Request("POST", where.url, headers, _encode(body), report.changes, where.wire_api, where.model, where.origin, sent)
+    return Request(
+        "POST",
+        where.url,
+        headers,
+        _encode(body),
+        report.changes,
+        where.wire_api,
+        where.model,
+        where.origin,
+        sent,
+    )
 
 
 def _extra_for_wire(prompt: Prompt, where: Target, report: Report) -> Prompt:
@@ -129,17 +155,24 @@ def _fit_ids(items: list[IndexedItem], where: Target, report: Report) -> list[In
 
 def _tool_names(prompt: Prompt, items: list[IndexedItem], wire_api: WireApi) -> dict[str, str]:
     names = [tool.name for tool in prompt.tools if tool.native is None]
-    return fit_names([*names, *(one.item.name for one in items if isinstance(one.item, CALLS))], TOOL_NAMES[wire_api])
+    return fit_names(
+        [*names, *(one.item.name for one in items if isinstance(one.item, CALLS))],
+        TOOL_NAMES[wire_api],
+    )
 
 
-def _rename(prompt: Prompt, items: list[IndexedItem], names: dict[str, str], report: Report) -> tuple[Prompt, list[IndexedItem]]:
+def _rename(
+    prompt: Prompt, items: list[IndexedItem], names: dict[str, str], report: Report
+) -> tuple[Prompt, list[IndexedItem]]:
     """The same new name on tools, choice and calls; the answer's calls are mapped back by the parser."""
     if not names:
         return prompt, items
     for at, tool in enumerate(prompt.tools):
         if tool.name in names:
             report.add("renamed", f"/tools/{at}/name", f"sent as {names[tool.name]}")
-    tools = [msgspec.structs.replace(tool, name=names.get(tool.name, tool.name)) for tool in prompt.tools]
+    tools = [
+        msgspec.structs.replace(tool, name=names.get(tool.name, tool.name)) for tool in prompt.tools
+    ]
     choice = names.get(prompt.tool_choice or "", prompt.tool_choice or "") or None
     renamed = [
         IndexedItem(one.position, msgspec.structs.replace(one.item, name=names[one.item.name]))
@@ -162,21 +195,40 @@ def _identity_headers(prompt: Prompt, where: Target, report: Report) -> dict[str
     return headers
 
 
-def _apply_provider_fields(body: dict[str, Any], prompt: Prompt, where: Target, report: Report) -> dict[str, Any]:
+def _apply_provider_fields(
+    body: dict[str, Any], prompt: Prompt, where: Target, report: Report
+) -> dict[str, Any]:
     """The provider's own values: what it refuses, renames, needs and fixes."""
     provider = where.provider
-    thinks = where.traits.thinking_default if prompt.thinking is None else prompt.thinking.effort != "off"
-    refused = {**provider.unsupported, **(provider.unsupported_when_thinking if thinks and where.traits.thinking else {})}
+    thinks = (
+        where.traits.thinking_default
+        if prompt.thinking is None
+        else prompt.thinking.effort != "off"
+    )
+    refused = {
+        **provider.unsupported,
+        **(provider.unsupported_when_thinking if thinks and where.traits.thinking else {}),
+    }
     for field, reason in refused.items():
         if field in body:
             del body[field]
             report.dropped(f"/{field}", f"{provider.name}: {reason}")
-    renamed = {provider.rename.get(field, field): value for field, value in body.items() if field not in provider.fields_in_url}
+    renamed = {
+        provider.rename.get(field, field): value
+        for field, value in body.items()
+        if field not in provider.fields_in_url
+    }
     return merged(merged(provider.defaults, renamed), provider.overrides)
 
 
 def _strict_error(changes: list[Change]) -> StreamError:
     about_history = [change for change in changes if change.path.startswith("/input")]
     first = (about_history or changes)[0]
-    message = f"{first.action} {first.path}: {first.reason}" + (f" (and {len(changes) - 1} more)" if len(changes) > 1 else "")
-    return StreamError(ErrorInfo("invalid_history" if about_history else "invalid_request", message, detail=changes))
+    message = f"{first.action} {first.path}: {first.reason}" + (
+        f" (and {len(changes) - 1} more)" if len(changes) > 1 else ""
+    )
+    return StreamError(
+        ErrorInfo(
+            "invalid_history" if about_history else "invalid_request", message, detail=changes
+        )
+    )

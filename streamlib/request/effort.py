@@ -6,7 +6,14 @@ from typing import Final
 
 from streamlib.request.prompt import ReasoningOptions
 
-BUDGETS: Final = {"minimal": 1024, "low": 2048, "medium": 10_000, "high": 16_384, "xhigh": 32_768, "max": 32_768}
+BUDGETS: Final = {
+    "minimal": 1024,
+    "low": 2048,
+    "medium": 10_000,
+    "high": 16_384,
+    "xhigh": 32_768,
+    "max": 32_768,
+}
 """Levels, least first, with the tokens each stands for, whichever of the two a wire takes. More than the last is `max`, too."""
 
 
@@ -20,4 +27,8 @@ def level(asked: ReasoningOptions) -> str | None:
 def nearest(wanted: str, allowed: tuple[str, ...]) -> str | None:
     """The allowed level that is nearest, the lower of two; `off` is below them all. None where no level is allowed."""
     order = ("off", *BUDGETS)
-    return min(allowed, key=lambda name: (abs(order.index(name) - order.index(wanted)), order.index(name)), default=None)
+    return min(
+        allowed,
+        key=lambda name: (abs(order.index(name) - order.index(wanted)), order.index(name)),
+        default=None,
+    )

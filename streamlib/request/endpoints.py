@@ -26,13 +26,18 @@ def resolve_target(
     provider = for_model(provider, model)
     chosen = wire_api or provider.wires[0]
     if chosen not in provider.wires:
-        raise invalid_request(f"{provider.name} does not offer {chosen}: it offers {', '.join(provider.wires)}", "wire_api")
+        raise invalid_request(
+            f"{provider.name} does not offer {chosen}: it offers {', '.join(provider.wires)}",
+            "wire_api",
+        )
     base = base_url or provider.wire_urls.get(chosen) or provider.base_url
     if not base:
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
-    return Target(provider, model, chosen, _fill_url(base, provider), traits(model, models), account)
+    return Target(
+        provider, model, chosen, _fill_url(base, provider), traits(model, models), account
+    )
 
 
 URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
@@ -51,9 +56,15 @@ def _fill_url(url: str, provider: Provider) -> str:
 
 
 def _url_variable(name: str, variables: tuple[str, ...], provider: str) -> str:
-    value = next((value for variable in variables if (value := os.environ.get(variable, "").strip())), None)
+    value = next(
+        (value for variable in variables if (value := os.environ.get(variable, "").strip())), None
+    )
     if value is None:
-        raise invalid_request(f"{provider} needs a {name}: set {' or '.join(variables)}, or give base_url=", name)
+        raise invalid_request(
+            f"{provider} needs a {name}: set {' or '.join(variables)}, or give base_url=", name
+        )
     if not URL_VARIABLE.fullmatch(value):
-        raise invalid_request(f"{provider}: the {name} in the environment cannot stand in a URL", name)
+        raise invalid_request(
+            f"{provider}: the {name} in the environment cannot stand in a URL", name
+        )
     return value

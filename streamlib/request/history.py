@@ -60,7 +60,9 @@ def dump_history(items: Iterable[ResponseItem]) -> bytes:
     items = list(items)
     for at, item in enumerate(items):
         if not isinstance(item, get_args(ResponseItem)):
-            raise TypeError(f"items[{at}] is a {type(item).__name__}, not an item: made by `streamlib.user(…)` and its like")
+            raise TypeError(
+                f"items[{at}] is a {type(item).__name__}, not an item: made by `streamlib.user(…)` and its like"
+            )
     return msgspec.json.encode({"streamlib_history": SCHEMA, "items": items})
 
 
@@ -125,7 +127,11 @@ def repair(items: Iterable[ResponseItem], report: Report) -> list[IndexedItem]:
 
 def _drop_incomplete(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
     """Without the calls that were cut, and without their outputs."""
-    cut = {one.item.call_id for one in placed if isinstance(one.item, CALLS) and one.item.status == "incomplete"}
+    cut = {
+        one.item.call_id
+        for one in placed
+        if isinstance(one.item, CALLS) and one.item.status == "incomplete"
+    }
     kept: list[IndexedItem] = []
     for one in placed:
         is_call, is_output = isinstance(one.item, CALLS), isinstance(one.item, OUTPUTS)
@@ -140,7 +146,12 @@ def _drop_incomplete(placed: list[IndexedItem], report: Report) -> list[IndexedI
 
 def _answers_whole(output: IndexedItem, placed: list[IndexedItem]) -> bool:
     call_id = output.item.call_id  # type: ignore[union-attr]
-    return any(isinstance(one.item, CALLS) and one.item.call_id == call_id and one.item.status == "completed" for one in placed)
+    return any(
+        isinstance(one.item, CALLS)
+        and one.item.call_id == call_id
+        and one.item.status == "completed"
+        for one in placed
+    )
 
 
 def _make_ids_unique(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
@@ -153,7 +164,10 @@ def _make_ids_unique(placed: list[IndexedItem], report: Report) -> list[IndexedI
         if isinstance(item, CALLS):
             count = seen[item.call_id] = seen.get(item.call_id, 0) + 1
             current[item.call_id] = item.call_id if count == 1 else f"{item.call_id}_{count}"
-        if isinstance(item, (*CALLS, *OUTPUTS)) and current.get(item.call_id, item.call_id) != item.call_id:
+        if (
+            isinstance(item, (*CALLS, *OUTPUTS))
+            and current.get(item.call_id, item.call_id) != item.call_id
+        ):
             report.add("renamed", f"{one.path}/call_id", "the id was used by an earlier call")
             item = msgspec.structs.replace(item, call_id=current[item.call_id])
         out.append(IndexedItem(one.position, item))
@@ -178,9 +192,16 @@ class _Pairing:
         self._calls: list[IndexedItem] = []
         self._answered = False
         self._response: str | None = None
-        first = {one.item.call_id: one.position for one in reversed(placed) if isinstance(one.item, CALLS)}
+        first = {
+            one.item.call_id: one.position
+            for one in reversed(placed)
+            if isinstance(one.item, CALLS)
+        }
         self._orphans = {
-            one.position for one in placed if isinstance(one.item, OUTPUTS) and first.get(one.item.call_id, one.position) >= one.position
+            one.position
+            for one in placed
+            if isinstance(one.item, OUTPUTS)
+            and first.get(one.item.call_id, one.position) >= one.position
         }
         for one in placed:
             if isinstance(one.item, OUTPUTS) and one.position not in self._orphans:
@@ -190,7 +211,9 @@ class _Pairing:
         """The next item."""
         item = one.item
         if one.position in self._orphans:
-            self._report.add("downgraded", one.path, "an output without its call, sent as user text")
+            self._report.add(
+                "downgraded", one.path, "an output without its call, sent as user text"
+            )
             self.flush()
             self.out.append(IndexedItem(one.position, _as_text(item)))
         elif isinstance(item, OUTPUTS):
@@ -223,10 +246,14 @@ class _Pairing:
         for extra in outputs[1:]:
             self._report.dropped(extra.path, "a second output of the same call")
         if not outputs:
-            self._report.add("generated", call.path, "the call had no output; it is answered with an error")
+            self._report.add(
+                "generated", call.path, "the call had no output; it is answered with an error"
+            )
             return [IndexedItem(call.position, item.output(INTERRUPTED, is_error=True))]
         if before is not None and outputs[0].position > before:
-            self._report.add("repaired", outputs[0].path, "moved up behind its call", breaks_prefix=True)
+            self._report.add(
+                "repaired", outputs[0].path, "moved up behind its call", breaks_prefix=True
+            )
         return outputs[:1]
 
 

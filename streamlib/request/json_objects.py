@@ -13,7 +13,9 @@ def merged(under: JsonObject, over: JsonObject) -> JsonObject:
     out = dict(under)
     for key, value in over.items():
         below = out.get(key)
-        out[key] = merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        out[key] = (
+            merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
+        )
     return out
 
 
@@ -29,4 +31,7 @@ Value = TypeVar("Value")
 
 def camel_case(values: dict[str, Value]) -> dict[str, Value]:
     """The same object with its own names in camelCase: proto3's JSON takes `thought_signature` for `thoughtSignature`."""
-    return {re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key): value for key, value in values.items()}
+    return {
+        re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key): value
+        for key, value in values.items()
+    }

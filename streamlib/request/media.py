@@ -17,7 +17,11 @@ SIGNS: Final[dict[str, str]] = {
 }
 """The first base64 characters of a format."""
 
-FALLBACK: Final[dict[type, str]] = {Image: "image/png", Document: "application/pdf", Audio: "audio/wav"}
+FALLBACK: Final[dict[type, str]] = {
+    Image: "image/png",
+    Document: "application/pdf",
+    Audio: "audio/wav",
+}
 
 
 def media_type(part: Image | Document | Audio) -> str:

@@ -43,11 +43,19 @@ def same_origin(made: Origin | None, target: Origin, *, strict: bool = False) ->
     """Same wire, and no field that both sides know differs; with `strict` what one side does not know differs too."""
     if made is None or made.wire_api != target.wire_api:
         return made is None and not strict
-    known = ((getattr(made, field), getattr(target, field)) for field in ("provider", "endpoint", "model", "account"))
-    return all(mine == theirs or (not strict and (mine is None or theirs is None)) for mine, theirs in known)
+    known = (
+        (getattr(made, field), getattr(target, field))
+        for field in ("provider", "endpoint", "model", "account")
+    )
+    return all(
+        mine == theirs or (not strict and (mine is None or theirs is None))
+        for mine, theirs in known
+    )
 
 
-def downgrade(placed: list[IndexedItem], target: Origin, report: Report, *, strict: bool = False) -> list[IndexedItem]:
+def downgrade(
+    placed: list[IndexedItem], target: Origin, report: Report, *, strict: bool = False
+) -> list[IndexedItem]:
     """The items as `target` may see them: those made elsewhere go down the ladder."""
     out: list[IndexedItem] = []
     for one in placed:
@@ -65,7 +73,16 @@ def downgrade(placed: list[IndexedItem], target: Origin, report: Report, *, stri
 def reasoning_as_text(item: Reasoning) -> Message | None:
     """A thought as plain assistant text, or None where nothing of it can be read."""
     text = item.content or "\n\n".join(item.summary)
-    return Message("assistant", (Text(f"<think>\n{text}\n</think>"),), choice=item.choice, response_id=item.response_id) if text else None
+    return (
+        Message(
+            "assistant",
+            (Text(f"<think>\n{text}\n</think>"),),
+            choice=item.choice,
+            response_id=item.response_id,
+        )
+        if text
+        else None
+    )
 
 
 ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
@@ -81,7 +98,11 @@ def _downgrade_item(item: ResponseItem) -> Downgrade:
     bare: Any = msgspec.structs.replace(item, id=None, signature=None, native=None)
     if isinstance(bare, OUTPUTS) and not isinstance(bare.output, str):
         bare = msgspec.structs.replace(bare, output=_strip_native(bare.output))
-    return ("downgraded", "its signature belongs to another origin", bare) if item.signature else (None, "", bare)
+    return (
+        ("downgraded", "its signature belongs to another origin", bare)
+        if item.signature
+        else (None, "", bare)
+    )
 
 
 def _reasoning(item: Any) -> Downgrade:
@@ -93,7 +114,9 @@ def _reasoning(item: Any) -> Downgrade:
 
 def _message(item: Any) -> Downgrade:
     cited = any(isinstance(part, Text) and part.annotations for part in item.content)
-    bare = msgspec.structs.replace(item, content=_strip_native(item.content), id=None, signature=None, native=None)
+    bare = msgspec.structs.replace(
+        item, content=_strip_native(item.content), id=None, signature=None, native=None
+    )
     if cited or item.signature:
         return "downgraded", "citations and signature belong to another origin", bare
     return None, "", bare
@@ -102,16 +125,27 @@ def _message(item: Any) -> Downgrade:
 def _strip_native(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
     """Parts without what only their own wire can read."""
     cited: JsonObject = {"annotations": ()}
-    return tuple(msgspec.structs.replace(part, native=None, **(cited if isinstance(part, Text) else {})) for part in parts)
+    return tuple(
+        msgspec.structs.replace(part, native=None, **(cited if isinstance(part, Text) else {}))
+        for part in parts
+    )
 
 
 def _server_call(item: Any) -> Downgrade:
     text = f"[{item.name} {item.arguments}]"
-    return "downgraded", "a tool of another provider, sent as text", Message("assistant", (Text(text),), response_id=item.response_id)
+    return (
+        "downgraded",
+        "a tool of another provider, sent as text",
+        Message("assistant", (Text(text),), response_id=item.response_id),
+    )
 
 
 def _server_result(item: Any) -> Downgrade:
-    text = item.output if isinstance(item.output, str) else msgspec.json.encode(_without_encrypted(item.output)).decode()
+    text = (
+        item.output
+        if isinstance(item.output, str)
+        else msgspec.json.encode(_without_encrypted(item.output)).decode()
+    )
     said = f"[result of {item.name or 'a tool'}: {text}]"
     return (
         "downgraded",
@@ -123,14 +157,22 @@ def _server_result(item: Any) -> Downgrade:
 def _without_encrypted(value: Any) -> Any:
     """The value without what only its provider can read: `encrypted_content` of a page that was found, and its kin."""
     if isinstance(value, dict):
-        return {key: _without_encrypted(inner) for key, inner in value.items() if not str(key).startswith(ENCRYPTED_PREFIXES)}
+        return {
+            key: _without_encrypted(inner)
+            for key, inner in value.items()
+            if not str(key).startswith(ENCRYPTED_PREFIXES)
+        }
     return [_without_encrypted(inner) for inner in value] if isinstance(value, list) else value
 
 
 def _compaction(item: Any) -> Downgrade:
     if not item.content:
         return "dropped", "a sealed compaction of another origin", None
-    return "downgraded", "a compaction of another origin, sent as text", Message("user", (Text(item.content),))
+    return (
+        "downgraded",
+        "a compaction of another origin, sent as text",
+        Message("user", (Text(item.content),)),
+    )
 
 
 def _opaque(item: Any) -> Downgrade:

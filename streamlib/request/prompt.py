@@ -109,7 +109,17 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
 
 
 NUMBERS: Final = (
-    *("max_output_tokens", "temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "seed", "n", "logprobs"),
+    *(
+        "max_output_tokens",
+        "temperature",
+        "top_p",
+        "top_k",
+        "presence_penalty",
+        "frequency_penalty",
+        "seed",
+        "n",
+        "logprobs",
+    ),
 )
 
 
@@ -125,5 +135,9 @@ def _structs(name: str, values: str | Sequence[Any]) -> None:
     """The usual first mistake is a dict in some wire's own words."""
     for at, value in enumerate(() if isinstance(values, str) else values):
         if not isinstance(value, Struct):
-            made = "`streamlib.user(…)` and its like, or `parse_request` for a wire's own" if name == "input" else "`ToolSpec`"
+            made = (
+                "`streamlib.user(…)` and its like, or `parse_request` for a wire's own"
+                if name == "input"
+                else "`ToolSpec`"
+            )
             raise TypeError(f"{name}[{at}] is a {type(value).__name__}; made by {made}")

@@ -25,7 +25,10 @@ def apply_steps(prompt: Prompt, built: BuiltRequest, where: Target, report: Repo
     """The request after the steps of its provider, in order."""
     for name in where.provider.prepare:
         if name not in STEPS:
-            raise invalid_request(f"{where.provider.name}: there is no step {name!r}: one of {', '.join(STEPS)}", "prepare")
+            raise invalid_request(
+                f"{where.provider.name}: there is no step {name!r}: one of {', '.join(STEPS)}",
+                "prepare",
+            )
         built = STEPS[name](prompt, built, where, report)
     return built
 
@@ -34,10 +37,21 @@ def mark_system(prompt: Prompt, built: BuiltRequest, where: Target, report: Repo
     """A cache marker on the last part of the system message, unless there are markers already."""
     first, *rest = messages = built.body["messages"]
     parts = first.get("content")
-    marked = any("cache_control" in part for message in messages for part in message.get("content") or () if isinstance(part, dict))
+    marked = any(
+        "cache_control" in part
+        for message in messages
+        for part in message.get("content") or ()
+        if isinstance(part, dict)
+    )
     if first["role"] != "system" or not isinstance(parts, list) or marked:
         return built
-    return _with_body(built, messages=[{**first, "content": [*parts[:-1], {**parts[-1], "cache_control": EPHEMERAL}]}, *rest])
+    return _with_body(
+        built,
+        messages=[
+            {**first, "content": [*parts[:-1], {**parts[-1], "cache_control": EPHEMERAL}]},
+            *rest,
+        ],
+    )
 
 
 def drop_strict(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
@@ -51,14 +65,20 @@ def drop_strict(prompt: Prompt, built: BuiltRequest, where: Target, report: Repo
     return _with_functions(built, plain)
 
 
-def type_schemas(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
+def type_schemas(
+    prompt: Prompt, built: BuiltRequest, where: Target, report: Report
+) -> BuiltRequest:
     """Parameters in Moonshot's subset of JSON schema."""
 
     def typed(function: JsonObject, at: int) -> JsonObject:
         schema = function.get("parameters")
         fitted = typed_schema(schema) if isinstance(schema, dict) else schema
         if fitted != schema:
-            report.add("changed", f"/tools/{at}/schema", f"{where.provider.name}: one type a node, and lists of what is required")
+            report.add(
+                "changed",
+                f"/tools/{at}/schema",
+                f"{where.provider.name}: one type a node, and lists of what is required",
+            )
         return {**function, "parameters": fitted}
 
     return _with_functions(built, typed)
@@ -67,7 +87,9 @@ def type_schemas(prompt: Prompt, built: BuiltRequest, where: Target, report: Rep
 def initiator(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
     """Whether a person or an agent asks, and whether there are images to be seen: Copilot bills and routes by these headers."""
     last = prompt.items[-1] if prompt.items else None
-    headers = {"x-initiator": "user" if isinstance(last, Message) and last.role == "user" else "agent"}
+    headers = {
+        "x-initiator": "user" if isinstance(last, Message) and last.role == "user" else "agent"
+    }
     if any(isinstance(part, Image) for item in prompt.items for part in _parts(item)):
         headers["copilot-vision-request"] = "true"
     return BuiltRequest(built.body, {**built.headers, **headers})
@@ -82,14 +104,24 @@ STEPS: Final[dict[str, RequestStep]] = {
 
 
 def _parts(item: Any) -> Any:
-    content = item.content if isinstance(item, Message) else item.output if isinstance(item, OUTPUTS) else ()
+    content = (
+        item.content
+        if isinstance(item, Message)
+        else item.output
+        if isinstance(item, OUTPUTS)
+        else ()
+    )
     return () if isinstance(content, str) else content
 
 
-def _with_functions(built: BuiltRequest, change: Callable[[JsonObject, int], JsonObject]) -> BuiltRequest:
+def _with_functions(
+    built: BuiltRequest, change: Callable[[JsonObject, int], JsonObject]
+) -> BuiltRequest:
     """The same with every function of Chat's tools changed."""
     tools = [
-        {**tool, "function": change(tool["function"], at)} if isinstance(tool.get("function"), dict) else tool
+        {**tool, "function": change(tool["function"], at)}
+        if isinstance(tool.get("function"), dict)
+        else tool
         for at, tool in enumerate(built.body.get("tools", ()))
     ]
     return _with_body(built, tools=tools) if tools else built

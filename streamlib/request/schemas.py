@@ -43,9 +43,26 @@ _COMMON: Final = frozenset(
         "minItems",
     }
 )
-_MORE: Final = frozenset({"default", "pattern", "multipleOf", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "maxItems"})
-_OPENAI: Final = SchemaRules((_COMMON - {"allOf"}) | _MORE, closed=True, all_required=True, bare_refs=True)
-RULES: Final[dict[WireApi, SchemaRules]] = {"messages": SchemaRules(_COMMON, closed=True), "responses": _OPENAI, "chat": _OPENAI}
+_MORE: Final = frozenset(
+    {
+        "default",
+        "pattern",
+        "multipleOf",
+        "minimum",
+        "maximum",
+        "exclusiveMinimum",
+        "exclusiveMaximum",
+        "maxItems",
+    }
+)
+_OPENAI: Final = SchemaRules(
+    (_COMMON - {"allOf"}) | _MORE, closed=True, all_required=True, bare_refs=True
+)
+RULES: Final[dict[WireApi, SchemaRules]] = {
+    "messages": SchemaRules(_COMMON, closed=True),
+    "responses": _OPENAI,
+    "chat": _OPENAI,
+}
 """Wires that are not here take any JSON schema."""
 
 NESTED: Final = ("properties", "$defs", "definitions")
@@ -61,13 +78,25 @@ def strict_schema(schema: JsonObject, wire_api: WireApi, path: str, report: Repo
 def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
     if not isinstance(node, dict):
         return node
-    node = _merged({("anyOf" if key == "oneOf" else key): value for key, value in node.items()}, rules)
+    node = _merged(
+        {("anyOf" if key == "oneOf" else key): value for key, value in node.items()}, rules
+    )
     moved = {key: node[key] for key in node if key not in rules.keywords}
-    kept = {key: _child(key, value, rules, f"{path}/{key}", report) for key, value in node.items() if key not in moved}
+    kept = {
+        key: _child(key, value, rules, f"{path}/{key}", report)
+        for key, value in node.items()
+        if key not in moved
+    }
     if moved:
-        report.add("changed", path, f"not taken here, moved into the description: {', '.join(sorted(moved))}")
+        report.add(
+            "changed",
+            path,
+            f"not taken here, moved into the description: {', '.join(sorted(moved))}",
+        )
         words = ", ".join(f"{key}: {value}" for key, value in moved.items())
-        kept["description"] = f"{kept['description']} ({words})" if kept.get("description") else f"({words})"
+        kept["description"] = (
+            f"{kept['description']} ({words})" if kept.get("description") else f"({words})"
+        )
     if rules.closed and (kept.get("type") == "object" or "properties" in kept):
         kept["additionalProperties"] = False
     if rules.all_required and isinstance(kept.get("properties"), dict):
@@ -78,7 +107,12 @@ def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
 def _merged(node: JsonObject, rules: SchemaRules) -> JsonObject:
     """An `allOf` of one is that one, where the wire knows no `allOf`."""
     whole = node.get("allOf")
-    if "allOf" in rules.keywords or not isinstance(whole, list) or len(whole) != 1 or not isinstance(whole[0], dict):
+    if (
+        "allOf" in rules.keywords
+        or not isinstance(whole, list)
+        or len(whole) != 1
+        or not isinstance(whole[0], dict)
+    ):
         return node
     return {**whole[0], **{key: value for key, value in node.items() if key != "allOf"}}
 
@@ -87,9 +121,16 @@ def _all_required(node: JsonObject, path: str, report: Report) -> JsonObject:
     properties, required = node["properties"], node.get("required") or ()
     optional = [name for name in properties if name not in required]
     if optional:
-        report.add("changed", path, f"every property is required here, these may be null: {', '.join(optional)}")
+        report.add(
+            "changed",
+            path,
+            f"every property is required here, these may be null: {', '.join(optional)}",
+        )
     return {
-        "properties": {name: _nullable(child) if name in optional else child for name, child in properties.items()},
+        "properties": {
+            name: _nullable(child) if name in optional else child
+            for name, child in properties.items()
+        },
         "required": list(properties),
     }
 
@@ -99,23 +140,34 @@ def _nullable(node: Any) -> Any:
         return node
     kind, choices = node.get("type"), node.get("anyOf")
     if isinstance(choices, list):
-        return node if {"type": "null"} in choices else {**node, "anyOf": [*choices, {"type": "null"}]}
+        return (
+            node if {"type": "null"} in choices else {**node, "anyOf": [*choices, {"type": "null"}]}
+        )
     if kind is None or "const" in node:
         return {"anyOf": [node, {"type": "null"}]}
     kinds = kind if isinstance(kind, list) else [kind]
-    values = {"enum": [*node["enum"], None]} if isinstance(node.get("enum"), list) and None not in node["enum"] else {}
+    values = (
+        {"enum": [*node["enum"], None]}
+        if isinstance(node.get("enum"), list) and None not in node["enum"]
+        else {}
+    )
     return {**node, "type": kinds if "null" in kinds else [*kinds, "null"], **values}
 
 
 def _bare_ref(node: JsonObject) -> JsonObject:
     if "$ref" not in node or len(node) == 1:
         return node
-    return {"anyOf": [{"$ref": node["$ref"]}], **{key: value for key, value in node.items() if key != "$ref"}}
+    return {
+        "anyOf": [{"$ref": node["$ref"]}],
+        **{key: value for key, value in node.items() if key != "$ref"},
+    }
 
 
 def _child(key: str, value: Any, rules: SchemaRules, path: str, report: Report) -> Any:
     if key in NESTED and isinstance(value, dict):
-        return {name: _node(child, rules, f"{path}/{name}", report) for name, child in value.items()}
+        return {
+            name: _node(child, rules, f"{path}/{name}", report) for name, child in value.items()
+        }
     if key in LISTED and isinstance(value, list):
         return [_node(child, rules, f"{path}/{at}", report) for at, child in enumerate(value)]
     return _node(value, rules, path, report) if key == "items" else value

@@ -25,7 +25,10 @@ class Target(Struct, frozen=True, gc=False):
     @property
     def url(self) -> str:
         """Where to POST. The model's name is percent-encoded: it cannot leave its place in the path."""
-        base, path = self.base_url.rstrip("/"), self.provider.paths.get(self.wire_api) or PATHS[self.wire_api]
+        base, path = (
+            self.base_url.rstrip("/"),
+            self.provider.paths.get(self.wire_api) or PATHS[self.wire_api],
+        )
         if path.startswith("/v1/") and base.endswith("/v1"):
             base = base.removesuffix("/v1")
         return base + path.replace("{model}", quote(self.model, safe=""))
@@ -33,7 +36,9 @@ class Target(Struct, frozen=True, gc=False):
     @property
     def origin(self) -> Origin:
         """What items made here are stamped with."""
-        return Origin(self.wire_api, self.provider.name, self.base_url.rstrip("/"), self.model, self.account)
+        return Origin(
+            self.wire_api, self.provider.name, self.base_url.rstrip("/"), self.model, self.account
+        )
 
 
 class BuiltRequest(Struct, frozen=True, gc=False):

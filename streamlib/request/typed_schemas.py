@@ -13,11 +13,22 @@ from streamlib_parsers.items import JsonObject
 NAMED: Final = ("properties", "patternProperties", "$defs", "definitions")
 """Keywords that hold schemas by name."""
 LISTED: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
-SINGLE: Final = ("items", "contains", "not", "additionalProperties", "propertyNames", "if", "then", "else")
+SINGLE: Final = (
+    "items",
+    "contains",
+    "not",
+    "additionalProperties",
+    "propertyNames",
+    "if",
+    "then",
+    "else",
+)
 SIGNS: Final = {
     **dict.fromkeys(("properties", "required", "additionalProperties"), "object"),
     **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems"), "array"),
-    **dict.fromkeys(("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"),
+    **dict.fromkeys(
+        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"
+    ),
 }
 """Keywords that tell the type of a node without one."""
 SCALARS: Final[dict[type, str]] = {bool: "boolean", int: "integer", float: "number"}
@@ -46,15 +57,28 @@ def _child(key: str, value: Any) -> Any:
 
 def _choice(node: JsonObject) -> JsonObject:
     """`anyOf` without null; a choice of one is that one."""
-    branches = [branch for branch in node["anyOf"] if not (isinstance(branch, dict) and branch.get("type") == "null")]
+    branches = [
+        branch
+        for branch in node["anyOf"]
+        if not (isinstance(branch, dict) and branch.get("type") == "null")
+    ]
     rest = {key: value for key, value in node.items() if key not in ("type", "anyOf")}
-    return {**rest, **branches[0]} if len(branches) == 1 and isinstance(branches[0], dict) else {**rest, "anyOf": branches}
+    return (
+        {**rest, **branches[0]}
+        if len(branches) == 1 and isinstance(branches[0], dict)
+        else {**rest, "anyOf": branches}
+    )
 
 
 def _typed(node: JsonObject) -> JsonObject:
     kind = node.get("type")
     if isinstance(kind, list):
-        return {**node, "type": next((one for one in kind if isinstance(one, str) and one not in ("", "null")), "string")}
+        return {
+            **node,
+            "type": next(
+                (one for one in kind if isinstance(one, str) and one not in ("", "null")), "string"
+            ),
+        }
     return node if kind or node.keys() & {"if", "then", "else"} else {**node, "type": _told(node)}
 
 
@@ -62,7 +86,11 @@ def _told(node: JsonObject) -> str:
     """The type that the other keywords tell."""
     told = next((kind for key, kind in SIGNS.items() if key in node), None)
     values = node.get("enum")
-    first: Any = next((value for value in values if value not in (None, "")), None) if isinstance(values, list) else node.get("const")
+    first: Any = (
+        next((value for value in values if value not in (None, "")), None)
+        if isinstance(values, list)
+        else node.get("const")
+    )
     return told or SCALARS.get(type(first), "string")
 
 
@@ -71,7 +99,11 @@ def _filled(node: JsonObject) -> JsonObject:
     if not isinstance(node.get("enum"), list) or node.get("type") in ("object", "array"):
         return node
     values = [value for value in node["enum"] if value not in (None, "")]
-    return {**node, "enum": values} if values else {key: value for key, value in node.items() if key != "enum"}
+    return (
+        {**node, "enum": values}
+        if values
+        else {key: value for key, value in node.items() if key != "enum"}
+    )
 
 
 def _required(node: JsonObject) -> list[str]:

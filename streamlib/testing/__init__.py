@@ -42,12 +42,16 @@ async def replay(
     else:
         recordings = [recording] if isinstance(recording, Recording) else load_all(recording)
     spoken = wire_api or recordings[0].wire_api or "messages"
-    async with Client(http=Replay(*recordings, speed=speed, split=split), wire_api=spoken, **options) as client:
+    async with Client(
+        http=Replay(*recordings, speed=speed, split=split), wire_api=spoken, **options
+    ) as client:
         yield client
 
 
 @asynccontextmanager
-async def loopback(wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any) -> AsyncGenerator[Client]:
+async def loopback(
+    wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any
+) -> AsyncGenerator[Client]:
     """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, failing, status … of `Behaviour`."""
     async with running(Behaviour(**behaviour)) as url:
         path = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta"}.get(wire_api, "")

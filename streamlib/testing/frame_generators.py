@@ -27,7 +27,20 @@ class Missing(Enum):
 MISSING: Final = Missing.MISSING
 
 LEGAL: Final = (0, 1, 2, 3)
-ILLEGAL: Final[tuple[Any, ...]] = (-1, 2**53, 2**63, "0", "", None, 0.5, 1e300, True, [], {}, MISSING)
+ILLEGAL: Final[tuple[Any, ...]] = (
+    -1,
+    2**53,
+    2**63,
+    "0",
+    "",
+    None,
+    0.5,
+    1e300,
+    True,
+    [],
+    {},
+    MISSING,
+)
 """What no index may be. An integral float is one of the wires' odd but accepted forms."""
 PLACES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
 
@@ -44,11 +57,19 @@ def _at(key: str, place: Any) -> dict[str, Any]:
 
 
 def _start(**block: Any) -> FrameGenerator:
-    return lambda place, text: {"type": "content_block_start", **_at("index", place), "content_block": _filled(block, text)}
+    return lambda place, text: {
+        "type": "content_block_start",
+        **_at("index", place),
+        "content_block": _filled(block, text),
+    }
 
 
 def _delta(**delta: Any) -> FrameGenerator:
-    return lambda place, text: {"type": "content_block_delta", **_at("index", place), "delta": _filled(delta, text)}
+    return lambda place, text: {
+        "type": "content_block_delta",
+        **_at("index", place),
+        "delta": _filled(delta, text),
+    }
 
 
 def _filled(value: Any, text: str) -> Any:
@@ -57,7 +78,11 @@ def _filled(value: Any, text: str) -> Any:
         return {key: _filled(inner, text) for key, inner in value.items()}
     if isinstance(value, list):
         return [_filled(inner, text) for inner in value]
-    return value.replace('"…"', json.dumps(text)).replace("…", text) if isinstance(value, str) else value
+    return (
+        value.replace('"…"', json.dumps(text)).replace("…", text)
+        if isinstance(value, str)
+        else value
+    )
 
 
 def _said(**payload: Any) -> FrameGenerator:
@@ -65,16 +90,26 @@ def _said(**payload: Any) -> FrameGenerator:
     return lambda _, text: _filled(payload, text)
 
 
-_MESSAGE: Final = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []}
+_MESSAGE: Final = {
+    "id": "msg_1",
+    "type": "message",
+    "role": "assistant",
+    "model": "m",
+    "content": [],
+}
 
 MESSAGES: Final[Mapping[str, FrameGenerator]] = {
-    "message_start": _said(type="message_start", message={**_MESSAGE, "usage": {"input_tokens": 7, "output_tokens": 1}}),
+    "message_start": _said(
+        type="message_start", message={**_MESSAGE, "usage": {"input_tokens": 7, "output_tokens": 1}}
+    ),
     "start_text": _start(type="text", text=""),
     "start_thinking": _start(type="thinking", thinking="", signature=""),
     "start_call": _start(type="tool_use", id="call_…", name="f", input={}),
     "start_whole_call": _start(type="tool_use", id="call_…", name="f", input={"k": "…"}),
     "start_server_call": _start(type="server_tool_use", id="srv_1", name="web_search", input={}),
-    "start_result": _start(type="web_search_tool_result", tool_use_id="srv_1", content=[{"title": "…"}]),
+    "start_result": _start(
+        type="web_search_tool_result", tool_use_id="srv_1", content=[{"title": "…"}]
+    ),
     "start_redacted": _start(type="redacted_thinking", data="c2VhbGVk"),
     "start_nameless": _start(type="tool_use", id="call_…", input={}),
     "start_unknown": _start(type="hologram", text="…"),
@@ -88,7 +123,9 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
     "citation": _delta(type="citations_delta", citation={"cited_text": "…"}),
     "unknown_delta": _delta(type="hologram_delta", light="…"),
     "stop": lambda place, _: {"type": "content_block_stop", **_at("index", place)},
-    "message_delta": _said(type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 5}),
+    "message_delta": _said(
+        type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 5}
+    ),
     "message_stop": _said(type="message_stop"),
     "ping": _said(type="ping"),
     "unknown": _said(type="weather_report", wind="…"),
@@ -99,7 +136,12 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
 
 
 def _about(kind: str, **values: Any) -> FrameGenerator:
-    return lambda place, text: {"type": f"response.{kind}", **_at("output_index", place), "item_id": f"it_{place}", **_filled(values, text)}
+    return lambda place, text: {
+        "type": f"response.{kind}",
+        **_at("output_index", place),
+        "item_id": f"it_{place}",
+        **_filled(values, text),
+    }
 
 
 def _item(kind: str, **values: Any) -> FrameGenerator:
@@ -120,7 +162,10 @@ _CALL: Final = {"type": "function_call", "call_id": "call_…", "name": "f"}
 _PART: Final = {"type": "output_text", "annotations": []}
 
 RESPONSES: Final[Mapping[str, FrameGenerator]] = {
-    "created": _said(type="response.created", response={"id": "resp_1", "model": "m", "status": "in_progress", "output": []}),
+    "created": _said(
+        type="response.created",
+        response={"id": "resp_1", "model": "m", "status": "in_progress", "output": []},
+    ),
     "add_message": _item("added", type="message", role="assistant", content=[]),
     "add_reasoning": _item("added", type="reasoning", summary=[]),
     "add_call": _item("added", **_CALL, arguments=""),
@@ -139,10 +184,18 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     "input": _about("custom_tool_call_input.delta", delta="…"),
     "high_half": _about("output_text.delta", content_index=0, delta=HALF_HIGH),
     "low_half": _about("output_text.delta", content_index=0, delta=HALF_LOW),
-    "annotation": _about("output_text.annotation.added", content_index=0, annotation={"type": "url_citation", "url": "…"}),
+    "annotation": _about(
+        "output_text.annotation.added",
+        content_index=0,
+        annotation={"type": "url_citation", "url": "…"},
+    ),
     "searching": _about("web_search_call.searching"),
-    "done_message": _item("done", type="message", role="assistant", content=[{**_PART, "text": "…"}]),
-    "done_reasoning": _item("done", type="reasoning", summary=[{"type": "summary_text", "text": "…"}]),
+    "done_message": _item(
+        "done", type="message", role="assistant", content=[{**_PART, "text": "…"}]
+    ),
+    "done_reasoning": _item(
+        "done", type="reasoning", summary=[{"type": "summary_text", "text": "…"}]
+    ),
     "done_call": _item("done", **_CALL, arguments='{"k": "…"}'),
     "done_empty": _item("done", type="message", role="assistant", content=[]),
     "done_unknown": _item("done", type="hologram", light="…"),
@@ -162,7 +215,11 @@ def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -
     """A chunk whose place is the index of its choice."""
 
     def move(place: Any, text: str) -> Any:
-        choice = {**_at("index", place), "delta": _filled(delta or {}, text), "finish_reason": finish_reason}
+        choice = {
+            **_at("index", place),
+            "delta": _filled(delta or {}, text),
+            "finish_reason": finish_reason,
+        }
         return {"id": "c1", "model": "m", "choices": [choice], **values}
 
     return move
@@ -173,7 +230,11 @@ def _call(**call: Any) -> FrameGenerator:
 
     def move(place: Any, text: str) -> Any:
         calls = [{**_at("index", place), **_filled(call, text)}]
-        return {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}]}
+        return {
+            "id": "c1",
+            "model": "m",
+            "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}],
+        }
 
     return move
 
@@ -186,7 +247,9 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
     "begin_call": _call(id="call_…", type="function", function={"name": "f", "arguments": ""}),
     "arguments": _call(function={"arguments": '{"k": "…"}'}),
     "half_arguments": _call(function={"arguments": '{"k'}),
-    "whole_call": _call(id="call_…", type="function", function={"name": "f", "arguments": '{"k": "…"}'}),
+    "whole_call": _call(
+        id="call_…", type="function", function={"name": "f", "arguments": '{"k": "…"}'}
+    ),
     "nameless_call": _call(id="call_…", type="function", function={"arguments": "{}"}),
     "custom_call": _call(id="call_…", type="custom", custom={"name": "g", "input": "…"}),
     "unknown_call": _call(id="call_…", type="hologram", hologram={"light": "…"}),
@@ -197,9 +260,20 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
     "stop": _chunk({}, "stop"),
     "tool_calls": _chunk({}, "tool_calls"),
     "length": _chunk({}, "length"),
-    "usage": _said(id="c1", model="m", choices=[], usage={"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}),
+    "usage": _said(
+        id="c1",
+        model="m",
+        choices=[],
+        usage={"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
+    ),
     "empty": _said(id="c1", choices=[]),
-    "error": _said(error={"message": "Rate limit reached", "type": "rate_limit_error", "code": "rate_limit_exceeded"}),
+    "error": _said(
+        error={
+            "message": "Rate limit reached",
+            "type": "rate_limit_error",
+            "code": "rate_limit_exceeded",
+        }
+    ),
     "done": lambda _place, _text: "[DONE]",
 }
 
@@ -209,8 +283,15 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
 def _parts(*parts: Any, finish: Any = None, **values: Any) -> FrameGenerator:
     def move(place: Any, text: str) -> Any:
         candidate = {**_at("index", place), **({"finishReason": finish} if finish else {})}
-        content = {"content": {"parts": _filled(list(parts), text), "role": "model"}} if parts else {}
-        return {"candidates": [{**content, **candidate}], "responseId": "r1", "modelVersion": "m", **values}
+        content = (
+            {"content": {"parts": _filled(list(parts), text), "role": "model"}} if parts else {}
+        )
+        return {
+            "candidates": [{**content, **candidate}],
+            "responseId": "r1",
+            "modelVersion": "m",
+            **values,
+        }
 
     return move
 
@@ -222,7 +303,14 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "call": _parts({"functionCall": {"name": "f", "args": {"k": "…"}}}),
     "call_again": _parts({"functionCall": {"id": "same", "name": "f", "args": {"k": "…"}}}),
     "begin_call": _parts({"functionCall": {"name": "f", "willContinue": True}}),
-    "argument": _parts({"functionCall": {"partialArgs": [{"jsonPath": "$.k", "stringValue": "…"}], "willContinue": True}}),
+    "argument": _parts(
+        {
+            "functionCall": {
+                "partialArgs": [{"jsonPath": "$.k", "stringValue": "…"}],
+                "willContinue": True,
+            }
+        }
+    ),
     "end_call": _parts({"functionCall": {}}),
     "nameless_call": _parts({"functionCall": {"args": {"k": "…"}}}),
     "code": _parts({"executableCode": {"code": "…", "language": "PYTHON"}}),
@@ -251,17 +339,23 @@ def _block(name: str, **values: Any) -> FrameGenerator:
 
 CONVERSE: Final[Mapping[str, FrameGenerator]] = {
     "message_start": _said(messageStart={"role": "assistant"}),
-    "start_call": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…", "name": "f"}}),
+    "start_call": _block(
+        "contentBlockStart", start={"toolUse": {"toolUseId": "call_…", "name": "f"}}
+    ),
     "start_nameless": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…"}}),
     "start_unknown": _block("contentBlockStart", start={"hologram": {"light": "…"}}),
     "text": _block("contentBlockDelta", delta={"text": "…"}),
     "thought": _block("contentBlockDelta", delta={"reasoningContent": {"text": "…"}}),
     "signature": _block("contentBlockDelta", delta={"reasoningContent": {"signature": "c2ln"}}),
-    "redacted": _block("contentBlockDelta", delta={"reasoningContent": {"redactedContent": "c2VhbGVk"}}),
+    "redacted": _block(
+        "contentBlockDelta", delta={"reasoningContent": {"redactedContent": "c2VhbGVk"}}
+    ),
     "arguments": _block("contentBlockDelta", delta={"toolUse": {"input": '{"k": "…"}'}}),
     "half_arguments": _block("contentBlockDelta", delta={"toolUse": {"input": '{"k'}}),
     "citation": _block("contentBlockDelta", delta={"citation": {"title": "…"}}),
-    "image": _block("contentBlockDelta", delta={"image": {"format": "png", "source": {"bytes": "QUJD"}}}),
+    "image": _block(
+        "contentBlockDelta", delta={"image": {"format": "png", "source": {"bytes": "QUJD"}}}
+    ),
     "unknown_delta": _block("contentBlockDelta", delta={"hologram": "…"}),
     "high_half": _block("contentBlockDelta", delta={"text": HALF_HIGH}),
     "low_half": _block("contentBlockDelta", delta={"text": HALF_LOW}),
@@ -270,36 +364,61 @@ CONVERSE: Final[Mapping[str, FrameGenerator]] = {
     "message_stop_calls": _said(messageStop={"stopReason": "tool_use"}),
     "metadata": _said(metadata={"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}),
     "unknown": _said(weatherReport={"wind": "…"}),
-    "exception": lambda _place, _text: {"exception:throttlingException": {"message": "Too many requests"}},
+    "exception": lambda _place, _text: {
+        "exception:throttlingException": {"message": "Too many requests"}
+    },
 }
 
 # --- ollama ---
 
 
 def _line(**message: Any) -> FrameGenerator:
-    return lambda _, text: {"model": "m", "message": {"role": "assistant", **_filled(message, text)}, "done": False}
+    return lambda _, text: {
+        "model": "m",
+        "message": {"role": "assistant", **_filled(message, text)},
+        "done": False,
+    }
 
 
 OLLAMA: Final[Mapping[str, FrameGenerator]] = {
     "text": _line(content="…"),
     "thought": _line(content="", thinking="…"),
     "call": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": {"k": "…"}}}]),
-    "text_arguments": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": '{"k": "…"}'}}]),
+    "text_arguments": _line(
+        content="", tool_calls=[{"function": {"name": "f", "arguments": '{"k": "…"}'}}]
+    ),
     "nameless_call": _line(content="", tool_calls=[{"function": {"arguments": {"k": "…"}}}]),
     "images": _line(content="", images=["iVBORw0KGgo="]),
     "generate": _said(model="m", response="…", done=False),
     "unknown_key": _line(content="", hologram="…"),
     "high_half": _line(content=HALF_HIGH),
     "low_half": _line(content=HALF_LOW),
-    "placed": lambda place, text: {"model": "m", "message": {"content": text}, "done": None if place is MISSING else place},
-    "done": _said(model="m", message={"role": "assistant", "content": ""}, done=True, done_reason="stop", eval_count=5),
-    "length": _said(model="m", message={"role": "assistant", "content": "…"}, done=True, done_reason="length"),
+    "placed": lambda place, text: {
+        "model": "m",
+        "message": {"content": text},
+        "done": None if place is MISSING else place,
+    },
+    "done": _said(
+        model="m",
+        message={"role": "assistant", "content": ""},
+        done=True,
+        done_reason="stop",
+        eval_count=5,
+    ),
+    "length": _said(
+        model="m", message={"role": "assistant", "content": "…"}, done=True, done_reason="length"
+    ),
     "error": _said(error="model runner has unexpectedly stopped"),
 }
 
 _TITAN: Final[Mapping[str, FrameGenerator]] = {
     "titan": _said(outputText="…", index=0, completionReason=None),
-    "titan_end": _said(outputText="…", index=0, completionReason="FINISH", **{"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}}),
+    "titan_end": _said(
+        outputText="…",
+        index=0,
+        completionReason="FINISH",
+        **{"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}},
+    ),
 }
 
 MOVES: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {

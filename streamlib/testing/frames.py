@@ -36,7 +36,11 @@ def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
 
 def _aws(name: str, payload: bytes) -> bytes:
     kind, _, rest = name.partition(":")
-    own = {":exception-type": rest, ":message-type": "exception"} if rest else {":event-type": kind, ":message-type": "event"}
+    own = (
+        {":exception-type": rest, ":message-type": "exception"}
+        if rest
+        else {":event-type": kind, ":message-type": "event"}
+    )
     return encode_message({**own, ":content-type": "application/json"}, payload)
 
 
@@ -48,7 +52,9 @@ def unframed(wire_api: WireApi, body: bytes) -> list[tuple[str | None, bytes]]:
     """Names and payloads of the messages of a body; what is none is left out."""
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
-    return [(frame.event, _inner(wire_api, frame.data)) for frame in frames if frame.data is not None]
+    return [
+        (frame.event, _inner(wire_api, frame.data)) for frame in frames if frame.data is not None
+    ]
 
 
 def _inner(wire_api: WireApi, data: bytes) -> bytes:
@@ -72,4 +78,6 @@ def _payload(wire_api: WireApi, payload: Any) -> tuple[bytes, str | None]:
         ((name, payload),) = payload.items()
         return json.dumps(payload).encode(), str(name)
     name = payload.get("type") if isinstance(payload, dict) else None
-    return json.dumps(payload).encode(), name if isinstance(name, str) and name.isascii() and name.isprintable() else None
+    return json.dumps(payload).encode(), name if isinstance(
+        name, str
+    ) and name.isascii() and name.isprintable() else None

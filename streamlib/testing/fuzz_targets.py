@@ -23,7 +23,15 @@ from streamlib.wires.encoders import encode_all, encode_body
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.dialects.filter import DialectFilter
-from streamlib_parsers.events import Completed, Created, FinishedChoice, OutputItemAdded, OutputItemDone, OutputTextDelta, ResponseEvent
+from streamlib_parsers.events import (
+    Completed,
+    Created,
+    FinishedChoice,
+    OutputItemAdded,
+    OutputItemDone,
+    OutputTextDelta,
+    ResponseEvent,
+)
 from streamlib_parsers.framing import Framing
 from streamlib_parsers.framing.eventstream import EventStreamFraming, encode_message
 from streamlib_parsers.framing.json_array import JsonArrayFraming
@@ -55,7 +63,9 @@ def find_target(name: str) -> FuzzTarget:
         return TARGETS[name]()
     if ":" in name:
         return _yours(name)
-    raise ValueError(f"no target {name!r}: one of {', '.join(TARGETS)}, or module:callable for a parser of your own")
+    raise ValueError(
+        f"no target {name!r}: one of {', '.join(TARGETS)}, or module:callable for a parser of your own"
+    )
 
 
 def _changed_bytes(body: bytes, rng: random.Random) -> bytes:
@@ -85,7 +95,11 @@ def _wire(wire_api: WireApi) -> FuzzTarget:
         if rng.random() < 0.4:
             return random_stream(wire_api, rng)
         said = random_response(rng, wire_api, failing=rng.random() < 0.2)
-        return encode_all(wire_api, said) if rng.random() < 0.8 else encode_body(wire_api, accumulate(said))
+        return (
+            encode_all(wire_api, said)
+            if rng.random() < 0.8
+            else encode_body(wire_api, accumulate(said))
+        )
 
     return FuzzTarget(wire_api, read, judge, seed, partial(mutated, wire_api))
 
@@ -103,7 +117,11 @@ def _framing(name: str, make: Callable[[], Framing], pieces: Sequence[bytes]) ->
         framing = make()
         found: list[Any] = [frame for chunk in chunks for frame in framing.feed(chunk)]
         found += framing.close()
-        return [*found, ("failure", framing.failure.info.kind if framing.failure else None), ("blank", framing.blank)]
+        return [
+            *found,
+            ("failure", framing.failure.info.kind if framing.failure else None),
+            ("blank", framing.blank),
+        ]
 
     def seed(rng: random.Random) -> bytes:
         return b"".join(rng.choice(pieces) for _ in range(rng.randrange(12)))
@@ -119,18 +137,33 @@ _SSE: Final = (
     b"id: 7\ndata\r\r",
     b"data: [DONE]\n\n",
 )
-_LINES: Final = (b'{"a": 1}\n', b'{"a": "\xc3\xa9"}\r\n', b"\n", b"[1, 2]\n", b'{"a": {"b": "\\n"}}', b"data: {}\n")
+_LINES: Final = (
+    b'{"a": 1}\n',
+    b'{"a": "\xc3\xa9"}\r\n',
+    b"\n",
+    b"[1, 2]\n",
+    b'{"a": {"b": "\\n"}}',
+    b"data: {}\n",
+)
 _ARRAYS: Final = (b"[", b'{"a": [1, "]"]}', b",\r\n", b"]", b'{"b": "\\"}"}', b" ", b"{}", b"null")
 _FRAMES: Final = (
     encode_message({":event-type": "chunk", ":message-type": "event"}, b"{}"),
-    encode_message({":event-type": "messageStop", ":message-type": "event"}, b'{"stopReason": "end_turn"}'),
-    encode_message({":exception-type": "throttlingException", ":message-type": "exception"}, b'{"message": "no"}'),
+    encode_message(
+        {":event-type": "messageStop", ":message-type": "event"}, b'{"stopReason": "end_turn"}'
+    ),
+    encode_message(
+        {":exception-type": "throttlingException", ":message-type": "exception"},
+        b'{"message": "no"}',
+    ),
     encode_message({":message-type": "error", ":error-code": "500", ":error-message": "busy"}, b""),
 )
 
 # --- dialects ---
 
-_SCHEMA: Final = {"type": "object", "properties": {"k": {"type": "string"}, "n": {"type": "integer"}, "a": {"type": "array"}}}
+_SCHEMA: Final = {
+    "type": "object",
+    "properties": {"k": {"type": "string"}, "n": {"type": "integer"}, "a": {"type": "array"}},
+}
 TOOLS: Final = (ToolSpec("f", schema=_SCHEMA), ToolSpec("g"))
 """The tools that a fuzzed dialect may call."""
 
@@ -138,19 +171,29 @@ TOOLS: Final = (ToolSpec("f", schema=_SCHEMA), ToolSpec("g"))
 def _dialect(name: str) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[ResponseEvent]:
         stage = DialectFilter([name], TOOLS, LIMITS)
-        folded = join_deltas(event for said in _spoken(_texts(chunks)) for event in stage.feed([said]))
+        folded = join_deltas(
+            event for said in _spoken(_texts(chunks)) for event in stage.feed([said])
+        )
         return [_numbered(event, seq) for seq, event in enumerate(folded)]
 
     marks = _marks(name)
 
     def seed(rng: random.Random) -> bytes:
         if rng.random() < 0.5:
-            return (rng.choice(WORDS) + CALLS.get(name, "") * rng.randint(1, 2) + rng.choice(WORDS)).encode()
-        return "".join(rng.choice(marks if rng.random() < 0.7 else WORDS) for _ in range(rng.randrange(14))).encode()
+            return (
+                rng.choice(WORDS) + CALLS.get(name, "") * rng.randint(1, 2) + rng.choice(WORDS)
+            ).encode()
+        return "".join(
+            rng.choice(marks if rng.random() < 0.7 else WORDS) for _ in range(rng.randrange(14))
+        ).encode()
 
     def change(body: bytes, rng: random.Random) -> bytes:
         where = rng.randrange(len(body) + 1)
-        return body[:where] + rng.choice(marks).encode() + body[where:] if rng.random() < 0.5 else _changed_bytes(body, rng)
+        return (
+            body[:where] + rng.choice(marks).encode() + body[where:]
+            if rng.random() < 0.5
+            else _changed_bytes(body, rng)
+        )
 
     return FuzzTarget(name, read, _judge_text if _keeps_all(name) else _judge_events, seed, change)
 
@@ -180,7 +223,9 @@ def _judge_text(body: bytes, events: list[ResponseEvent]) -> None:
     _judge_events(body, events)
     response = accumulate(events)
     named = any("left out" in notice.detail for notice in response.notices)
-    if not (response.calls or response.reasoning or named) and response.text != body.decode("utf-8", "replace"):
+    if not (response.calls or response.reasoning or named) and response.text != body.decode(
+        "utf-8", "replace"
+    ):
         raise InvariantViolation("nothing dropped", f"{response.text[:80]!r} of {body[:80]!r}")
 
 
@@ -223,7 +268,9 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, (tuple, list)):
         yield from (text for inner in value for text in _strings(inner))
     elif hasattr(value, "__struct_fields__"):
-        yield from (text for field in value.__struct_fields__ for text in _strings(getattr(value, field)))
+        yield from (
+            text for field in value.__struct_fields__ for text in _strings(getattr(value, field))
+        )
 
 
 # --- anybody's ---
@@ -264,7 +311,9 @@ TARGETS: Final[dict[str, Callable[[], FuzzTarget]]] = {
     "ndjson": lambda: _framing("ndjson", NdjsonFraming, _LINES),
     "eventstream": lambda: _framing("eventstream", EventStreamFraming, _FRAMES),
     "json_array": lambda: _framing("json_array", lambda: JsonArrayFraming(LIMITS), _ARRAYS),
-    "sse_or_json": lambda: _framing("sse_or_json", lambda: SSEOrJsonFraming(LIMITS), (*_SSE, *_ARRAYS)),
+    "sse_or_json": lambda: _framing(
+        "sse_or_json", lambda: SSEOrJsonFraming(LIMITS), (*_SSE, *_ARRAYS)
+    ),
     **{name: partial(_dialect, name) for name in DIALECTS},
 }
 """Every target of ours by its name."""
@@ -275,6 +324,9 @@ def difference(whole: Sequence[Any], cut: Sequence[Any]) -> str | None:
     one, other = log(whole), log(cut)
     if one == other:
         return None
-    at = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    at = next(
+        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
     shown = [str(lines[at])[:200] if at < len(lines) else "nothing" for lines in (one, other)]
     return f"in place {at}: whole {shown[0]}, cut {shown[1]}"

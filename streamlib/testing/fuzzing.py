@@ -58,7 +58,10 @@ def _whole(what: FuzzTarget, body: bytes) -> list[Any]:
 def _same(what: FuzzTarget, body: bytes, whole: list[Any], chunks: Sequence[bytes]) -> None:
     parted = difference(whole, what.read(chunks))
     if parted is not None:
-        raise InvariantViolation("any cut", f"{parted}; cut after {[len(chunk) for chunk in chunks[:-1]][:20]} of {len(body)} bytes")
+        raise InvariantViolation(
+            "any cut",
+            f"{parted}; cut after {[len(chunk) for chunk in chunks[:-1]][:20]} of {len(body)} bytes",
+        )
 
 
 @dataclass
@@ -98,7 +101,9 @@ class Campaign:
         yield from self.corpus
         while time.monotonic() < until:
             fresh = not self._pool or rng.random() < 0.3
-            body = self.target.seed(rng) if fresh else self.target.change(rng.choice(self._pool), rng)
+            body = (
+                self.target.seed(rng) if fresh else self.target.change(rng.choice(self._pool), rng)
+            )
             yield body[:BODY_BYTES]
 
     def try_one(self, body: bytes, rng: random.Random) -> None:
@@ -135,7 +140,11 @@ def _places(body: bytes, rng: random.Random) -> list[int]:
 def _kind(one: Any) -> Any:
     """What sort of thing came out: its class, and the word that tells it from others of its class."""
     item = getattr(one, "item", None)
-    word = getattr(one, "code", None) or getattr(getattr(one, "error", None), "kind", None) or getattr(item, "status", None)
+    word = (
+        getattr(one, "code", None)
+        or getattr(getattr(one, "error", None), "kind", None)
+        or getattr(item, "status", None)
+    )
     return (type(one).__name__, type(item).__name__, word if isinstance(word, str) else None)
 
 
@@ -149,7 +158,10 @@ def _found(what: FuzzTarget, body: bytes, places: Sequence[int], error: Exceptio
 
 def find_failure(what: FuzzTarget, body: bytes, places: Sequence[int] = ()) -> Finding | None:
     """What breaks on this body: whole, cut at these places, byte by byte, and where it is short cut at every place."""
-    several: list[Sequence[int]] = [[place for place in places if place <= len(body)], range(1, len(body))]
+    several: list[Sequence[int]] = [
+        [place for place in places if place <= len(body)],
+        range(1, len(body)),
+    ]
     several += [[place] for place in range(len(body) + 1)] if len(body) <= EVERY_CUT else []
     found: Sequence[int] = ()
     try:
@@ -185,7 +197,9 @@ def shrink(what: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS) 
     return _fewer_places(what, best)
 
 
-def _without(best: Callable[[], Finding], same: Callable[[bytes, Sequence[int]], bool], size: int) -> None:
+def _without(
+    best: Callable[[], Finding], same: Callable[[bytes, Sequence[int]], bool], size: int
+) -> None:
     """Takes pieces of this size out, as long as what is left still breaks."""
     at = 0
     while at < len(best().body):
@@ -200,7 +214,9 @@ def _plainer(best: Callable[[], Finding], same: Callable[[bytes, Sequence[int]],
     for at in range(len(best().body)):
         body = best().body
         if at < len(body) and body[at : at + 1] not in (b"0", b"a", b" ", b"\n"):
-            _ = any(same(body[:at] + plain + body[at + 1 :], best().places) for plain in (b"a", b"0"))
+            _ = any(
+                same(body[:at] + plain + body[at + 1 :], best().places) for plain in (b"a", b"0")
+            )
 
 
 def _fewer_places(what: FuzzTarget, finding: Finding) -> Finding:
@@ -248,7 +264,12 @@ def test_{word}_keeps_its_laws_on_this_body() -> None:
 
 def _quoted(text: str) -> str:
     """Printable, and no end of a docstring."""
-    return text.encode("unicode_escape").decode("ascii").replace('"""', "'''").replace("\\", "\\\\")[:400]
+    return (
+        text.encode("unicode_escape")
+        .decode("ascii")
+        .replace('"""', "'''")
+        .replace("\\", "\\\\")[:400]
+    )
 
 
 def replay_bodies(name: str, bodies: Iterable[bytes]) -> list[Finding]:

@@ -32,7 +32,15 @@ from streamlib_parsers.events import (
     RefusalDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Reasoning, Refusal, ResponseItem, ServerToolCall
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    Message,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    ServerToolCall,
+)
 
 _ENCODE: Final = msgspec.json.Encoder()
 _DECODE: Final = msgspec.json.Decoder(ResponseEvent).decode
@@ -65,7 +73,11 @@ def log(events: Iterable[Any]) -> list[bytes | str]:
 def _line(event: Any) -> bytes | str:
     try:
         return _ENCODE.encode(event)
-    except (OverflowError, TypeError, ValueError):  # a number or a text that JSON cannot hold: shown as it is
+    except (
+        OverflowError,
+        TypeError,
+        ValueError,
+    ):  # a number or a text that JSON cannot hold: shown as it is
         return repr(event)
 
 
@@ -90,7 +102,9 @@ class InvariantChecker:
     def feed(self, events: Iterable[ResponseEvent]) -> None:
         """The next events."""
         for event in events:
-            _hold(not self.ended, "one terminal", f"{type(event).__name__} after the terminal event")
+            _hold(
+                not self.ended, "one terminal", f"{type(event).__name__} after the terminal event"
+            )
             _hold(event.seq == self._count, "numbered", f"seq {event.seq} in place {self._count}")
             self._place(event)
             self._count += 1
@@ -124,8 +138,16 @@ class InvariantChecker:
 
     def _added(self, event: OutputItemAdded) -> None:
         _hold(self._created, "order", "an item before Created")
-        _hold(event.index == len(self._said), "brackets", f"item {event.index} begins in place {len(self._said)}")
-        _hold(event.item.status == "incomplete", "brackets", f"item {event.index} is complete before it grew")
+        _hold(
+            event.index == len(self._said),
+            "brackets",
+            f"item {event.index} begins in place {len(self._said)}",
+        )
+        _hold(
+            event.item.status == "incomplete",
+            "brackets",
+            f"item {event.index} is complete before it grew",
+        )
         self.open.add(event.index)
         self._said[event.index] = {}
 
@@ -147,7 +169,11 @@ def _typed(event: ResponseEvent) -> None:
         _DECODE(_ENCODE.encode(event))
     except msgspec.ValidationError as error:
         raise InvariantViolation("typed", f"{type(event).__name__}: {error}") from None
-    except (OverflowError, ValueError, RecursionError):  # numbers past 64 bits, halves of emoji: other laws speak of them
+    except (
+        OverflowError,
+        ValueError,
+        RecursionError,
+    ):  # numbers past 64 bits, halves of emoji: other laws speak of them
         pass
 
 
@@ -162,13 +188,18 @@ def _sound(item: ResponseItem) -> ResponseItem:
         msgspec.json.encode(item)
     except UnicodeEncodeError as error:
         raise InvariantViolation("valid text", f"{type(item).__name__}: {error}") from None
-    except (OverflowError, ValueError):  # numbers that JSON of 64 bits cannot hold are not about text
+    except (
+        OverflowError,
+        ValueError,
+    ):  # numbers that JSON of 64 bits cannot hold are not about text
         pass
     if isinstance(item, FunctionCall) and item.status == "completed" and item.arguments:
         try:
             json.loads(item.arguments)
         except (ValueError, RecursionError):
-            raise InvariantViolation("whole calls", f"{item.name} is callable with {item.arguments[:80]!r}") from None
+            raise InvariantViolation(
+                "whole calls", f"{item.name} is callable with {item.arguments[:80]!r}"
+            ) from None
     return item
 
 
@@ -182,13 +213,22 @@ def _valid(text: str, what: str) -> None:
 def _same(said: dict[tuple[str, int], list[str]], item: ResponseItem, index: int) -> None:
     """Joined deltas are the item's text."""
     for kind, text in _texts(item).items():
-        joined = "".join("".join(pieces) for (what, _), pieces in sorted(said.items()) if what == kind)
-        _hold(joined == text, "brackets", f"item {index}: its {kind} is {text[:60]!r}, its deltas said {joined[:60]!r}")
+        joined = "".join(
+            "".join(pieces) for (what, _), pieces in sorted(said.items()) if what == kind
+        )
+        _hold(
+            joined == text,
+            "brackets",
+            f"item {index}: its {kind} is {text[:60]!r}, its deltas said {joined[:60]!r}",
+        )
 
 
 def _texts(item: ResponseItem) -> dict[str, str]:
     if isinstance(item, Message):
-        return {"text": item.text, "refusal": "".join(part.refusal for part in item.content if isinstance(part, Refusal))}
+        return {
+            "text": item.text,
+            "refusal": "".join(part.refusal for part in item.content if isinstance(part, Refusal)),
+        }
     if isinstance(item, Reasoning):
         return {"thought": item.content, "summary": "".join(item.summary)}
     if isinstance(item, (FunctionCall, ServerToolCall)):
@@ -221,7 +261,11 @@ def join_deltas(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
 
     Needed only where text is held back (dialects, encoders): there the places at which deltas are cut are not a promise.
     """
-    return [event for place, run in groupby(events, _place_of) for event in (run if place is None else [_join(list(run))])]
+    return [
+        event
+        for place, run in groupby(events, _place_of)
+        for event in (run if place is None else [_join(list(run))])
+    ]
 
 
 def _place_of(event: ResponseEvent) -> tuple[Any, ...] | None:

@@ -19,7 +19,25 @@ from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
 from streamlib.testing.frames import encode_payloads, framed, unframed
 from streamlib_parsers.items import WireApi
 
-WORDS: Final = ("Hi", " ", "", "é", "\U0001f600", "世界", "\n\n", '"', "\\", "{", "}", "</think>", "data: ", "[DONE]", "\u2028", "\0", "…")
+WORDS: Final = (
+    "Hi",
+    " ",
+    "",
+    "é",
+    "\U0001f600",
+    "世界",
+    "\n\n",
+    '"',
+    "\\",
+    "{",
+    "}",
+    "</think>",
+    "data: ",
+    "[DONE]",
+    "\u2028",
+    "\0",
+    "…",
+)
 """Texts that have broken somebody's parser."""
 
 TOKENS: Final = (
@@ -37,7 +55,24 @@ TOKENS: Final = (
         b": ping\n\n",
         b"data: [DONE]\n\n",
     ),
-    *(b'"', b"\\", b"{", b"}", b"[", b"]", b",", b"null", b"-1", b"9007199254740993", b"1e999", b"NaN", b"true", b'""', b"{}", b"[]"),
+    *(
+        b'"',
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b"null",
+        b"-1",
+        b"9007199254740993",
+        b"1e999",
+        b"NaN",
+        b"true",
+        b'""',
+        b"{}",
+        b"[]",
+    ),
     *(
         b"\\ud83d",
         b"\\ude00",
@@ -54,8 +89,38 @@ TOKENS: Final = (
 """Bytes that mean something to one of the framings."""
 
 HOSTILE: Final[tuple[Any, ...]] = (
-    *(None, True, False, -1, 0, 1, 2**31, 2**53, 2**64, -(2**70), 0.5, 1.0, 1e300, float("nan"), float("inf")),
-    *("", "0", "\ud83d", "\ude00", "\0", "x" * 300, [], {}, [[]], [None], {"": None}, {"type": 5}, [{"type": []}]),
+    *(
+        None,
+        True,
+        False,
+        -1,
+        0,
+        1,
+        2**31,
+        2**53,
+        2**64,
+        -(2**70),
+        0.5,
+        1.0,
+        1e300,
+        float("nan"),
+        float("inf"),
+    ),
+    *(
+        "",
+        "0",
+        "\ud83d",
+        "\ude00",
+        "\0",
+        "x" * 300,
+        [],
+        {},
+        [[]],
+        [None],
+        {"": None},
+        {"type": 5},
+        [{"type": []}],
+    ),
 )
 """JSON values that stand where others are expected."""
 
@@ -65,7 +130,11 @@ def _cut(data: bytes, where: int, _: int) -> bytes:
 
 
 def _flip(data: bytes, where: int, size: int) -> bytes:
-    return data[:where] + bytes([data[where] ^ (1 << size % 8)]) + data[where + 1 :] if where < len(data) else data
+    return (
+        data[:where] + bytes([data[where] ^ (1 << size % 8)]) + data[where + 1 :]
+        if where < len(data)
+        else data
+    )
 
 
 def _drop(data: bytes, where: int, size: int) -> bytes:
@@ -172,7 +241,12 @@ def _messages(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
         del frames[where:]
     else:
         name = rng.choice(list(MOVES[wire_api]))
-        frames[where:where] = unframed(wire_api, encode_payloads(wire_api, [MOVES[wire_api][name](rng.choice(PLACES), rng.choice(WORDS))]))
+        frames[where:where] = unframed(
+            wire_api,
+            encode_payloads(
+                wire_api, [MOVES[wire_api][name](rng.choice(PLACES), rng.choice(WORDS))]
+            ),
+        )
     return b"".join(framed(wire_api, payload, name) for name, payload in frames)
 
 

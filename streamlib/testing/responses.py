@@ -42,7 +42,9 @@ ENDS: Final[tuple[StopReason, ...]] = ("stop", "stop", "tool_calls", "length")
 FAILURES: Final[tuple[ErrorKind, ...]] = ("overloaded", "rate_limited", "server_error")
 
 
-def random_response(rng: random.Random, wire_api: WireApi = "messages", *, failing: bool = False) -> list[ResponseEvent]:
+def random_response(
+    rng: random.Random, wire_api: WireApi = "messages", *, failing: bool = False
+) -> list[ResponseEvent]:
     """The events of one response of that wire: up to five items, each in some deltas, and how it ended.
 
     failing: it ends with an error of the provider's, one item perhaps still open.
@@ -99,7 +101,10 @@ def _close(assembly: EventAssembler, growing: Sequence[OpenItem]) -> None:
 
 def arguments(rng: random.Random) -> str:
     """Arguments of a call, as JSON."""
-    value: dict[str, Any] = {f"k{n}": rng.choice((*WORDS, 1, 1.5, None, True, [1, "x"], {"a": {}})) for n in range(rng.randrange(4))}
+    value: dict[str, Any] = {
+        f"k{n}": rng.choice((*WORDS, 1, 1.5, None, True, [1, "x"], {"a": {}}))
+        for n in range(rng.randrange(4))
+    }
     return json.dumps(value, ensure_ascii=rng.random() < 0.5)
 
 

@@ -65,7 +65,9 @@ class HttpResponse(Protocol):
 class Transport(Protocol):
     """What the client needs of an HTTP library. It follows no redirect."""
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
         """Sends a request and waits for the head of its answer."""
         ...
 
@@ -96,13 +98,25 @@ def transport_for(http: Any = None, connections: int | None = None) -> Transport
 
 def _own_client() -> Any:
     """httpx, or httpx2 where only that is loaded or installed. Its pool is boundless: `slots` are the bound."""
-    preferred = ("httpx2", "httpx") if "httpx2" in sys.modules and "httpx" not in sys.modules else ("httpx", "httpx2")
+    preferred = (
+        ("httpx2", "httpx")
+        if "httpx2" in sys.modules and "httpx" not in sys.modules
+        else ("httpx", "httpx2")
+    )
     for name in preferred:
         with contextlib.suppress(ModuleNotFoundError):
             library = importlib.import_module(name)
-            limits = library.Limits(max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEEPALIVE_SECONDS)
-            return library.AsyncClient(limits=limits, timeout=None, follow_redirects=False, verify=_tls(name))
-    raise ModuleNotFoundError("streamlib sends requests with httpx or httpx2: install one of them, or give http= a transport")
+            limits = library.Limits(
+                max_connections=None,
+                max_keepalive_connections=KEPT_CONNECTIONS,
+                keepalive_expiry=KEEPALIVE_SECONDS,
+            )
+            return library.AsyncClient(
+                limits=limits, timeout=None, follow_redirects=False, verify=_tls(name)
+            )
+    raise ModuleNotFoundError(
+        "streamlib sends requests with httpx or httpx2: install one of them, or give http= a transport"
+    )
 
 
 @cache
@@ -119,7 +133,10 @@ def pool_size(client: Any) -> int:
 
 def _pools(client: Any) -> list[Any]:
     """httpcore's pools in a client, where it is made of them."""
-    transports = [getattr(client, "_transport", None), *dict(getattr(client, "_mounts", {})).values()]
+    transports = [
+        getattr(client, "_transport", None),
+        *dict(getattr(client, "_mounts", {})).values(),
+    ]
     return [pool for one in transports if (pool := getattr(one, "_pool", None)) is not None]
 
 
@@ -131,7 +148,9 @@ class HttpxTransport:
         self._owned = owned
         self.slots = anyio.CapacityLimiter(connections)
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> HttpResponse:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
         """See `Transport`. A kept connection that turns out to be closed is replaced, once, if no byte of an answer came."""
         trace = _Trace()
         try:
@@ -142,12 +161,25 @@ class HttpxTransport:
         return await self._send(method, url, headers, body, deadlines, _Trace())
 
     async def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines, trace: _Trace
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        deadlines: Deadlines,
+        trace: _Trace,
     ) -> HttpxResponse:
         # One dict, read by the library when it begins to wait for the head and again for the body.
-        timeouts = {"connect": deadlines.connect, "read": deadlines.first_byte, "write": None, "pool": None}
+        timeouts = {
+            "connect": deadlines.connect,
+            "read": deadlines.first_byte,
+            "write": None,
+            "pool": None,
+        }
         extensions = {"timeout": timeouts, "trace": trace}
-        request = self._client.build_request(method, url, headers=headers, content=body, extensions=extensions)
+        request = self._client.build_request(
+            method, url, headers=headers, content=body, extensions=extensions
+        )
         request.stream = _with_plain_body(request.stream, body)
         try:
             response = await self._client.send(request, stream=True, follow_redirects=False)
@@ -156,7 +188,9 @@ class HttpxTransport:
                 await ShieldedAwait(self._close_half_open(trace.made))
             raise
         timeouts["read"] = deadlines.longest_silence
-        return HttpxResponse(response, timeouts["read"] if "network_stream" in response.extensions else None)
+        return HttpxResponse(
+            response, timeouts["read"] if "network_stream" in response.extensions else None
+        )
 
     async def _close_half_open(self, made: Any) -> None:
         """Closes the connection that a request made before it failed: cancelled in a handshake, or before its first byte, it would be
@@ -166,8 +200,13 @@ class HttpxTransport:
             return
         with contextlib.suppress(Exception):
             await made.aclose()
-        for connection in [one for pool in _pools(self._client) for one in getattr(pool, "connections", ())]:
-            if getattr(getattr(connection, "_connection", None), "_network_stream", None) is made and ", NEW," in connection.info():
+        for connection in [
+            one for pool in _pools(self._client) for one in getattr(pool, "connections", ())
+        ]:
+            if (
+                getattr(getattr(connection, "_connection", None), "_network_stream", None) is made
+                and ", NEW," in connection.info()
+            ):
                 await connection.aclose()
 
     async def aclose(self) -> None:
@@ -186,7 +225,9 @@ class _Trace:
     async def __call__(self, event: str, info: Any) -> None:
         self._told = True
         self._connected |= ".connect_" in event
-        if event.endswith((".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")):
+        if event.endswith(
+            (".connect_tcp.complete", ".connect_unix_socket.complete", ".start_tls.complete")
+        ):
             self.made = info.get("return_value")
 
     @property
@@ -238,10 +279,14 @@ class HttpxResponse:
         self._response = response
         self.read_timeout = FOREVER if read_timeout is None else read_timeout
         self.status: int = response.status_code
-        self.headers: dict[str, str] = {name.lower(): value for name, value in response.headers.items()}
+        self.headers: dict[str, str] = {
+            name.lower(): value for name, value in response.headers.items()
+        }
         # Not `aiter_raw`: it is one hop more, and closes the response where a cancellation can leave it half closed.
         stream: Any = getattr(response, "stream", None)
-        self.chunks: AsyncIterator[bytes] = aiter(stream if hasattr(stream, "__aiter__") else response.aiter_raw())
+        self.chunks: AsyncIterator[bytes] = aiter(
+            stream if hasattr(stream, "__aiter__") else response.aiter_raw()
+        )
 
     async def aclose(self) -> None:
         """See `Answer`. A closed response leaves httpx's generators half run, for the collector to complain of: they are run out."""
@@ -254,7 +299,9 @@ class IteratorResponse:
 
     status = 200
 
-    def __init__(self, chunks: AsyncIterable[bytes], headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, chunks: AsyncIterable[bytes], headers: Mapping[str, str] | None = None
+    ) -> None:
         self.headers = {name.lower(): value for name, value in (headers or {}).items()}
         self.chunks = aiter(chunks)
 

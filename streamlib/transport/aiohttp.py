@@ -35,14 +35,20 @@ UNASKED: Final = frozenset({"accept", "accept-encoding", "content-type", "user-a
 class AiohttpTransport:
     """A session of ours, made at the first request, or one that is given and stays its owner's."""
 
-    def __init__(self, session: aiohttp.ClientSession | None = None, connections: int | None = None) -> None:
+    def __init__(
+        self, session: aiohttp.ClientSession | None = None, connections: int | None = None
+    ) -> None:
         self._session = session
         self._owned = session is None
         if session is not None:
             _watch(session)
-        self.slots = anyio.CapacityLimiter(connections or (CONNECTIONS if session is None else _pool_size(session)))
+        self.slots = anyio.CapacityLimiter(
+            connections or (CONNECTIONS if session is None else _pool_size(session))
+        )
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> AiohttpResponse:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> AiohttpResponse:
         """See `Transport`. A kept connection that turns out to be closed is replaced, once, if no byte of an answer came."""
         session, used = self._opened(), _ConnectionTrace()
         try:
@@ -56,7 +62,9 @@ class AiohttpTransport:
         if self._session is None:
             _on_asyncio()
             connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
-            self._session = aiohttp.ClientSession(connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True)
+            self._session = aiohttp.ClientSession(
+                connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True
+            )
             _watch(self._session)
         return self._session
 
@@ -73,12 +81,18 @@ def _on_asyncio() -> None:
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        raise RuntimeError("aiohttp runs on asyncio alone: on trio give http= an httpx client, or nothing") from None
+        raise RuntimeError(
+            "aiohttp runs on asyncio alone: on trio give http= an httpx client, or nothing"
+        ) from None
 
 
 def _pool_size(session: aiohttp.ClientSession) -> int:
     """How many connections a user's session may have; 0 is boundless there."""
-    limits = [session.connector.limit, session.connector.limit_per_host] if session.connector is not None else [UNKNOWN_POOL]
+    limits = (
+        [session.connector.limit, session.connector.limit_per_host]
+        if session.connector is not None
+        else [UNKNOWN_POOL]
+    )
     return min((limit for limit in limits if limit > 0), default=CONNECTIONS)
 
 
@@ -102,7 +116,9 @@ async def _sent(
         auto_decompress=False,
         max_line_size=LINE_BYTES,
         max_field_size=LINE_BYTES,
-        timeout=aiohttp.ClientTimeout(total=None, sock_connect=deadlines.connect, sock_read=deadlines.first_byte),
+        timeout=aiohttp.ClientTimeout(
+            total=None, sock_connect=deadlines.connect, sock_read=deadlines.first_byte
+        ),
         trace_request_ctx=used,
     )
     protocol = response.connection.protocol if response.connection is not None else None

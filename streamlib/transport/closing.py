@@ -54,6 +54,10 @@ class ShieldedAwait:
                 raise
             except BaseException as error:  # noqa: BLE001  # the loop's cancellation, given on or kept
                 kept, known = (error, False) if waiting is None and kept is None else (kept, True)
-                step = partial(self._coroutine.throw, error) if known else partial(self._coroutine.send, None)
+                step = (
+                    partial(self._coroutine.throw, error)
+                    if known
+                    else partial(self._coroutine.send, None)
+                )
         if kept is not None:
             raise kept

@@ -18,9 +18,15 @@ PIECE: Final = 256 * 1024
 _PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
 
 
-def decode_content(chunks: AsyncIterator[bytes], headers: Mapping[str, str]) -> AsyncIterator[bytes]:
+def decode_content(
+    chunks: AsyncIterator[bytes], headers: Mapping[str, str]
+) -> AsyncIterator[bytes]:
     """`chunks` without their content-encoding. We ask for none; one that is known is unpacked, in bounded pieces."""
-    encodings = [name for part in headers.get("content-encoding", "").lower().split(",") if (name := part.strip()) not in {"", "identity"}]
+    encodings = [
+        name
+        for part in headers.get("content-encoding", "").lower().split(",")
+        if (name := part.strip()) not in {"", "identity"}
+    ]
     if not encodings:
         return chunks
     if len(encodings) > 1 or encodings[0] not in _PACKED:
@@ -55,9 +61,13 @@ class ContentDecoder:
     def _step(self) -> bytes:
         if self._unpack.eof:  # a further member
             self._unpack = zlib.decompressobj(47)
-        piece = self._known() if self._header is None else self._guessed(self._header + self._packed)
+        piece = (
+            self._known() if self._header is None else self._guessed(self._header + self._packed)
+        )
         self._full = len(piece) == PIECE
-        self._packed = self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
+        self._packed = (
+            self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
+        )
         return piece
 
     def _known(self) -> bytes:
@@ -77,7 +87,9 @@ class ContentDecoder:
             packed = await anext(self._chunks)
         except StopAsyncIteration:
             if self._begun and not self._unpack.eof:
-                raise StreamError(ErrorInfo("truncated", "the compressed body is not whole", retryable=True)) from None
+                raise StreamError(
+                    ErrorInfo("truncated", "the compressed body is not whole", retryable=True)
+                ) from None
             raise
         self._begun = True
         return packed

@@ -18,7 +18,9 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, Passthrough, RateLimits, ResponseEvent
 from streamlib_parsers.items import WireApi
 
-Phase: TypeAlias = Literal["queue", "connect", "first_byte", "headers", "first_event", "idle", "drain", "total"]
+Phase: TypeAlias = Literal[
+    "queue", "connect", "first_byte", "headers", "first_event", "idle", "drain", "total"
+]
 
 FOREVER: Final = math.inf
 NO_PROGRESS: Final = frozenset({Passthrough, Notice, RateLimits})
@@ -107,7 +109,10 @@ class DeadlineTimer:
     def note_events(self, events: list[ResponseEvent]) -> None:
         """Bytes came, and these events with them."""
         self._silence = FOREVER
-        if events and (type(events[0]) not in NO_PROGRESS or any(type(event) not in NO_PROGRESS for event in events)):
+        if events and (
+            type(events[0]) not in NO_PROGRESS
+            or any(type(event) not in NO_PROGRESS for event in events)
+        ):
             if self._phase == "idle":
                 self.longest_gap = max(self.longest_gap or 0.0, self._quiet)
             self._phase, self._limit, self._quiet = "idle", self._idle, 0.0

@@ -12,7 +12,9 @@ from streamlib.transport.deadlines import Deadlines, Phase, deadline_error
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind
 from streamlib_parsers.redaction import redact
 
-ExceptionCategory: TypeAlias = Literal["connect", "timeout", "request", "protocol", "content", "network"]
+ExceptionCategory: TypeAlias = Literal[
+    "connect", "timeout", "request", "protocol", "content", "network"
+]
 
 EXCEPTION_CATEGORIES: Final[dict[str, ExceptionCategory]] = {
     "ConnectTimeout": "connect",
@@ -47,10 +49,16 @@ NETWORK: Final = frozenset(
 )
 """Bases of what may be gone at the next try. Anything else is a mistake in somebody's code: it is told, and not repeated."""
 
-_GONE: Final = re.compile(r"disconnect|closed|reset|ConnectionTerminated|StreamReset|incomplete", re.IGNORECASE)
+_GONE: Final = re.compile(
+    r"disconnect|closed|reset|ConnectionTerminated|StreamReset|incomplete", re.IGNORECASE
+)
 """In a protocol error: the peer went away, as opposed to having sent bytes that are no HTTP."""
 
-_CERTIFICATE: Final = ("SSLCertVerificationError", "CertificateError", "ClientConnectorCertificateError")
+_CERTIFICATE: Final = (
+    "SSLCertVerificationError",
+    "CertificateError",
+    "ClientConnectorCertificateError",
+)
 _LONGEST: Final = 500
 
 
@@ -67,21 +75,39 @@ def classify_exception(error: BaseException, stage: FailurePoint) -> ErrorInfo:
     if isinstance(error, StreamError):
         return error.info
     names = [kind.__name__ for kind in type(error).__mro__]
-    sorts: list[ExceptionCategory] = [EXCEPTION_CATEGORIES[name] for name in names if name in EXCEPTION_CATEGORIES]
+    sorts: list[ExceptionCategory] = [
+        EXCEPTION_CATEGORIES[name] for name in names if name in EXCEPTION_CATEGORIES
+    ]
     sort = sorts[0] if sorts else "network"
     if sort in {"connect", "timeout"}:
-        return deadline_error("connect" if sort == "connect" else "queue" if names[0] == "PoolTimeout" else stage.phase, stage.deadlines)
+        return deadline_error(
+            "connect"
+            if sort == "connect"
+            else "queue"
+            if names[0] == "PoolTimeout"
+            else stage.phase,
+            stage.deadlines,
+        )
     kind = _kind(sort, error, stage)
-    retryable = kind in RETRYABLE and not NETWORK.isdisjoint(names) and not _refused_certificate(error)
-    return ErrorInfo(kind, _message(kind, error), retryable, code=type(error).__name__, detail={"phase": stage.phase})
+    retryable = (
+        kind in RETRYABLE and not NETWORK.isdisjoint(names) and not _refused_certificate(error)
+    )
+    return ErrorInfo(
+        kind,
+        _message(kind, error),
+        retryable,
+        code=type(error).__name__,
+        detail={"phase": stage.phase},
+    )
 
 
 def is_connection_closed(error: BaseException) -> bool:
     """Whether the peer merely closed the connection, as a server does with one that was idle for long."""
     names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(names & {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}) or (
-        "RemoteProtocolError" in names and bool(_GONE.search(str(error)))
-    )
+    return bool(
+        names
+        & {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}
+    ) or ("RemoteProtocolError" in names and bool(_GONE.search(str(error))))
 
 
 def _kind(sort: ExceptionCategory, error: BaseException, stage: FailurePoint) -> ErrorKind:
@@ -99,7 +125,10 @@ def _refused_certificate(error: BaseException) -> bool:
     while cause is not None and len(seen) < 16:
         seen.append(cause)
         cause = cause.__cause__ or cause.__context__
-    return any(type(one).__name__ in _CERTIFICATE or "CERTIFICATE_VERIFY_FAILED" in str(one) for one in seen)
+    return any(
+        type(one).__name__ in _CERTIFICATE or "CERTIFICATE_VERIFY_FAILED" in str(one)
+        for one in seen
+    )
 
 
 def _message(kind: ErrorKind, error: BaseException) -> str:

@@ -54,7 +54,15 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.items import CustomToolCall, JsonObject, Message, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
+from streamlib_parsers.items import (
+    CustomToolCall,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
 from streamlib_parsers.usage import Usage
 
 
@@ -64,7 +72,12 @@ class Encoder:
     media_type = "text/event-stream"
 
     def __init__(
-        self, *, model: str | None = None, response_id: str | None = None, thread_id: str = "thread_0", run_id: str | None = None
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        thread_id: str = "thread_0",
+        run_id: str | None = None,
     ) -> None:
         self._losses = Report()
         self._thread = thread_id
@@ -93,7 +106,13 @@ class Encoder:
 
     def close(self) -> bytes:
         """The last event is the end; an error, where no terminal event came."""
-        return b"" if self._ended else self._on_failed(Failed(ErrorInfo("truncated", "the stream was left before its end")))
+        return (
+            b""
+            if self._ended
+            else self._on_failed(
+                Failed(ErrorInfo("truncated", "the stream was left before its end"))
+            )
+        )
 
     # --- the run ---
 
@@ -109,8 +128,16 @@ class Encoder:
         return self._start()
 
     def _on_completed(self, event: Completed) -> bytes:
-        answers = b"".join(self._result(self._of(name), name, "") for name in self._running) if event.stop_reason != "pause" else b""
-        outcome = {"outcome": {"type": "success", "pendingToolCallIds": self._pending}} if self._pending else {}
+        answers = (
+            b"".join(self._result(self._of(name), name, "") for name in self._running)
+            if event.stop_reason != "pause"
+            else b""
+        )
+        outcome = (
+            {"outcome": {"type": "success", "pendingToolCallIds": self._pending}}
+            if self._pending
+            else {}
+        )
         usage = {"usage": [_usage(event.usage, event.model or self._model)]} if event.usage else {}
         return self._start() + answers + self._finish(**outcome, **usage)
 
@@ -130,7 +157,9 @@ class Encoder:
         return self._start() + _event("CUSTOM", name=name, value=value)
 
     def _on_limits(self, event: RateLimits) -> bytes:
-        return self._custom("rate_limits", msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0)))
+        return self._custom(
+            "rate_limits", msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
+        )
 
     def _on_usage(self, event: TokenCount) -> bytes:
         return self._custom("usage", _usage(event.usage, self._model))
@@ -143,7 +172,11 @@ class Encoder:
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         name = self._texts.get(event.index)
-        return self._custom("annotation", {"messageId": name, "annotation": event.annotation}) if name else b""
+        return (
+            self._custom("annotation", {"messageId": name, "annotation": event.annotation})
+            if name
+            else b""
+        )
 
     # --- items ---
 
@@ -160,7 +193,11 @@ class Encoder:
         elif isinstance(item, Reasoning):
             self._thoughts[event.index] = name = self._id(event.index)
             self._parent = None
-            return out + _event("REASONING_START", messageId=name) + _event("REASONING_MESSAGE_START", messageId=name, role="reasoning")
+            return (
+                out
+                + _event("REASONING_START", messageId=name)
+                + _event("REASONING_MESSAGE_START", messageId=name, role="reasoning")
+            )
         elif isinstance(item, Message):
             self._texts[event.index] = self._id(event.index)
         return out
@@ -168,7 +205,9 @@ class Encoder:
     def _begin_call(self, index: int, item: Call) -> bytes:
         self._parent = self._parent or self._id(index)
         name = self._calls.begin(index, item.call_id)
-        return _event("TOOL_CALL_START", toolCallId=name, toolCallName=item.name, parentMessageId=self._parent)
+        return _event(
+            "TOOL_CALL_START", toolCallId=name, toolCallName=item.name, parentMessageId=self._parent
+        )
 
     def _begin_text(self, index: int) -> bytes:
         if index in self._begun:
@@ -186,16 +225,26 @@ class Encoder:
     def _write(self, index: int, delta: str) -> bytes:
         if index not in self._texts or not delta:
             return b""
-        return self._begin_text(index) + _event("TEXT_MESSAGE_CONTENT", messageId=self._texts[index], delta=delta)
+        return self._begin_text(index) + _event(
+            "TEXT_MESSAGE_CONTENT", messageId=self._texts[index], delta=delta
+        )
 
     def _on_thought(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
         name = self._thoughts.get(event.index)
         delta = self._paragraphs.gap(event) + event.delta
-        return _event("REASONING_MESSAGE_CONTENT", messageId=name, delta=delta) if name and event.delta else b""
+        return (
+            _event("REASONING_MESSAGE_CONTENT", messageId=name, delta=delta)
+            if name and event.delta
+            else b""
+        )
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         name = self._calls.at(event.index)
-        return _event("TOOL_CALL_ARGS", toolCallId=name, delta=event.delta) if name is not None and event.delta else b""
+        return (
+            _event("TOOL_CALL_ARGS", toolCallId=name, delta=event.delta)
+            if name is not None and event.delta
+            else b""
+        )
 
     # --- their ends ---
 
@@ -208,8 +257,16 @@ class Encoder:
             return self._server_result(index, item)
         if index in self._thoughts:
             name = self._thoughts[index]
-            return _sealed(item, name) + _event("REASONING_MESSAGE_END", messageId=name) + _event("REASONING_END", messageId=name)
-        return self._text_done(index, item) if isinstance(item, Message) and index in self._texts else b""
+            return (
+                _sealed(item, name)
+                + _event("REASONING_MESSAGE_END", messageId=name)
+                + _event("REASONING_END", messageId=name)
+            )
+        return (
+            self._text_done(index, item)
+            if isinstance(item, Message) and index in self._texts
+            else b""
+        )
 
     def _text_done(self, index: int, item: Message) -> bytes:
         name = self._texts[index]
@@ -219,7 +276,13 @@ class Encoder:
         found = list(files(item))
         if None in found:
             self._losses.dropped("/files", "a file that only its provider can fetch")
-        media = (self._custom("media", {"messageId": name, "mediaType": file.media_type, "url": file.url}) for file in found if file)
+        media = (
+            self._custom(
+                "media", {"messageId": name, "mediaType": file.media_type, "url": file.url}
+            )
+            for file in found
+            if file
+        )
         return begin + sealed + end + b"".join(media)
 
     def _call_done(self, name: str, item: Call) -> bytes:
@@ -284,7 +347,11 @@ def _seal(item: ResponseItem) -> str | None:
 def _sealed(item: ResponseItem, name: str) -> bytes:
     """Signatures and encrypted thoughts, in the protocol's slot for them."""
     value, subtype = _seal(item), "tool-call" if isinstance(item, CALLS) else "message"
-    return _event("REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=name, encryptedValue=value) if value else b""
+    return (
+        _event("REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=name, encryptedValue=value)
+        if value
+        else b""
+    )
 
 
 def _usage(usage: Usage, model: str | None) -> JsonObject:
@@ -296,7 +363,10 @@ def _usage(usage: Usage, model: str | None) -> JsonObject:
         "cachedInputTokens": usage.cache_read_input_tokens,
         "cacheWriteInputTokens": usage.cache_write_input_tokens,
     }
-    return {**({"model": model} if model else {}), **{name: value for name, value in named.items() if value is not None}}
+    return {
+        **({"model": model} if model else {}),
+        **{name: value for name, value in named.items() if value is not None},
+    }
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
@@ -334,15 +404,24 @@ class _Body:
         elif isinstance(item, ServerToolResult):
             self.answer(name, self._ids.answered(item.call_id), _text(item.output))
         elif isinstance(item, Reasoning):
-            self.messages.append({"id": name, "role": "reasoning", "content": thought(item), **_seal_of(item)})
+            self.messages.append(
+                {"id": name, "role": "reasoning", "content": thought(item), **_seal_of(item)}
+            )
         elif isinstance(item, Message) and (words(item) or item.signature):
-            self.messages.append({"id": name, "role": "assistant", "content": words(item), **_seal_of(item)})
+            self.messages.append(
+                {"id": name, "role": "assistant", "content": words(item), **_seal_of(item)}
+            )
 
     def _call(self, name: str, call_id: str, item: Call) -> None:
         if not self.messages or self.messages[-1]["role"] != "assistant":
             self.messages.append({"id": name, "role": "assistant"})
         arguments = item.input if isinstance(item, CustomToolCall) else item.arguments
-        call = {"id": call_id, "type": "function", "function": {"name": item.name, "arguments": arguments}, **_seal_of(item)}
+        call = {
+            "id": call_id,
+            "type": "function",
+            "function": {"name": item.name, "arguments": arguments},
+            **_seal_of(item),
+        }
         self.messages[-1].setdefault("toolCalls", []).append(call)
         result = CUT if item.status == "incomplete" else own_result(item)
         if result is not None:
@@ -352,13 +431,19 @@ class _Body:
 
     def answer(self, name: str, call_id: str | None, content: str) -> None:
         """A result stands behind the message with its call and the results that are there already."""
-        owners = [at for at, message in enumerate(self.messages) if any(call["id"] == call_id for call in message.get("toolCalls", ()))]
+        owners = [
+            at
+            for at, message in enumerate(self.messages)
+            if any(call["id"] == call_id for call in message.get("toolCalls", ()))
+        ]
         if call_id is None or not owners:
             return
         at = owners[0] + 1
         while at < len(self.messages) and self.messages[at]["role"] == "tool":
             at += 1
-        self.messages.insert(at, {"id": name, "role": "tool", "toolCallId": call_id, "content": content})
+        self.messages.insert(
+            at, {"id": name, "role": "tool", "toolCallId": call_id, "content": content}
+        )
         self.running = [running for running in self.running if running != call_id]
 
 

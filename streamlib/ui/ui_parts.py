@@ -176,4 +176,6 @@ def _is_page(value: Any) -> bool:
 
 
 def _first(values: JsonObject, *keys: str) -> str | None:
-    return next((values[key] for key in keys if isinstance(values.get(key), str) and values[key]), None)
+    return next(
+        (values[key] for key in keys if isinstance(values.get(key), str) and values[key]), None
+    )

@@ -130,7 +130,13 @@ class Encoder:
 
     def close(self) -> bytes:
         """The mark that the client waits for; before it an error, where no terminal event came."""
-        lost = b"" if self._ended else self._on_failed(Failed(ErrorInfo("truncated", "the stream was left before its end")))
+        lost = (
+            b""
+            if self._ended
+            else self._on_failed(
+                Failed(ErrorInfo("truncated", "the stream was left before its end"))
+            )
+        )
         return lost + b"data: [DONE]\n\n"
 
     # --- the message ---
@@ -155,10 +161,22 @@ class Encoder:
 
     def _on_completed(self, event: Completed) -> bytes:
         self._ended = True
-        answers = b"".join(_part("tool-output-available", toolCallId=name, output=None, providerExecuted=True) for name in self._running)
+        answers = b"".join(
+            _part("tool-output-available", toolCallId=name, output=None, providerExecuted=True)
+            for name in self._running
+        )
         metadata = _metadata(event.usage, event.model or self._model)
-        finish = _part("finish", finishReason=FINISH[event.stop_reason], **({"messageMetadata": metadata} if metadata else {}))
-        return self._start() + (answers if event.stop_reason != "pause" else b"") + _part("finish-step") + finish
+        finish = _part(
+            "finish",
+            finishReason=FINISH[event.stop_reason],
+            **({"messageMetadata": metadata} if metadata else {}),
+        )
+        return (
+            self._start()
+            + (answers if event.stop_reason != "pause" else b"")
+            + _part("finish-step")
+            + finish
+        )
 
     def _on_failed(self, event: Failed) -> bytes:
         self._ended = True
@@ -189,7 +207,14 @@ class Encoder:
     def _begin_call(self, index: int, item: Call) -> bytes:
         name = self._ids.begin(index, item.call_id)
         encoding = {"inputEncoding": "text"} if isinstance(item, CustomToolCall) else {}
-        return _part("tool-input-start", toolCallId=name, toolName=item.name, dynamic=True, **encoding, **_by_provider(item))
+        return _part(
+            "tool-input-start",
+            toolCallId=name,
+            toolName=item.name,
+            dynamic=True,
+            **encoding,
+            **_by_provider(item),
+        )
 
     def _on_delta(self, event: Any) -> bytes:
         return self._write(event.index, event.delta)
@@ -207,20 +232,33 @@ class Encoder:
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         name = self._ids.at(event.index)
-        return _part("tool-input-delta", toolCallId=name, inputTextDelta=event.delta) if name is not None else b""
+        return (
+            _part("tool-input-delta", toolCallId=name, inputTextDelta=event.delta)
+            if name is not None
+            else b""
+        )
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         if event.index not in self._kinds:
             return b""
         found = source(event.annotation)
         if found is None:
-            self._losses.dropped("/annotations", "a citation that names neither a page nor a document")
+            self._losses.dropped(
+                "/annotations", "a citation that names neither a page nor a document"
+            )
             return b""
         name = f"{event.index}-{event.seq}"
         if found.url is not None:
-            return _part("source-url", sourceId=name, url=found.url, **({"title": found.title} if found.title else {}))
+            return _part(
+                "source-url",
+                sourceId=name,
+                url=found.url,
+                **({"title": found.title} if found.title else {}),
+            )
         file = {"filename": found.filename} if found.filename else {}
-        return _part("source-document", sourceId=name, mediaType="text/plain", title=found.title, **file)
+        return _part(
+            "source-document", sourceId=name, mediaType="text/plain", title=found.title, **file
+        )
 
     # --- their ends ---
 
@@ -233,10 +271,16 @@ class Encoder:
             return _custom(item)
         if isinstance(item, ServerToolResult) and not item.choice:
             return self._result(item)
-        end = _part(f"{self._kinds[event.index]}-end", id=str(event.index)) if event.index in self._begun else b""
+        end = (
+            _part(f"{self._kinds[event.index]}-end", id=str(event.index))
+            if event.index in self._begun
+            else b""
+        )
         if item.signature or getattr(item, "encrypted_content", None):
             self._losses.dropped("/signatures", "what is signed or sealed stays in the history")
-        return end + (self._files(item) if isinstance(item, Message) and event.index in self._kinds else b"")
+        return end + (
+            self._files(item) if isinstance(item, Message) and event.index in self._kinds else b""
+        )
 
     def _call_done(self, name: str, item: Call) -> bytes:
         part = {"toolCallId": name, "toolName": item.name, "dynamic": True, **_by_provider(item)}
@@ -246,7 +290,9 @@ class Encoder:
         out = _part("tool-input-available", **part, input=value)
         result = own_result(item)
         if result is not None:
-            return out + _part("tool-output-available", toolCallId=name, output=result, providerExecuted=True)
+            return out + _part(
+                "tool-output-available", toolCallId=name, output=result, providerExecuted=True
+            )
         if isinstance(item, ServerToolCall):
             self._running.append(name)
         return out
@@ -257,13 +303,19 @@ class Encoder:
             self._losses.dropped("/items/server_tool_result", "a result without its call")
             return b""
         self._running = [running for running in self._running if running != name]
-        return _part("tool-output-available", toolCallId=name, output=item.output, providerExecuted=True)
+        return _part(
+            "tool-output-available", toolCallId=name, output=item.output, providerExecuted=True
+        )
 
     def _files(self, item: Message) -> bytes:
         found = list(files(item))
         if None in found:
             self._losses.dropped("/files", "a file that only its provider can fetch")
-        return b"".join(_part("file", url=file.url, mediaType=file.media_type) for file in found if file is not None)
+        return b"".join(
+            _part("file", url=file.url, mediaType=file.media_type)
+            for file in found
+            if file is not None
+        )
 
     def _on_unsaid(self, event: ResponseMetadata | Passthrough) -> bytes:
         self._losses.dropped(*UNSAID[type(event)])
@@ -305,7 +357,9 @@ def _by_provider(item: ResponseItem) -> JsonObject:
 
 def _custom(item: Opaque) -> bytes:
     provider = (item.origin.provider or item.origin.wire_api if item.origin else None) or "unknown"
-    return _part("custom", kind=f"{provider}.{item.kind}", providerMetadata={provider: item.payload})
+    return _part(
+        "custom", kind=f"{provider}.{item.kind}", providerMetadata={provider: item.payload}
+    )
 
 
 def _metadata(usage: Usage | None, model: str | None) -> JsonObject:
@@ -314,7 +368,11 @@ def _metadata(usage: Usage | None, model: str | None) -> JsonObject:
 
 def _usage(usage: Usage) -> JsonObject:
     """The SDK's `LanguageModelUsage`: totals, and what they are made of."""
-    read, written, reasoning = usage.cache_read_input_tokens, usage.cache_write_input_tokens, usage.reasoning_output_tokens
+    read, written, reasoning = (
+        usage.cache_read_input_tokens,
+        usage.cache_write_input_tokens,
+        usage.reasoning_output_tokens,
+    )
     known = {
         "inputTokens": usage.input_tokens,
         "outputTokens": usage.output_tokens,
@@ -326,7 +384,11 @@ def _usage(usage: Usage) -> JsonObject:
         "cacheWriteTokens": written,
     }
     thoughts = {"textTokens": _less(usage.output_tokens, reasoning), "reasoningTokens": reasoning}
-    return {**_said(known), "inputTokenDetails": _said(cached), "outputTokenDetails": _said(thoughts)}
+    return {
+        **_said(known),
+        "inputTokenDetails": _said(cached),
+        "outputTokenDetails": _said(thoughts),
+    }
 
 
 def _less(whole: int | None, *parts: int | None) -> int | None:
@@ -355,35 +417,67 @@ def encode_body(response: Response, model: str | None = None) -> bytes:
         if hidden(item) is None:
             parts += _parts_of(index, item, ids, parts)
     for part in parts:
-        if part.get("providerExecuted") and part["state"] == "input-available" and response.stop_reason != "pause":
+        if (
+            part.get("providerExecuted")
+            and part["state"] == "input-available"
+            and response.stop_reason != "pause"
+        ):
             part.update(state="output-available", output=None)
     metadata = _metadata(response.usage, response.model or model)
     return msgspec.json.encode(
-        {"id": response.response_id or "", "role": "assistant", **({"metadata": metadata} if metadata else {}), "parts": parts}
+        {
+            "id": response.response_id or "",
+            "role": "assistant",
+            **({"metadata": metadata} if metadata else {}),
+            "parts": parts,
+        }
     )
 
 
-def _parts_of(index: int, item: ResponseItem, ids: CallIds, before: list[JsonObject]) -> list[JsonObject]:
+def _parts_of(
+    index: int, item: ResponseItem, ids: CallIds, before: list[JsonObject]
+) -> list[JsonObject]:
     """The parts that an item adds; a result goes into the part of its call."""
     if isinstance(item, Message):
         said = words(item)
         text = [{"type": "text", "text": said, "state": "done"}] if said else []
-        return [*text, *({"type": "file", "mediaType": file.media_type, "url": file.url} for file in files(item) if file)]
+        return [
+            *text,
+            *(
+                {"type": "file", "mediaType": file.media_type, "url": file.url}
+                for file in files(item)
+                if file
+            ),
+        ]
     if isinstance(item, Reasoning):
         return [{"type": "reasoning", "id": str(index), "text": thought(item), "state": "done"}]
     if isinstance(item, CALLS):
         return [_tool(ids.begin(index, item.call_id), item)]
     name = ids.answered(item.call_id) if isinstance(item, ServerToolResult) else None
     for part in before:
-        if isinstance(item, ServerToolResult) and name is not None and part.get("toolCallId") == name:
+        if (
+            isinstance(item, ServerToolResult)
+            and name is not None
+            and part.get("toolCallId") == name
+        ):
             part.update(state="output-available", output=item.output)
     return []
 
 
 def _tool(name: str, item: Call) -> JsonObject:
     value, fault = call_input(item)
-    part = {"type": "dynamic-tool", "toolName": item.name, "toolCallId": name, "input": value, **_by_provider(item)}
+    part = {
+        "type": "dynamic-tool",
+        "toolName": item.name,
+        "toolCallId": name,
+        "input": value,
+        **_by_provider(item),
+    }
     if fault is not None:
         return {**part, "state": "output-error", "errorText": fault}
     result = own_result(item)
-    return {**part, "state": "input-available" if result is None else "output-available", **({"output": result} if result else {})}
+    return {
+        **part,
+        "state": "input-available" if result is None else "output-available",
+        **({"output": result} if result else {}),
+    }

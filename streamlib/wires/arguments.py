@@ -13,7 +13,11 @@ def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) ->
     """The bytes as they came, `{}` for nothing; what is no object is wrapped, and the report says so (A11)."""
     try:
         call.parsed()
-        return Raw((call.arguments.removeprefix("\ufeff") or "{}").encode("utf-8"))  # our reader forgives a BOM, a server does not
+        return Raw(
+            (call.arguments.removeprefix("\ufeff") or "{}").encode("utf-8")
+        )  # our reader forgives a BOM, a server does not
     except ValueError:
         report.add("changed", f"{path}/arguments", "not a JSON object: wrapped (A11)")
-    return Raw(msgspec.json.encode({"_raw": call.arguments.encode("utf-8", "replace").decode("utf-8")}))
+    return Raw(
+        msgspec.json.encode({"_raw": call.arguments.encode("utf-8", "replace").decode("utf-8")})
+    )

@@ -63,7 +63,13 @@ CLAUDE: Final = Family(
     top_k="top_k",
 )
 NOVA: Final = Family(
-    "nova", ("amazon.nova",), "converse", choices=_EVERY, status=True, caches=("system", "messages"), top_k="inferenceConfig.topK"
+    "nova",
+    ("amazon.nova",),
+    "converse",
+    choices=_EVERY,
+    status=True,
+    caches=("system", "messages"),
+    top_k="inferenceConfig.topK",
 )
 NOVA_2: Final = Family(
     "nova-2",
@@ -84,14 +90,25 @@ FAMILIES: Final = (
     NOVA,
     Family("titan", ("amazon.titan",), system=False, choices=()),
     Family("llama", ("meta.llama",), mixed=False),
-    Family("mistral-large", ("mistral.mistral-large", "mistral.pixtral-large"), choices=("auto", "any"), mixed=False),
+    Family(
+        "mistral-large",
+        ("mistral.mistral-large", "mistral.pixtral-large"),
+        choices=("auto", "any"),
+        mixed=False,
+    ),
     Family("mistral-first", ("mistral.mistral-7b", "mistral.mixtral"), system=False, mixed=False),
     Family("mistral", ("mistral.",), mixed=False),
     Family("cohere", ("cohere.",), choices=()),
     Family("jamba", ("ai21.",), "chat", choices=()),
     Family("palmyra", ("writer.",)),
     Family("gpt-oss", ("openai.gpt-oss",), "chat", choices=_EVERY, effort="reasoning_effort"),
-    Family("gpt", ("openai.",), choices=_EVERY, effort="reasoning.effort", efforts=("low", "medium", "high", "xhigh")),
+    Family(
+        "gpt",
+        ("openai.",),
+        choices=_EVERY,
+        effort="reasoning.effort",
+        efforts=("low", "medium", "high", "xhigh"),
+    ),
     Family("qwen", ("qwen.",), choices=_EVERY, effort="reasoning_config"),
     Family("kimi", ("moonshot.", "moonshotai."), choices=_EVERY, status=True, thoughts="text"),
     Family("glm", ("zai.",), choices=_EVERY, thoughts="text"),

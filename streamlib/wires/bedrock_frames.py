@@ -40,8 +40,14 @@ def exception_frame(error: ErrorInfo) -> bytes:
     """The failure that ends a stream. Its own object where this wire said it first."""
     name = exception_name(error)
     own = name == error.code and isinstance(error.detail, dict)
-    headers = {":exception-type": name[0].lower() + name[1:], ":content-type": "application/json", ":message-type": "exception"}
-    return encode_message(headers, msgspec.json.encode(error.detail if own else {"message": error.message}))
+    headers = {
+        ":exception-type": name[0].lower() + name[1:],
+        ":content-type": "application/json",
+        ":message-type": "exception",
+    }
+    return encode_message(
+        headers, msgspec.json.encode(error.detail if own else {"message": error.message})
+    )
 
 
 def exception_name(error: ErrorInfo) -> str:

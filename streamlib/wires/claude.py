@@ -18,7 +18,15 @@ BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 """Needed wherever `block_binding` is sent."""
 
 
-def thinking(prompt: Prompt, where: Target, report: Report, *, max_tokens: int | None, forced: bool, unthought: bool) -> JsonObject:
+def thinking(
+    prompt: Prompt,
+    where: Target,
+    report: Report,
+    *,
+    max_tokens: int | None,
+    forced: bool,
+    unthought: bool,
+) -> JsonObject:
     """`thinking`, where it was asked for and can be, and `max_tokens`, where a budget raised it.
 
     forced: the choice of a tool forces a call. unthought: the request goes on amid a tool turn that was begun without a thought.
@@ -31,9 +39,16 @@ def thinking(prompt: Prompt, where: Target, report: Report, *, max_tokens: int |
         return {}
     if asked.effort == "off":
         return _off(where, report)
-    shape = _adaptive(asked) if _is_adaptive(asked, where) else _budget(asked, max_tokens, where, report)
+    shape = (
+        _adaptive(asked)
+        if _is_adaptive(asked, where)
+        else _budget(asked, max_tokens, where, report)
+    )
     if shape["thinking"]["type"] == "enabled" and (forced or unthought):
-        report.dropped("/reasoning", "thinking cannot be on with a forced tool choice, or amid a tool turn begun without it (T6, T8)")
+        report.dropped(
+            "/reasoning",
+            "thinking cannot be on with a forced tool choice, or amid a tool turn begun without it (T6, T8)",
+        )
         return {}
     if prompt.thinking_mismatch and shape["thinking"]["type"] == "adaptive":
         shape["thinking"]["block_binding"] = {"prefix_mismatch_behavior": prompt.thinking_mismatch}
@@ -53,22 +68,39 @@ def _is_adaptive(asked: ReasoningOptions, where: Target) -> bool:
 
 
 def _adaptive(asked: ReasoningOptions) -> JsonObject:
-    return {"thinking": {"type": "adaptive", **({"display": asked.display} if asked.display else {})}}
+    return {
+        "thinking": {"type": "adaptive", **({"display": asked.display} if asked.display else {})}
+    }
 
 
-def _budget(asked: ReasoningOptions, max_tokens: int | None, where: Target, report: Report) -> JsonObject:
+def _budget(
+    asked: ReasoningOptions, max_tokens: int | None, where: Target, report: Report
+) -> JsonObject:
     budget = max(1024, asked.budget or BUDGETS[asked.effort or "medium"])
     if asked.budget is not None and budget != asked.budget:
         report.add("changed", "/reasoning", "a budget is at least 1024 tokens (T1)")
-    shape: JsonObject = {"type": "enabled", "budget_tokens": budget, **({"display": asked.display} if asked.display else {})}
+    shape: JsonObject = {
+        "type": "enabled",
+        "budget_tokens": budget,
+        **({"display": asked.display} if asked.display else {}),
+    }
     if max_tokens is None or max_tokens > budget:
         return {"thinking": shape}
     report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
     ceiling = where.traits.max_output or budget + max_tokens
-    fitted = min(budget, ceiling - min(max_tokens, ceiling // 2))  # the text keeps its room, up to half of all there is
+    fitted = min(
+        budget, ceiling - min(max_tokens, ceiling // 2)
+    )  # the text keeps its room, up to half of all there is
     if fitted != budget:
-        report.add("changed", "/reasoning", f"{where.model} writes {ceiling} tokens at most: {fitted} for thinking")
-    return {"thinking": {**shape, "budget_tokens": fitted}, "max_tokens": min(fitted + max_tokens, ceiling)}
+        report.add(
+            "changed",
+            "/reasoning",
+            f"{where.model} writes {ceiling} tokens at most: {fitted} for thinking",
+        )
+    return {
+        "thinking": {**shape, "budget_tokens": fitted},
+        "max_tokens": min(fitted + max_tokens, ceiling),
+    }
 
 
 def effort(prompt: Prompt, where: Target, report: Report, shape: JsonObject | None) -> str | None:
@@ -98,4 +130,6 @@ def unpaired_server_calls(items: list[IndexedItem]) -> set[int]:
 
 
 def _is_assistant(item: Any) -> bool:
-    return not isinstance(item, OUTPUTS) and not (isinstance(item, Message) and item.role != "assistant")
+    return not isinstance(item, OUTPUTS) and not (
+        isinstance(item, Message) and item.role != "assistant"
+    )

@@ -14,7 +14,13 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
 
-def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] | None = None, path: str | None = None) -> Prompt:
+def parse_request(
+    wire_api: WireApi,
+    body: bytes,
+    *,
+    headers: Mapping[str, str] | None = None,
+    path: str | None = None,
+) -> Prompt:
     """The prompt that a request of this wire asks for, with `.model` and `.stream`.
 
     headers, path: for wires that keep facts there (Gemini and Bedrock name the model in the path). Raises
@@ -26,8 +32,17 @@ def parse_request(wire_api: WireApi, body: bytes, *, headers: Mapping[str, str] 
     try:
         return _checked(module.decode(body, headers or {}, path or ""), wire_api)
     except KeyError as error:
-        raise invalid_request(f"not a {wire_api} request: {error} is missing, or is no word of this wire") from None
-    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError, AttributeError, ValueError) as error:
+        raise invalid_request(
+            f"not a {wire_api} request: {error} is missing, or is no word of this wire"
+        ) from None
+    except (
+        msgspec.DecodeError,
+        UnicodeError,
+        RecursionError,
+        TypeError,
+        AttributeError,
+        ValueError,
+    ) as error:
         raise invalid_request(f"not a {wire_api} request: {error}") from None
 
 
@@ -37,7 +52,9 @@ WHOLE: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
 def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
     """A client may write anything into the place of a text or number, and builders rely on the types. Schemas are theirs to judge."""
     numbers = {name: value for name in WHOLE if isinstance(value := getattr(prompt, name), float)}
-    prompt = msgspec.structs.replace(prompt, **{name: int(value) for name, value in numbers.items() if value.is_integer()})
+    prompt = msgspec.structs.replace(
+        prompt, **{name: int(value) for name, value in numbers.items() if value.is_integer()}
+    )
     if prompt.extra is not None:
         prompt = msgspec.structs.replace(prompt, extra_wire=wire_api)
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]

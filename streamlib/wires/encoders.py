@@ -38,7 +38,9 @@ class Encoder(Protocol):
         ...
 
 
-def encoder(wire_api: str, *, model: str | None = None, response_id: str | None = None, **options: Any) -> Encoder:
+def encoder(
+    wire_api: str, *, model: str | None = None, response_id: str | None = None, **options: Any
+) -> Encoder:
     """An encoder for a wire (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`). `options` are that protocol's own.
 
     model, response_id: used where the events bring none.
@@ -62,15 +64,25 @@ def is_foreign_event(wire_api: str, kind: str) -> bool:
 UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
 
 
-def encode_body(wire_api: str, response: Response, *, model: str | None = None, report: list[Change] | None = None) -> bytes:
+def encode_body(
+    wire_api: str,
+    response: Response,
+    *,
+    model: str | None = None,
+    report: list[Change] | None = None,
+) -> bytes:
     """A response as one whole, non-streaming body of the wire. One that has not ended is sent as the failure it is.
 
     report: what the wire could not say is added to it.
     """
     if response.status == "incomplete" and response.stop_reason is None:
-        response = msgspec.structs.replace(response, status="failed", error=response.error or UNFINISHED)
+        response = msgspec.structs.replace(
+            response, status="failed", error=response.error or UNFINISHED
+        )
     losses = Report()
-    body: bytes = _module(wire_api).encode_body(response, model, *(() if wire_api in UI_PROTOCOLS else (losses,)))
+    body: bytes = _module(wire_api).encode_body(
+        response, model, *(() if wire_api in UI_PROTOCOLS else (losses,))
+    )
     if report is not None:
         report += losses.changes
     return body
@@ -87,9 +99,15 @@ UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
 
 def _module(wire_api: str) -> Any:
     try:
-        return importlib.import_module(f"streamlib.ui.{wire_api}" if wire_api in UI_PROTOCOLS else f"streamlib.wires.{wire_api}.encode")
+        return importlib.import_module(
+            f"streamlib.ui.{wire_api}"
+            if wire_api in UI_PROTOCOLS
+            else f"streamlib.wires.{wire_api}.encode"
+        )
     except ModuleNotFoundError:
-        raise ValueError(f"no encoder for {wire_api!r}; one of {', '.join((*WIRE_APIS, *UI_PROTOCOLS))}") from None
+        raise ValueError(
+            f"no encoder for {wire_api!r}; one of {', '.join((*WIRE_APIS, *UI_PROTOCOLS))}"
+        ) from None
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
@@ -97,7 +115,11 @@ def sse(data: Any, event: str | None = None) -> bytes:
     payload = data if isinstance(data, bytes) else msgspec.json.encode(data)
     if b"\n" in payload or b"\r" in payload:
         payload = b"\ndata: ".join(payload.splitlines())
-    return (b"event: %s\ndata: %s\n\n" % (event.encode(), payload)) if event else b"data: %s\n\n" % payload
+    return (
+        (b"event: %s\ndata: %s\n\n" % (event.encode(), payload))
+        if event
+        else b"data: %s\n\n" % payload
+    )
 
 
 class Report:

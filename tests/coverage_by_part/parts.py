@@ -68,19 +68,41 @@ def missed(name: str, folder: Path) -> dict[str, Any]:
     """File -> lines and branches of this part that its tests did not run."""
     part = PARTS[name]
     data = folder / name
-    tests = [str(path.relative_to(ROOT)) for pattern in part.tests for path in sorted((ROOT / "tests" / "parsers").glob(pattern))]
+    tests = [
+        str(path.relative_to(ROOT))
+        for pattern in part.tests
+        for path in sorted((ROOT / "tests" / "parsers").glob(pattern))
+    ]
     coverage = [sys.executable, "-m", "coverage"]
     env = {**os.environ, "STREAMLIB_SHARED": str(folder), "COVERAGE_FILE": str(data)}
     env.pop("STREAMLIB_CORPUS", None)
     files = [path for pattern in part.files for path in PACKAGE.glob(pattern)]
     settings = folder / f"{name}.ini"
     settings.write_text(_settings(files), encoding="utf-8")
-    run = [*coverage, "run", f"--rcfile={settings}", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", SLOW_WORDS, *tests]
+    run = [
+        *coverage,
+        "run",
+        f"--rcfile={settings}",
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-k",
+        SLOW_WORDS,
+        *tests,
+    ]
     ran = subprocess.run(run, env=env, cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode:
         raise RuntimeError(ran.stdout[-3000:])
     report = folder / f"{name}.json"
-    subprocess.run([*coverage, "json", f"--rcfile={settings}", "-q", "-o", str(report)], env=env, cwd=ROOT, capture_output=True, check=True)
+    subprocess.run(
+        [*coverage, "json", f"--rcfile={settings}", "-q", "-o", str(report)],
+        env=env,
+        cwd=ROOT,
+        capture_output=True,
+        check=True,
+    )
     found = json.loads(report.read_bytes())["files"]
     return {
         path: (one["missing_lines"], one["missing_branches"])
@@ -91,15 +113,23 @@ def missed(name: str, folder: Path) -> dict[str, Any]:
 
 def _settings(files: Iterable[Path]) -> str:
     """The project's own, for these files alone: a `source` would undo an `include`."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["coverage"]
-    include, exclude = ("\n  ".join(["", *lines]) for lines in (map(str, files), project["report"]["exclude_also"]))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
+        "coverage"
+    ]
+    include, exclude = (
+        "\n  ".join(["", *lines]) for lines in (map(str, files), project["report"]["exclude_also"])
+    )
     return f"[run]\nbranch = true\ninclude = {include}\n[report]\nexclude_also = {exclude}\n"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Says what was missed, part by part."""
-    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    command.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; without one all of them")
+    command = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    command.add_argument(
+        "parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; without one all of them"
+    )
     names = command.parse_args(argv).parts
     if unknown := {*names} - {*PARTS}:
         command.error(f"no part {', '.join(unknown)}; one of {', '.join(PARTS)}")
@@ -110,6 +140,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             total += len(found)
             sys.stdout.write(f"{name}: {'whole' if not found else ''}\n")
             for path, (lines, branches) in found.items():
-                sys.stdout.write(f"  {path.removeprefix('parsers/streamlib_parsers/')}: lines {lines}, branches {branches}\n")
+                sys.stdout.write(
+                    f"  {path.removeprefix('parsers/streamlib_parsers/')}: lines {lines}, branches {branches}\n"
+                )
             sys.stdout.flush()
     return 1 if total else 0

@@ -31,7 +31,9 @@ def _added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     path, text = block("file")
     assert Path(path).parent == Path("streamlib/providers")
     (tmp_path / Path(path).name).write_text(text, encoding="utf-8")
-    monkeypatch.setattr(streamlib.providers, "__path__", [*streamlib.providers.__path__, str(tmp_path)])
+    monkeypatch.setattr(
+        streamlib.providers, "__path__", [*streamlib.providers.__path__, str(tmp_path)]
+    )
     monkeypatch.setattr(streamlib.providers, "_registered", {})
     streamlib.providers.shipped.cache_clear()
     yield
@@ -51,7 +53,9 @@ def test_its_requests_are_those_of_the_guide() -> None:
     assert json.loads(request.body) == json.loads(text)
     assert list(json.loads(request.body)) == list(json.loads(text))
     _, changes = block("report")
-    assert [[change.action, change.path, change.reason] for change in request.report] == json.loads(changes)
+    assert [[change.action, change.path, change.reason] for change in request.report] == json.loads(
+        changes
+    )
 
 
 def test_the_prompt_of_the_guide_is_the_one_asked_here() -> None:
@@ -61,8 +65,13 @@ def test_the_prompt_of_the_guide_is_the_one_asked_here() -> None:
 
 
 def test_every_value_that_the_guide_names_exists() -> None:
-    fields = {*streamlib.providers.Provider.__struct_fields__, *streamlib.providers.ChatShape.__struct_fields__}
-    named = set(re.findall(r"`(?:chat=ChatShape\()?(\w+)=", PAGE.split("| it answers")[1].split("\n\n")[0]))
+    fields = {
+        *streamlib.providers.Provider.__struct_fields__,
+        *streamlib.providers.ChatShape.__struct_fields__,
+    }
+    named = set(
+        re.findall(r"`(?:chat=ChatShape\()?(\w+)=", PAGE.split("| it answers")[1].split("\n\n")[0])
+    )
     assert len(named) > 6
     assert named <= fields
 

@@ -16,15 +16,25 @@ import pytest
 from streamlib.cli import main
 from tests.support.shared import ROOT
 
-BLOCK = re.compile(r"^(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)^```$", re.DOTALL | re.MULTILINE)
-VOLATILE = re.compile(r"resp_[0-9a-f]{16}|\+\d+\.\d{3}\b|127\.0\.0\.1:\d+|first token [\d,]+ ms|[\d,]+ tokens/s")
+BLOCK = re.compile(
+    r"^(?:<!-- file: (?P<file>\S+) -->\n)?```(?P<kind>\w+)\n(?P<body>.*?)^```$",
+    re.DOTALL | re.MULTILINE,
+)
+VOLATILE = re.compile(
+    r"resp_[0-9a-f]{16}|\+\d+\.\d{3}\b|127\.0\.0\.1:\d+|first token [\d,]+ ms|[\d,]+ tokens/s"
+)
 """Times, ports and ids: alike whatever they are."""
-PAGES = sorted(page for page in ROOT.glob("docs/**/*.md") if "```console" in page.read_text(encoding="utf-8"))
+PAGES = sorted(
+    page for page in ROOT.glob("docs/**/*.md") if "```console" in page.read_text(encoding="utf-8")
+)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_a_page_shows_what_its_commands_print(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]
+    page: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfdbinary: pytest.CaptureFixture[bytes],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")

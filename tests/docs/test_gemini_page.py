@@ -11,7 +11,10 @@ TABLE = set(re.findall(r"^\| (G\d+) ", PAGE, re.MULTILINE))
 
 
 def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
-    builders = "".join(path.read_text("utf-8") for path in (ROOT / "streamlib" / "wires" / "gemini").glob("build*.py"))
+    builders = "".join(
+        path.read_text("utf-8")
+        for path in (ROOT / "streamlib" / "wires" / "gemini").glob("build*.py")
+    )
     assert set(re.findall(r"\bG\d+\b", builders)) <= TABLE
 
 

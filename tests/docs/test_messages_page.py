@@ -17,9 +17,19 @@ def test_every_event_block_and_delta_is_in_the_tables() -> None:
 
 
 def test_the_law_in_the_page_is_the_law_in_the_code() -> None:
-    rows = dict(re.findall(r"^\| (before the first `message_start`|after `message_stop`) \| (.*) \|$", PAGE, re.MULTILINE))
-    assert set(re.findall(r"`(\w+)`", rows["before the first `message_start`"])) == set(TRANSITIONS[State.START])
-    assert set(re.findall(r"`(\w+)`", rows["after `message_stop`"])) == set(TRANSITIONS[State.STOPPED])
+    rows = dict(
+        re.findall(
+            r"^\| (before the first `message_start`|after `message_stop`) \| (.*) \|$",
+            PAGE,
+            re.MULTILINE,
+        )
+    )
+    assert set(re.findall(r"`(\w+)`", rows["before the first `message_start`"])) == set(
+        TRANSITIONS[State.START]
+    )
+    assert set(re.findall(r"`(\w+)`", rows["after `message_stop`"])) == set(
+        TRANSITIONS[State.STOPPED]
+    )
 
 
 def test_every_rule_that_the_builder_names_is_in_the_table() -> None:

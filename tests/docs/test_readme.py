@@ -22,12 +22,24 @@ BLOCK = re.compile(
 def blocks() -> list[object]:
     """The examples of every page a newcomer reads, named by page and line."""
     found: list[object] = []
-    for page in [ROOT / "README.md", ROOT / "parsers" / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
+    for page in [
+        ROOT / "README.md",
+        ROOT / "parsers" / "README.md",
+        *sorted(ROOT.glob("docs/**/*.md")),
+    ]:
         text = page.read_text(encoding="utf-8")
         for block in BLOCK.finditer(text):
             if not block["mark"]:
                 line = text.count("\n", 0, block.start("code"))
-                found.append(pytest.param(page, line, block["code"], block["printed"], id=f"{page.relative_to(ROOT)}:{line}"))
+                found.append(
+                    pytest.param(
+                        page,
+                        line,
+                        block["code"],
+                        block["printed"],
+                        id=f"{page.relative_to(ROOT)}:{line}",
+                    )
+                )
     return found
 
 

@@ -34,7 +34,9 @@ def example(path: str) -> ModuleType:
 class Provider:
     """The loopback provider. left: how many clients went before their answer was whole. asked: the prompts, in order."""
 
-    def __init__(self, behaviour: Behaviour, answers: Callable[..., Sequence[Any]] = echo_response) -> None:
+    def __init__(
+        self, behaviour: Behaviour, answers: Callable[..., Sequence[Any]] = echo_response
+    ) -> None:
         self.left = 0
         self.asked: list[Any] = []
         self._leaving = anyio.Event()
@@ -95,18 +97,31 @@ class Watched:
 
 
 @asynccontextmanager
-async def web(behaviour: Behaviour | None = None, **options: Any) -> AsyncIterator[tuple[str, Provider]]:
+async def web(
+    behaviour: Behaviour | None = None, **options: Any
+) -> AsyncIterator[tuple[str, Provider]]:
     """The address of the page, and the provider behind it. Options: `answers`, `model`, and those of `Client`."""
     model = options.pop("model", "loopback:echo")
     provider = Provider(behaviour or Behaviour(), options.pop("answers", echo_response))
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as group,
-        Client(base_url=f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}", **options) as client,
+        Client(
+            base_url=f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}", **options
+        ) as client,
     ):
         group.start_soon(listener.serve, provider.connection)
         app = example("web/app.py").application(client, model)
-        server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="critical", timeout_graceful_shutdown=1, lifespan="off", ws="none"))
+        server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                port=0,
+                log_level="critical",
+                timeout_graceful_shutdown=1,
+                lifespan="off",
+                ws="none",
+            )
+        )
         ended = anyio.Event()
 
         async def serve() -> None:

@@ -58,7 +58,9 @@ async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
 
 
 @each_look
-def test_the_page_has_no_complaint_and_asks_nobody_else(pictures: Path, scheme: str, phone: bool) -> None:
+def test_the_page_has_no_complaint_and_asks_nobody_else(
+    pictures: Path, scheme: str, phone: bool
+) -> None:
     found = seen(pictures, scheme, phone)
     assert (found["complaints"], found["foreign"], found["wide"]) == ([], [], False)
     assert found["idle"] == {"heading": ["Ask anything"], "send": True}
@@ -66,7 +68,9 @@ def test_the_page_has_no_complaint_and_asks_nobody_else(pictures: Path, scheme: 
 
 
 @each_look
-def test_thoughts_growing_arguments_output_usage_and_limits_are_shown(pictures: Path, scheme: str, phone: bool) -> None:
+def test_thoughts_growing_arguments_output_usage_and_limits_are_shown(
+    pictures: Path, scheme: str, phone: bool
+) -> None:
     found = seen(pictures, scheme, phone)
     tool = found["tool"]
     assert found["growing"][0].startswith("{")
@@ -84,7 +88,9 @@ def test_thoughts_growing_arguments_output_usage_and_limits_are_shown(pictures: 
 
 
 @each_look
-def test_markdown_is_rendered_and_nothing_in_it_can_act(pictures: Path, scheme: str, phone: bool) -> None:
+def test_markdown_is_rendered_and_nothing_in_it_can_act(
+    pictures: Path, scheme: str, phone: bool
+) -> None:
     found = seen(pictures, scheme, phone)
     assert found["markdown"]["strong"] == ["Bytes"]
     assert found["markdown"]["code"] == ["async for event in stream:\n    screen.show(event)"]
@@ -93,7 +99,9 @@ def test_markdown_is_rendered_and_nothing_in_it_can_act(pictures: Path, scheme: 
 
 
 @each_look
-def test_stop_ends_the_text_and_closes_the_connection_to_the_model(pictures: Path, scheme: str, phone: bool) -> None:
+def test_stop_ends_the_text_and_closes_the_connection_to_the_model(
+    pictures: Path, scheme: str, phone: bool
+) -> None:
     found = seen(pictures, scheme, phone)
     assert found["stopped"]["note"] == ["Stopped. The connection to the model is closed."]
     assert found["stopped"]["same"]
@@ -102,7 +110,9 @@ def test_stop_ends_the_text_and_closes_the_connection_to_the_model(pictures: Pat
 
 
 @each_look
-def test_an_error_is_shown_after_what_came_before_it_and_can_be_tried_again(pictures: Path, scheme: str, phone: bool) -> None:
+def test_an_error_is_shown_after_what_came_before_it_and_can_be_tried_again(
+    pictures: Path, scheme: str, phone: bool
+) -> None:
     found = seen(pictures, scheme, phone)
     assert found["error"]["text"][0].startswith("You said")
     assert found["error"]["note"][0].startswith("The answer broke off")

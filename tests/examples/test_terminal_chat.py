@@ -72,7 +72,9 @@ def test_an_error_is_said_and_the_chat_goes_on() -> None:
 
 
 def drawn(part: Any, height: int = 24) -> str:
-    console = Console(file=io.StringIO(), force_terminal=True, width=60, height=height, color_system=None)
+    console = Console(
+        file=io.StringIO(), force_terminal=True, width=60, height=height, color_system=None
+    )
     console.print(part)
     return console.file.getvalue()  # type: ignore[attr-defined, no-any-return]
 
@@ -93,7 +95,9 @@ def test_nothing_a_model_writes_can_move_the_cursor(item: Any) -> None:
 
 
 @each_vector("terminal_vectors")
-def test_a_terminal_vector_is_harmless_while_it_grows_and_when_it_is_whole(vector: dict[str, Any]) -> None:
+def test_a_terminal_vector_is_harmless_while_it_grows_and_when_it_is_whole(
+    vector: dict[str, Any],
+) -> None:
     text = vector["t"]
     whole = Message("assistant", (Text(text),))
     assert chat.shown(whole).markup == vector["o"]
@@ -111,5 +115,10 @@ def test_what_grows_never_gets_taller_than_the_screen() -> None:
 
 def test_the_status_says_only_what_is_known() -> None:
     assert chat.status(Response(model="m")).plain == "m"
-    whole = Response(model="m", usage=Usage(1, 2), timing=Timing(first_token=0.5, tokens_per_second=7.0), stop_reason="length")
+    whole = Response(
+        model="m",
+        usage=Usage(1, 2),
+        timing=Timing(first_token=0.5, tokens_per_second=7.0),
+        stop_reason="length",
+    )
     assert chat.status(whole).plain == "m · first token 500 ms · 7 tokens/s · 1 in · 2 out · length"

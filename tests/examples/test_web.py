@@ -39,7 +39,10 @@ async def browser() -> AsyncIterator[httpx.AsyncClient]:
 
 async def answer_to(http: httpx.AsyncClient, url: str, **asked: Any) -> list[dict[str, Any]]:
     async with http.stream("POST", f"{url}/ask", json=ask(**asked)) as response:
-        assert (response.status_code, response.headers["content-type"]) == (200, "text/event-stream")
+        assert (response.status_code, response.headers["content-type"]) == (
+            200,
+            "text/event-stream",
+        )
         return [event async for event in events(response)]
 
 
@@ -48,7 +51,15 @@ async def test_an_answer_streams_as_events_and_the_next_one_knows_it() -> None:
         first = await answer_to(http, url, text="one")
         await answer_to(http, url, text="two")
     assert [event["type"] for event in first if event["type"] != "output_text_delta"] == [
-        *("rate_limits", "created", "token_count", "output_item_added", "output_item_done", "token_count", "completed")
+        *(
+            "rate_limits",
+            "created",
+            "token_count",
+            "output_item_added",
+            "output_item_done",
+            "token_count",
+            "completed",
+        )
     ]
     assert [item.text for item in provider.asked[1].items if item.role == "user"] == ["one", "two"]
     assert len(provider.asked[1].items) == 3
@@ -70,7 +81,9 @@ async def test_a_tool_is_called_its_output_shown_and_the_answer_goes_on() -> Non
     assert len(provider.asked) == 2
 
 
-@pytest.mark.parametrize("behaviour", [Behaviour(pace=0.05), Behaviour(fault="stall", at=4)], ids=["streaming", "silent"])
+@pytest.mark.parametrize(
+    "behaviour", [Behaviour(pace=0.05), Behaviour(fault="stall", at=4)], ids=["streaming", "silent"]
+)
 async def test_a_browser_that_goes_closes_the_upstream(behaviour: Behaviour) -> None:
     async with web(behaviour) as (url, provider), browser() as http:
         async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
@@ -105,7 +118,9 @@ async def test_what_was_said_before_a_stop_is_remembered() -> None:
         (Behaviour(status=529), "overloaded"),
     ],
 )
-async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(behaviour: Behaviour, kind: str) -> None:
+async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(
+    behaviour: Behaviour, kind: str
+) -> None:
     async with web(behaviour, retry=NO_RETRY) as (url, provider), browser() as http:
         told = [await answer_to(http, url, text="again") for _ in range(2)]
     assert [events[-1]["error"]["kind"] for events in told] == [kind, kind]
@@ -115,7 +130,9 @@ async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(behaviour: 
 async def test_what_cannot_even_be_asked_is_an_event_too() -> None:
     async with web(model="nobody:model") as (url, _), browser() as http:
         (told,), (again,) = [await answer_to(http, url) for _ in range(2)]
-        broken = await http.post(f"{url}/ask", content=b"{", headers={"content-type": "application/json"})
+        broken = await http.post(
+            f"{url}/ask", content=b"{", headers={"content-type": "application/json"}
+        )
     assert (told["type"], told["error"]["kind"]) == ("failed", "invalid_request")
     assert again == told
     assert broken.status_code == 400
@@ -123,7 +140,9 @@ async def test_what_cannot_even_be_asked_is_an_event_too() -> None:
 
 async def test_other_sites_cannot_ask() -> None:
     async with web() as (url, provider), browser() as http:
-        form = await http.post(f"{url}/ask", content=json.dumps(ask()), headers={"content-type": "text/plain"})
+        form = await http.post(
+            f"{url}/ask", content=json.dumps(ask()), headers={"content-type": "text/plain"}
+        )
         renamed = await http.post(f"{url}/ask", json=ask(), headers={"host": "evil.example"})
     assert (form.status_code, renamed.status_code) == (415, 400)
     assert provider.asked == []
@@ -133,17 +152,33 @@ async def test_the_page_is_served_and_asks_nobody_else() -> None:
     async with web() as (url, _), browser() as http:
         served = {
             name: await http.get(f"{url}/{name}")
-            for name in ("", "chat.js", "view.js", "stream.js", "markdown.js", "style.css", "icon.svg")
+            for name in (
+                "",
+                "chat.js",
+                "view.js",
+                "stream.js",
+                "markdown.js",
+                "style.css",
+                "icon.svg",
+            )
         }
     assert all(page.status_code == 200 for page in served.values())
     assert "Content-Security-Policy" in served[""].text
-    addresses = {found for page in served.values() for found in re.findall(r"https?://[\w.]+", page.text)}
+    addresses = {
+        found for page in served.values() for found in re.findall(r"https?://[\w.]+", page.text)
+    }
     assert addresses <= {"http://www.w3.org"}, "of the drawing's name space"
-    assert "innerHTML" not in "".join(page.text for page in served.values()), "what a model writes never becomes HTML"
+    assert "innerHTML" not in "".join(page.text for page in served.values()), (
+        "what a model writes never becomes HTML"
+    )
 
 
 def test_the_server_side_is_small(anyio_backend: str) -> None:
     source = (ROOT / "examples" / "web" / "app.py").read_text(encoding="utf-8")
     server = source[source.index("class Answer") : source.index("async def main")]
-    code = [line for line in server.splitlines() if line.strip() and not line.lstrip().startswith(("#", '"""'))]
+    code = [
+        line
+        for line in server.splitlines()
+        if line.strip() and not line.lstrip().startswith(("#", '"""'))
+    ]
     assert len(code) <= 60

@@ -32,7 +32,13 @@ with atheris.instrument_imports(include=["streamlib_parsers"]):  # before anythi
         wire(name)
 
 RECORDINGS: Final = ROOT / "tests" / "recordings"
-SUFFIXES: Final = {"sse": ".sse", "sse_or_json": ".sse", "ndjson": ".ndjson", "eventstream": ".eventstream", "json_array": ".json"}
+SUFFIXES: Final = {
+    "sse": ".sse",
+    "sse_or_json": ".sse",
+    "ndjson": ".ndjson",
+    "eventstream": ".eventstream",
+    "json_array": ".json",
+}
 LONGEST: Final = 4_096
 """Bytes of a body, libFuzzer's own measure: with 20,000 only a quarter to a half as many bodies are tried in the same time."""
 
@@ -83,7 +89,14 @@ def main(argv: Sequence[str]) -> None:
     with tempfile.TemporaryDirectory() as corpus:
         for number, body in enumerate(seeds(what.name)):
             Path(corpus, str(number)).write_bytes(body)
-        words = [argv[0], f"-max_len={LONGEST}", f"-artifact_prefix={corpus}/", "-rss_limit_mb=4096", *argv[2:], corpus]
+        words = [
+            argv[0],
+            f"-max_len={LONGEST}",
+            f"-artifact_prefix={corpus}/",
+            "-rss_limit_mb=4096",
+            *argv[2:],
+            corpus,
+        ]
         atheris.Setup(words, harness(what), custom_mutator=mutator(what))
         atheris.Fuzz()
 

@@ -26,7 +26,14 @@ EXECUTED: Final = re.compile(r"stat::number_of_executed_units:\s*(\d+)")
 
 def hunt(name: str, seconds: int) -> tuple[int, bool]:
     """Bodies tried on one target, and whether something broke."""
-    command = [sys.executable, "-m", "tests.fuzz", name, f"-max_total_time={seconds}", "-print_final_stats=1"]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.fuzz",
+        name,
+        f"-max_total_time={seconds}",
+        "-print_final_stats=1",
+    ]
     ran = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     found = EXECUTED.search(ran.stderr)
     if found is None:
@@ -54,8 +61,14 @@ def known() -> dict[str, Run]:
 
 def keep(runs: dict[str, Run]) -> None:
     """Written after each target, so that a hunt that is stopped has its record."""
-    figures = {"executions": sum(run.executions for run in runs.values()), "crashes": sum(run.broke for run in runs.values())}
-    notes = [f"{len(runs)} of {len(TARGETS)} targets", *(f"{name}: {run}" for name, run in runs.items())]
+    figures = {
+        "executions": sum(run.executions for run in runs.values()),
+        "crashes": sum(run.broke for run in runs.values()),
+    }
+    notes = [
+        f"{len(runs)} of {len(TARGETS)} targets",
+        *(f"{name}: {run}" for name, run in runs.items()),
+    ]
     told = {
         "command": "python -m tests.fuzz.all",
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
@@ -69,7 +82,9 @@ def keep(runs: dict[str, Run]) -> None:
 
 def main() -> None:
     """Hunts through all of them."""
-    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     command.add_argument("targets", nargs="*", metavar="TARGET")
     command.add_argument("--wires", type=int, default=600, metavar="SECONDS")
     command.add_argument("--others", type=int, default=60, metavar="SECONDS")

@@ -36,7 +36,10 @@ def sse(body: bytes, found: list[Any]) -> None:
 
 def ndjson(body: bytes, found: list[Any]) -> None:
     """The lines that are not blank; the last one, if it has no end, only where it could begin JSON."""
-    *lines, last = [line.removesuffix(b"\r") if line.strip(b" \t\r") else b"" for line in body.removeprefix(BOM).split(b"\n")]
+    *lines, last = [
+        line.removesuffix(b"\r") if line.strip(b" \t\r") else b""
+        for line in body.removeprefix(BOM).split(b"\n")
+    ]
     refused = bool(last) and last.lstrip(b" \t\r")[:1] not in JSON_BEGINS
     expected = [line for line in [*lines, b"" if refused else last] if line]
     frames = [one.data for one in found if isinstance(one, Frame)]
@@ -58,13 +61,23 @@ def eventstream(body: bytes, found: list[Any]) -> None:
     except Exception:  # noqa: BLE001  # which bytes are to be refused is written in test_eventstream
         refused = True
     both = min(len(ours), len(theirs))
-    _hold(ours[:both] == theirs[:both] and (len(ours) == len(theirs) or refused), f"{ours!r:.300} is not {theirs!r:.300}")
-    _hold(sum(isinstance(one, Frame) for one in found) == len(ours), f"{len(ours)} messages, {found!r:.300}")
+    _hold(
+        ours[:both] == theirs[:both] and (len(ours) == len(theirs) or refused),
+        f"{ours!r:.300} is not {theirs!r:.300}",
+    )
+    _hold(
+        sum(isinstance(one, Frame) for one in found) == len(ours),
+        f"{len(ours)} messages, {found!r:.300}",
+    )
 
 
 def _facts(found: list[Any]) -> list[tuple[str, Any]]:
     return [one for one in found if isinstance(one, tuple)]
 
 
-SECOND: Final[dict[str, Callable[[bytes, list[Any]], None]]] = {"sse": sse, "ndjson": ndjson, "eventstream": eventstream}
+SECOND: Final[dict[str, Callable[[bytes, list[Any]], None]]] = {
+    "sse": sse,
+    "ndjson": ndjson,
+    "eventstream": eventstream,
+}
 """Target -> its second reader."""

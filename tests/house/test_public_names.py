@@ -24,7 +24,9 @@ CONTRACT = re.findall(
     """,
 )
 
-CONTRACT_ABOVE = re.findall(r"\w+", "Prompt ReasoningOptions CacheOptions build Request Change StreamError")
+CONTRACT_ABOVE = re.findall(
+    r"\w+", "Prompt ReasoningOptions CacheOptions build Request Change StreamError"
+)
 
 HTTP = ("aiohttp", "httpcore", "httpx", "httpx2", "httpx_sse")
 NOT_FOR_PARSERS = (*HTTP, "anyio", "streamlib", "trio")
@@ -33,11 +35,15 @@ NOT_FOR_PARSERS = (*HTTP, "anyio", "streamlib", "trio")
 def modules_after(statement: str) -> set[str]:
     """Top-level names in `sys.modules` of a fresh interpreter that ran `statement`."""
     code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}\n{statement}\nprint(*sys.modules)"
-    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
     return {name.partition(".")[0] for name in ran.stdout.split()}
 
 
-@pytest.mark.parametrize("package", [streamlib_parsers, streamlib], ids=lambda package: package.__name__)
+@pytest.mark.parametrize(
+    "package", [streamlib_parsers, streamlib], ids=lambda package: package.__name__
+)
 def test_public_names_are_there_once_each(package: ModuleType) -> None:
     names = package.__all__
     assert len(names) == len(set(names))
@@ -67,10 +73,16 @@ def test_importing_the_parsers_loads_neither_http_nor_the_upper_package() -> Non
 
 def test_importing_the_parsers_loads_no_event_loop_beyond_what_msgspec_does() -> None:
     extra = modules_after("import streamlib_parsers") - modules_after("import msgspec")
-    assert extra.isdisjoint({"asyncio", "concurrent", "multiprocessing", "socket", "ssl", "subprocess", "random"})
+    assert extra.isdisjoint(
+        {"asyncio", "concurrent", "multiprocessing", "socket", "ssl", "subprocess", "random"}
+    )
 
 
 def test_no_file_imports_through_the_folder() -> None:
     through = re.compile(r"^\s*(?:from|import)\s+parsers\b", re.MULTILINE)
-    sources = [path for part in ("streamlib", "parsers", "tests", "benchmarks") for path in ROOT.glob(f"{part}/**/*.py")]
+    sources = [
+        path
+        for part in ("streamlib", "parsers", "tests", "benchmarks")
+        for path in ROOT.glob(f"{part}/**/*.py")
+    ]
     assert [str(path) for path in sources if through.search(path.read_text(encoding="utf-8"))] == []

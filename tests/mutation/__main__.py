@@ -44,7 +44,15 @@ HANGS: Final = 20
 SECONDS: Final = 120.0
 """For all tests of a part; the slowest part needs ten."""
 MEMORY_BYTES: Final = 4 << 30
-QUIET: Final = ("-q", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning", "-k", SLOW_WORDS)
+QUIET: Final = (
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-W",
+    "ignore::pytest.PytestAssertRewriteWarning",
+    "-k",
+    SLOW_WORDS,
+)
 QUOTE: Final = QUOTED / "mutation.json"
 
 COMPARED: Final[dict[type, type]] = {
@@ -96,7 +104,9 @@ def places(tree: ast.Module) -> Iterator[Place]:
             yield Place(node, "condition")
         elif isinstance(node, ast.Constant) and type(node.value) in (int, bool):
             yield Place(node, "constant")
-        elif isinstance(node, (ast.AugAssign, ast.Delete, ast.Raise)) or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        elif isinstance(node, (ast.AugAssign, ast.Delete, ast.Raise)) or (
+            isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
+        ):
             yield Place(node, "statement")
 
 
@@ -105,7 +115,11 @@ def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
     todo = deque([tree])
     while todo:
         node = todo.popleft()
-        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+        if (
+            isinstance(node, ast.If)
+            and isinstance(node.test, ast.Name)
+            and node.test.id == "TYPE_CHECKING"
+        ):
             continue
         yield node
         todo.extend(child for child in ast.iter_child_nodes(node) if child not in _unseen(node))
@@ -122,7 +136,9 @@ def _unseen(node: ast.AST) -> list[ast.AST | None]:
 
 def _is_type(node: ast.BinOp) -> bool:
     """`X | None` outside of annotations, as in tables of types."""
-    return any(isinstance(inner, ast.Constant) and inner.value is None for inner in (node.left, node.right))
+    return any(
+        isinstance(inner, ast.Constant) and inner.value is None for inner in (node.left, node.right)
+    )
 
 
 def mutate(source: str, number: int) -> tuple[str, str]:
@@ -133,9 +149,13 @@ def mutate(source: str, number: int) -> tuple[str, str]:
     before = ast.unparse(node).splitlines()[0]
     if place.name == "statement":
         tree = _Without(node).visit(tree)
-        return ast.unparse(ast.fix_missing_locations(tree)), f"line {node.lineno}: left out {before}"
+        return ast.unparse(
+            ast.fix_missing_locations(tree)
+        ), f"line {node.lineno}: left out {before}"
     _spoil(node, place.name)
-    return ast.unparse(ast.fix_missing_locations(tree)), f"line {node.lineno}: {before} -> {ast.unparse(node).splitlines()[0]}"
+    return ast.unparse(
+        ast.fix_missing_locations(tree)
+    ), f"line {node.lineno}: {before} -> {ast.unparse(node).splitlines()[0]}"
 
 
 def _spoil(node: Any, name: str) -> None:
@@ -165,7 +185,12 @@ def part_of(path: Path) -> str | None:
     """The part a file belongs to."""
     relative = path.relative_to(PACKAGE)
     return next(
-        (name for name, part in PARTS.items() if name != "vocabulary" and any(relative.match(pattern) for pattern in part.files)), None
+        (
+            name
+            for name, part in PARTS.items()
+            if name != "vocabulary" and any(relative.match(pattern) for pattern in part.files)
+        ),
+        None,
     )
 
 
@@ -173,8 +198,14 @@ def sample(each: int, seed: int, only: str | None) -> list[Mutant]:
     """Up to that many mutants of each file, one of every file in turn, the same ones for the same seed."""
     files = sorted(path for folder in MUTATED for path in (PACKAGE / folder).rglob("*.py"))
     rng = random.Random(seed)
-    queues = [_drawn(part, path, each, rng) for path in files if (part := part_of(path)) is not None and only in (None, part)]
-    return [mutant for row in itertools.zip_longest(*queues) for mutant in row if mutant is not None]
+    queues = [
+        _drawn(part, path, each, rng)
+        for path in files
+        if (part := part_of(path)) is not None and only in (None, part)
+    ]
+    return [
+        mutant for row in itertools.zip_longest(*queues) for mutant in row if mutant is not None
+    ]
 
 
 def _drawn(part: str, path: Path, each: int, rng: random.Random) -> list[Mutant]:
@@ -202,7 +233,9 @@ def prepare(home: Path, parts: Iterable[str]) -> Tests:
         sys.stdout.write(f"which tests of {part} run which line\n")
         sys.stdout.flush()
         settings, data = home / f"{part}.ini", home / f"{part}.data"
-        settings.write_text(f"[run]\ndata_file = {data}\nsource_pkgs = streamlib_parsers\n", encoding="utf-8")
+        settings.write_text(
+            f"[run]\ndata_file = {data}\nsource_pkgs = streamlib_parsers\n", encoding="utf-8"
+        )
         words = [
             "-m",
             "coverage",
@@ -215,9 +248,17 @@ def prepare(home: Path, parts: Iterable[str]) -> Tests:
             *QUIET,
             *_all_tests(part, home),
         ]
-        subprocess.run([sys.executable, *words], env=os.environ | _environment(home), cwd=home, capture_output=True, check=True)
+        subprocess.run(
+            [sys.executable, *words],
+            env=os.environ | _environment(home),
+            cwd=home,
+            capture_output=True,
+            check=True,
+        )
         found |= _by_line(data, home, part)
-        if _pytest(_all_tests(part, home), home) != 0:  # else every mistake would seem to be noticed
+        if (
+            _pytest(_all_tests(part, home), home) != 0
+        ):  # else every mistake would seem to be noticed
             raise SystemExit(f"the tests of {part} fail where nothing is wrong")
     return found
 
@@ -230,12 +271,18 @@ def _by_line(data: Path, home: Path, part: str) -> Tests:
         relative = Path(path).relative_to(home / "parsers" / "streamlib_parsers")
         if part_of(PACKAGE / relative) == part:
             lines = measured.contexts_by_lineno(path)
-            found[str(relative)] = {line: {test for test in tests if test} for line, tests in lines.items()}
+            found[str(relative)] = {
+                line: {test for test in tests if test} for line, tests in lines.items()
+            }
     return found
 
 
 def _all_tests(part: str, home: Path) -> list[str]:
-    return [str(path.relative_to(home)) for name in PARTS[part].tests for path in sorted((home / "tests" / "parsers").glob(name))]
+    return [
+        str(path.relative_to(home))
+        for name in PARTS[part].tests
+        for path in sorted((home / "tests" / "parsers").glob(name))
+    ]
 
 
 def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
@@ -244,10 +291,20 @@ def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
     copy = home / "parsers" / "streamlib_parsers" / relative
     source = mutant.path.read_text(encoding="utf-8")
     place = list(places(ast.parse(source)))[mutant.number]
-    fitting = sorted({test for line in place.lines for test in tests.get(str(relative), {}).get(line, ())})
+    fitting = sorted(
+        {test for line in place.lines for test in tests.get(str(relative), {}).get(line, ())}
+    )
     copy.write_text(mutate(source, mutant.number)[0], encoding="utf-8")
-    os.utime(copy, (0, mutant.number + 1))  # a time of its own, or the bytecode of a mistake of the same second would be run
-    limits = ["-x", "-o", f"faulthandler_timeout={HANGS}", "-o", "faulthandler_exit_on_timeout=true"]
+    os.utime(
+        copy, (0, mutant.number + 1)
+    )  # a time of its own, or the bytecode of a mistake of the same second would be run
+    limits = [
+        "-x",
+        "-o",
+        f"faulthandler_timeout={HANGS}",
+        "-o",
+        "faulthandler_exit_on_timeout=true",
+    ]
     try:
         return _pytest([*limits, *(fitting or _all_tests(mutant.part, home))], home) == 0
     finally:
@@ -273,7 +330,11 @@ def _in_child(words: list[str], home: Path) -> None:
     os.environ.update(_environment(home))
     sys.dont_write_bytecode = True
     sys.path[:0] = [str(home), str(home / "parsers")]
-    for name in [name for name in sys.modules if name.partition(".")[0] in {"tests", "streamlib", "streamlib_parsers"}]:
+    for name in [
+        name
+        for name in sys.modules
+        if name.partition(".")[0] in {"tests", "streamlib", "streamlib_parsers"}
+    ]:
         del sys.modules[name]
     os._exit(int(pytest.main([*QUIET, *words])))
 
@@ -284,35 +345,55 @@ def _environment(home: Path) -> dict[str, str]:
 
 def main() -> None:
     """Tries the sample and says what survived."""
-    command = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    command = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     command.add_argument("--each", type=int, default=100, help="mistakes a file (default 100)")
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--part", choices=sorted(PARTS))
-    command.add_argument("--again", action="store_true", help="of the run that was kept only the survivors; its other mutants stay noticed")
-    command.add_argument("--quote", action="store_true", help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)")
+    command.add_argument(
+        "--again",
+        action="store_true",
+        help="of the run that was kept only the survivors; its other mutants stay noticed",
+    )
+    command.add_argument(
+        "--quote",
+        action="store_true",
+        help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)",
+    )
     arguments = command.parse_args()
     mutants = sample(arguments.each, arguments.seed, arguments.part)
     doubted, drawn = mutants, len(mutants)
     if arguments.again:
         mutants, doubted = _kept(mutants)
-    words = "".join(f" --{name} {value}" for name in ("each", "seed", "part") if (value := getattr(arguments, name)) is not None)
+    words = "".join(
+        f" --{name} {value}"
+        for name in ("each", "seed", "part")
+        if (value := getattr(arguments, name)) is not None
+    )
     with tempfile.TemporaryDirectory() as folder:
         tests = prepare(Path(folder), (mutant.part for mutant in doubted))
         survived: list[str] = []
         for number, mutant in enumerate(doubted, 1):
             survived += _tried(mutant, Path(folder), tests)
             done = mutants if arguments.again else mutants[:number]
-            if arguments.quote and (number == len(doubted) or (number % 50 == 0 and not arguments.again)):
+            if arguments.quote and (
+                number == len(doubted) or (number % 50 == 0 and not arguments.again)
+            ):
                 keep(f"python -m tests.mutation{words}", done, drawn, survived)
     score = 100 * (1 - len(survived) / len(mutants))
-    sys.stdout.write(f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n")
+    sys.stdout.write(
+        f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n"
+    )
 
 
 def _kept(mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
     """Those of the run on record, which may have been stopped, and those of them that survived. It must have been the same code."""
     record = json.loads(QUOTE.read_bytes())
     tried = mutants[: record["figures"]["mutants"]]
-    survived = {note.removeprefix("survived: ") for note in record["notes"] if note.startswith("survived: ")}
+    survived = {
+        note.removeprefix("survived: ") for note in record["notes"] if note.startswith("survived: ")
+    }
     if unknown := survived - {told(mutant) for mutant in tried}:
         raise SystemExit(f"the code has changed since: {min(unknown)}")
     return tried, [mutant for mutant in tried if told(mutant) in survived]
@@ -335,8 +416,14 @@ def keep(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -
     kept = {
         "command": command,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
-        "figures": {"mutants": len(mutants), "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1)},
-        "notes": [f"{stopped}{most} of a file, all of one that has fewer places: {fewer}", *(f"survived: {one}" for one in survived)],
+        "figures": {
+            "mutants": len(mutants),
+            "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1),
+        },
+        "notes": [
+            f"{stopped}{most} of a file, all of one that has fewer places: {fewer}",
+            *(f"survived: {one}" for one in survived),
+        ],
     }
     QUOTED.mkdir(exist_ok=True)
     QUOTE.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

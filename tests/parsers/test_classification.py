@@ -23,19 +23,30 @@ KINDS = set(get_args(ErrorKind))
 
 
 def anthropic(kind: str, message: str = "…", **more: Any) -> dict[str, Any]:
-    return {"type": "error", "error": {"type": kind, "message": message, **more}, "request_id": "req_1"}
+    return {
+        "type": "error",
+        "error": {"type": kind, "message": message, **more},
+        "request_id": "req_1",
+    }
 
 
-def openai(message: str = "…", kind: str | None = None, code: Any = None, **more: Any) -> dict[str, Any]:
+def openai(
+    message: str = "…", kind: str | None = None, code: Any = None, **more: Any
+) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": code, **more}}
 
 
-def google(status: str, code: int = 400, message: str = "…", *details: dict[str, Any]) -> dict[str, Any]:
+def google(
+    status: str, code: int = 400, message: str = "…", *details: dict[str, Any]
+) -> dict[str, Any]:
     return {"error": {"code": code, "message": message, "status": status, "details": list(details)}}
 
 
 def quota(quota_id: str, value: str | None = None) -> dict[str, Any]:
-    return {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": quota_id, "quotaValue": value}]}
+    return {
+        "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+        "violations": [{"quotaId": quota_id, "quotaValue": value}],
+    }
 
 
 def retry_info(delay: str) -> dict[str, Any]:
@@ -74,7 +85,13 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
         "quota_exhausted",
         False,
     ),
-    ("anthropic ramp limit", 429, anthropic("rate_limit_error", details={"error_code": "ramp_limit_exceeded"}), "rate_limited", True),
+    (
+        "anthropic ramp limit",
+        429,
+        anthropic("rate_limit_error", details={"error_code": "ramp_limit_exceeded"}),
+        "rate_limited",
+        True,
+    ),
     ("anthropic permission", 403, anthropic("permission_error"), "permission", False),
     ("anthropic not found", 404, anthropic("not_found_error", "model: x"), "not_found", False),
     ("anthropic conflict", 409, anthropic("conflict_error"), "server_error", True),
@@ -97,7 +114,13 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
         "overloaded",
         True,
     ),
-    ("anthropic filter", 400, anthropic("invalid_request_error", "Output blocked by content filtering policy"), "content_filter", False),
+    (
+        "anthropic filter",
+        400,
+        anthropic("invalid_request_error", "Output blocked by content filtering policy"),
+        "content_filter",
+        False,
+    ),
     (
         "anthropic compaction edited",
         400,
@@ -105,34 +128,85 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
         "invalid_history",
         False,
     ),
-    ("bedrock validation", 400, {"__type": "com.amazon.coral#ValidationException", "message": "…"}, "invalid_request", False),
-    ("bedrock quota", 400, {"__type": "ServiceQuotaExceededException", "message": "…"}, "quota_exhausted", False),
+    (
+        "bedrock validation",
+        400,
+        {"__type": "com.amazon.coral#ValidationException", "message": "…"},
+        "invalid_request",
+        False,
+    ),
+    (
+        "bedrock quota",
+        400,
+        {"__type": "ServiceQuotaExceededException", "message": "…"},
+        "quota_exhausted",
+        False,
+    ),
     ("bedrock client", 403, {"__type": "UnrecognizedClientException"}, "authentication", False),
     ("bedrock expired", 403, {"__type": "ExpiredTokenException"}, "authentication", False),
     ("bedrock signature", 403, {"__type": "InvalidSignatureException"}, "authentication", False),
     ("bedrock access", 403, {"__type": "AccessDeniedException"}, "permission", False),
     ("bedrock not found", 404, {"__type": "ResourceNotFoundException"}, "not_found", False),
-    ("bedrock model id", 400, {"message": "The provided model identifier is invalid."}, "not_found", False),
+    (
+        "bedrock model id",
+        400,
+        {"message": "The provided model identifier is invalid."},
+        "not_found",
+        False,
+    ),
     ("bedrock conflict", 400, {"__type": "ConflictException"}, "invalid_request", False),
     (
         "bedrock throttling",
         429,
-        {"__type": "ThrottlingException", "message": "Too many tokens, please wait before trying again."},
+        {
+            "__type": "ThrottlingException",
+            "message": "Too many tokens, please wait before trying again.",
+        },
         "rate_limited",
         True,
     ),
-    ("bedrock throttling without a name", 429, {"message": "Too many tokens, please wait before trying again."}, "rate_limited", True),
+    (
+        "bedrock throttling without a name",
+        429,
+        {"message": "Too many tokens, please wait before trying again."},
+        "rate_limited",
+        True,
+    ),
     ("bedrock model timeout", 408, {"__type": "ModelTimeoutException"}, "server_error", True),
     ("bedrock model error", 424, {"__type": "ModelErrorException"}, "server_error", True),
-    ("bedrock wrapped status", 424, {"__type": "ModelErrorException", "originalStatusCode": 429}, "rate_limited", True),
+    (
+        "bedrock wrapped status",
+        424,
+        {"__type": "ModelErrorException", "originalStatusCode": 429},
+        "rate_limited",
+        True,
+    ),
     ("bedrock not ready", 429, {"__type": "ModelNotReadyException"}, "overloaded", True),
     ("bedrock internal", 500, {"__type": "InternalServerException"}, "server_error", True),
     ("bedrock unavailable", 503, {"__type": "ServiceUnavailableException"}, "overloaded", True),
     ("google argument", 400, google("INVALID_ARGUMENT"), "invalid_request", False),
     ("google range", 400, google("OUT_OF_RANGE"), "invalid_request", False),
-    ("google place", 400, google("FAILED_PRECONDITION", 400, "User location is not supported for the API use."), "permission", False),
-    ("google billing", 400, google("FAILED_PRECONDITION", 400, "Please enable billing on project"), "quota_exhausted", False),
-    ("google key", 400, google("INVALID_ARGUMENT", 400, "…", reason("API_KEY_INVALID")), "authentication", False),
+    (
+        "google place",
+        400,
+        google("FAILED_PRECONDITION", 400, "User location is not supported for the API use."),
+        "permission",
+        False,
+    ),
+    (
+        "google billing",
+        400,
+        google("FAILED_PRECONDITION", 400, "Please enable billing on project"),
+        "quota_exhausted",
+        False,
+    ),
+    (
+        "google key",
+        400,
+        google("INVALID_ARGUMENT", 400, "…", reason("API_KEY_INVALID")),
+        "authentication",
+        False,
+    ),
     ("google no key", 401, google("UNAUTHENTICATED", 401), "authentication", False),
     ("google permission", 403, google("PERMISSION_DENIED", 403), "permission", False),
     ("google not found", 404, google("NOT_FOUND", 404), "not_found", False),
@@ -144,31 +218,83 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
         "request_too_large",
         False,
     ),
-    ("google rate", 429, google("RESOURCE_EXHAUSTED", 429, "Resource has been exhausted (e.g. check quota)."), "rate_limited", True),
+    (
+        "google rate",
+        429,
+        google("RESOURCE_EXHAUSTED", 429, "Resource has been exhausted (e.g. check quota)."),
+        "rate_limited",
+        True,
+    ),
     ("google deadline", 504, google("DEADLINE_EXCEEDED", 504), "server_error", True),
     ("google internal", 500, google("INTERNAL", 500), "server_error", True),
-    ("google overloaded", 503, google("UNAVAILABLE", 503, "The model is overloaded. Please try again later."), "overloaded", True),
+    (
+        "google overloaded",
+        503,
+        google("UNAVAILABLE", 503, "The model is overloaded. Please try again later."),
+        "overloaded",
+        True,
+    ),
     ("google cancelled", 499, google("CANCELLED", 499), "cancelled", False),
-    ("openai context", 400, openai("…", "invalid_request_error", "context_length_exceeded"), "context_window_exceeded", False),
-    ("openai sealed", 400, openai("…", "invalid_request_error", "invalid_encrypted_content"), "invalid_history", False),
+    (
+        "openai context",
+        400,
+        openai("…", "invalid_request_error", "context_length_exceeded"),
+        "context_window_exceeded",
+        False,
+    ),
+    (
+        "openai sealed",
+        400,
+        openai("…", "invalid_request_error", "invalid_encrypted_content"),
+        "invalid_history",
+        False,
+    ),
     (
         "openai parameter",
         400,
-        openai("Unsupported parameter: 'max_tokens'", "invalid_request_error", "unsupported_parameter"),
+        openai(
+            "Unsupported parameter: 'max_tokens'", "invalid_request_error", "unsupported_parameter"
+        ),
         "invalid_request",
         False,
     ),
     (
         "openai key",
         401,
-        openai("Incorrect API key provided: sk-12345678", "invalid_request_error", "invalid_api_key"),
+        openai(
+            "Incorrect API key provided: sk-12345678", "invalid_request_error", "invalid_api_key"
+        ),
         "authentication",
         False,
     ),
-    ("openai model", 404, openai("The model `x` does not exist", "invalid_request_error", "model_not_found"), "not_found", False),
-    ("openai rate", 429, openai("Rate limit reached. Please try again in 1.898s.", "tokens", "rate_limit_exceeded"), "rate_limited", True),
-    ("openai quota", 429, openai("You exceeded your current quota", "insufficient_quota", "insufficient_quota"), "quota_exhausted", False),
-    ("openai hard limit", 400, openai("…", "invalid_request_error", "billing_hard_limit_reached"), "quota_exhausted", False),
+    (
+        "openai model",
+        404,
+        openai("The model `x` does not exist", "invalid_request_error", "model_not_found"),
+        "not_found",
+        False,
+    ),
+    (
+        "openai rate",
+        429,
+        openai("Rate limit reached. Please try again in 1.898s.", "tokens", "rate_limit_exceeded"),
+        "rate_limited",
+        True,
+    ),
+    (
+        "openai quota",
+        429,
+        openai("You exceeded your current quota", "insufficient_quota", "insufficient_quota"),
+        "quota_exhausted",
+        False,
+    ),
+    (
+        "openai hard limit",
+        400,
+        openai("…", "invalid_request_error", "billing_hard_limit_reached"),
+        "quota_exhausted",
+        False,
+    ),
     (
         "codex usage limit",
         429,
@@ -176,7 +302,13 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
         "quota_exhausted",
         False,
     ),
-    ("codex usage not included", 403, {"error": {"type": "usage_not_included"}}, "quota_exhausted", False),
+    (
+        "codex usage not included",
+        403,
+        {"error": {"type": "usage_not_included"}},
+        "quota_exhausted",
+        False,
+    ),
     ("codex busy", None, openai("…", None, "server_is_overloaded"), "overloaded", True),
     ("codex slow down", None, openai("…", None, "slow_down"), "overloaded", True),
     ("openai policy", None, openai("…", None, "cyber_policy"), "content_filter", False),
@@ -190,12 +322,24 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
     ("a redirect", 307, "", "invalid_request", False),
     ("nothing at all", None, None, "server_error", True),
     ("an empty object", None, {}, "server_error", True),
-    ("a success that failed", 200, {"error": {"code": "unknown-error", "message": "Foobar"}}, "server_error", True),
+    (
+        "a success that failed",
+        200,
+        {"error": {"code": "unknown-error", "message": "Foobar"}},
+        "server_error",
+        True,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("status", "body", "kind", "retryable"), [case[1:] for case in BY_STATUS], ids=[case[0] for case in BY_STATUS])
-def test_a_failure_is_named_by_what_helps(status: int | None, body: Any, kind: ErrorKind, retryable: bool) -> None:
+@pytest.mark.parametrize(
+    ("status", "body", "kind", "retryable"),
+    [case[1:] for case in BY_STATUS],
+    ids=[case[0] for case in BY_STATUS],
+)
+def test_a_failure_is_named_by_what_helps(
+    status: int | None, body: Any, kind: ErrorKind, retryable: bool
+) -> None:
     info = classify(status, body)
     assert (info.kind, info.retryable) == (kind, retryable)
 
@@ -216,7 +360,9 @@ def test_a_failure_is_named_by_what_helps(status: int | None, body: Any, kind: E
         ("overloaded_error", 529),
     ],
 )
-def test_an_error_event_inside_a_stream_is_classed_like_its_http_status(kind: str, status: int) -> None:
+def test_an_error_event_inside_a_stream_is_classed_like_its_http_status(
+    kind: str, status: int
+) -> None:
     inside, outside = classify(None, anthropic(kind)), classify(status, "")
     assert (inside.kind, inside.retryable) == (outside.kind, outside.retryable)
     assert inside.code == kind
@@ -233,7 +379,11 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
                 "code": 400,
                 "metadata": {
                     "provider_name": "X",
-                    "raw": json.dumps(openai("This endpoint's maximum context length is 8", "invalid_request_error")),
+                    "raw": json.dumps(
+                        openai(
+                            "This endpoint's maximum context length is 8", "invalid_request_error"
+                        )
+                    ),
                 },
             },
             "user_id": "u",
@@ -245,7 +395,13 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ),
     (
         "openrouter raw text",
-        {"error": {"message": "Provider returned error", "code": 429, "metadata": {"raw": "x is temporarily rate-limited"}}},
+        {
+            "error": {
+                "message": "Provider returned error",
+                "code": 429,
+                "metadata": {"raw": "x is temporarily rate-limited"},
+            }
+        },
         {},
         "rate_limited",
         "429",
@@ -266,7 +422,15 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ),
     (
         "vllm",
-        {"error": {"object": "error", "message": "bad", "type": "BadRequestError", "param": None, "code": 400}},
+        {
+            "error": {
+                "object": "error",
+                "message": "bad",
+                "type": "BadRequestError",
+                "param": None,
+                "code": 400,
+            }
+        },
         {},
         "invalid_request",
         "BadRequestError",
@@ -280,7 +444,14 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
         "BadRequestError",
         "bad",
     ),
-    ("groq", {"x_groq": {"id": "req", "error": "over capacity"}}, {}, "overloaded", None, "over capacity"),
+    (
+        "groq",
+        {"x_groq": {"id": "req", "error": "over capacity"}},
+        {},
+        "overloaded",
+        None,
+        "over capacity",
+    ),
     (
         "cerebras",
         {"error": {"message": "no", "type": "server_error", "code": ""}, "status_code": 500},
@@ -310,7 +481,14 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
         "invalid_request_error",
         "body.n: too big",
     ),
-    ("mistral key", {"detail": "Unauthorized", "status": 401}, {}, "authentication", "401", "Unauthorized"),
+    (
+        "mistral key",
+        {"detail": "Unauthorized", "status": 401},
+        {},
+        "authentication",
+        "401",
+        "Unauthorized",
+    ),
     (
         "fastapi",
         {"detail": [{"loc": ["body", "x"], "msg": "Field required", "type": "missing"}]},
@@ -319,10 +497,38 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
         "missing",
         "body.x: Field required",
     ),
-    ("z.ai rate", {"error": {"code": "1305", "message": "busy"}}, {}, "rate_limited", "1305", "busy"),
-    ("z.ai concurrency", {"error": {"code": "1302", "message": "busy"}}, {}, "rate_limited", "1302", "busy"),
-    ("z.ai balance", {"error": {"code": "1113", "message": "pay"}}, {}, "quota_exhausted", "1113", "pay"),
-    ("z.ai length", {"error": {"code": "1261", "message": "long"}}, {}, "context_window_exceeded", "1261", "long"),
+    (
+        "z.ai rate",
+        {"error": {"code": "1305", "message": "busy"}},
+        {},
+        "rate_limited",
+        "1305",
+        "busy",
+    ),
+    (
+        "z.ai concurrency",
+        {"error": {"code": "1302", "message": "busy"}},
+        {},
+        "rate_limited",
+        "1302",
+        "busy",
+    ),
+    (
+        "z.ai balance",
+        {"error": {"code": "1113", "message": "pay"}},
+        {},
+        "quota_exhausted",
+        "1113",
+        "pay",
+    ),
+    (
+        "z.ai length",
+        {"error": {"code": "1261", "message": "long"}},
+        {},
+        "context_window_exceeded",
+        "1261",
+        "long",
+    ),
     (
         "minimax balance",
         {"base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}},
@@ -331,15 +537,78 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
         "1008",
         "insufficient balance",
     ),
-    ("minimax rate", {"base_resp": {"status_code": 1002, "status_msg": "x"}}, {}, "rate_limited", "1002", "x"),
-    ("minimax key", {"base_resp": {"status_code": 1004, "status_msg": "x"}}, {}, "authentication", "1004", "x"),
-    ("minimax tokens", {"base_resp": {"status_code": 1039, "status_msg": "x"}}, {}, "context_window_exceeded", "1039", "x"),
-    ("minimax params", {"base_resp": {"status_code": 2013, "status_msg": "x"}}, {}, "invalid_request", "2013", "x"),
-    ("moonshot busy", openai("m", "engine_overloaded_error"), {}, "overloaded", "engine_overloaded_error", "m"),
-    ("moonshot rate", openai("m", "rate_limit_reached_error"), {}, "rate_limited", "rate_limit_reached_error", "m"),
-    ("moonshot quota", openai("m", "exceeded_current_quota_error"), {}, "quota_exhausted", "exceeded_current_quota_error", "m"),
-    ("dashscope filter", openai("m", None, "data_inspection_failed"), {}, "content_filter", "data_inspection_failed", "m"),
-    ("dashscope flat", {"code": "InvalidParameter", "message": "m", "request_id": "r"}, {}, "invalid_request", "InvalidParameter", "m"),
+    (
+        "minimax rate",
+        {"base_resp": {"status_code": 1002, "status_msg": "x"}},
+        {},
+        "rate_limited",
+        "1002",
+        "x",
+    ),
+    (
+        "minimax key",
+        {"base_resp": {"status_code": 1004, "status_msg": "x"}},
+        {},
+        "authentication",
+        "1004",
+        "x",
+    ),
+    (
+        "minimax tokens",
+        {"base_resp": {"status_code": 1039, "status_msg": "x"}},
+        {},
+        "context_window_exceeded",
+        "1039",
+        "x",
+    ),
+    (
+        "minimax params",
+        {"base_resp": {"status_code": 2013, "status_msg": "x"}},
+        {},
+        "invalid_request",
+        "2013",
+        "x",
+    ),
+    (
+        "moonshot busy",
+        openai("m", "engine_overloaded_error"),
+        {},
+        "overloaded",
+        "engine_overloaded_error",
+        "m",
+    ),
+    (
+        "moonshot rate",
+        openai("m", "rate_limit_reached_error"),
+        {},
+        "rate_limited",
+        "rate_limit_reached_error",
+        "m",
+    ),
+    (
+        "moonshot quota",
+        openai("m", "exceeded_current_quota_error"),
+        {},
+        "quota_exhausted",
+        "exceeded_current_quota_error",
+        "m",
+    ),
+    (
+        "dashscope filter",
+        openai("m", None, "data_inspection_failed"),
+        {},
+        "content_filter",
+        "data_inspection_failed",
+        "m",
+    ),
+    (
+        "dashscope flat",
+        {"code": "InvalidParameter", "message": "m", "request_id": "r"},
+        {},
+        "invalid_request",
+        "InvalidParameter",
+        "m",
+    ),
     (
         "dashscope as a stream",
         'id:1\nevent:error\n:HTTP_STATUS/400\ndata:{"code":"InvalidParameter","message":"m"}\n\n',
@@ -348,8 +617,22 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
         "InvalidParameter",
         "m",
     ),
-    ("ollama", {"error": "model 'x' not found", "status_code": 404}, {}, "not_found", "404", "model 'x' not found"),
-    ("gemini in a list", [google("INVALID_ARGUMENT", 400, "bad")], {}, "invalid_request", "INVALID_ARGUMENT", "bad"),
+    (
+        "ollama",
+        {"error": "model 'x' not found", "status_code": 404},
+        {},
+        "not_found",
+        "404",
+        "model 'x' not found",
+    ),
+    (
+        "gemini in a list",
+        [google("INVALID_ARGUMENT", 400, "bad")],
+        {},
+        "invalid_request",
+        "INVALID_ARGUMENT",
+        "bad",
+    ),
     (
         "bedrock header",
         {"message": "m"},
@@ -358,8 +641,22 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
         "ThrottlingException",
         "m",
     ),
-    ("bedrock frame header", {"message": "m"}, {":exception-type": "throttlingException"}, "rate_limited", "throttlingException", "m"),
-    ("bedrock as a key", {"throttlingException": {"message": "m"}}, {}, "rate_limited", "throttlingException", "m"),
+    (
+        "bedrock frame header",
+        {"message": "m"},
+        {":exception-type": "throttlingException"},
+        "rate_limited",
+        "throttlingException",
+        "m",
+    ),
+    (
+        "bedrock as a key",
+        {"throttlingException": {"message": "m"}},
+        {},
+        "rate_limited",
+        "throttlingException",
+        "m",
+    ),
     (
         "bedrock as a code",
         {"code": "modelStreamErrorException", "message": "m", "originalStatusCode": 400},
@@ -370,7 +667,11 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ),
     (
         "responses, nested",
-        {"type": "error", "sequence_number": 2, "error": {"type": "insufficient_quota", "code": "insufficient_quota", "message": "m"}},
+        {
+            "type": "error",
+            "sequence_number": 2,
+            "error": {"type": "insufficient_quota", "code": "insufficient_quota", "message": "m"},
+        },
         {},
         "quota_exhausted",
         "insufficient_quota",
@@ -378,7 +679,13 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ),
     (
         "responses, flat",
-        {"type": "error", "code": "server_error", "message": "m", "param": None, "sequence_number": 3},
+        {
+            "type": "error",
+            "code": "server_error",
+            "message": "m",
+            "param": None,
+            "sequence_number": 3,
+        },
         {},
         "server_error",
         "server_error",
@@ -402,7 +709,10 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ),
     (
         "responses, an image",
-        {"type": "response.failed", "response": {"error": {"code": "invalid_base64_image", "message": "m"}}},
+        {
+            "type": "response.failed",
+            "response": {"error": {"code": "invalid_base64_image", "message": "m"}},
+        },
         {},
         "invalid_request",
         "invalid_base64_image",
@@ -410,22 +720,42 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ),
     (
         "azure filter",
-        openai("filtered", None, "content_filter", innererror={"code": "ResponsibleAIPolicyViolation"}),
+        openai(
+            "filtered", None, "content_filter", innererror={"code": "ResponsibleAIPolicyViolation"}
+        ),
         {},
         "content_filter",
         "content_filter",
         "filtered",
     ),
-    ("azure rate", {"error": {"code": "RateLimitReached", "message": "m", "details": "m"}}, {}, "rate_limited", "RateLimitReached", "m"),
+    (
+        "azure rate",
+        {"error": {"code": "RateLimitReached", "message": "m", "details": "m"}},
+        {},
+        "rate_limited",
+        "RateLimitReached",
+        "m",
+    ),
     (
         "cloudflare",
-        {"success": False, "errors": [{"code": 10000, "message": "Authentication error"}], "status": 403},
+        {
+            "success": False,
+            "errors": [{"code": 10000, "message": "Authentication error"}],
+            "status": 403,
+        },
         {},
         "permission",
         "10000",
         "Authentication error",
     ),
-    ("problem+json", {"type": "about:blank", "title": "Too Many Requests", "status": 429}, {}, "rate_limited", "429", "Too Many Requests"),
+    (
+        "problem+json",
+        {"type": "about:blank", "title": "Too Many Requests", "status": 429},
+        {},
+        "rate_limited",
+        "429",
+        "Too Many Requests",
+    ),
     (
         "json inside a message",
         {"error": {"message": json.dumps(google("RESOURCE_EXHAUSTED", 429, "deep")), "code": 500}},
@@ -447,16 +777,36 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("body", "headers", "kind", "code", "message"), [case[1:] for case in SHAPES], ids=[case[0] for case in SHAPES])
-def test_every_shape_is_opened(body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str) -> None:
+@pytest.mark.parametrize(
+    ("body", "headers", "kind", "code", "message"),
+    [case[1:] for case in SHAPES],
+    ids=[case[0] for case in SHAPES],
+)
+def test_every_shape_is_opened(
+    body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str
+) -> None:
     info = classify(None, body, headers)
     assert (info.kind, info.code, info.message) == (kind, code, message)
 
 
-@pytest.mark.parametrize(("body", "headers", "kind", "code", "message"), [case[1:] for case in SHAPES], ids=[case[0] for case in SHAPES])
-def test_text_bytes_and_value_are_one_body(body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str) -> None:
-    text = body if isinstance(body, str) else body.decode() if isinstance(body, bytes) else json.dumps(body)
-    one, two, three = (classify(None, form, headers) for form in (text, text.encode(), bytearray(text.encode())))
+@pytest.mark.parametrize(
+    ("body", "headers", "kind", "code", "message"),
+    [case[1:] for case in SHAPES],
+    ids=[case[0] for case in SHAPES],
+)
+def test_text_bytes_and_value_are_one_body(
+    body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str
+) -> None:
+    text = (
+        body
+        if isinstance(body, str)
+        else body.decode()
+        if isinstance(body, bytes)
+        else json.dumps(body)
+    )
+    one, two, three = (
+        classify(None, form, headers) for form in (text, text.encode(), bytearray(text.encode()))
+    )
     assert one == two == three
     assert (one.kind, one.code, one.message) == (kind, code, message)
 
@@ -484,7 +834,9 @@ OVERFLOWS = [
 @pytest.mark.parametrize("text", OVERFLOWS)
 @pytest.mark.parametrize("status", [None, 400])
 def test_a_full_context_asks_for_compaction(text: str, status: int | None) -> None:
-    assert classify(status, anthropic("invalid_request_error", text)).kind == "context_window_exceeded"
+    assert (
+        classify(status, anthropic("invalid_request_error", text)).kind == "context_window_exceeded"
+    )
 
 
 def test_a_request_above_a_limit_per_minute_is_not_waited_for() -> None:
@@ -494,10 +846,11 @@ def test_a_request_above_a_limit_per_minute_is_not_waited_for() -> None:
 
 
 def test_a_limit_per_minute_that_speaks_of_prompts_is_a_rate_limit() -> None:
-    text = (
-        "This request would exceed your rate limit of 30,000 input tokens per minute. Please reduce the prompt length, or try again later."
+    text = "This request would exceed your rate limit of 30,000 input tokens per minute. Please reduce the prompt length, or try again later."
+    assert (
+        classify(429, openai("Provider returned error", code=429, metadata={"raw": text})).kind
+        == "rate_limited"
     )
-    assert classify(429, openai("Provider returned error", code=429, metadata={"raw": text})).kind == "rate_limited"
 
 
 HISTORIES = [
@@ -535,19 +888,30 @@ def test_items_that_are_refused_are_a_matter_of_history(text: str, status: int |
 
 
 def test_copilots_401_about_ids_is_a_matter_of_history() -> None:
-    assert classify(401, openai("input item ID does not belong to this connection")).kind == "invalid_history"
+    assert (
+        classify(401, openai("input item ID does not belong to this connection")).kind
+        == "invalid_history"
+    )
 
 
 ROWS = [(row, word) for row in (*FIRST_WORDS, *WORDS) for word in row.words]
 
 
 @pytest.mark.parametrize(
-    ("row", "word"), ROWS, ids=[f"{row.kind}-{word}" if n < len(ROWS) - 6 else f"{n}" for n, (row, word) in enumerate(ROWS)]
+    ("row", "word"),
+    ROWS,
+    ids=[
+        f"{row.kind}-{word}" if n < len(ROWS) - 6 else f"{n}" for n, (row, word) in enumerate(ROWS)
+    ],
 )
 def test_no_row_of_the_texts_is_shadowed(row: Words, word: str) -> None:
-    recurs = row is WORDS[-1]  # the row before it leaves these words to it where the quota comes back
+    recurs = (
+        row is WORDS[-1]
+    )  # the row before it leaves these words to it where the quota comes back
     text = f"The {word} {'resets at noon' if recurs else 'it is'}"
-    assert {classify(status, openai(text)).kind for status in row.statuses or {None, 400, 500}} == {row.kind}
+    assert {classify(status, openai(text)).kind for status in row.statuses or {None, 400, 500}} == {
+        row.kind
+    }
 
 
 def test_words_are_written_as_they_are_compared() -> None:
@@ -558,7 +922,12 @@ def test_words_are_written_as_they_are_compared() -> None:
 
 @pytest.mark.parametrize("code", sorted(CODES))
 def test_a_code_decides_alone(code: str) -> None:
-    assert classify(None, {"error": {"type": "invalid_request_error", "code": code, "message": "m"}}).kind == CODES[code]
+    assert (
+        classify(
+            None, {"error": {"type": "invalid_request_error", "code": code, "message": "m"}}
+        ).kind
+        == CODES[code]
+    )
 
 
 def test_no_code_has_two_meanings() -> None:
@@ -568,7 +937,9 @@ def test_no_code_has_two_meanings() -> None:
 
 
 def test_a_401_is_about_the_key_whatever_it_says() -> None:
-    assert classify(401, openai("API key does not exist, check your quota")).kind == "authentication"
+    assert (
+        classify(401, openai("API key does not exist, check your quota")).kind == "authentication"
+    )
 
 
 def test_an_ambiguous_quota_is_a_rate_limit_only_where_it_comes_back() -> None:
@@ -578,7 +949,14 @@ def test_an_ambiguous_quota_is_a_rate_limit_only_where_it_comes_back() -> None:
 
 def test_the_name_of_a_parameter_is_no_full_context() -> None:
     assert (
-        classify(400, openai("Invalid 'max_tokens': integer below minimum value.", "invalid_request_error", "integer_below_min_value")).kind
+        classify(
+            400,
+            openai(
+                "Invalid 'max_tokens': integer below minimum value.",
+                "invalid_request_error",
+                "integer_below_min_value",
+            ),
+        ).kind
         == "invalid_request"
     )
 
@@ -590,14 +968,20 @@ EXCEEDED = "You exceeded your current quota, please check your plan and billing 
 
 
 def test_a_daily_quota_is_not_waited_for_whatever_delay_stands_beside_it() -> None:
-    info = classify(429, google("RESOURCE_EXHAUSTED", 429, EXCEEDED, quota(FREE_DAY, "50"), retry_info("22s")))
+    info = classify(
+        429, google("RESOURCE_EXHAUSTED", 429, EXCEEDED, quota(FREE_DAY, "50"), retry_info("22s"))
+    )
     assert (info.kind, info.retryable, info.retry_after) == ("quota_exhausted", False, None)
     assert info.message.endswith(FREE_TIER_DAY)
 
 
 @pytest.mark.parametrize(
     ("quota_id", "value", "free"),
-    [("RequestsPerDay", "1000", True), ("RequestsPerDay", "1001", False), ("RequestsPerDay-FreeTier", None, True)],
+    [
+        ("RequestsPerDay", "1000", True),
+        ("RequestsPerDay", "1001", False),
+        ("RequestsPerDay-FreeTier", None, True),
+    ],
 )
 def test_the_free_tier_is_named(quota_id: str, value: str | None, free: bool) -> None:
     info = classify(429, google("RESOURCE_EXHAUSTED", 429, EXCEEDED, quota(quota_id, value)))
@@ -606,18 +990,40 @@ def test_the_free_tier_is_named(quota_id: str, value: str | None, free: bool) ->
 
 
 def test_a_quota_of_a_minute_is_waited_for() -> None:
-    info = classify(429, google("RESOURCE_EXHAUSTED", 429, EXCEEDED, quota("RequestsPerMinute-FreeTier"), retry_info("34.4s")))
+    info = classify(
+        429,
+        google(
+            "RESOURCE_EXHAUSTED",
+            429,
+            EXCEEDED,
+            quota("RequestsPerMinute-FreeTier"),
+            retry_info("34.4s"),
+        ),
+    )
     assert (info.kind, info.retryable, info.retry_after) == ("rate_limited", True, 34.4)
     assert info.message.endswith(FREE_TIER)
 
 
 def test_a_delay_alone_makes_it_a_rate_limit() -> None:
-    assert classify(429, google("RESOURCE_EXHAUSTED", 429, "You exceeded your current quota.", retry_info("3s"))).kind == "rate_limited"
-    assert classify(429, google("RESOURCE_EXHAUSTED", 429, "You exceeded your current quota.")).kind == "quota_exhausted"
+    assert (
+        classify(
+            429,
+            google("RESOURCE_EXHAUSTED", 429, "You exceeded your current quota.", retry_info("3s")),
+        ).kind
+        == "rate_limited"
+    )
+    assert (
+        classify(429, google("RESOURCE_EXHAUSTED", 429, "You exceeded your current quota.")).kind
+        == "quota_exhausted"
+    )
 
 
 def test_a_header_can_tell_the_free_tier() -> None:
-    info = classify(429, google("RESOURCE_EXHAUSTED", 429, "Resource has been exhausted"), {"x-ratelimit-limit-requests-per-day": "250"})
+    info = classify(
+        429,
+        google("RESOURCE_EXHAUSTED", 429, "Resource has been exhausted"),
+        {"x-ratelimit-limit-requests-per-day": "250"},
+    )
     assert (info.kind, info.message) == ("rate_limited", f"Resource has been exhausted {FREE_TIER}")
 
 
@@ -635,14 +1041,26 @@ DELAYS: list[tuple[str, Any, dict[str, str], float | None]] = [
     ("google", google("RESOURCE_EXHAUSTED", 429, "…", retry_info("0.5s")), {}, 0.5),
     (
         "google, upstream of openrouter",
-        openai(code=429, metadata={"raw": json.dumps(google("RESOURCE_EXHAUSTED", 429, "…", retry_info("7s")))}),
+        openai(
+            code=429,
+            metadata={"raw": json.dumps(google("RESOURCE_EXHAUSTED", 429, "…", retry_info("7s")))},
+        ),
         {},
         7,
     ),
     ("a field", openai(retry_after=2.5), {}, 2.5),
     ("words", openai("Rate limit reached. Please try again in 1.898s."), {}, 1.898),
     ("google's words", openai("Please retry in 22.4s."), {}, 22.4),
-    ("openrouter", openai(metadata={"headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795291260000"}}), {}, 60),
+    (
+        "openrouter",
+        openai(
+            metadata={
+                "headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795291260000"}
+            }
+        ),
+        {},
+        60,
+    ),
     ("openrouter's retry-after", openai(metadata={"headers": {"Retry-After": 8}}), {}, 8),
     (
         "the window that is used up",
@@ -655,19 +1073,45 @@ DELAYS: list[tuple[str, Any, dict[str, str], float | None]] = [
         },
         360,
     ),
-    ("none", openai(), {"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "6m0s"}, None),
+    (
+        "none",
+        openai(),
+        {"x-ratelimit-remaining-tokens": "5", "x-ratelimit-reset-tokens": "6m0s"},
+        None,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("body", "headers", "seconds"), [case[1:] for case in DELAYS], ids=[case[0] for case in DELAYS])
-def test_the_delay_is_found_wherever_it_stands(body: Any, headers: dict[str, str], seconds: float | None) -> None:
-    assert classify(429, body, headers, NOW).retry_after == (pytest.approx(seconds) if seconds is not None else None)
+@pytest.mark.parametrize(
+    ("body", "headers", "seconds"), [case[1:] for case in DELAYS], ids=[case[0] for case in DELAYS]
+)
+def test_the_delay_is_found_wherever_it_stands(
+    body: Any, headers: dict[str, str], seconds: float | None
+) -> None:
+    assert classify(429, body, headers, NOW).retry_after == (
+        pytest.approx(seconds) if seconds is not None else None
+    )
 
 
 def test_a_quota_tells_when_it_comes_back() -> None:
-    assert classify(429, {"error": {"type": "usage_limit_reached", "resets_at": 1795291260}}, None, NOW).retry_after == 60
-    assert classify(429, {"error": {"type": "usage_limit_reached", "resets_at": 1795291260}}).retry_after is None
-    assert classify(429, {"error": {"type": "usage_limit_reached", "resets_at": 1, "resets_in_seconds": 90}}).retry_after == 90
+    assert (
+        classify(
+            429, {"error": {"type": "usage_limit_reached", "resets_at": 1795291260}}, None, NOW
+        ).retry_after
+        == 60
+    )
+    assert (
+        classify(
+            429, {"error": {"type": "usage_limit_reached", "resets_at": 1795291260}}
+        ).retry_after
+        is None
+    )
+    assert (
+        classify(
+            429, {"error": {"type": "usage_limit_reached", "resets_at": 1, "resets_in_seconds": 90}}
+        ).retry_after
+        == 90
+    )
 
 
 @pytest.mark.parametrize("code", ["#", "x#", ":http", "\ud83d", "sk-canary-0123", "x" * 10_000])
@@ -694,13 +1138,27 @@ def test_the_status_is_the_answers_own_else_the_bodys() -> None:
 
 def test_groqs_failed_generation_is_kept_whole_for_a_repair() -> None:
     generation = '{"name": "f", "arguments": {"text": "' + "x" * 20_000 + '"}}'
-    info = classify(None, openai("failed", "invalid_request_error", "tool_use_failed", failed_generation=generation, status_code=400))
+    info = classify(
+        None,
+        openai(
+            "failed",
+            "invalid_request_error",
+            "tool_use_failed",
+            failed_generation=generation,
+            status_code=400,
+        ),
+    )
     assert (info.kind, info.code, info.status) == ("invalid_request", "tool_use_failed", 400)
     assert info.detail["failed_generation"] == generation
 
 
 def test_the_detail_is_the_providers_error_object() -> None:
-    body = openai("m", None, "content_filter", innererror={"code": "X", "content_filter_result": {"hate": {"filtered": True}}})
+    body = openai(
+        "m",
+        None,
+        "content_filter",
+        innererror={"code": "X", "content_filter_result": {"hate": {"filtered": True}}},
+    )
     assert classify(400, body).detail == body["error"]
     assert classify(400, {"detail": "m"}).detail == {"detail": "m"}
     assert classify(400, "plain words").detail == "plain words"
@@ -729,9 +1187,15 @@ def test_a_key_on_the_edge_of_the_cut_is_not_shown_in_part() -> None:
         assert "sk-" not in classify(500, "x" * size + " sk-canary-0123456789").message
 
 
-@pytest.mark.parametrize("text", ["x" * 100_000, "é" * 100_000, "\U0001f600" * 50_000, "<title>" + "y" * 100_000])
+@pytest.mark.parametrize(
+    "text", ["x" * 100_000, "é" * 100_000, "\U0001f600" * 50_000, "<title>" + "y" * 100_000]
+)
 def test_a_message_is_at_most_two_kibibytes_of_valid_text(text: str) -> None:
-    for body in (text, openai(text), google("RESOURCE_EXHAUSTED", 429, text, quota(FREE_DAY, "50"))):
+    for body in (
+        text,
+        openai(text),
+        google("RESOURCE_EXHAUSTED", 429, text, quota(FREE_DAY, "50")),
+    ):
         assert 0 < len(classify(429, body).message.encode("utf-8")) <= 2048
 
 
@@ -770,7 +1234,11 @@ def recorded_errors() -> list[tuple[str, int | None, Any, dict[str, str]]]:
 
 def stream_error(note: Path) -> Any:
     expected = note.with_name(note.name.replace(".meta.json", ".expected.json"))
-    return (json.loads(expected.read_bytes()).get("facts") or {}).get("error") if expected.exists() else None
+    return (
+        (json.loads(expected.read_bytes()).get("facts") or {}).get("error")
+        if expected.exists()
+        else None
+    )
 
 
 def body_beside(note: Path) -> Path:
@@ -778,7 +1246,8 @@ def body_beside(note: Path) -> Path:
     [body] = [
         path
         for path in note.parent.iterdir()
-        if path.name.startswith(stem + ".") and not path.name.endswith((".meta.json", ".expected.json"))
+        if path.name.startswith(stem + ".")
+        and not path.name.endswith((".meta.json", ".expected.json"))
     ]
     return body
 
@@ -795,15 +1264,26 @@ def test_every_recorded_error_fits_its_status_and_has_words() -> None:
 
 
 def test_every_recorded_error_frame_has_a_kind_of_its_own() -> None:
-    frames = [(name, classify(None, body).kind) for name, status, body, _ in recorded_errors() if status is None]
+    frames = [
+        (name, classify(None, body).kind)
+        for name, status, body, _ in recorded_errors()
+        if status is None
+    ]
     assert len(frames) >= 4
     assert not [name for name, kind in frames if kind == "server_error"]
 
 
 def test_every_recorded_overflow_is_told_from_other_bad_requests() -> None:
-    overflows = [entry for entry in recorded_errors() if "context_l" in entry[0] or "context_overflow" in entry[0]]
+    overflows = [
+        entry
+        for entry in recorded_errors()
+        if "context_l" in entry[0] or "context_overflow" in entry[0]
+    ]
     assert len(overflows) >= 6
-    assert {classify(status, body, headers).kind for _, status, body, headers in overflows} <= {"context_window_exceeded", "rate_limited"}
+    assert {classify(status, body, headers).kind for _, status, body, headers in overflows} <= {
+        "context_window_exceeded",
+        "rate_limited",
+    }
 
 
 # ---------------------------------------------------------------- hostile input
@@ -837,12 +1317,23 @@ JSON = st.recursive(
     | st.floats()
     | st.text(alphabet=st.characters(codec=None), max_size=30)
     | st.sampled_from(["429", "{", '{"error":{"code":400}}', "Bearer x"]),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8) | NAMES, inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.text(max_size=8) | NAMES, inner, max_size=5)
+    ),
     max_leaves=25,
 )
 STATUSES = st.none() | st.integers(-1, 999)
 HEADERS = st.dictionaries(
-    st.sampled_from(["retry-after", "x-should-retry", "x-amzn-errortype", ":exception-type", "x-ratelimit-reset-tokens"])
+    st.sampled_from(
+        [
+            "retry-after",
+            "x-should-retry",
+            "x-amzn-errortype",
+            ":exception-type",
+            "x-ratelimit-reset-tokens",
+        ]
+    )
     | st.text(max_size=12),
     st.text(max_size=20),
     max_size=5,
@@ -859,11 +1350,18 @@ def assert_sound(info: ErrorInfo, headers: Mapping[str, str] | None = None) -> N
 
 
 @given(STATUSES, JSON, HEADERS)
-def test_any_value_is_classed_without_an_exception(status: int | None, body: Any, headers: dict[str, str]) -> None:
+def test_any_value_is_classed_without_an_exception(
+    status: int | None, body: Any, headers: dict[str, str]
+) -> None:
     assert_sound(classify(status, body, headers, NOW), headers)
 
 
-@given(STATUSES, st.text(alphabet=st.characters(codec=None)) | st.binary() | st.from_regex(r'\{"error": ?\{.{0,40}\}\}'))
+@given(
+    STATUSES,
+    st.text(alphabet=st.characters(codec=None))
+    | st.binary()
+    | st.from_regex(r'\{"error": ?\{.{0,40}\}\}'),
+)
 def test_any_text_is_classed_without_an_exception(status: int | None, body: str | bytes) -> None:
     assert_sound(classify(status, body))
 

@@ -17,8 +17,14 @@ from streamlib_parsers.wires.gemini.arguments_by_path import ArgumentsByPath
 from tests.support.dialect_streams import chat
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=6), inner, max_size=5),
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**60), 2**60)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=6), inner, max_size=5)
+    ),
     max_leaves=20,
 )
 
@@ -31,14 +37,17 @@ def begins(view: Any, value: Any) -> bool:
         return len(view) <= len(value) and _all_begin(view, value)
     if isinstance(view, dict) and isinstance(value, dict):
         keys = list(view)
-        return keys == list(value)[: len(keys)] and _all_begin([view[key] for key in keys], [value[key] for key in keys])
+        return keys == list(value)[: len(keys)] and _all_begin(
+            [view[key] for key in keys], [value[key] for key in keys]
+        )
     return type(view) is type(value) and view == value
 
 
 def _all_begin(views: list[Any], values: list[Any]) -> bool:
     """All but the last are whole, the last may grow."""
     return views[:-1] == values[: len(views[:-1])] and all(
-        begins(view, value) for view, value in zip(views[-1:], values[len(views) - 1 :], strict=False)
+        begins(view, value)
+        for view, value in zip(views[-1:], values[len(views) - 1 :], strict=False)
     )
 
 
@@ -53,7 +62,9 @@ def views_of(pieces: list[str]) -> list[Any]:
 
 
 @given(JSON, st.booleans(), st.sampled_from([None, 1]), st.booleans())
-def test_the_view_of_every_prefix_is_a_beginning_of_the_value(value: Any, ascii_only: bool, indent: int | None, sort: bool) -> None:
+def test_the_view_of_every_prefix_is_a_beginning_of_the_value(
+    value: Any, ascii_only: bool, indent: int | None, sort: bool
+) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, sort_keys=sort)
     value = json.loads(text)
     fragments = IncrementalJson()
@@ -72,11 +83,19 @@ def test_the_view_does_not_depend_on_the_pieces(value: Any, places: list[int]) -
     cuts = sorted({min(place, len(text)) for place in places})
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     by_character = views_of(list(text))
-    assert views_of(pieces) == [by_character[end - 1] if end else None for end in [*cuts, len(text)]]
+    assert views_of(pieces) == [
+        by_character[end - 1] if end else None for end in [*cuts, len(text)]
+    ]
 
 
 def test_a_view_shows_what_is_sure() -> None:
-    text = '{"a": 12, "b": [true, nul', 'l, "x\\u00', 'e9y"], "c": {"d": -1.5e', '3 }, "e": "\\ud83d', '\\ude00"}'
+    text = (
+        '{"a": 12, "b": [true, nul',
+        'l, "x\\u00',
+        'e9y"], "c": {"d": -1.5e',
+        '3 }, "e": "\\ud83d',
+        '\\ude00"}',
+    )
     assert views_of(list(text)) == [
         {"a": 12, "b": [True]},
         {"a": 12, "b": [True, None, "x"]},
@@ -88,13 +107,34 @@ def test_a_view_shows_what_is_sure() -> None:
 
 def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
     fragments = IncrementalJson()
-    assert (fragments.partial(), fragments.text, fragments.value(), fragments.whole) == (None, "", {}, False)
+    assert (fragments.partial(), fragments.text, fragments.value(), fragments.whole) == (
+        None,
+        "",
+        {},
+        False,
+    )
     fragments.feed("")
     fragments.feed(" \n")
     assert fragments.partial() is None
 
 
-@pytest.mark.parametrize("text", ["{", '{"a', '{"a": ', '{"a": 1', "[1,", '"a', "tru", '{"a": 1}}', "{a: 1}", "{} {}", "[01]", "nope"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{",
+        '{"a',
+        '{"a": ',
+        '{"a": 1',
+        "[1,",
+        '"a',
+        "tru",
+        '{"a": 1}}',
+        "{a: 1}",
+        "{} {}",
+        "[01]",
+        "nope",
+    ],
+)
 def test_a_text_that_is_not_whole_has_no_value(text: str) -> None:
     fragments = IncrementalJson()
     fragments.feed(text)
@@ -125,7 +165,12 @@ def test_what_is_no_json_shows_what_stood_before_it(text: str, view: Any) -> Non
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [('"\\ud83d!"', "\ufffd!"), ('"\\ude00"', "\ufffd"), ('"\\ud83d\\ud83d\\ude00"', "\ufffd\U0001f600"), ('"a\\ud83d\\n"', "a\ufffd\n")],
+    [
+        ('"\\ud83d!"', "\ufffd!"),
+        ('"\\ude00"', "\ufffd"),
+        ('"\\ud83d\\ud83d\\ude00"', "\ufffd\U0001f600"),
+        ('"a\\ud83d\\n"', "a\ufffd\n"),
+    ],
 )
 def test_half_an_emoji_is_shown_as_the_whole_decode_shows_it(text: str, value: str) -> None:
     fragments = IncrementalJson()
@@ -155,7 +200,11 @@ def test_nesting_has_a_floor() -> None:
 def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
     by_path, fragments = ArgumentsByPath(), IncrementalJson()
     views: list[Any] = []
-    for path, value, more in [("$.city", "Par", True), ("$.city", "is", False), ("$.days[0]", "3", False)]:
+    for path, value, more in [
+        ("$.city", "Par", True),
+        ("$.city", "is", False),
+        ("$.days[0]", "3", False),
+    ]:
         string = path == "$.city"
         fragments.feed(by_path.put(path, value, string=string, more=more) or "")
         views.append(json.loads(json.dumps(fragments.partial())))
@@ -166,7 +215,9 @@ def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
 
 def test_deltas_of_a_stream_feed_it() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a": "b'}}
-    events = chat([{"tool_calls": [call]}, {"tool_calls": [{"index": 0, "function": {"arguments": 'c"}'}}]}])
+    events = chat(
+        [{"tool_calls": [call]}, {"tool_calls": [{"index": 0, "function": {"arguments": 'c"}'}}]}]
+    )
     fragments = IncrementalJson()
     views: list[Any] = []
     for event in events:

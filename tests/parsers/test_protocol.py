@@ -7,7 +7,17 @@ from typing import Any
 
 import pytest
 
-from streamlib_parsers import Failed, Image, Message, Opaque, OutputItemDone, Reasoning, Refusal, Text, parser
+from streamlib_parsers import (
+    Failed,
+    Image,
+    Message,
+    Opaque,
+    OutputItemDone,
+    Reasoning,
+    Refusal,
+    Text,
+    parser,
+)
 from streamlib_parsers.accumulate import Accumulator, accumulate
 from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.errors import ErrorInfo
@@ -27,7 +37,9 @@ def test_a_parser_says_that_it_reads_bytes(feed: Any, text: Any) -> None:
         feed(parser("chat"), text)
 
 
-def test_an_exception_of_a_stage_of_the_callers_own_comes_out_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_exception_of_a_stage_of_the_callers_own_comes_out_as_it_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Only a wrong kind of input is explained."""
     one = parser("messages")
     monkeypatch.setattr(one, "_take", lambda _: {}["x"].y)
@@ -49,7 +61,10 @@ def test_a_stage_that_passed_a_ceiling_ends_the_stream_at_once() -> None:
     """The wire brought one item; the call in its text is one too many."""
     one = parser("chat", tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
     text = 'Hi <tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    events = one.feed(b"data: %s\n\n" % json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode())
+    events = one.feed(
+        b"data: %s\n\n"
+        % json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode()
+    )
     last = events[-1]
     assert isinstance(last, Failed)
     assert (last.error.kind, accumulate(events).text, one.ended) == ("limit_exceeded", "Hi ", True)
@@ -57,7 +72,12 @@ def test_a_stage_that_passed_a_ceiling_ends_the_stream_at_once() -> None:
 
 
 def test_an_empty_summary_delta_says_nothing() -> None:
-    events = events_of("responses", created(), added(reasoning(item_id="r")), about("reasoning_summary_text.delta", 0, "r", delta=""))
+    events = events_of(
+        "responses",
+        created(),
+        added(reasoning(item_id="r")),
+        about("reasoning_summary_text.delta", 0, "r", delta=""),
+    )
     assert not [event for event in events if hasattr(event, "summary_index")]
 
 
@@ -75,14 +95,29 @@ def test_what_nests_too_deep_to_be_scrubbed_is_given_as_it_is() -> None:
 
 def test_only_text_and_refusals_of_two_versions_are_compared() -> None:
     parts = [Text("a"), Image(url="u"), Refusal("no")]
-    found = [(before, after, part) for _, before, after, part in text_changes(Message("assistant", parts[:1]), Message("assistant", parts))]
+    found = [
+        (before, after, part)
+        for _, before, after, part in text_changes(
+            Message("assistant", parts[:1]), Message("assistant", parts)
+        )
+    ]
     assert found == [("a", "a", 0), ("", "no", 2)]
-    assert [after for _, _, after, _ in text_changes(Reasoning("a"), Reasoning("ab", summary=("s",)))] == ["ab", "s"]
+    assert [
+        after for _, _, after, _ in text_changes(Reasoning("a"), Reasoning("ab", summary=("s",)))
+    ] == ["ab", "s"]
 
 
 @pytest.mark.parametrize(
     ("data", "cut"),
-    [(b'{"a":', True), (b"[1,", True), (b'{"a":1}', False), (b"{x", False), (b"12", False), (b"", False), (b"[" * 1_000_000, False)],
+    [
+        (b'{"a":', True),
+        (b"[1,", True),
+        (b'{"a":1}', False),
+        (b"{x", False),
+        (b"12", False),
+        (b"", False),
+        (b"[" * 1_000_000, False),
+    ],
 )
 def test_the_beginning_of_an_object_or_list_is_cut(data: bytes, cut: bool) -> None:
     assert is_truncated_json(data) is cut

@@ -53,7 +53,9 @@ def seconds_of(vector: dict[str, Any], now: datetime) -> float | None:
 def test_retry_after_is_read_as_received_or_not_at_all(vector: dict[str, Any]) -> None:
     if "retry" in vector:
         statuses = (400, 429, 503)
-        assert {classify(status, "", vector["h"]).retryable for status in statuses} == {vector["retry"]}
+        assert {classify(status, "", vector["h"]).retryable for status in statuses} == {
+            vector["retry"]
+        }
         return
     seconds = seconds_of(vector, parsedate_to_datetime(vectors("retry_after_vectors")["now"]))
     wanted = vector.get("snapshot_s", vector.get("s"))
@@ -88,7 +90,11 @@ def test_githubs_own_header_is_the_last_resort() -> None:
     assert retry_after({"x-ratelimit-user-retry-after": "9", "retry-after": "2"}) == 2
 
 
-@given(st.datetimes(datetime(2000, 1, 1), datetime(2090, 1, 1)).map(lambda moment: moment.replace(microsecond=0, tzinfo=UTC)))  # noqa: DTZ001
+@given(
+    st.datetimes(datetime(2000, 1, 1), datetime(2090, 1, 1)).map(  # noqa: DTZ001
+        lambda moment: moment.replace(microsecond=0, tzinfo=UTC)
+    )
+)
 def test_every_form_of_http_date_is_the_same_moment(moment: datetime) -> None:
     assert parse_moment(format_datetime(moment, usegmt=True)) == moment
     assert parse_moment(moment.strftime("%a %b %d %H:%M:%S %Y")) == moment
@@ -135,15 +141,21 @@ DURATIONS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "seconds"), DURATIONS, ids=[repr(text)[:24] for text, _ in DURATIONS])
+@pytest.mark.parametrize(
+    ("text", "seconds"), DURATIONS, ids=[repr(text)[:24] for text, _ in DURATIONS]
+)
 def test_a_duration_is_read_whole_or_not_at_all(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == (pytest.approx(seconds) if seconds is not None else None)
 
 
 @given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59_999))
-def test_a_go_duration_is_the_sum_of_its_pieces(days: int, hours: int, minutes: int, milliseconds: int) -> None:
+def test_a_go_duration_is_the_sum_of_its_pieces(
+    days: int, hours: int, minutes: int, milliseconds: int
+) -> None:
     text = f"{days}d{hours}h{minutes}m{milliseconds / 1000}s"
-    assert parse_duration(text) == pytest.approx(days * 86_400 + hours * 3600 + minutes * 60 + milliseconds / 1000)
+    assert parse_duration(text) == pytest.approx(
+        days * 86_400 + hours * 3600 + minutes * 60 + milliseconds / 1000
+    )
 
 
 MOMENTS = [
@@ -164,7 +176,9 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("text", "moment"), MOMENTS, ids=[text[:32] for text, _ in MOMENTS])
-def test_an_absolute_time_is_told_from_a_duration_by_its_size(text: str, moment: str | None) -> None:
+def test_an_absolute_time_is_told_from_a_duration_by_its_size(
+    text: str, moment: str | None
+) -> None:
     assert parse_moment(text) == (datetime.fromisoformat(moment) if moment else None)
 
 
@@ -228,7 +242,10 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
     ),
     (
         "anthropic priority and fast",
-        {"anthropic-priority-input-tokens-limit": "10", "anthropic-fast-output-tokens-remaining": "7"},
+        {
+            "anthropic-priority-input-tokens-limit": "10",
+            "anthropic-fast-output-tokens-remaining": "7",
+        },
         {"priority-input-tokens": Window(10), "fast-output-tokens": Window(None, 7)},
     ),
     (
@@ -261,7 +278,11 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
     ),
     (
         "azure without a period: a bare number is not to be read",
-        {"apim-request-id": "1", "x-ratelimit-remaining-requests": "119", "x-ratelimit-reset-requests": "500"},
+        {
+            "apim-request-id": "1",
+            "x-ratelimit-remaining-requests": "119",
+            "x-ratelimit-reset-requests": "500",
+        },
         {"requests": Window(None, 119)},
     ),
     (
@@ -278,12 +299,23 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
             "x-ratelimit-reset": "60",
             "x-ratelimit-limit-tokens": "3000",
         },
-        {"requests": Window(10, 19, AFTER_A_MINUTE, 60), "default": Window(10, 19, AFTER_A_MINUTE, 60), "tokens": Window(3000)},
+        {
+            "requests": Window(10, 19, AFTER_A_MINUTE, 60),
+            "default": Window(10, 19, AFTER_A_MINUTE, 60),
+            "tokens": Window(3000),
+        },
     ),
     (
         "openrouter: milliseconds since 1970",
-        {"X-RateLimit-Limit": "20", "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1795291260000"},
-        {"requests": Window(20, 0, AFTER_A_MINUTE, 60), "default": Window(20, 0, AFTER_A_MINUTE, 60)},
+        {
+            "X-RateLimit-Limit": "20",
+            "X-RateLimit-Remaining": "0",
+            "X-RateLimit-Reset": "1795291260000",
+        },
+        {
+            "requests": Window(20, 0, AFTER_A_MINUTE, 60),
+            "default": Window(20, 0, AFTER_A_MINUTE, 60),
+        },
     ),
     (
         "a router's own window does not replace its upstream's",
@@ -292,7 +324,11 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
     ),
     (
         "mistral",
-        {"x-ratelimit-limit-req-minute": "5", "x-ratelimit-remaining-tokens-minute": "74932", "x-ratelimit-tokens-query-cost": "68"},
+        {
+            "x-ratelimit-limit-req-minute": "5",
+            "x-ratelimit-remaining-tokens-minute": "74932",
+            "x-ratelimit-tokens-query-cost": "68",
+        },
         {
             "requests": Window(5),
             "tokens": Window(None, 74_932),
@@ -302,8 +338,15 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
     ),
     (
         "mistral until 2025",
-        {"ratelimitbysize-limit": "500000", "ratelimitbysize-reset": "60", "x-ratelimitbysize-remaining-month": "997342940"},
-        {"tokens": Window(500_000, None, AFTER_A_MINUTE, 60), "tokens-month": Window(None, 997_342_940)},
+        {
+            "ratelimitbysize-limit": "500000",
+            "ratelimitbysize-reset": "60",
+            "x-ratelimitbysize-remaining-month": "997342940",
+        },
+        {
+            "tokens": Window(500_000, None, AFTER_A_MINUTE, 60),
+            "tokens-month": Window(None, 997_342_940),
+        },
     ),
     (
         "cerebras",
@@ -322,16 +365,28 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
             "x-ratelimit-remaining-requests-day": "2879998",
             "x-ratelimit-remaining-tokens-day": str(2**62),
         },
-        {"requests": Window(None, 1998), "requests-minute": Window(None, 1998), "requests-day": Window(None, 2_879_998)},
+        {
+            "requests": Window(None, 1998),
+            "requests-minute": Window(None, 1998),
+            "requests-day": Window(None, 2_879_998),
+        },
     ),
     (
         "nous: two windows of each",
-        {"x-ratelimit-limit-tokens": "10", "x-ratelimit-limit-tokens-1h": "100", "x-ratelimit-reset-tokens-1h": "60.0"},
+        {
+            "x-ratelimit-limit-tokens": "10",
+            "x-ratelimit-limit-tokens-1h": "100",
+            "x-ratelimit-reset-tokens-1h": "60.0",
+        },
         {"tokens": Window(10), "tokens-1h": Window(100, None, AFTER_A_MINUTE, 60)},
     ),
     (
         "digitalocean: unix seconds",
-        {"x-ratelimit-limit-tokens-per-minute": "9", "x-ratelimit-limit-tokens-per-day": "99", "x-ratelimit-reset-requests": "1795291260"},
+        {
+            "x-ratelimit-limit-tokens-per-minute": "9",
+            "x-ratelimit-limit-tokens-per-day": "99",
+            "x-ratelimit-reset-requests": "1795291260",
+        },
         {
             "requests": Window(None, None, AFTER_A_MINUTE, 60),
             "tokens": Window(9),
@@ -355,7 +410,11 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
     ),
     (
         "cohere",
-        {"x-trial-endpoint-call-limit": "20", "x-trial-endpoint-call-remaining": "19", "x-endpoint-monthly-call-limit": "1000"},
+        {
+            "x-trial-endpoint-call-limit": "20",
+            "x-trial-endpoint-call-remaining": "19",
+            "x-endpoint-monthly-call-limit": "1000",
+        },
         {"trial-endpoint-call": Window(20, 19), "endpoint-monthly-call": Window(1000)},
     ),
     (
@@ -377,10 +436,17 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
     (
         "the draft of the IETF",
         {"ratelimit-limit": "100;w=60", "ratelimit-remaining": "50", "ratelimit-reset": "60"},
-        {"requests": Window(100, 50, AFTER_A_MINUTE, 60), "default": Window(100, 50, AFTER_A_MINUTE, 60)},
+        {
+            "requests": Window(100, 50, AFTER_A_MINUTE, 60),
+            "default": Window(100, 50, AFTER_A_MINUTE, 60),
+        },
     ),
     ("nothing", {"content-type": "text/event-stream"}, {}),
-    ("placeholders of a cassette", {"x-ratelimit-limit-requests": "X-RATELIMIT-LIMIT-REQUESTS-XXX"}, {}),
+    (
+        "placeholders of a cassette",
+        {"x-ratelimit-limit-requests": "X-RATELIMIT-LIMIT-REQUESTS-XXX"},
+        {},
+    ),
     ("a negative number says nothing", {"x-ratelimit-remaining-requests": "-1"}, {}),
 ]
 
@@ -395,23 +461,37 @@ def windows_by_name(limits: RateLimits) -> dict[str, Window]:
     return {**{name: window for name, window in mains.items() if window}, **limits.windows}
 
 
-@pytest.mark.parametrize(("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES])
-def test_every_family_of_headers_is_read(headers: dict[str, str], windows: dict[str, Window]) -> None:
+@pytest.mark.parametrize(
+    ("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES]
+)
+def test_every_family_of_headers_is_read(
+    headers: dict[str, str], windows: dict[str, Window]
+) -> None:
     assert windows_by_name(read_rate_limits(headers, NOW)) == windows
 
 
-@pytest.mark.parametrize(("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES])
-def test_without_a_clock_only_what_was_sent_is_told(headers: dict[str, str], windows: dict[str, Window]) -> None:
+@pytest.mark.parametrize(
+    ("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES]
+)
+def test_without_a_clock_only_what_was_sent_is_told(
+    headers: dict[str, str], windows: dict[str, Window]
+) -> None:
     for name, window in windows_by_name(read_rate_limits(headers)).items():
         wanted = windows[name]
         assert (window.limit, window.remaining) == (wanted.limit, wanted.remaining)
-        assert (window.reset_at, window.reset_after) in {(None, None), (wanted.reset_at, None), (None, wanted.reset_after)}
+        assert (window.reset_at, window.reset_after) in {
+            (None, None),
+            (wanted.reset_at, None),
+            (None, wanted.reset_after),
+        }
         assert (window.reset_at or window.reset_after) is not None or wanted.reset_after is None
 
 
 def test_a_reset_in_the_past_means_full_now() -> None:
     headers = {"anthropic-ratelimit-tokens-reset": "2026-11-21T19:59:59Z"}
-    assert read_rate_limits(headers, NOW).tokens == Window(None, None, NOW - timedelta(seconds=1), 0.0)
+    assert read_rate_limits(headers, NOW).tokens == Window(
+        None, None, NOW - timedelta(seconds=1), 0.0
+    )
 
 
 def test_a_clock_in_another_zone_is_the_same_clock() -> None:
@@ -451,7 +531,15 @@ def test_raw_keeps_limits_and_ids_and_never_a_secret() -> None:
     }
 
 
-REQUEST_IDS = ["request-id", "x-request-id", "x-oai-request-id", "x-amzn-requestid", "apim-request-id", "x-goog-request-id", "cf-ray"]
+REQUEST_IDS = [
+    "request-id",
+    "x-request-id",
+    "x-oai-request-id",
+    "x-amzn-requestid",
+    "apim-request-id",
+    "x-goog-request-id",
+    "cf-ray",
+]
 
 
 @pytest.mark.parametrize("name", REQUEST_IDS)
@@ -470,12 +558,22 @@ def test_the_providers_own_request_id_wins_over_the_edge() -> None:
 def recorded_headers() -> list[tuple[str, dict[str, str]]]:
     """Every set of response headers in the corpus that speaks of limits with a number; cassettes with placeholders are left out."""
     notes = sorted(require(CORPUS / "data").glob("*/*.meta.json"))
-    sets = ((path.name, dict(json.loads(path.read_bytes()).get("response_headers") or [])) for path in notes)
-    return [(name, headers) for name, headers in sets if any(speaks_of_a_limit(*header) for header in headers.items())]
+    sets = (
+        (path.name, dict(json.loads(path.read_bytes()).get("response_headers") or []))
+        for path in notes
+    )
+    return [
+        (name, headers)
+        for name, headers in sets
+        if any(speaks_of_a_limit(*header) for header in headers.items())
+    ]
 
 
 def speaks_of_a_limit(name: str, value: str) -> bool:
-    return any(word in name.lower() for word in ("ratelimit-", "ratelimitbysize-", "call-limit")) and value[:1].isdigit()
+    return (
+        any(word in name.lower() for word in ("ratelimit-", "ratelimitbysize-", "call-limit"))
+        and value[:1].isdigit()
+    )
 
 
 def test_every_recorded_set_of_limits_gives_a_window() -> None:
@@ -488,7 +586,9 @@ def test_every_recorded_set_of_limits_gives_a_window() -> None:
 def test_every_recorded_number_is_in_a_window_or_in_raw() -> None:
     for name, headers in recorded_headers():
         kept = read_rate_limits(headers, NOW).raw
-        assert {header.lower() for header in headers if "ratelimit" in header.lower()} <= kept.keys(), name
+        assert {
+            header.lower() for header in headers if "ratelimit" in header.lower()
+        } <= kept.keys(), name
 
 
 # ---------------------------------------------------------------- inside the stream
@@ -500,11 +600,18 @@ def test_the_codex_event_is_the_same_as_its_headers() -> None:
         "plan_type": "pro",
         "rate_limits": {
             "allowed": True,
-            "primary": {"used_percent": 7, "window_minutes": 300, "reset_after_seconds": 13168, "reset_at": 1795291260},
+            "primary": {
+                "used_percent": 7,
+                "window_minutes": 300,
+                "reset_after_seconds": 13168,
+                "reset_at": 1795291260,
+            },
             "secondary": {"used_percent": 29.5, "window_minutes": 10080, "reset_after_seconds": 60},
         },
         "code_review_rate_limits": {"primary": {"used_percent": 100}},
-        "additional_rate_limits": [{"limit_name": "spark", "rate_limits": {"primary": {"used_percent": 0}}}],
+        "additional_rate_limits": [
+            {"limit_name": "spark", "rate_limits": {"primary": {"used_percent": 0}}}
+        ],
     }
     limits = read_in_band(event, NOW)
     assert limits is not None
@@ -525,25 +632,49 @@ def test_codex_limits_by_name_are_read_from_an_object_too() -> None:
     }
     limits = read_in_band(event)
     assert limits is not None
-    assert limits.windows == {"codex-plus-primary": Window(100, 98), "codex-spark-primary": Window(100, 99)}
+    assert limits.windows == {
+        "codex-plus-primary": Window(100, 98),
+        "codex-spark-primary": Window(100, 99),
+    }
 
 
 def test_without_a_clock_the_codex_event_tells_both_its_times() -> None:
-    event = {"type": "codex.rate_limits", "rate_limits": {"primary": {"reset_after_seconds": 60, "reset_at": 1795291260}}}
+    event = {
+        "type": "codex.rate_limits",
+        "rate_limits": {"primary": {"reset_after_seconds": 60, "reset_at": 1795291260}},
+    }
     limits = read_in_band(event)
     assert limits is not None
     assert limits.windows == {"codex-primary": Window(None, None, AFTER_A_MINUTE, 60)}
 
 
 def test_headers_inside_an_openrouter_error_are_read() -> None:
-    headers = {"X-RateLimit-Limit": 20, "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": 1795291260000}
-    limits = read_in_band({"error": {"message": "Rate limit exceeded", "code": 429, "metadata": {"headers": headers}}}, NOW)
+    headers = {
+        "X-RateLimit-Limit": 20,
+        "X-RateLimit-Remaining": "0",
+        "X-RateLimit-Reset": 1795291260000,
+    }
+    limits = read_in_band(
+        {
+            "error": {
+                "message": "Rate limit exceeded",
+                "code": 429,
+                "metadata": {"headers": headers},
+            }
+        },
+        NOW,
+    )
     assert limits is not None
     assert limits.requests == Window(20, 0, AFTER_A_MINUTE, 60)
 
 
 def test_headers_of_a_websocket_error_are_read() -> None:
-    event = {"type": "error", "status": 429, "error": {"type": "usage_limit_reached"}, "headers": {"x-codex-primary-used-percent": "100"}}
+    event = {
+        "type": "error",
+        "status": 429,
+        "error": {"type": "usage_limit_reached"},
+        "headers": {"x-codex-primary-used-percent": "100"},
+    }
     limits = read_in_band(event)
     assert limits is not None
     assert limits.windows == {"codex-primary": Window(100, 0)}
@@ -551,7 +682,10 @@ def test_headers_of_a_websocket_error_are_read() -> None:
 
 def test_googles_details_name_the_quota_and_the_delay() -> None:
     details = [
-        {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": "PerDay-FreeTier", "quotaValue": "50"}]},
+        {
+            "@type": "type.googleapis.com/google.rpc.QuotaFailure",
+            "violations": [{"quotaId": "PerDay-FreeTier", "quotaValue": "50"}],
+        },
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "22.5s"},
     ]
     limits = read_in_band({"error": {"code": 429, "details": details}})
@@ -580,13 +714,19 @@ KNOWN_NAMES = sorted(
     {name for _, headers, _ in FAMILIES for name in headers}
     | {"retry-after", "retry-after-ms", "x-codex-" + "a-" * 60 + "primary-reset-at"}
 )
-VALUES = st.text(max_size=40) | st.from_regex(r"[0-9]{1,25}[a-z.:,T+-]{0,3}[0-9]{0,5}[hmsZ]?", fullmatch=True)
+VALUES = st.text(max_size=40) | st.from_regex(
+    r"[0-9]{1,25}[a-z.:,T+-]{0,3}[0-9]{0,5}[hmsZ]?", fullmatch=True
+)
 HEADERS = st.dictionaries(st.sampled_from(KNOWN_NAMES) | st.text(max_size=30), VALUES, max_size=12)
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=30),
     lambda inner: (
         st.lists(inner, max_size=4)
-        | st.dictionaries(st.text(max_size=12) | st.sampled_from(["error", "headers", "details", "metadata"]), inner, max_size=4)
+        | st.dictionaries(
+            st.text(max_size=12) | st.sampled_from(["error", "headers", "details", "metadata"]),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
 )
@@ -594,12 +734,20 @@ CLOCKS = st.none() | st.datetimes(timezones=st.just(UTC))
 
 
 def is_sound(window: Window) -> bool:
-    numbers = [number for number in (window.limit, window.remaining, window.reset_after) if number is not None]
-    return all(math.isfinite(number) and number >= 0 for number in numbers) and (window.reset_at is None or window.reset_at.tzinfo is UTC)
+    numbers = [
+        number
+        for number in (window.limit, window.remaining, window.reset_after)
+        if number is not None
+    ]
+    return all(math.isfinite(number) and number >= 0 for number in numbers) and (
+        window.reset_at is None or window.reset_at.tzinfo is UTC
+    )
 
 
 @given(HEADERS, CLOCKS)
-def test_any_headers_give_sound_windows_and_no_exception(headers: dict[str, str], clock: datetime | None) -> None:
+def test_any_headers_give_sound_windows_and_no_exception(
+    headers: dict[str, str], clock: datetime | None
+) -> None:
     limits = read_rate_limits(headers, clock)
     assert all(is_sound(window) for window in every_window(limits))
     assert limits.retry_after is None or 0 <= limits.retry_after <= CENTURY or clock is not None
@@ -610,7 +758,9 @@ def test_any_headers_give_sound_windows_and_no_exception(headers: dict[str, str]
     | st.fixed_dictionaries({"type": st.just("codex.rate_limits"), "rate_limits": JSON}),
     CLOCKS,
 )
-def test_any_frame_gives_sound_windows_or_none(event: dict[str, Any], clock: datetime | None) -> None:
+def test_any_frame_gives_sound_windows_or_none(
+    event: dict[str, Any], clock: datetime | None
+) -> None:
     limits = read_in_band(event, clock)
     assert limits is None or all(is_sound(window) for window in every_window(limits))
 

@@ -35,24 +35,43 @@ def run(home: Path, only: list[str]) -> None:
     for name, environment in ENVIRONMENTS.items():
         if not only or name in only:
             words = ["-m", "tests.peers.running", str(home / f"{name}.json"), *environment.adapters]
-            subprocess.run([str(python(home, name)), *words], cwd=ROOT, env={**os.environ, **OFFLINE}, check=True)
+            subprocess.run(
+                [str(python(home, name)), *words],
+                cwd=ROOT,
+                env={**os.environ, **OFFLINE},
+                check=True,
+            )
     results: dict[str, Any] = {}
     for name in ENVIRONMENTS:
         if (home / f"{name}.json").exists():
             results |= json.loads((home / f"{name}.json").read_text(encoding="utf-8"))
-    PAGE.write_text(page(results, f"Run on {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}."), encoding="utf-8")
+    PAGE.write_text(
+        page(results, f"Run on {datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}."),
+        encoding="utf-8",
+    )
     sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
 
 
 def main() -> int:
     """What was asked."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.peers", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tests.peers",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("command", choices=["prepare", "run"])
-    parser.add_argument("--home", type=Path, default=Path(tempfile.gettempdir()) / "streamlib-peers", help="where the environments are")
     parser.add_argument(
-        "--only", nargs="+", choices=list(ENVIRONMENTS), default=[], help="ask these environments anew; the rest as last time"
+        "--home",
+        type=Path,
+        default=Path(tempfile.gettempdir()) / "streamlib-peers",
+        help="where the environments are",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="+",
+        choices=list(ENVIRONMENTS),
+        default=[],
+        help="ask these environments anew; the rest as last time",
     )
     asked = parser.parse_args()
     if asked.command == "prepare":

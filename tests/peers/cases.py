@@ -33,7 +33,18 @@ from tests.support.response_bodies import (
     stop,
     text,
 )
-from tests.support.scripted_server import END, FIN, HANG, RST, Again, Script, Step, chunk, head, whole
+from tests.support.scripted_server import (
+    END,
+    FIN,
+    HANG,
+    RST,
+    Again,
+    Script,
+    Step,
+    chunk,
+    head,
+    whole,
+)
 
 
 class Case(NamedTuple):
@@ -61,15 +72,36 @@ TYPES: Final = {"converse": AWS, "ollama": "application/x-ndjson"}
 
 def streamed(wire: str, *pieces: bytes, then: Sequence[Step] = (END,)) -> Script:
     """A stream of these pieces, one HTTP chunk each."""
-    return [head(content_type=TYPES.get(wire, "text/event-stream")), *(chunk(piece) for piece in pieces), *then]
+    return [
+        head(content_type=TYPES.get(wire, "text/event-stream")),
+        *(chunk(piece) for piece in pieces),
+        *then,
+    ]
 
 
-def case(id: str, source: str, wire: str, condition: str, *pieces: bytes, want: Want, then: Sequence[Step] = (END,), **more: Any) -> Case:  # noqa: A002
+def case(
+    id: str,  # noqa: A002
+    source: str,
+    wire: str,
+    condition: str,
+    *pieces: bytes,
+    want: Want,
+    then: Sequence[Step] = (END,),
+    **more: Any,
+) -> Case:
     """A case of one answer."""
     return Case(id, source, wire, condition, (streamed(wire, *pieces, then=then),), want, **more)
 
 
-def raw(id: str, source: str, wire: str, condition: str, *scripts: Script, want: Want, **more: Any) -> Case:  # noqa: A002
+def raw(
+    id: str,  # noqa: A002
+    source: str,
+    wire: str,
+    condition: str,
+    *scripts: Script,
+    want: Want,
+    **more: Any,
+) -> Case:
     """A case whose HTTP is written out."""
     return Case(id, source, wire, condition, scripts, want, **more)
 
@@ -94,7 +126,12 @@ def calls(*pieces: Any) -> bytes:
 
 
 ENVELOPE: Final = {"id": "c-1", "object": "chat.completion.chunk", "created": 1, "model": "m-1"}
-CHAT: Final = part({"role": "assistant", "content": "Hello"}) + part({"content": " there"}) + part(finish_reason="stop") + DONE
+CHAT: Final = (
+    part({"role": "assistant", "content": "Hello"})
+    + part({"content": " there"})
+    + part(finish_reason="stop")
+    + DONE
+)
 
 
 def gemini(*parts: Any, finish_reason: str | None = None, **more: Any) -> bytes:
@@ -111,7 +148,12 @@ def ollama(message: Any, *, done: bool = False, **more: Any) -> bytes:
     """A line."""
     head_ = {"model": "m-1", "created_at": "2026-01-01T00:00:00Z"}
     tail = {"done_reason": "stop", "prompt_eval_count": 7, "eval_count": 5} if done else {}
-    return json.dumps({**head_, "message": {"role": "assistant", **message}, "done": done, **tail, **more}).encode() + b"\n"
+    return (
+        json.dumps(
+            {**head_, "message": {"role": "assistant", **message}, "done": done, **tail, **more}
+        ).encode()
+        + b"\n"
+    )
 
 
 def item(index: int, kind: str, event: str = "added", **values: Any) -> bytes:
@@ -121,10 +163,35 @@ def item(index: int, kind: str, event: str = "added", **values: Any) -> bytes:
 
 def function(index: int, name: str, pieces: Sequence[str]) -> bytes:
     """A whole function call of Responses."""
-    call = {"id": f"fc_{index}", "call_id": f"call_{index}", "name": name, "arguments": "", "status": "in_progress"}
-    deltas = [named("response.function_call_arguments.delta", item_id=f"fc_{index}", output_index=index, delta=piece) for piece in pieces]
-    done = named("response.function_call_arguments.done", item_id=f"fc_{index}", output_index=index, name=name, arguments="".join(pieces))
-    ended = item(index, "function_call", "done", **{**call, "arguments": "".join(pieces), "status": "completed"})
+    call = {
+        "id": f"fc_{index}",
+        "call_id": f"call_{index}",
+        "name": name,
+        "arguments": "",
+        "status": "in_progress",
+    }
+    deltas = [
+        named(
+            "response.function_call_arguments.delta",
+            item_id=f"fc_{index}",
+            output_index=index,
+            delta=piece,
+        )
+        for piece in pieces
+    ]
+    done = named(
+        "response.function_call_arguments.done",
+        item_id=f"fc_{index}",
+        output_index=index,
+        name=name,
+        arguments="".join(pieces),
+    )
+    ended = item(
+        index,
+        "function_call",
+        "done",
+        **{**call, "arguments": "".join(pieces), "status": "completed"},
+    )
     return item(index, "function_call", **call) + b"".join(deltas) + done + ended
 
 
@@ -138,7 +205,12 @@ RESPONSES_HELLO: Final = (
     + named("response.output_text.delta", **TEXT_PLACE, delta="Hello", logprobs=[])
     + named("response.output_text.delta", **TEXT_PLACE, delta=" there", logprobs=[])
 )
-SAID_ITEM: Final = {**MESSAGE_ITEM, "type": "message", "status": "completed", "content": [{**PART, "text": SAID}]}
+SAID_ITEM: Final = {
+    **MESSAGE_ITEM,
+    "type": "message",
+    "status": "completed",
+    "content": [{**PART, "text": SAID}],
+}
 FULL: Final = {
     "object": "response",
     "created_at": 1,
@@ -156,7 +228,9 @@ FULL: Final = {
 RESPONSES_TAIL: Final = (
     named("response.output_text.done", **TEXT_PLACE, text=SAID, logprobs=[])
     + named("response.content_part.done", **TEXT_PLACE, part={**PART, "text": SAID})
-    + item(0, "message", "done", **{key: value for key, value in SAID_ITEM.items() if key != "type"})
+    + item(
+        0, "message", "done", **{key: value for key, value in SAID_ITEM.items() if key != "type"}
+    )
 )
 RESPONSES_END: Final = response_end("completed", **{**FULL, "output": [SAID_ITEM]})
 RESPONSES: Final = RESPONSES_HELLO + RESPONSES_TAIL + RESPONSES_END
@@ -165,8 +239,16 @@ GEMINI: Final = GEMINI_HELLO + gemini({"text": ""}, finish_reason="STOP")
 CONVERSE_HELLO: Final = converse("messageStart", role="assistant") + converse(
     "contentBlockDelta", contentBlockIndex=0, delta={"text": SAID}
 )
-CONVERSE_USAGE: Final = converse("metadata", usage={"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}, metrics={"latencyMs": 1})
-CONVERSE_END: Final = converse("contentBlockStop", contentBlockIndex=0) + converse("messageStop", stopReason="end_turn") + CONVERSE_USAGE
+CONVERSE_USAGE: Final = converse(
+    "metadata",
+    usage={"inputTokens": 7, "outputTokens": 5, "totalTokens": 12},
+    metrics={"latencyMs": 1},
+)
+CONVERSE_END: Final = (
+    converse("contentBlockStop", contentBlockIndex=0)
+    + converse("messageStop", stopReason="end_turn")
+    + CONVERSE_USAGE
+)
 CONVERSE: Final = CONVERSE_HELLO + CONVERSE_END
 OLLAMA_HELLO: Final = ollama({"content": "Hello"}) + ollama({"content": " there"})
 OLLAMA: Final = OLLAMA_HELLO + ollama({"content": ""}, done=True)
@@ -179,7 +261,14 @@ HELLOS: Final = {
     "converse": CONVERSE_HELLO,
     "ollama": OLLAMA_HELLO,
 }
-WHOLES: Final = {"messages": MESSAGE, "chat": CHAT, "responses": RESPONSES, "gemini": GEMINI, "converse": CONVERSE, "ollama": OLLAMA}
+WHOLES: Final = {
+    "messages": MESSAGE,
+    "chat": CHAT,
+    "responses": RESPONSES,
+    "gemini": GEMINI,
+    "converse": CONVERSE,
+    "ollama": OLLAMA,
+}
 WIRES: Final = tuple(WHOLES)
 
 
@@ -187,7 +276,8 @@ def thought(index: int, said: str, signature: str) -> bytes:
     """A signed thought of Messages."""
     deltas = [{"type": "thinking_delta", "thinking": said}] if said else []
     pieces = [
-        named("content_block_delta", index=index, delta=delta) for delta in (*deltas, {"type": "signature_delta", "signature": signature})
+        named("content_block_delta", index=index, delta=delta)
+        for delta in (*deltas, {"type": "signature_delta", "signature": signature})
     ]
     return block(index, "thinking", thinking="", signature="") + b"".join(pieces) + stop(index)
 
@@ -195,13 +285,21 @@ def thought(index: int, said: str, signature: str) -> bytes:
 def tool(index: int, name: str, *pieces: str, kind: str = "tool_use") -> bytes:
     """A call of Messages."""
     return (
-        block(index, kind, id=f"{'srv' if kind == 'server_tool_use' else ''}toolu_{index}", name=name, input={})
+        block(
+            index,
+            kind,
+            id=f"{'srv' if kind == 'server_tool_use' else ''}toolu_{index}",
+            name=name,
+            input={},
+        )
         + b"".join(arguments(piece, index) for piece in pieces)
         + stop(index)
     )
 
 
-def index_call(index: int | None, name: str | None = None, ident: str | None = None, pieces: Any = "") -> dict[str, Any]:
+def index_call(
+    index: int | None, name: str | None = None, ident: str | None = None, pieces: Any = ""
+) -> dict[str, Any]:
     """A piece of a call of Chat."""
     named_ = {"name": name} if name else {}
     return {
@@ -214,14 +312,23 @@ def index_call(index: int | None, name: str | None = None, ident: str | None = N
 F: Final = ("f", {"a": 1})
 G: Final = ("g", {"b": 2})
 CALLS_END: Final = part(finish_reason="tool_calls") + DONE
-PAGE: Final = b"<html><head><title>Just a moment</title></head><body>" + b"x" * 400 + b"</body></html>"
+PAGE: Final = (
+    b"<html><head><title>Just a moment</title></head><body>" + b"x" * 400 + b"</body></html>"
+)
 
-BASELINE: Final = tuple(case(f"plain-{wire}", "", wire, "an ordinary answer", WHOLES[wire], want=ALL) for wire in WIRES)
+BASELINE: Final = tuple(
+    case(f"plain-{wire}", "", wire, "an ordinary answer", WHOLES[wire], want=ALL) for wire in WIRES
+)
 
 ENDS: Final = (
     *(
         case(
-            f"eof-{wire}", "29; eof-no-terminal-clean", wire, "ends cleanly after some text, without its terminal", HELLOS[wire], want=ERROR
+            f"eof-{wire}",
+            "29; eof-no-terminal-clean",
+            wire,
+            "ends cleanly after some text, without its terminal",
+            HELLOS[wire],
+            want=ERROR,
         )
         for wire in WIRES
     ),
@@ -234,9 +341,35 @@ ENDS: Final = (
         want=ERROR,
         then=(b"400\r\ndata: {", FIN),
     ),
-    case("eof-mid-frame", "", "converse", "ends cleanly inside a frame", CONVERSE_HELLO, CONVERSE_END[:40], want=ERROR),
-    case("rst", "rst-mid", "messages", "connection reset after some text", HELLO, want=ERROR, then=(RST,)),
-    case("30", "30; no-final-blank", "messages", "last blank line missing, all else whole", HELLO, stop(), finish(), LAST[:-1], want=ALL),
+    case(
+        "eof-mid-frame",
+        "",
+        "converse",
+        "ends cleanly inside a frame",
+        CONVERSE_HELLO,
+        CONVERSE_END[:40],
+        want=ERROR,
+    ),
+    case(
+        "rst",
+        "rst-mid",
+        "messages",
+        "connection reset after some text",
+        HELLO,
+        want=ERROR,
+        then=(RST,),
+    ),
+    case(
+        "30",
+        "30; no-final-blank",
+        "messages",
+        "last blank line missing, all else whole",
+        HELLO,
+        stop(),
+        finish(),
+        LAST[:-1],
+        want=ALL,
+    ),
     case(
         "30-responses",
         "30; no-final-blank",
@@ -245,7 +378,14 @@ ENDS: Final = (
         RESPONSES[:-1],
         want=Want(text=SAID, tokens=(7, 5)),
     ),
-    case("done-missing", "done-missing", "chat", "finish_reason came, [DONE] did not", CHAT.removesuffix(DONE), want=ALL),
+    case(
+        "done-missing",
+        "done-missing",
+        "chat",
+        "finish_reason came, [DONE] did not",
+        CHAT.removesuffix(DONE),
+        want=ALL,
+    ),
     case(
         "10",
         "10",
@@ -267,12 +407,27 @@ ENDS: Final = (
         LAST,
         want=Want(cut=True),
     ),
-    case("after-terminal", "after-terminal", "messages", "the whole stream twice on one connection's end", MESSAGE, LAST, want=ALL),
+    case(
+        "after-terminal",
+        "after-terminal",
+        "messages",
+        "the whole stream twice on one connection's end",
+        MESSAGE,
+        LAST,
+        want=ALL,
+    ),
 )
 
 NO_STREAMS: Final = (
     *(
-        raw(f"html-{wire}", "html-200", wire, "status 200, a page of HTML", whole(PAGE, content_type="text/html"), want=ERROR)
+        raw(
+            f"html-{wire}",
+            "html-200",
+            wire,
+            "status 200, a page of HTML",
+            whole(PAGE, content_type="text/html"),
+            want=ERROR,
+        )
         for wire in ("messages", "chat", "responses", "gemini")
     ),
     raw(
@@ -288,7 +443,10 @@ NO_STREAMS: Final = (
         "json-200",
         "chat",
         "status 200, an error as JSON",
-        whole(b'{"error":{"message":"server overloaded","type":"server_error"}}', content_type="application/json"),
+        whole(
+            b'{"error":{"message":"server overloaded","type":"server_error"}}',
+            content_type="application/json",
+        ),
         want=BUSY,
     ),
     raw(
@@ -303,12 +461,35 @@ NO_STREAMS: Final = (
         case(f"empty-{wire}", "empty-200", wire, "status 200, no byte", want=ERROR)
         for wire in ("messages", "chat", "responses", "gemini", "converse")
     ),
-    case("comments", "only-comments", "chat", "nothing but comments", b": ping\n\n", b": ping\n\n", want=ERROR),
+    case(
+        "comments",
+        "only-comments",
+        "chat",
+        "nothing but comments",
+        b": ping\n\n",
+        b": ping\n\n",
+        want=ERROR,
+    ),
 )
 
 IN_BAND: Final = (
-    case("31", "31; error-event", "messages", "an overloaded error after some text", HELLO, OVERLOADED, want=BUSY),
-    case("31-first", "31; error-event-first", "messages", "an overloaded error as the first event", OVERLOADED, want=BUSY),
+    case(
+        "31",
+        "31; error-event",
+        "messages",
+        "an overloaded error after some text",
+        HELLO,
+        OVERLOADED,
+        want=BUSY,
+    ),
+    case(
+        "31-first",
+        "31; error-event-first",
+        "messages",
+        "an overloaded error as the first event",
+        OVERLOADED,
+        want=BUSY,
+    ),
     case(
         "32",
         "32; error-in-chunk",
@@ -351,7 +532,11 @@ IN_BAND: Final = (
         "response.incomplete: the reason is told",
         RESPONSES_HELLO,
         RESPONSES_TAIL,
-        response_end("incomplete", **{**FULL, "output": [SAID_ITEM]}, incomplete_details={"reason": "max_output_tokens"}),
+        response_end(
+            "incomplete",
+            **{**FULL, "output": [SAID_ITEM]},
+            incomplete_details={"reason": "max_output_tokens"},
+        ),
         want=Want(text=SAID, stop=("length", "max_output_tokens", "incomplete")),
     ),
     case(
@@ -360,7 +545,12 @@ IN_BAND: Final = (
         "converse",
         "an exception frame in mid-stream",
         CONVERSE_HELLO,
-        aws({"message": "overloaded"}, message_type="exception", exception_type="throttlingException", content_type="application/json"),
+        aws(
+            {"message": "overloaded"},
+            message_type="exception",
+            exception_type="throttlingException",
+            content_type="application/json",
+        ),
         want=BUSY,
     ),
     case(
@@ -368,7 +558,12 @@ IN_BAND: Final = (
         "33",
         "gemini",
         "MALFORMED_FUNCTION_CALL and no content",
-        sse({"candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0}], "modelVersion": "m-1"}),
+        sse(
+            {
+                "candidates": [{"finishReason": "MALFORMED_FUNCTION_CALL", "index": 0}],
+                "modelVersion": "m-1",
+            }
+        ),
         want=Want(text="", stop=("malformed_function_call", "other", "error")),
     ),
     case(
@@ -430,7 +625,11 @@ PAYLOADS: Final = (
         "messages",
         "JSON 100,000 levels deep",
         HELLO,
-        b'event: x\ndata: {"type":"content_block_delta","index":0,"delta":' + b'{"a":' * 100_000 + b"1" + b"}" * 100_001 + b"\n\n",
+        b'event: x\ndata: {"type":"content_block_delta","index":0,"delta":'
+        + b'{"a":' * 100_000
+        + b"1"
+        + b"}" * 100_001
+        + b"\n\n",
         want=ERROR,
     ),
     case(
@@ -515,8 +714,30 @@ PAYLOADS: Final = (
 )
 
 STATES: Final = (
-    case("dup-start", "dup-start", "messages", "a block starts twice", HELLO, block(0), text("again"), stop(), finish(), LAST, want=ERROR),
-    case("no-start", "delta-no-start", "messages", "text of a block that never started", START, text("lost"), finish(), LAST, want=ERROR),
+    case(
+        "dup-start",
+        "dup-start",
+        "messages",
+        "a block starts twice",
+        HELLO,
+        block(0),
+        text("again"),
+        stop(),
+        finish(),
+        LAST,
+        want=ERROR,
+    ),
+    case(
+        "no-start",
+        "delta-no-start",
+        "messages",
+        "text of a block that never started",
+        START,
+        text("lost"),
+        finish(),
+        LAST,
+        want=ERROR,
+    ),
     case(
         "after-stop",
         "delta-after-stop",
@@ -529,7 +750,19 @@ STATES: Final = (
         LAST,
         want=ERROR,
     ),
-    case("negative", "index-negative", "messages", "index -1", START, block(-1), text("x", -1), stop(-1), finish(), LAST, want=ERROR),
+    case(
+        "negative",
+        "index-negative",
+        "messages",
+        "index -1",
+        START,
+        block(-1),
+        text("x", -1),
+        stop(-1),
+        finish(),
+        LAST,
+        want=ERROR,
+    ),
     case(
         "string",
         "index-string",
@@ -601,7 +834,10 @@ CALLS: Final = (
         ollama(
             {
                 "content": "",
-                "tool_calls": [{"function": {"name": "f", "arguments": {"a": 1}}}, {"function": {"name": "g", "arguments": {"b": 2}}}],
+                "tool_calls": [
+                    {"function": {"name": "f", "arguments": {"a": 1}}},
+                    {"function": {"name": "g", "arguments": {"b": 2}}},
+                ],
             }
         ),
         ollama({"content": ""}, done=True),
@@ -717,7 +953,11 @@ CALLS: Final = (
         "converse",
         "a call in pieces",
         converse("messageStart", role="assistant"),
-        converse("contentBlockStart", contentBlockIndex=0, start={"toolUse": {"toolUseId": "t", "name": "f"}}),
+        converse(
+            "contentBlockStart",
+            contentBlockIndex=0,
+            start={"toolUse": {"toolUseId": "t", "name": "f"}},
+        ),
         converse("contentBlockDelta", contentBlockIndex=0, delta={"toolUse": {"input": '{"a"'}}),
         converse("contentBlockDelta", contentBlockIndex=0, delta={"toolUse": {"input": ":1}"}}),
         converse("contentBlockStop", contentBlockIndex=0),
@@ -740,7 +980,9 @@ REASONING: Final = (
         tool(3, "g", '{"b":2}'),
         finish("tool_use"),
         LAST,
-        want=Want(calls=(F, G), order=("reasoning", "call", "reasoning", "call"), signatures=("s1", "s2")),
+        want=Want(
+            calls=(F, G), order=("reasoning", "call", "reasoning", "call"), signatures=("s1", "s2")
+        ),
     ),
     case(
         "13",
@@ -777,7 +1019,11 @@ REASONING: Final = (
         "converse",
         "the same on Converse",
         converse("messageStart", role="assistant"),
-        converse("contentBlockDelta", contentBlockIndex=0, delta={"reasoningContent": {"signature": "s1"}}),
+        converse(
+            "contentBlockDelta",
+            contentBlockIndex=0,
+            delta={"reasoningContent": {"signature": "s1"}},
+        ),
         converse("contentBlockStop", contentBlockIndex=0),
         converse("contentBlockDelta", contentBlockIndex=1, delta={"text": SAID}),
         converse("contentBlockStop", contentBlockIndex=1),
@@ -875,7 +1121,13 @@ REPLAYS: Final = (
         tool(3, "f", '{"a":1}'),
         sent=("thinking first s1", "redacted c2VhbGVk", "thinking second s2", 'call f {"a":"1"}'),
     ),
-    replayed("r-7", "6, 7", "a call without arguments: sent back with an empty input", tool(0, "f"), sent=("call f {}",)),
+    replayed(
+        "r-7",
+        "6, 7",
+        "a call without arguments: sent back with an empty input",
+        tool(0, "f"),
+        sent=("call f {}",),
+    ),
     replayed(
         "r-46",
         "46",
@@ -917,7 +1169,13 @@ USAGE: Final = (
         "usage in a last chunk without choices",
         HELLOS["chat"],
         part(finish_reason="stop"),
-        sse({**ENVELOPE, "choices": [], "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12}}),
+        sse(
+            {
+                **ENVELOPE,
+                "choices": [],
+                "usage": {"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
+            }
+        ),
         DONE,
         want=Want(text=SAID, tokens=(7, 5)),
     ),
@@ -931,7 +1189,9 @@ LINES: Final = (
         "every byte in a chunk of its own, letters of four bytes",
         *(
             bytes([byte])
-            for byte in part({"content": "한국 😀"}).replace(b"\\ud55c\\uad6d \\ud83d\\ude00", "한국 😀".encode())
+            for byte in part({"content": "한국 😀"}).replace(
+                b"\\ud55c\\uad6d \\ud83d\\ude00", "한국 😀".encode()
+            )
             + part(finish_reason="stop")
             + DONE
         ),
@@ -949,11 +1209,44 @@ LINES: Final = (
         want=Want(text="a\u2028b"),
         framing=True,
     ),
-    case("bom", "", "chat", "a byte order mark first", b"\xef\xbb\xbf" + CHAT, want=ALL, framing=True),
-    case("cr", "", "chat", "lines end in CR alone", CHAT.replace(b"\n", b"\r"), want=ALL, framing=True),
-    case("no-space", "", "chat", "no space after data:", CHAT.replace(b"data: ", b"data:"), want=ALL, framing=True),
-    case("no-space-gemini", "", "gemini", "no space after data:", GEMINI.replace(b"data: ", b"data:"), want=ALL),
-    case("several", "", "chat", "one event in several data lines", CHAT.replace(b', "delta"', b',\ndata: "delta"'), want=ALL, framing=True),
+    case(
+        "bom", "", "chat", "a byte order mark first", b"\xef\xbb\xbf" + CHAT, want=ALL, framing=True
+    ),
+    case(
+        "cr",
+        "",
+        "chat",
+        "lines end in CR alone",
+        CHAT.replace(b"\n", b"\r"),
+        want=ALL,
+        framing=True,
+    ),
+    case(
+        "no-space",
+        "",
+        "chat",
+        "no space after data:",
+        CHAT.replace(b"data: ", b"data:"),
+        want=ALL,
+        framing=True,
+    ),
+    case(
+        "no-space-gemini",
+        "",
+        "gemini",
+        "no space after data:",
+        GEMINI.replace(b"data: ", b"data:"),
+        want=ALL,
+    ),
+    case(
+        "several",
+        "",
+        "chat",
+        "one event in several data lines",
+        CHAT.replace(b', "delta"', b',\ndata: "delta"'),
+        want=ALL,
+        framing=True,
+    ),
     case(
         "id",
         "",
@@ -963,7 +1256,15 @@ LINES: Final = (
         want=ALL,
         framing=True,
     ),
-    case("retry", "", "chat", "a retry line in a block of its own", b"retry: 3000\n\n" + CHAT, want=ALL, framing=True),
+    case(
+        "retry",
+        "",
+        "chat",
+        "a retry line in a block of its own",
+        b"retry: 3000\n\n" + CHAT,
+        want=ALL,
+        framing=True,
+    ),
     case(
         "utf8",
         "",
@@ -982,13 +1283,25 @@ LINES: Final = (
         "charset=windows-1252, the bytes are UTF-8",
         [
             head(content_type="text/event-stream; charset=windows-1252"),
-            chunk(part({"content": "@"}).replace(b"@", "Grüße".encode()) + part(finish_reason="stop") + DONE),
+            chunk(
+                part({"content": "@"}).replace(b"@", "Grüße".encode())
+                + part(finish_reason="stop")
+                + DONE
+            ),
             END,
         ],
         want=Want(text="Grüße"),
         framing=True,
     ),
-    raw("no-type", "ct-missing", "chat", "no content-type", whole(CHAT, content_type=None), want=ALL, framing=True),
+    raw(
+        "no-type",
+        "ct-missing",
+        "chat",
+        "no content-type",
+        whole(CHAT, content_type=None),
+        want=ALL,
+        framing=True,
+    ),
     raw(
         "type-case",
         "ct-case",
@@ -998,7 +1311,15 @@ LINES: Final = (
         want=ALL,
         framing=True,
     ),
-    raw("gzip", "gzip", "chat", "packed with gzip", whole(gzip.compress(CHAT), content_encoding="gzip"), want=ALL, framing=True),
+    raw(
+        "gzip",
+        "gzip",
+        "chat",
+        "packed with gzip",
+        whole(gzip.compress(CHAT), content_encoding="gzip"),
+        want=ALL,
+        framing=True,
+    ),
     case(
         "done-in-text",
         "",
@@ -1026,7 +1347,9 @@ HTTP: Final = (
         "429-hour",
         "messages",
         "429, retry-after: 3600: not waited for",
-        whole(error_body("rate_limit_error"), "429 Too Many", "application/json", retry_after="3600"),
+        whole(
+            error_body("rate_limit_error"), "429 Too Many", "application/json", retry_after="3600"
+        ),
         want=Want(error="", requests=1),
         retries=2,
     ),
@@ -1065,7 +1388,9 @@ HTTP: Final = (
         "307-cross",
         "messages",
         "307 to another host: the prompt does not follow",
-        [b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://localhost:{port}/v1/messages\r\ncontent-length: 0\r\n\r\n"],
+        [
+            b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://localhost:{port}/v1/messages\r\ncontent-length: 0\r\n\r\n"
+        ],
         whole(MESSAGE),
         want=Want(error="", requests=1),
     ),
@@ -1113,10 +1438,31 @@ HANGS: Final = (
         patience=12,
     ),
     case(
-        "37-first", "37", "chat", "comments for ever and nothing else", want=ERROR, then=(Again(chunk(b": ping\n\n"), 0.05),), patience=12
+        "37-first",
+        "37",
+        "chat",
+        "comments for ever and nothing else",
+        want=ERROR,
+        then=(Again(chunk(b": ping\n\n"), 0.05),),
+        patience=12,
     ),
-    case("39", "39; stall", "chat", "silence after some text", HELLOS["chat"], want=ERROR, then=(HANG,)),
-    raw("39-headers", "39; silence-before-headers", "chat", "the request is taken and never answered", [HANG], want=ERROR),
+    case(
+        "39",
+        "39; stall",
+        "chat",
+        "silence after some text",
+        HELLOS["chat"],
+        want=ERROR,
+        then=(HANG,),
+    ),
+    raw(
+        "39-headers",
+        "39; silence-before-headers",
+        "chat",
+        "the request is taken and never answered",
+        [HANG],
+        want=ERROR,
+    ),
     case(
         "line",
         "line-1GiB",

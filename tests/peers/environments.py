@@ -23,7 +23,9 @@ ENVIRONMENTS: Final[dict[str, Environment]] = {
         ("openai", "anthropic", "google-genai", "boto3", "httpx-sse"),
         ("streamlib", "anthropic", "openai", "google_genai", "botocore", "httpx_sse"),
     ),
-    "pydantic-ai": Environment(("pydantic-ai-slim[openai,anthropic,google,bedrock]",), ("pydantic_ai",)),
+    "pydantic-ai": Environment(
+        ("pydantic-ai-slim[openai,anthropic,google,bedrock]",), ("pydantic_ai",)
+    ),
     # Two releases of litellm were malicious: https://github.com/BerriAI/litellm/issues/24512
     "litellm": Environment(("litellm!=1.82.7,!=1.82.8", "boto3", "mcp", "tenacity"), ("litellm",)),
     "any-llm": Environment(("any-llm-sdk[anthropic,gemini,ollama]",), ("any_llm",)),
@@ -40,4 +42,7 @@ def prepare(home: Path) -> None:
     for name, environment in ENVIRONMENTS.items():
         if not python(home, name).exists():
             subprocess.run([sys.executable, "-m", "venv", str(home / name)], check=True)
-        subprocess.run([str(python(home, name)), "-m", "pip", "install", "-q", *environment.packages, *OURS], check=True)
+        subprocess.run(
+            [str(python(home, name)), "-m", "pip", "install", "-q", *environment.packages, *OURS],
+            check=True,
+        )

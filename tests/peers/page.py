@@ -54,7 +54,10 @@ WORDS = ("ok", "silent loss", "wrong error", "crash", "hang", "resent")
 def page(results: Mapping[str, Any], run: str) -> str:
     """The whole document."""
     peers = [name for name in ORDER if name in results]
-    verdicts = {name: {case.id: found for case in CASES if (found := of(results[name], case))} for name in peers}
+    verdicts = {
+        name: {case.id: found for case in CASES if (found := of(results[name], case))}
+        for name in peers
+    }
     parts = [HEADER.format(run=run), totals(peers, results, verdicts)]
     for title, cases in THEMES:
         parts.append(theme(title, cases, peers, verdicts))
@@ -70,19 +73,38 @@ def of(result: Mapping[str, Any], case: Case) -> Verdict | None:
     return verdict(Told(**{**told, "calls": [tuple(call) for call in told["calls"]]}), case.want)
 
 
-def totals(peers: list[str], results: Mapping[str, Any], verdicts: Mapping[str, Mapping[str, Verdict]]) -> str:
+def totals(
+    peers: list[str], results: Mapping[str, Any], verdicts: Mapping[str, Mapping[str, Verdict]]
+) -> str:
     """How often each word, by peer."""
-    lines = ["## All cases", "", f"| library | version | cases | {' | '.join(WORDS)} |", f"|---|---|---|{'---|' * len(WORDS)}"]
+    lines = [
+        "## All cases",
+        "",
+        f"| library | version | cases | {' | '.join(WORDS)} |",
+        f"|---|---|---|{'---|' * len(WORDS)}",
+    ]
     for name in peers:
         count = Counter(found.word for found in verdicts[name].values())
-        lines.append(f"| {name} | {results[name]['version']} | {len(verdicts[name])} | {' | '.join(str(count[word]) for word in WORDS)} |")
+        lines.append(
+            f"| {name} | {results[name]['version']} | {len(verdicts[name])} | {' | '.join(str(count[word]) for word in WORDS)} |"
+        )
     return "\n".join(lines) + "\n"
 
 
-def theme(title: str, cases: tuple[Case, ...], peers: list[str], verdicts: Mapping[str, Mapping[str, Verdict]]) -> str:
+def theme(
+    title: str,
+    cases: tuple[Case, ...],
+    peers: list[str],
+    verdicts: Mapping[str, Mapping[str, Verdict]],
+) -> str:
     """One table."""
     here = [name for name in peers if any(case.id in verdicts[name] for case in cases)]
-    lines = [f"## {title}", "", f"| condition | wire | {' | '.join(here)} |", f"|---|---|{'---|' * len(here)}"]
+    lines = [
+        f"## {title}",
+        "",
+        f"| condition | wire | {' | '.join(here)} |",
+        f"|---|---|{'---|' * len(here)}",
+    ]
     for case in cases:
         cells = [word(verdicts[name].get(case.id)) for name in here]
         source = f" ({case.source})" if case.source else ""
@@ -102,9 +124,13 @@ def better(peers: list[str], verdicts: Mapping[str, Mapping[str, Verdict]]) -> s
     lines = ["## Where others do better", ""]
     for case in CASES:
         ours = verdicts["streamlib"][case.id]
-        others = [name for name in peers if (found := verdicts[name].get(case.id)) and found.word == "ok"]
+        others = [
+            name for name in peers if (found := verdicts[name].get(case.id)) and found.word == "ok"
+        ]
         if ours.word != "ok" and others:
-            lines.append(f"- {case.condition} ({case.wire}): {ours.word} here ({code(ours.why)}); ok with {', '.join(others)}.")
+            lines.append(
+                f"- {case.condition} ({case.wire}): {ours.word} here ({code(ours.why)}); ok with {', '.join(others)}."
+            )
     return "\n".join(lines if len(lines) > 2 else [*lines, "In none of these cases."]) + "\n"
 
 
@@ -126,7 +152,11 @@ def lacking() -> str:
 
 def remarks(peers: list[str], verdicts: Mapping[str, Mapping[str, Verdict]]) -> str:
     """What exactly was seen, cell by cell."""
-    lines = ["## What was seen", "", "Every cell that is not ok, with the first words of what the user got."]
+    lines = [
+        "## What was seen",
+        "",
+        "Every cell that is not ok, with the first words of what the user got.",
+    ]
     for name in peers:
         found = [
             f"- {case.id}: {one.word}{', ' + code(one.why) if one.why else ''}"
@@ -139,4 +169,8 @@ def remarks(peers: list[str], verdicts: Mapping[str, Mapping[str, Verdict]]) -> 
 
 def code(text: str) -> str:
     """Text of others, as it was, in one code span."""
-    return "`" + text.replace("`", "'").replace("\n", " ").replace("127.0.0.1", "…") + "`" if text else "nothing"
+    return (
+        "`" + text.replace("`", "'").replace("\n", " ").replace("127.0.0.1", "…") + "`"
+        if text
+        else "nothing"
+    )

@@ -23,7 +23,11 @@ from tests.support.scripted_server import Script, scripted, whole
 
 def peers(modules: list[str]) -> list[Peer]:
     """The adapters of these modules."""
-    return [peer for name in modules for peer in importlib.import_module(f"tests.peers.adapters.{name}").PEERS]
+    return [
+        peer
+        for name in modules
+        for peer in importlib.import_module(f"tests.peers.adapters.{name}").PEERS
+    ]
 
 
 def version(peer: Peer) -> str:
@@ -37,7 +41,11 @@ def version(peer: Peer) -> str:
 
 def concerned(peer: Peer, case: Case) -> bool:
     """Whether the case is put to the peer."""
-    return case.wire in peer.wires and (case.framing or not peer.framing) and (peer.replays is not None or not case.replay)
+    return (
+        case.wire in peer.wires
+        and (case.framing or not peer.framing)
+        and (peer.replays is not None or not case.replay)
+    )
 
 
 async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
@@ -47,7 +55,9 @@ async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
         asked = Ask(server.url, case.wire, case.retries, case.leave)
         with anyio.move_on_after(case.patience) as scope:
             try:
-                await (peer.replays if case.replay and peer.replays else peer.wires[case.wire])(asked, told)
+                await (peer.replays if case.replay and peer.replays else peer.wires[case.wire])(
+                    asked, told
+                )
             except Exception as error:  # noqa: BLE001  # what is compared
                 told.ended, told.error, told.own = "error", said(error), own(error, peer)
         if scope.cancelled_caught:
@@ -69,8 +79,18 @@ def chosen(case: Case) -> Any:
             return whole(b"{}", "404 Not Found", "application/json")
         script = case.scripts[min(len(turns), len(case.scripts) - 1)]
         turns.append(request)
-        port = next((line.rpartition(b":")[2].strip() for line in request.split(b"\r\n") if line.lower().startswith(b"host:")), b"")
-        return [step.replace(b"{port}", port) if isinstance(step, bytes) and b"{port}" in step else step for step in script]
+        port = next(
+            (
+                line.rpartition(b":")[2].strip()
+                for line in request.split(b"\r\n")
+                if line.lower().startswith(b"host:")
+            ),
+            b"",
+        )
+        return [
+            step.replace(b"{port}", port) if isinstance(step, bytes) and b"{port}" in step else step
+            for step in script
+        ]
 
     return choose
 
@@ -97,7 +117,9 @@ def label(block: dict[str, Any]) -> str:
         case "redacted_thinking":
             return f"redacted {block.get('data')}"
         case "tool_use":
-            return f"call {block.get('name')} {json.dumps(block.get('input'), separators=(',', ':'))}"
+            return (
+                f"call {block.get('name')} {json.dumps(block.get('input'), separators=(',', ':'))}"
+            )
         case kind:
             return f"{kind} {block.get('text', '')}"
 
@@ -107,7 +129,10 @@ def own(error: BaseException, peer: Peer) -> bool:
     if isinstance(error, ReportedError):
         return True
     errors = error.exceptions if isinstance(error, BaseExceptionGroup) else (error,)
-    return all(any(base.__module__.split("._")[0].startswith(peer.own) for base in type(one).__mro__) for one in errors)
+    return all(
+        any(base.__module__.split("._")[0].startswith(peer.own) for base in type(one).__mro__)
+        for one in errors
+    )
 
 
 def said(error: BaseException) -> str:
@@ -123,11 +148,17 @@ async def everything(modules: list[str], only: list[str]) -> dict[str, Any]:
         rows: dict[str, Any] = {}
         with start_blocking_portal("asyncio") as portal:
             first = next(case for case in CASES if concerned(peer, case))
-            await told_by(peer, first._replace(patience=300), portal)  # what it loads when it is first asked is not its answer
+            await told_by(
+                peer, first._replace(patience=300), portal
+            )  # what it loads when it is first asked is not its answer
             for case in CASES:
                 if concerned(peer, case) and (not only or case.id in only):
                     rows[case.id] = asdict(await told_by(peer, case, portal))
-        results[peer.name] = {"distribution": peer.distribution, "version": version(peer), "told": rows}
+        results[peer.name] = {
+            "distribution": peer.distribution,
+            "version": version(peer),
+            "told": rows,
+        }
         sys.stderr.write(f"{peer.name} {version(peer)}: {len(rows)} cases\n")
     return results
 
@@ -137,7 +168,11 @@ def main() -> None:
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     out, *words = sys.argv[1:]
-    modules, _, only = (words, None, []) if "--" not in words else (words[: words.index("--")], None, words[words.index("--") + 1 :])
+    modules, _, only = (
+        (words, None, [])
+        if "--" not in words
+        else (words[: words.index("--")], None, words[words.index("--") + 1 :])
+    )
     results = anyio.run(everything, modules, only)
     with open(out, "w", encoding="utf-8") as file:
         json.dump(results, file, indent=1, ensure_ascii=True, default=str)

@@ -70,13 +70,24 @@ def verdict(told: Told, want: Want) -> Verdict:
     if told.ended == "hang":
         return Verdict("hang")
     if want.requests is not None and told.requests != want.requests:
-        return Verdict("resent" if told.requests > want.requests else "wrong error", f"{told.requests} requests")
+        return Verdict(
+            "resent" if told.requests > want.requests else "wrong error",
+            f"{told.requests} requests",
+        )
     if told.ended == "error":
         return _error(told, want)
     if want.error is not None:
-        return Verdict("silent loss", f"no error, {told.text[:20]!r}" if told.text else "no error, nothing")
-    missing = [*_missing(told, want), *(["connection left open"] if want.closed and told.open else [])]
-    if want.cut and any(not str(value(arguments)).startswith("no JSON") or told.stop not in CUT for _, arguments in told.calls):
+        return Verdict(
+            "silent loss", f"no error, {told.text[:20]!r}" if told.text else "no error, nothing"
+        )
+    missing = [
+        *_missing(told, want),
+        *(["connection left open"] if want.closed and told.open else []),
+    ]
+    if want.cut and any(
+        not str(value(arguments)).startswith("no JSON") or told.stop not in CUT
+        for _, arguments in told.calls
+    ):
         missing.append(f"calls {_short(told.calls)}, stop {told.stop}")
     return Verdict("silent loss", ", ".join(missing)) if missing else Verdict("ok")
 
@@ -86,7 +97,11 @@ def _error(told: Told, want: Want) -> Verdict:
         return Verdict("crash", told.error[:90])
     if want.error is None:
         return Verdict("wrong error", told.error[:90])
-    return Verdict("ok") if want.error.lower() in told.error.lower() else Verdict("wrong error", told.error[:90])
+    return (
+        Verdict("ok")
+        if want.error.lower() in told.error.lower()
+        else Verdict("wrong error", told.error[:90])
+    )
 
 
 def _missing(told: Told, want: Want) -> list[str]:
@@ -100,7 +115,11 @@ def _missing(told: Told, want: Want) -> list[str]:
         ("sent", want.sent, tuple(told.sent)),
         ("tokens", want.tokens, (told.input_tokens, told.output_tokens)),
     ]
-    missing = [f"{name} {_short(have)}" for name, wanted, have in pairs if wanted is not None and not _same(name, wanted, have)]
+    missing = [
+        f"{name} {_short(have)}"
+        for name, wanted, have in pairs
+        if wanted is not None and not _same(name, wanted, have)
+    ]
     if want.stop is not None and (told.stop or "").lower() not in want.stop:
         missing.append(f"stop {told.stop}")
     return missing
@@ -110,7 +129,8 @@ def _same(name: str, wanted: Any, have: Any) -> bool:
     if name != "calls":
         return bool(wanted == have)
     return len(wanted) == len(have) and all(
-        one[0] == other[0] and value(one[1]) == value(other[1]) for one, other in zip(wanted, have, strict=True)
+        one[0] == other[0] and value(one[1]) == value(other[1])
+        for one, other in zip(wanted, have, strict=True)
     )
 
 
@@ -126,7 +146,11 @@ def value(arguments: Any) -> Any:
 
 def brief(text: str) -> str:
     """A text, or what tells a very long one from another."""
-    return text if len(text) < 100_000 else f"{len(text)} characters {zlib.crc32(text.encode('utf-8', 'replace'))}"
+    return (
+        text
+        if len(text) < 100_000
+        else f"{len(text)} characters {zlib.crc32(text.encode('utf-8', 'replace'))}"
+    )
 
 
 def _short(have: Any) -> str:

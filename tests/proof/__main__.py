@@ -51,18 +51,35 @@ def prove(promise: Promise) -> Result:
         environment = {**os.environ, VARIABLE: str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
         for words in promise.tests:
             command = [sys.executable, "-m", "pytest", *ASKED, *pytest_words(words)]
-            ran = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-            lines = ran.stdout.strip().splitlines() or [ran.stderr.strip()[-200:] or "nothing was said"]
+            ran = subprocess.run(
+                command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+            )
+            lines = ran.stdout.strip().splitlines() or [
+                ran.stderr.strip()[-200:] or "nothing was said"
+            ]
             tails.append(lines[-1].strip("= "))
-            failed += [line.partition(" - ")[0].split(" ", 1)[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
+            failed += [
+                line.partition(" - ")[0].split(" ", 1)[1]
+                for line in lines
+                if line.startswith(("FAILED ", "ERROR "))
+            ]
             failed += [] if ran.returncode in {0, 1} else [f"{words}: exit {ran.returncode}"]
         found = counted(figures(place))
-    return Result(found, time.monotonic() - began, "; ".join(tails), tuple(dict.fromkeys(failed)), surroundings())
+    return Result(
+        found,
+        time.monotonic() - began,
+        "; ".join(tails),
+        tuple(dict.fromkeys(failed)),
+        surroundings(),
+    )
 
 
 def run(promises: Iterable[Promise], jobs: int) -> dict[int, Result]:
     """All of them, some at a time; the long ones first, so that none is left over at the end. Kept as soon as they are there."""
-    order = sorted(promises, key=lambda promise: LONG.index(promise.number) if promise.number in LONG else len(LONG))
+    order = sorted(
+        promises,
+        key=lambda promise: LONG.index(promise.number) if promise.number in LONG else len(LONG),
+    )
     fresh: dict[int, Result] = {}
     commit()  # before what is written makes it "dirty"
     with ThreadPoolExecutor(jobs) as pool:
@@ -79,7 +96,9 @@ def run(promises: Iterable[Promise], jobs: int) -> dict[int, Result]:
 
 def write() -> None:
     """The page of all that is known."""
-    PAGE.write_text(page(known((promise.number, promise.quoted) for promise in PROMISES)), encoding="utf-8")
+    PAGE.write_text(
+        page(known((promise.number, promise.quoted) for promise in PROMISES)), encoding="utf-8"
+    )
 
 
 LONG = (23, 17, 12, 10, 3, 11, 2, 7, 16, 15, 1, 9, 4, 8)
@@ -95,25 +114,55 @@ def surroundings() -> str:
 @cache
 def commit() -> str:
     """The short name of what was proved."""
-    ran = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     return ran.stdout.strip() or "unknown"
 
 
 def main() -> int:
     """Exit code 1 where a promise is not held."""
     parser = argparse.ArgumentParser(
-        prog="python -m tests.proof", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m tests.proof",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", type=int, nargs="+", metavar="N", help="measure these promises alone")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: one a core)")
-    parser.add_argument("--page", action="store_true", help="measure nothing: write the page of what was measured before")
+    parser.add_argument(
+        "--only", type=int, nargs="+", metavar="N", help="measure these promises alone"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes at a time (default: one a core)",
+    )
+    parser.add_argument(
+        "--page",
+        action="store_true",
+        help="measure nothing: write the page of what was measured before",
+    )
     asked = parser.parse_args()
     if asked.page:
         write()
         return 0
-    results = run([promise for promise in PROMISES if not asked.only or promise.number in asked.only], asked.jobs)
+    results = run(
+        [promise for promise in PROMISES if not asked.only or promise.number in asked.only],
+        asked.jobs,
+    )
     sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
-    return 0 if all(held(promise, results[promise.number]) for promise in PROMISES if promise.number in results) else 1
+    return (
+        0
+        if all(
+            held(promise, results[promise.number])
+            for promise in PROMISES
+            if promise.number in results
+        )
+        else 1
+    )
 
 
 if __name__ == "__main__":

@@ -41,16 +41,29 @@ def held(promise: Promise, result: Result) -> bool:
 def row(promise: Promise, result: Result) -> str:
     """One line of the table."""
     demanded = ", ".join(bound(demand) for demand in promise.demands)
-    reached = ", ".join(f"{number(demand.value(result.figures))} {label(demand)}" for demand in promise.demands)
+    reached = ", ".join(
+        f"{number(demand.value(result.figures))} {label(demand)}" for demand in promise.demands
+    )
     failed = f"; {len(result.failed)} failed" if result.failed else ""
     mark = "yes" if held(promise, result) else "**no**"
-    cells = (promise.number, promise.words, demanded, reached + failed, mark, f"{result.seconds:.0f}", result.run or "never")
+    cells = (
+        promise.number,
+        promise.words,
+        demanded,
+        reached + failed,
+        mark,
+        f"{result.seconds:.0f}",
+        result.run or "never",
+    )
     return f"| {' | '.join(map(str, cells))} |"
 
 
 def detail(promise: Promise, result: Result) -> str:
     """What runs, and what is to be said about it."""
-    lines = [f"{promise.number}. **{promise.words}.** " + (f"{promise.remark[0].upper()}{promise.remark[1:]}." if promise.remark else "")]
+    lines = [
+        f"{promise.number}. **{promise.words}.** "
+        + (f"{promise.remark[0].upper()}{promise.remark[1:]}." if promise.remark else "")
+    ]
     if promise.quoted:
         last = f"last run {result.run}: `{result.command}`" if result.command else result.outcome
         lines.append(f"   - A command of its own, quoted here; {last}.")
@@ -63,7 +76,11 @@ def detail(promise: Promise, result: Result) -> str:
         if not demand.held(result.figures)
     ]
     lines += [f"   - failed: `{name}`" for name in result.failed]
-    lines += [f"   - {name}: {number(figure.max)}" for name, figure in sorted(result.figures.items()) if name.startswith(DETAILED)]
+    lines += [
+        f"   - {name}: {number(figure.max)}"
+        for name, figure in sorted(result.figures.items())
+        if name.startswith(DETAILED)
+    ]
     lines += [f"   - {note}" for note in result.notes]
     return "\n".join(lines)
 
@@ -77,7 +94,12 @@ def quoted_words(words: str) -> str:
 DETAILED = ("bomb/", "doubling/", "MB/", "one loop only/", "slowest/")
 """Figures that are shown one by one: the largest of each."""
 
-LABELS = {"vector/": "vectors", "fault/": "faults as wanted", "attack/": "attacks, no call", "recovered/": "calls recovered"}
+LABELS = {
+    "vector/": "vectors",
+    "fault/": "faults as wanted",
+    "attack/": "attacks, no call",
+    "recovered/": "calls recovered",
+}
 
 
 def label(demand: Demand) -> str:

@@ -83,7 +83,9 @@ PROMISES: Final = (
         3,
         "Nothing leaks, wherever you stop",
         (Demand("stops", 10_000),),
-        (f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or cancellation_that_no_shield",),
+        (
+            f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or cancellation_that_no_shield",
+        ),
         remark="a cancellation at every place where the code waits, three wires, both loops, both HTTP libraries; warnings are errors",
     ),
     Promise(
@@ -111,13 +113,24 @@ PROMISES: Final = (
         7,
         "Text is always valid Unicode, emoji whole",
         (Demand("texts", 200_000), most("broken texts", 0, "sum")),
-        (f"{PROOF}/test_hostile.py -k test_7_", "tests/parsers/wires/messages/test_messages.py -k halves"),
+        (
+            f"{PROOF}/test_hostile.py -k test_7_",
+            "tests/parsers/wires/messages/test_messages.py -k halves",
+        ),
     ),
     Promise(
         8,
         "A tool call is given only when whole and meant",
-        (Demand("cuts", 100_000), most("broken calls", 0, "sum"), Demand("attack/", 12, "names"), Demand("recovered/", 6, "names")),
-        (f"{PROOF}/test_cuts.py -k test_8_", "tests/parsers/dialects/test_dialects.py -k text_of_others"),
+        (
+            Demand("cuts", 100_000),
+            most("broken calls", 0, "sum"),
+            Demand("attack/", 12, "names"),
+            Demand("recovered/", 6, "names"),
+        ),
+        (
+            f"{PROOF}/test_cuts.py -k test_8_",
+            "tests/parsers/dialects/test_dialects.py -k text_of_others",
+        ),
         remark="of the 18 vectors 12 are attacks, none of which became a call; the 6 others are calls, and did",
     ),
     Promise(
@@ -137,13 +150,24 @@ PROMISES: Final = (
     Promise(
         11,
         "SSE as the standard has it",
-        (Demand("vector/", 96, "names"), Demand("random inputs", 200_000), most("differences", 0, "sum")),
-        ("tests/parsers/framing/test_sse.py -k vectors_hold", f"{PROOF}/test_hostile.py -k test_11_"),
+        (
+            Demand("vector/", 96, "names"),
+            Demand("random inputs", 200_000),
+            most("differences", 0, "sum"),
+        ),
+        (
+            "tests/parsers/framing/test_sse.py -k vectors_hold",
+            f"{PROOF}/test_hostile.py -k test_11_",
+        ),
     ),
     Promise(
         12,
         "Only our errors come out",
-        (Demand("hostile inputs", 500_000), Demand("odd keys", 500_000), most("foreign exceptions", 0, "sum")),
+        (
+            Demand("hostile inputs", 500_000),
+            Demand("odd keys", 500_000),
+            most("foreign exceptions", 0, "sum"),
+        ),
         (
             f"{PROOF}/test_hostile.py -k test_12_",
             "tests/properties/test_type_confusion.py -k test_12_",
@@ -154,7 +178,11 @@ PROMISES: Final = (
     Promise(
         13,
         "Retries are honest",
-        (Demand("vector/", 34, "names"), Demand("faults after output", 10), most("repeats after output", 0, "sum")),
+        (
+            Demand("vector/", 34, "names"),
+            Demand("faults after output", 10),
+            most("repeats after output", 0, "sum"),
+        ),
         ("tests/streamlib/client/test_retry.py",),
     ),
     Promise(
@@ -166,7 +194,11 @@ PROMISES: Final = (
     Promise(
         15,
         "asyncio and trio behave the same",
-        (Demand("logs", 500), most("differences", 0, "sum"), Demand("async tests on both, %", 100, "min")),
+        (
+            Demand("logs", 500),
+            most("differences", 0, "sum"),
+            Demand("async tests on both, %", 100, "min"),
+        ),
         (f"{PROOF}/test_loops.py",),
         remark="what is missing to 100 % are tests of what trio has not: asyncio's own cancellation",
     ),
@@ -180,7 +212,11 @@ PROMISES: Final = (
     Promise(
         17,
         "State machines refuse nonsense",
-        (Demand("sequences", 20_000), Demand("transitions", 100), most("transitions never made", 0, "sum")),
+        (
+            Demand("sequences", 20_000),
+            Demand("transitions", 100),
+            most("transitions never made", 0, "sum"),
+        ),
         (f"{PROOF}/test_machines.py",),
         remark="illegal moves on every wire, in every state; brackets, one end, no words of two places in one item",
     ),
@@ -190,10 +226,25 @@ PROMISES: Final = (
         (most("connections", 1),),
         ("tests/streamlib/transport/test_transport.py -k hundred_streams_in_a_row",),
     ),
-    Promise(19, "The tests can fail", (Demand("mutants", 1_000), Demand("killed, %", 95, "min")), (), quoted="mutation"),
-    Promise(20, "Fuzzing that never stops", (Demand("executions", 1e7), most("crashes", 0, "sum")), (), quoted="atheris"),
     Promise(
-        21, "Printing is safe", (Demand("vector/", 17, "names"), Demand("splits", 100)), ("tests/streamlib/cli/test_cli.py -k terminal",)
+        19,
+        "The tests can fail",
+        (Demand("mutants", 1_000), Demand("killed, %", 95, "min")),
+        (),
+        quoted="mutation",
+    ),
+    Promise(
+        20,
+        "Fuzzing that never stops",
+        (Demand("executions", 1e7), most("crashes", 0, "sum")),
+        (),
+        quoted="atheris",
+    ),
+    Promise(
+        21,
+        "Printing is safe",
+        (Demand("vector/", 17, "names"), Demand("splits", 100)),
+        ("tests/streamlib/cli/test_cli.py -k terminal",),
     ),
     Promise(
         22,
@@ -205,7 +256,12 @@ PROMISES: Final = (
     Promise(
         23,
         "A soak leaves nothing behind",
-        (Demand("streams", 20_000), most("memory growth KiB", 100), most("descriptors more", 1), most("tasks more", 1)),
+        (
+            Demand("streams", 20_000),
+            most("memory growth KiB", 100),
+            most("descriptors more", 1),
+            most("tasks more", 1),
+        ),
         (f"{PROOF}/test_soak.py",),
         remark="a third broken off, a third faulted; the worst of four runs of 5,000 on real sockets",
     ),

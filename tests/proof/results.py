@@ -28,7 +28,9 @@ class Counted:
 
 def counted(figures: Mapping[str, list[float]]) -> dict[str, Counted]:
     """The lines of each figure as what a demand asks of them."""
-    return {name: Counted(sum(values), max(values), min(values)) for name, values in figures.items()}
+    return {
+        name: Counted(sum(values), max(values), min(values)) for name, values in figures.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,13 @@ def quoted(name: str) -> Result:
         return Result({})
     told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     found = counted({key: [float(value)] for key, value in told["figures"].items()})
-    return Result(found, outcome="quoted", command=told["command"], run=told["date"], notes=tuple(told.get("notes", ())))
+    return Result(
+        found,
+        outcome="quoted",
+        command=told["command"],
+        run=told["date"],
+        notes=tuple(told.get("notes", ())),
+    )
 
 
 def known(promises: Iterable[tuple[int, str | None]]) -> dict[int, Result]:
@@ -62,13 +70,20 @@ def known(promises: Iterable[tuple[int, str | None]]) -> dict[int, Result]:
 
 def load() -> dict[int, Result]:
     """What was measured before."""
-    told: dict[str, Any] = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    told: dict[str, Any] = (
+        json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    )
     return {int(number): _result(values) for number, values in told.items()}
 
 
 def _result(values: dict[str, Any]) -> Result:
     found = {name: Counted(**figure) for name, figure in values.pop("figures").items()}
-    return Result(found, **{key: tuple(value) if isinstance(value, list) else value for key, value in values.items()})
+    return Result(
+        found,
+        **{
+            key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+        },
+    )
 
 
 def save(results: Mapping[int, Result]) -> None:

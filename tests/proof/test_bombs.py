@@ -30,7 +30,9 @@ from tests.support.scripted_server import Again, scripted
 pytestmark = [pytest.mark.slow]
 
 CEILING: Final = 8 * MIB
-LIMITS: Final = Limits(event_bytes=CEILING, response_bytes=CEILING, argument_bytes=CEILING, held_bytes=CEILING)
+LIMITS: Final = Limits(
+    event_bytes=CEILING, response_bytes=CEILING, argument_bytes=CEILING, held_bytes=CEILING
+)
 GIB: Final = 1 << 30
 
 
@@ -52,7 +54,13 @@ def million_blocks() -> Iterator[bytes]:
 def million_calls() -> Iterator[bytes]:
     """The same on Chat: calls that never end."""
     for n in range(1_000_000):
-        yield part({"tool_calls": [{"index": n, "id": f"c{n}", "function": {"name": "f", "arguments": "{"}}]})
+        yield part(
+            {
+                "tool_calls": [
+                    {"index": n, "id": f"c{n}", "function": {"name": "f", "arguments": "{"}}
+                ]
+            }
+        )
 
 
 def packed() -> Iterator[bytes]:
@@ -84,13 +92,18 @@ BOMBS: Final[dict[str, tuple[Any, Callable[[], Iterator[bytes]]]]] = {
     "text a character at a time": ("messages", lambda: again(text("y") * 100, OPENED)),
     "text on Chat": ("chat", lambda: again(part({"content": "y" * 4000}))),
     "headers without an end": ("converse", endless_headers),
-    "JSON array without an end": ("gemini", lambda: again(b'{"candidates":[],"%b":0},' % (b"k" * 900), b"[")),
+    "JSON array without an end": (
+        "gemini",
+        lambda: again(b'{"candidates":[],"%b":0},' % (b"k" * 900), b"["),
+    ),
 }
 
 
 async def drained(chunks: AsyncIterator[bytes], wire: Any) -> Any:
     """Why the stream ended; its events are not kept."""
-    async with ResponseStream.from_chunks(chunks, parser(wire, limits=LIMITS), errors="event") as stream:
+    async with ResponseStream.from_chunks(
+        chunks, parser(wire, limits=LIMITS), errors="event"
+    ) as stream:
         async for _ in stream:
             pass
     return stream.response.error
@@ -122,7 +135,9 @@ def test_9_an_endless_input_is_ended_and_holds_little_more_than_its_ceiling(name
     figure("over twice the ceiling", (peak - 2 * CEILING) / MIB)
     assert error is not None
     assert error.kind in {"limit_exceeded", "malformed"}
-    assert peak <= 2 * CEILING + 2 * MIB  # DESIGN.md's law 8; what RELIABILITY.md demands is stricter, and reported
+    assert (
+        peak <= 2 * CEILING + 2 * MIB
+    )  # DESIGN.md's law 8; what RELIABILITY.md demands is stricter, and reported
 
 
 def test_9_a_gzip_bomb_is_ended_in_the_same_bounds() -> None:
@@ -131,7 +146,9 @@ def test_9_a_gzip_bomb_is_ended_in_the_same_bounds() -> None:
     assert sum(map(len, pieces)) < 2 * MIB
     assert gzip.compress(b"")[:2] == pieces[0][:2]
     headers = {"content-encoding": "gzip"}
-    error, peak = traced(lambda: anyio.run(drained, decode_content(given(iter(pieces)), headers), "messages"))
+    error, peak = traced(
+        lambda: anyio.run(drained, decode_content(given(iter(pieces)), headers), "messages")
+    )
     figure("bomb/gzip of 1 GiB", peak / MIB)
     figure("over the ceiling", (peak - CEILING) / MIB)
     figure("over twice the ceiling", (peak - 2 * CEILING) / MIB)
@@ -142,7 +159,11 @@ def test_9_headers_of_http_without_an_end_are_ended() -> None:
     """On a socket: what the HTTP library holds is counted too, and so is the server of the test."""
 
     async def asking() -> Any:
-        options: Any = {"deadlines": Deadlines(total=20), "retry": RetryPolicy(retries=0), "errors": "event"}
+        options: Any = {
+            "deadlines": Deadlines(total=20),
+            "retry": RetryPolicy(retries=0),
+            "errors": "event",
+        }
         script = [b"HTTP/1.1 200 OK\r\n", Again(b"x-more: " + b"y" * 100 + b"\r\n")]
         async with scripted(script) as server, client(server.url, **options) as made:
             return (await made.respond(asked(server.url))).error

@@ -18,7 +18,20 @@ from streamlib_parsers.json_text import is_json
 from tests.proof.streams import Stream, own, read, said, short, up_to
 from tests.support.metrics import figure
 from tests.support.partitions import cut_at
-from tests.support.response_bodies import CALL, CREATED, DONE, LAST, arguments, calls, converse, finish, named, part, response_end, stop
+from tests.support.response_bodies import (
+    CALL,
+    CREATED,
+    DONE,
+    LAST,
+    arguments,
+    calls,
+    converse,
+    finish,
+    named,
+    part,
+    response_end,
+    stop,
+)
 
 pytestmark = [pytest.mark.slow]
 
@@ -72,9 +85,15 @@ async def test_1_a_connection_reset_at_any_byte_is_never_a_whole_answer() -> Non
     for one in own():
         for place in range(1, len(one.body), 3):
             body = one.body[:place]
-            async with ResponseStream.from_chunks(broken(body), parser(one.wire), errors="event") as stream:
+            async with ResponseStream.from_chunks(
+                broken(body), parser(one.wire), errors="event"
+            ) as stream:
                 events = [event async for event in stream]
-            if ends(events) != 1 or false_end(one, body, events) or (stream.response.status == "failed") != isinstance(events[-1], Failed):
+            if (
+                ends(events) != 1
+                or false_end(one, body, events)
+                or (stream.response.status == "failed") != isinstance(events[-1], Failed)
+            ):
                 false.append(f"{one.name} reset at {place}")
         figure("cuts", len(one.body) // 3)
     figure("false ends", len(false))
@@ -87,7 +106,11 @@ def test_2_events_are_the_same_at_a_million_splits() -> None:
     runs, rng = 0, random.Random(2)
     for one in own():
         places = range(len(one.body) + 1)
-        different += [f"{one.name} at {at}" for at in places if read(one.wire, one.body[:at], one.body[at:]) != one.events]
+        different += [
+            f"{one.name} at {at}"
+            for at in places
+            if read(one.wire, one.body[:at], one.body[at:]) != one.events
+        ]
         runs += len(one.body) + 1
     for one in cycle(short()):
         pair = [rng.randint(0, len(one.body)) for _ in range(2)]
@@ -113,19 +136,44 @@ def call_streams(text: str, rng: random.Random) -> dict[str, tuple[bytes, bytes,
     cuts = sorted(rng.randint(0, len(text)) for _ in range(6))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     first = {"index": 0, "id": "c", "type": "function", "function": {"name": "f", "arguments": ""}}
-    item = {"type": "function_call", "id": "fc", "call_id": "c", "name": "f", "arguments": "", "status": "in_progress"}
+    item = {
+        "type": "function_call",
+        "id": "fc",
+        "call_id": "c",
+        "name": "f",
+        "arguments": "",
+        "status": "in_progress",
+    }
     added = CREATED + named("response.output_item.added", output_index=0, item=item)
-    done = named("response.output_item.done", output_index=0, item={**item, "arguments": text, "status": "completed"})
-    opened = converse("contentBlockStart", contentBlockIndex=0, start={"toolUse": {"toolUseId": "c", "name": "f"}})
-    dripped = [named("response.function_call_arguments.delta", item_id="fc", output_index=0, delta=piece) for piece in pieces]
-    bedrock = [converse("contentBlockDelta", contentBlockIndex=0, delta={"toolUse": {"input": piece}}) for piece in pieces]
-    closed = converse("contentBlockStop", contentBlockIndex=0) + converse("messageStop", stopReason="tool_use")
+    done = named(
+        "response.output_item.done",
+        output_index=0,
+        item={**item, "arguments": text, "status": "completed"},
+    )
+    opened = converse(
+        "contentBlockStart", contentBlockIndex=0, start={"toolUse": {"toolUseId": "c", "name": "f"}}
+    )
+    dripped = [
+        named("response.function_call_arguments.delta", item_id="fc", output_index=0, delta=piece)
+        for piece in pieces
+    ]
+    bedrock = [
+        converse("contentBlockDelta", contentBlockIndex=0, delta={"toolUse": {"input": piece}})
+        for piece in pieces
+    ]
+    closed = converse("contentBlockStop", contentBlockIndex=0) + converse(
+        "messageStop", stopReason="tool_use"
+    )
     chunks = [calls({"index": 0, "function": {"arguments": piece}}) for piece in pieces]
     return {
         "messages": (CALL, b"".join(map(arguments, pieces)), stop() + finish("tool_use") + LAST),
         "chat": (calls(first), b"".join(chunks), part(finish_reason="tool_calls") + DONE),
         "responses": (added, b"".join(dripped), done + response_end("completed")),
-        "converse": (converse("messageStart", role="assistant") + opened, b"".join(bedrock), closed),
+        "converse": (
+            converse("messageStart", role="assistant") + opened,
+            b"".join(bedrock),
+            closed,
+        ),
     }
 
 
@@ -133,14 +181,19 @@ LENGTH: Final[dict[str, bytes]] = {
     "messages": stop() + finish("max_tokens") + LAST,
     "chat": part(finish_reason="length") + DONE,
     "responses": response_end("incomplete", incomplete_details={"reason": "max_output_tokens"}),
-    "converse": converse("contentBlockStop", contentBlockIndex=0) + converse("messageStop", stopReason="max_tokens"),
+    "converse": converse("contentBlockStop", contentBlockIndex=0)
+    + converse("messageStop", stopReason="max_tokens"),
 }
 """How each wire says that the model was stopped in mid-call."""
 
 
 def broken_calls(events: list[Any]) -> int:
     """Calls that were given as whole and are not."""
-    items = [event.item for event in events if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall)]
+    items = [
+        event.item
+        for event in events
+        if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall)
+    ]
     return sum(item.status == "completed" and not is_json(item.arguments) for item in items)
 
 
@@ -149,7 +202,9 @@ def test_8_a_call_cut_at_any_byte_is_never_given_as_whole() -> None:
     rng, cut, wrong = random.Random(8), 0, 0
     while cut < 105_000:
         for value in VALUES:
-            for wire, (opening, pieces, ending) in call_streams(json.dumps(value, ensure_ascii=False), rng).items():
+            for wire, (opening, pieces, ending) in call_streams(
+                json.dumps(value, ensure_ascii=False), rng
+            ).items():
                 body = opening + pieces + ending
                 for place in range(len(opening), len(body)):
                     events = read(wire, body[:place])

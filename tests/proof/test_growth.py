@@ -20,7 +20,9 @@ from tests.support.response_bodies import CALL, OPENED, arguments, converse, par
 
 pytestmark = [pytest.mark.slow]
 
-HUGE: Final = Limits(event_bytes=1 << 30, response_bytes=1 << 30, argument_bytes=1 << 30, held_bytes=1 << 30)
+HUGE: Final = Limits(
+    event_bytes=1 << 30, response_bytes=1 << 30, argument_bytes=1 << 30, held_bytes=1 << 30
+)
 KEPT: Final = {"MALLOC_MMAP_THRESHOLD_": str(1 << 30), "MALLOC_TRIM_THRESHOLD_": str((1 << 31) - 1)}
 """glibc keeps what is freed."""
 SIZES: Final = (1, 2, 4, 8, 16)
@@ -41,15 +43,39 @@ WAYS: Final[dict[str, tuple[Any, dict[str, Any], Callable[[int], Iterator[bytes]
     "open tag": (
         "chat",
         {"dialects": ["hermes"]},
-        lambda size: of(size, part({"content": WORDS}), part({"content": "<tool_call>" + '{"name": "f", "arguments": {"k": "'})),
+        lambda size: of(
+            size,
+            part({"content": WORDS}),
+            part({"content": "<tool_call>" + '{"name": "f", "arguments": {"k": "'}),
+        ),
     ),
-    "many tags": ("chat", {"dialects": ["xai", "think"]}, lambda size: of(size, part({"content": f"<b>{WORDS}</b> <think "}))),
-    "AWS frames": ("converse", {}, lambda size: of(size, converse("contentBlockDelta", contentBlockIndex=0, delta={"text": WORDS}))),
-    "Ollama lines": ("ollama", {}, lambda size: of(size, json.dumps({"message": {"content": WORDS}, "done": False}).encode() + b"\n")),
+    "many tags": (
+        "chat",
+        {"dialects": ["xai", "think"]},
+        lambda size: of(size, part({"content": f"<b>{WORDS}</b> <think "})),
+    ),
+    "AWS frames": (
+        "converse",
+        {},
+        lambda size: of(
+            size, converse("contentBlockDelta", contentBlockIndex=0, delta={"text": WORDS})
+        ),
+    ),
+    "Ollama lines": (
+        "ollama",
+        {},
+        lambda size: of(
+            size, json.dumps({"message": {"content": WORDS}, "done": False}).encode() + b"\n"
+        ),
+    ),
     "Gemini array": (
         "gemini",
         {},
-        lambda size: of(size, json.dumps({"candidates": [{"content": {"parts": [{"text": WORDS}]}}]}).encode() + b",", b"["),
+        lambda size: of(
+            size,
+            json.dumps({"candidates": [{"content": {"parts": [{"text": WORDS}]}}]}).encode() + b",",
+            b"[",
+        ),
     ),
 }
 
@@ -89,7 +115,11 @@ def measured(way: str) -> list[float]:
 def test_10_twice_the_input_takes_about_twice_the_time(way: str) -> None:
     environment = {**os.environ, **KEPT, "PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run(
-        [sys.executable, "-m", __spec__.name if __spec__ else __name__, way], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, "-m", __spec__.name if __spec__ else __name__, way],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     ratios: list[float] = json.loads(ran.stdout)
     worst = max(ratios)

@@ -45,19 +45,28 @@ def escaped(text: str, rng: random.Random) -> list[str]:
     units = memoryview(text.encode("utf-16-be", "surrogatepass")).cast("B")
     places = sorted(rng.randint(0, len(units) // 2) for _ in range(rng.randint(0, 3)))
     bounds = [0, *places, len(units) // 2]
-    return ['"' + "".join(f"\\u{bytes(units[2 * n : 2 * n + 2]).hex()}" for n in range(a, b)) + '"' for a, b in pairwise(bounds)]
+    return [
+        '"' + "".join(f"\\u{bytes(units[2 * n : 2 * n + 2]).hex()}" for n in range(a, b)) + '"'
+        for a, b in pairwise(bounds)
+    ]
 
 
 def in_messages(pieces: list[str]) -> bytes:
     """A text in these JSON strings."""
-    deltas = (f'data: {{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{piece}}}}}\n\n' for piece in pieces)
+    deltas = (
+        f'data: {{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":{piece}}}}}\n\n'
+        for piece in pieces
+    )
     return OPENED + "".join(deltas).encode() + stop() + LAST
 
 
 def in_chat(pieces: list[str]) -> bytes:
     """The same on Chat."""
     return (
-        "".join(f'data: {{"choices":[{{"index":0,"delta":{{"content":{piece}}}}}]}}\n\n' for piece in pieces).encode()
+        "".join(
+            f'data: {{"choices":[{{"index":0,"delta":{{"content":{piece}}}}}]}}\n\n'
+            for piece in pieces
+        ).encode()
         + part(finish_reason="stop")
         + DONE
     )
@@ -65,14 +74,21 @@ def in_chat(pieces: list[str]) -> bytes:
 
 def in_gemini(pieces: list[str]) -> bytes:
     """The same on Gemini."""
-    chunks = (f'data: {{"candidates":[{{"content":{{"parts":[{{"text":{piece}}}]}}}}]}}\n\n' for piece in pieces)
+    chunks = (
+        f'data: {{"candidates":[{{"content":{{"parts":[{{"text":{piece}}}]}}}}]}}\n\n'
+        for piece in pieces
+    )
     return "".join(chunks).encode() + b'data: {"candidates":[{"finishReason":"STOP"}]}\n\n'
 
 
 def in_ollama(pieces: list[str]) -> bytes:
     """The same on Ollama."""
-    lines = (f'{{"message":{{"role":"assistant","content":{piece}}},"done":false}}\n' for piece in pieces)
-    return "".join(lines).encode() + b'{"message":{"content":""},"done":true,"done_reason":"stop"}\n'
+    lines = (
+        f'{{"message":{{"role":"assistant","content":{piece}}},"done":false}}\n' for piece in pieces
+    )
+    return (
+        "".join(lines).encode() + b'{"message":{"content":""},"done":true,"done_reason":"stop"}\n'
+    )
 
 
 SPEAKERS: Final[tuple[tuple[str, Callable[[list[str]], bytes]], ...]] = (
@@ -109,9 +125,45 @@ def _encodes(text: str) -> bool:
 # --- 11: framing ---
 
 PIECES: Final = [
-    *(b"\n", b"\r", b"\r\n", b"\n\n", b": ", b":", b" ", b"data: ", b"data:", b"data", b"event: ", b"event:x", b"id: ", b"id:", b"retry:"),
-    *(b"event: ping\ndata: {}\n\n", b"data: a\r\n\r\n", b"id: 7\ndata\n\n", b": ping\n\n", b"error: {}\n", b"[DONE]", b"5", b"+5", b"1_0"),
-    *(BOM, BOM[:1], b"\0", b"\xff", b"\xf0\x9f", "😀".encode(), "\u2028".encode(), b"\x0b\x0c\x1c\x85", "٣".encode()),
+    *(
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b": ",
+        b":",
+        b" ",
+        b"data: ",
+        b"data:",
+        b"data",
+        b"event: ",
+        b"event:x",
+        b"id: ",
+        b"id:",
+        b"retry:",
+    ),
+    *(
+        b"event: ping\ndata: {}\n\n",
+        b"data: a\r\n\r\n",
+        b"id: 7\ndata\n\n",
+        b": ping\n\n",
+        b"error: {}\n",
+        b"[DONE]",
+        b"5",
+        b"+5",
+        b"1_0",
+    ),
+    *(
+        BOM,
+        BOM[:1],
+        b"\0",
+        b"\xff",
+        b"\xf0\x9f",
+        "😀".encode(),
+        "\u2028".encode(),
+        b"\x0b\x0c\x1c\x85",
+        "٣".encode(),
+    ),
 ]
 
 
@@ -129,7 +181,22 @@ def test_11_any_body_at_any_cut_is_what_the_standard_reads_off_it() -> None:
 # --- 12: only our errors ---
 
 TOKENS: Final = [
-    *(b"null", b"-1", b"1e999", b"9007199254740993", b"{", b"}", b"[", b"]", b'"', b'"\\ud83d"', b"true", b"[[[[[[", b'{"a":' * 40, b"\\u"),
+    *(
+        b"null",
+        b"-1",
+        b"1e999",
+        b"9007199254740993",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b'"',
+        b'"\\ud83d"',
+        b"true",
+        b"[[[[[[",
+        b'{"a":' * 40,
+        b"\\u",
+    ),
     *(
         b"\x00",
         b"\xff",
@@ -156,7 +223,11 @@ def damaged(payload: bytes, rng: random.Random) -> bytes:
     kind = rng.randrange(6)
     if kind <= 1 and (values := list(VALUES.finditer(payload))):
         found = rng.choice(values)
-        return payload[: found.start()] + (rng.choice(TOKENS) if kind else rng.choice(values).group()) + payload[found.end() :]
+        return (
+            payload[: found.start()]
+            + (rng.choice(TOKENS) if kind else rng.choice(values).group())
+            + payload[found.end() :]
+        )
     if kind == 2:
         return payload[:at] + payload[until:]
     if kind == 3:

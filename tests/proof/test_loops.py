@@ -52,9 +52,12 @@ async def asked_log(wire: Any, body: bytes) -> list[bytes]:
 def test_15_both_loops_give_the_same_events() -> None:
     logs = different = 0
     for one in own():
-        ways: list[tuple[Any, ...]] = [(log, one.wire, *byte_by_byte(one.body, size)) for size in (7, 100, 10_000)]
+        ways: list[tuple[Any, ...]] = [
+            (log, one.wire, *byte_by_byte(one.body, size)) for size in (7, 100, 10_000)
+        ]
         ways += [
-            (log, one.wire, one.body[:place], ConnectionResetError()) for place in range(1, len(one.body), max(1, len(one.body) // 20))
+            (log, one.wire, one.body[:place], ConnectionResetError())
+            for place in range(1, len(one.body), max(1, len(one.body) // 20))
         ]
         ways += [(asked_log, one.wire, one.body)]
         for way in ways:
@@ -67,15 +70,34 @@ def test_15_both_loops_give_the_same_events() -> None:
 
 def test_15_async_tests_run_on_both_loops() -> None:
     """All but those of what only one loop has: asyncio's own cancellation, which no shield holds back."""
-    words = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "-m", "not real", "tests/streamlib", "tests/examples"]
-    ran = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True)
+    words = [
+        "-m",
+        "pytest",
+        "--collect-only",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "not real",
+        "tests/streamlib",
+        "tests/examples",
+    ]
+    ran = subprocess.run(
+        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True
+    )
     loops: dict[str, set[str]] = {}
     for line in ran.stdout.splitlines():
         found = re.search(r"[\[-](asyncio|trio)[\]-]", line)
         if found:
             loops.setdefault(line.replace(found[1], "*", 1), set()).add(found[1])
     both = sum(on == {"asyncio", "trio"} for on in loops.values())
-    alone = sorted({name.split("[")[0].rpartition("::")[2] for name, on in loops.items() if on != {"asyncio", "trio"}})
+    alone = sorted(
+        {
+            name.split("[")[0].rpartition("::")[2]
+            for name, on in loops.items()
+            if on != {"asyncio", "trio"}
+        }
+    )
     for name in alone:
         figure(f"one loop only/{name}")
     figure("async tests", len(loops))

@@ -30,7 +30,18 @@ def walk(wire_api: WireApi, rng: random.Random) -> set[tuple[str, str]]:
     for n in range(rng.randint(1, 20)):
         name = rng.choice(sorted(MOVES[wire_api]))
         place: Any = rng.choice(LEGAL[:2] if rng.random() < 0.75 else PLACES)
-        seen.add(("ended" if watch.ended else "complete" if parse.complete else "open" if watch.open else "idle", name))
+        seen.add(
+            (
+                "ended"
+                if watch.ended
+                else "complete"
+                if parse.complete
+                else "open"
+                if watch.open
+                else "idle",
+                name,
+            )
+        )
         body = encode_payloads(wire_api, [MOVES[wire_api][name](place, f"<{_place(place)}|{n}>")])
         cut = rng.randint(0, len(body))
         watch.feed(parse.feed(body[:cut]))

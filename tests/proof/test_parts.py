@@ -35,14 +35,25 @@ def _applies(marker: str) -> bool:
 
 def size_of(distribution: metadata.Distribution) -> int:
     """Bytes on the disk, without compiled Python."""
-    return sum((path.locate().stat().st_size for path in distribution.files or () if path.suffix != ".pyc" and path.locate().exists()), 0)  # type: ignore[attr-defined]
+    return sum(
+        (
+            path.locate().stat().st_size
+            for path in distribution.files or ()
+            if path.suffix != ".pyc" and path.locate().exists()
+        ),
+        0,
+    )  # type: ignore[attr-defined]
 
 
 def test_22_few_and_small_parts() -> None:
     found: dict[str, metadata.Distribution] = {}
     for name in ("anyio", "httpx", "msgspec"):
         needed(name, found)
-    ours = sum(path.stat().st_size for folder in ("streamlib", "parsers/streamlib_parsers") for path in (ROOT / folder).rglob("*.py"))
+    ours = sum(
+        path.stat().st_size
+        for folder in ("streamlib", "parsers/streamlib_parsers")
+        for path in (ROOT / folder).rglob("*.py")
+    )
     figure("distributions beside ours", len(found))
     figure("MB", (sum(map(size_of, found.values())) + ours) / 1e6)
     for name, distribution in found.items():
@@ -57,6 +68,13 @@ IMPORT = "import time; t = time.process_time(); import streamlib, sys; sys.stdou
 def test_22_the_import_is_quick() -> None:
     """CPU time of the best of several fresh interpreters."""
     code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; {IMPORT}"
-    times = [float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout) for _ in range(7)]
+    times = [
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            ).stdout
+        )
+        for _ in range(7)
+    ]
     figure("import s", min(times))
     assert min(times) < 1

@@ -18,7 +18,9 @@ from tests.support.shared import ROOT
 # --- figures ---
 
 
-def test_figures_are_kept_only_where_somebody_collects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_figures_are_kept_only_where_somebody_collects(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     place = tmp_path / "figures"
     figure("runs", 3)
     monkeypatch.setenv(VARIABLE, str(place))
@@ -44,7 +46,9 @@ def test_figures_are_kept_only_where_somebody_collects(tmp_path: Path, monkeypat
         (Demand("other/", 0, "names"), None, False),
     ],
 )
-def test_a_bound_is_kept_or_not_and_what_was_not_counted_is_not_kept(demand: Demand, value: float | None, kept: bool) -> None:
+def test_a_bound_is_kept_or_not_and_what_was_not_counted_is_not_kept(
+    demand: Demand, value: float | None, kept: bool
+) -> None:
     found = counted({"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]})
     assert (demand.value(found), demand.held(found)) == (value, kept)
 
@@ -56,7 +60,10 @@ def test_a_promise_is_not_held_where_a_test_failed_or_a_figure_fell_short() -> N
     assert not held(promise, Result(few))
     assert not held(promise, Result({}))
     assert not held(promise, Result(enough, failed=("test_x",)))
-    assert row(promise, Result(few, 2.4, run="today")) == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today |"
+    assert (
+        row(promise, Result(few, 2.4, run="today"))
+        == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today |"
+    )
 
 
 def test_numbers_can_be_read() -> None:
@@ -118,7 +125,14 @@ def test_a_verdict_says_what_a_user_would(told: Told, want: Want, word: str) -> 
 def test_cases_have_names_of_their_own_and_want_something() -> None:
     assert len(CASES) == len({case.id for case in CASES}) > 100
     assert [case.id for case in CASES if case.want == Want()] == []
-    assert {case.wire for case in CASES} == {"messages", "responses", "chat", "gemini", "converse", "ollama"}
+    assert {case.wire for case in CASES} == {
+        "messages",
+        "responses",
+        "chat",
+        "gemini",
+        "converse",
+        "ollama",
+    }
 
 
 def test_the_comparison_is_the_generated_one() -> None:

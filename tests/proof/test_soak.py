@@ -44,7 +44,11 @@ def descriptors() -> int:
 
 def tasks(backend: str) -> int:
     """Tasks of the running loop."""
-    return len(asyncio.all_tasks()) if backend == "asyncio" else trio.lowlevel.current_statistics().tasks_living
+    return (
+        len(asyncio.all_tasks())
+        if backend == "asyncio"
+        else trio.lowlevel.current_statistics().tasks_living
+    )
 
 
 class Turns:
@@ -79,10 +83,20 @@ def held() -> int:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_23_a_soak_leaves_memory_sockets_and_tasks_flat(http: str, anyio_backend: Any) -> None:
+async def test_23_a_soak_leaves_memory_sockets_and_tasks_flat(
+    http: str, anyio_backend: Any
+) -> None:
     ends: dict[str, int] = {}
-    options: Any = {"retry": RetryPolicy(retries=0), "deadlines": Deadlines(total=10), "errors": "event"}
-    async with scripted(choose=Turns()) as server, opened(http) as inner, client(server.url, inner, **options) as made:
+    options: Any = {
+        "retry": RetryPolicy(retries=0),
+        "deadlines": Deadlines(total=10),
+        "errors": "event",
+    }
+    async with (
+        scripted(choose=Turns()) as server,
+        opened(http) as inner,
+        client(server.url, inner, **options) as made,
+    ):
         for n in range(WARM):
             await one(made, server.url, n)
         server.requests.clear()

@@ -32,7 +32,11 @@ Event = tuple[str, str, str]
 
 def ours(body: bytes) -> list[Event]:
     frames = SSEFraming().feed(body)
-    return [(frame.event or "message", frame.data.decode("utf-8", "replace"), frame.id or "") for frame in frames if frame.data is not None]
+    return [
+        (frame.event or "message", frame.data.decode("utf-8", "replace"), frame.id or "")
+        for frame in frames
+        if frame.data is not None
+    ]
 
 
 def httpx_sse(body: bytes) -> list[Event]:
@@ -59,16 +63,47 @@ HTTPX_SSE: Final = (
         b"\xef\xbb\xbfdata: x\n\n",
         lambda body: body.startswith(b"\xef\xbb\xbf"),
     ),
-    Difference("an event without data is given, with empty data", b"event: x\n\n", lambda body: b"event" in body or b"retry" in body),
-    Difference("once an id was seen, every blank line gives an event", b"id: 7\ndata: x\n\n: ping\n\n", lambda body: b"id" in body),
-    Difference("a lone CR at the end of the input closes a line that may go on", b"data: x\n\r", lambda body: body.endswith(b"\r")),
+    Difference(
+        "an event without data is given, with empty data",
+        b"event: x\n\n",
+        lambda body: b"event" in body or b"retry" in body,
+    ),
+    Difference(
+        "once an id was seen, every blank line gives an event",
+        b"id: 7\ndata: x\n\n: ping\n\n",
+        lambda body: b"id" in body,
+    ),
+    Difference(
+        "a lone CR at the end of the input closes a line that may go on",
+        b"data: x\n\r",
+        lambda body: body.endswith(b"\r"),
+    ),
 )
 """Known differences of httpx-sse 0.4.3 to the standard; ours are none (tests/parsers/framing/test_sse.py holds it to an oracle)."""
 
 PIECES: Final = st.sampled_from(
     [
-        *(b"\n", b"\r", b"\r\n", b"\n\n", b":", b" ", b"data: ", b"data", b"data:x", b"event: a\n", b"id: 7\n", b"retry: 5\n"),
-        *(b": ping\n\n", b"\xef\xbb\xbf", "é😀\u2028\x0b\x85".encode(), b"data: {}\n\n", b"event: b\ndata: 1\ndata: 2\r\n\r\n"),
+        *(
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b"\n\n",
+            b":",
+            b" ",
+            b"data: ",
+            b"data",
+            b"data:x",
+            b"event: a\n",
+            b"id: 7\n",
+            b"retry: 5\n",
+        ),
+        *(
+            b": ping\n\n",
+            b"\xef\xbb\xbf",
+            "é😀\u2028\x0b\x85".encode(),
+            b"data: {}\n\n",
+            b"event: b\ndata: 1\ndata: 2\r\n\r\n",
+        ),
         *(b"\0", b"x: y\n"),
     ]
 )
@@ -86,7 +121,11 @@ def test_a_known_difference_of_httpx_sse_is_still_there(difference: Difference) 
     assert httpx_sse(difference.body) != ours(difference.body)
 
 
-@pytest.mark.parametrize("path", [path for path in OURS if path.suffix == ".sse"], ids=lambda path: f"{path.parent.name}-{path.name}")
+@pytest.mark.parametrize(
+    "path",
+    [path for path in OURS if path.suffix == ".sse"],
+    ids=lambda path: f"{path.parent.name}-{path.name}",
+)
 def test_httpx_sse_reads_our_recordings_as_we_do(path: Path) -> None:
     assert httpx_sse(path.read_bytes()) == ours(path.read_bytes())
 
@@ -123,8 +162,15 @@ FRAMES: Final = tuple(
 
 
 @settings(max_examples=2 * settings.default.max_examples)
-@given(st.lists(st.sampled_from(FRAMES), max_size=5).map(b"".join), st.integers(0, 1 << 16), st.integers(0, 7), st.booleans())
-def test_botocore_reads_the_same_messages_and_refuses_the_same_bytes(body: bytes, where: int, bit: int, flip: bool) -> None:
+@given(
+    st.lists(st.sampled_from(FRAMES), max_size=5).map(b"".join),
+    st.integers(0, 1 << 16),
+    st.integers(0, 7),
+    st.booleans(),
+)
+def test_botocore_reads_the_same_messages_and_refuses_the_same_bytes(
+    body: bytes, where: int, bit: int, flip: bool
+) -> None:
     """One flipped bit may be anywhere: a length, a checksum, a header, the payload. Known difference: botocore has no end of input, so
     that it does not notice a message that was cut.
     """
@@ -135,7 +181,9 @@ def test_botocore_reads_the_same_messages_and_refuses_the_same_bytes(body: bytes
     found, failed = frames_of(body)
     assert found == theirs
     assert failed or not refused
-    assert failed == (sum(16 + len(payload) for payload in found) + header_bytes(body, len(found)) != len(body))
+    assert failed == (
+        sum(16 + len(payload) for payload in found) + header_bytes(body, len(found)) != len(body)
+    )
 
 
 def header_bytes(body: bytes, count: int) -> int:
@@ -147,7 +195,9 @@ def header_bytes(body: bytes, count: int) -> int:
     return size
 
 
-@pytest.mark.parametrize("path", [path for path in OURS if path.suffix == ".eventstream"], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in OURS if path.suffix == ".eventstream"], ids=lambda path: path.name
+)
 def test_botocore_reads_our_recordings_as_we_do(path: Path) -> None:
     assert frames_of(path.read_bytes()) == (botocore(path.read_bytes())[0], False)
 
@@ -168,10 +218,20 @@ def anthropic(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
     snapshot: Any = None
     inputs: Any = {}
     for frame in SSEFraming().feed(body):
-        event: Any = construct_type(type_=RawMessageStreamEvent, value=json.loads(frame.data or b"null"))
-        snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=inputs) if event.type != "ping" else snapshot
+        event: Any = construct_type(
+            type_=RawMessageStreamEvent, value=json.loads(frame.data or b"null")
+        )
+        snapshot = (
+            accumulate_event(event=event, current_snapshot=snapshot, json_bufs=inputs)
+            if event.type != "ping"
+            else snapshot
+        )
     text = "".join(block.text for block in snapshot.content if block.type == "text")
-    return text, [(block.name, block.input) for block in snapshot.content if block.type == "tool_use"], snapshot.stop_reason
+    return (
+        text,
+        [(block.name, block.input) for block in snapshot.content if block.type == "tool_use"],
+        snapshot.stop_reason,
+    )
 
 
 def openai_chat(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
@@ -184,9 +244,14 @@ def openai_chat(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
     state: Any = ChatCompletionStreamState(input_tools=omit, response_format=omit)
     for frame in SSEFraming().feed(body):
         if frame.data and frame.data != b"[DONE]":
-            state.handle_chunk(construct_type(type_=ChatCompletionChunk, value=json.loads(frame.data)))
+            state.handle_chunk(
+                construct_type(type_=ChatCompletionChunk, value=json.loads(frame.data))
+            )
     choice = state.current_completion_snapshot.choices[0]
-    calls = [(call.function.name, json.loads(call.function.arguments or "{}")) for call in choice.message.tool_calls or ()]
+    calls = [
+        (call.function.name, json.loads(call.function.arguments or "{}"))
+        for call in choice.message.tool_calls or ()
+    ]
     return choice.message.content or "", calls, choice.finish_reason
 
 
@@ -195,9 +260,17 @@ def openai_responses(body: bytes) -> tuple[str, list[tuple[str, Any]], str | Non
     from openai._models import construct_type
     from openai.types.responses import Response as Whole
 
-    last = [json.loads(frame.data or b"null") for frame in SSEFraming().feed(body) if frame.data and frame.data != b"[DONE]"][-1]
+    last = [
+        json.loads(frame.data or b"null")
+        for frame in SSEFraming().feed(body)
+        if frame.data and frame.data != b"[DONE]"
+    ][-1]
     whole: Any = construct_type(type_=Whole, value=last["response"])
-    calls = [(item.name, json.loads(item.arguments or "{}")) for item in whole.output if item.type == "function_call"]
+    calls = [
+        (item.name, json.loads(item.arguments or "{}"))
+        for item in whole.output
+        if item.type == "function_call"
+    ]
     return whole.output_text, calls, whole.status
 
 
@@ -210,7 +283,10 @@ SDKS: Final = {"messages": anthropic, "chat": openai_chat, "responses": openai_r
 
 
 REFUSED: Final = {
-    ("chat", "litellm-over-messages.sse"): "openai cannot add lists whose entries have no index (LiteLLM's `thinking_blocks`)"
+    (
+        "chat",
+        "litellm-over-messages.sse",
+    ): "openai cannot add lists whose entries have no index (LiteLLM's `thinking_blocks`)"
 }
 """Recordings of real servers that the SDK of their wire raises on."""
 
@@ -236,9 +312,10 @@ def test_the_official_sdk_accumulates_the_same_answer(wire: Any) -> None:
                 SDKS[wire](body)
             continue
         text, calls, reason = SDKS[wire](body)
-        assert (joined(text), calls) == ("".join(item.text for item in response.items if isinstance(item, Message)), calls_of(response)), (
-            name
-        )
+        assert (joined(text), calls) == (
+            "".join(item.text for item in response.items if isinstance(item, Message)),
+            calls_of(response),
+        ), name
         assert reason == response.native_stop_reason, name
         compared += 1
     assert compared > 30

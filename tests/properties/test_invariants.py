@@ -57,7 +57,9 @@ def streams(folder: str, sample: int | None) -> list[Recording]:
     return found if sample is None else random.Random(folder).sample(found, min(sample, len(found)))
 
 
-@pytest.fixture(params=[pytest.param(SAMPLE, id="sample"), pytest.param(None, id="all", marks=pytest.mark.slow)])
+@pytest.fixture(
+    params=[pytest.param(SAMPLE, id="sample"), pytest.param(None, id="all", marks=pytest.mark.slow)]
+)
 def sample(request: pytest.FixtureRequest) -> Any:
     return request.param
 
@@ -71,17 +73,24 @@ def each(folder: str, sample: int | None) -> Iterator[tuple[Recording, bytes, li
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_law_1_events_do_not_depend_on_where_the_bytes_were_cut(folder: str, sample: int | None) -> None:
+def test_law_1_events_do_not_depend_on_where_the_bytes_were_cut(
+    folder: str, sample: int | None
+) -> None:
     for recording, body, whole in each(folder, sample):
         reference = log(whole)
-        ways = [byte_by_byte(body, 1 if len(body) < 20_000 else 13), *random_partitions(body, 2 if sample else 50)]
+        ways = [
+            byte_by_byte(body, 1 if len(body) < 20_000 else 13),
+            *random_partitions(body, 2 if sample else 50),
+        ]
         for chunks in ways:
             assert log(events_of(recording.wire, chunks)) == reference, recording.path.name
         figure("split runs", len(ways))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_law_2_items_are_bracketed_and_one_terminal_comes_last(folder: str, sample: int | None) -> None:
+def test_law_2_items_are_bracketed_and_one_terminal_comes_last(
+    folder: str, sample: int | None
+) -> None:
     for recording, _, events in each(folder, sample):
         assert [event.seq for event in events] == list(range(len(events))), recording.path.name
         terminals = [event for event in events if isinstance(event, (Completed, Failed))]
@@ -92,7 +101,11 @@ def test_law_2_items_are_bracketed_and_one_terminal_comes_last(folder: str, samp
 def check_brackets(events: list[ResponseEvent], name: str) -> None:
     added: dict[int, list[str]] = {}
     done: dict[int, Any] = {}
-    replaced = {event.index for event in events if isinstance(event, Notice) and event.code == "text_replaced"}
+    replaced = {
+        event.index
+        for event in events
+        if isinstance(event, Notice) and event.code == "text_replaced"
+    }
     for event in events:
         index = getattr(event, "index", None)
         if isinstance(event, OutputItemAdded):
@@ -112,7 +125,9 @@ def check_brackets(events: list[ResponseEvent], name: str) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_created_comes_before_every_item_and_rate_limits_before_all(folder: str, sample: int | None) -> None:
+def test_created_comes_before_every_item_and_rate_limits_before_all(
+    folder: str, sample: int | None
+) -> None:
     for recording, body, _ in each(folder, sample):
         p = parser(recording.wire, headers={"retry-after": "1"})  # type: ignore[arg-type]
         events = [*p.feed(body), *p.close()]
@@ -133,42 +148,99 @@ def test_law_3_a_cut_stream_is_never_a_completed_answer(folder: str, sample: int
         places = [rng.randrange(len(body)) for _ in range(12 if sample else 400)]
         for place in places:
             events = events_of(recording.wire, [body[:place]])
-            if isinstance(events[-1], Completed) and not (recording.wire == "gemini" and b"inishReason" in body[:place]):
+            if isinstance(events[-1], Completed) and not (
+                recording.wire == "gemini" and b"inishReason" in body[:place]
+            ):
                 assert said(events) == said(whole), f"{recording.path.name} cut at {place}"
 
 
 def said(events: list[ResponseEvent]) -> tuple[str, list[tuple[str, str]]]:
     items = [event.item for event in events if isinstance(event, OutputItemDone)]
-    text = "".join(part.text for item in items if isinstance(item, Message) for part in item.content if isinstance(part, Text))
+    text = "".join(
+        part.text
+        for item in items
+        if isinstance(item, Message)
+        for part in item.content
+        if isinstance(part, Text)
+    )
     return text, [(item.name, item.arguments) for item in items if isinstance(item, FunctionCall)]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_call_whose_arguments_are_not_whole_is_never_callable(folder: str, sample: int | None) -> None:
+def test_a_call_whose_arguments_are_not_whole_is_never_callable(
+    folder: str, sample: int | None
+) -> None:
     rng = random.Random(folder)
     for recording, body, _ in each(folder, sample):
         for place in [rng.randrange(len(body) + 1) for _ in range(6)]:
             for event in events_of(recording.wire, [body[:place]]):
-                if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall) and event.item.status == "completed":
+                if (
+                    isinstance(event, OutputItemDone)
+                    and isinstance(event.item, FunctionCall)
+                    and event.item.status == "completed"
+                ):
                     assert is_json(event.item.arguments), recording.path.name
 
 
 @pytest.mark.parametrize("wire", WIRE_APIS)
 @given(st.lists(st.binary(max_size=60), max_size=6))
-def test_law_9_any_bytes_end_in_one_terminal_and_raise_nothing(wire: str, chunks: list[bytes]) -> None:
+def test_law_9_any_bytes_end_in_one_terminal_and_raise_nothing(
+    wire: str, chunks: list[bytes]
+) -> None:
     events = events_of(wire, chunks)
-    assert [type(event) for event in events if isinstance(event, (Completed, Failed))] == [type(events[-1])]
+    assert [type(event) for event in events if isinstance(event, (Completed, Failed))] == [
+        type(events[-1])
+    ]
     assert log(events) == log(events_of(wire, [b"".join(chunks)]))
 
 
 KEYS = (
-    *("type", "index", "delta", "message", "content_block", "usage", "error", "choices", "candidates", "content", "parts", "item"),
-    *("output_index", "text", "finish_reason", "tool_calls", "function", "arguments", "id", "name", "role", "response", "done", "start"),
-    *("contentBlockIndex", "stopReason", "finishReason", "functionCall", "args", "part", "summary_index", "content_index", "bytes"),
+    *(
+        "type",
+        "index",
+        "delta",
+        "message",
+        "content_block",
+        "usage",
+        "error",
+        "choices",
+        "candidates",
+        "content",
+        "parts",
+        "item",
+    ),
+    *(
+        "output_index",
+        "text",
+        "finish_reason",
+        "tool_calls",
+        "function",
+        "arguments",
+        "id",
+        "name",
+        "role",
+        "response",
+        "done",
+        "start",
+    ),
+    *(
+        "contentBlockIndex",
+        "stopReason",
+        "finishReason",
+        "functionCall",
+        "args",
+        "part",
+        "summary_index",
+        "content_index",
+        "bytes",
+    ),
 )
 JSON_VALUES = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats() | st.text(max_size=8),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(KEYS) | st.text(max_size=5), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -177,7 +249,10 @@ JSON_VALUES = st.recursive(
 @given(st.lists(JSON_VALUES, max_size=5))
 def test_law_9_any_json_in_frames_raises_nothing(wire: str, values: list[Any]) -> None:
     payloads = [json.dumps(value).encode() for value in values]
-    body = b"".join(b"data: " + payload + b"\n\n" if wire != "ollama" else payload + b"\n" for payload in payloads)
+    body = b"".join(
+        b"data: " + payload + b"\n\n" if wire != "ollama" else payload + b"\n"
+        for payload in payloads
+    )
     events = events_of(wire, [body])
     check_brackets(events, wire)
     assert isinstance(events[-1], (Completed, Failed))

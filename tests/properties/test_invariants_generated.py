@@ -41,13 +41,19 @@ from tests.support.partitions import byte_by_byte, random_partitions
 from tests.support.wire_rules import elements
 
 each_wire = pytest.mark.parametrize("wire_api", WIRE_APIS)
-each_recording = pytest.mark.parametrize("path", OURS, ids=lambda path: f"{path.parent.name}-{path.name}")
+each_recording = pytest.mark.parametrize(
+    "path", OURS, ids=lambda path: f"{path.parent.name}-{path.name}"
+)
 few = settings(max_examples=settings.default.max_examples // 6)
 """There are seven wires, and the long forms."""
 
 
 def any_stream(wire_api: WireApi) -> st.SearchStrategy[bytes]:
-    return strategies.streams(wire_api) | strategies.odd_streams(wire_api) | strategies.bad_streams(wire_api)
+    return (
+        strategies.streams(wire_api)
+        | strategies.odd_streams(wire_api)
+        | strategies.bad_streams(wire_api)
+    )
 
 
 # --- 1 and 2 ---
@@ -56,7 +62,9 @@ def any_stream(wire_api: WireApi) -> st.SearchStrategy[bytes]:
 @each_wire
 @few
 @given(st.data())
-def test_law_1_any_stream_gives_the_same_events_at_any_cut(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_1_any_stream_gives_the_same_events_at_any_cut(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     body = data.draw(any_stream(wire_api))
     whole = log(events_of(wire_api, [body]))
     assert log(events_of(wire_api, data.draw(strategies.splits(body)))) == whole
@@ -74,7 +82,9 @@ def test_law_1_our_recordings_give_the_same_events_at_any_cut(path: Path) -> Non
 @each_wire
 @few
 @given(st.data())
-def test_law_2_any_stream_is_bracketed_and_ends_once(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_2_any_stream_is_bracketed_and_ends_once(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     check(events_of(wire_api, [data.draw(any_stream(wire_api))]))
 
 
@@ -89,7 +99,9 @@ def test_law_2_our_recordings_are_bracketed_and_end_once(path: Path) -> None:
 @each_wire
 @few
 @given(st.data())
-def test_law_3_a_stream_that_was_cut_is_never_a_whole_answer(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_3_a_stream_that_was_cut_is_never_a_whole_answer(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     body = data.draw(strategies.streams(wire_api, failing=False))
     whole = said(events_of(wire_api, [body]))
     assert not cut_falsely(wire_api, body, data.draw(st.integers(0, len(body))), whole)
@@ -99,7 +111,11 @@ def test_law_3_a_stream_that_was_cut_is_never_a_whole_answer(wire_api: WireApi, 
 def test_law_3_our_recordings_when_cut_are_never_whole_answers(path: Path) -> None:
     body, rng = path.read_bytes(), random.Random(path.name)
     whole = said(events_of(wire_of(path), [body]))
-    assert not [place for place in sorted(rng.sample(range(len(body)), 40)) if cut_falsely(wire_of(path), body, place, whole)]
+    assert not [
+        place
+        for place in sorted(rng.sample(range(len(body)), 40))
+        if cut_falsely(wire_of(path), body, place, whole)
+    ]
 
 
 # --- 4 ---
@@ -116,7 +132,9 @@ SAID_ELSEWHERE: Final = {
 """Texts that a wire's rules replace or leave out, each with the rule (docs/wires)."""
 
 
-def marks_of(wire_api: WireApi, names: list[str], places: list[int]) -> tuple[list[Any], dict[str, str]]:
+def marks_of(
+    wire_api: WireApi, names: list[str], places: list[int]
+) -> tuple[list[Any], dict[str, str]]:
     """Payloads, each with a mark of its own, and the marks that must come out again."""
     payloads: list[Any] = []
     marks: dict[str, str] = {}
@@ -130,12 +148,23 @@ def marks_of(wire_api: WireApi, names: list[str], places: list[int]) -> tuple[li
 @each_wire
 @few
 @given(st.data())
-def test_law_4_whatever_was_said_comes_out_in_some_event(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_4_whatever_was_said_comes_out_in_some_event(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     """Known kinds, unknown kinds, unknown items, unknown deltas: each says a word of its own, and the word is there."""
-    moves = [name for name in MOVES[wire_api] if name not in ("done", "done_mark")]  # nothing behind `[DONE]` is looked at
+    moves = [
+        name for name in MOVES[wire_api] if name not in ("done", "done_mark")
+    ]  # nothing behind `[DONE]` is looked at
     names = [moves[0], *data.draw(st.lists(st.sampled_from(moves), max_size=6))]
     payloads, marks = marks_of(
-        wire_api, names, [0, *data.draw(st.lists(st.sampled_from((0, 1)), min_size=len(names) - 1, max_size=len(names) - 1))]
+        wire_api,
+        names,
+        [
+            0,
+            *data.draw(
+                st.lists(st.sampled_from((0, 1)), min_size=len(names) - 1, max_size=len(names) - 1)
+            ),
+        ],
     )
     for until in range(len(payloads), 0, -1):  # what stands behind the end is not looked at
         if not ended(events_of(wire_api, [framed_all(wire_api, payloads[:until])])):
@@ -143,30 +172,53 @@ def test_law_4_whatever_was_said_comes_out_in_some_event(wire_api: WireApi, data
     else:
         return
     told = b"".join(
-        line if isinstance(line, bytes) else line.encode() for line in log(events_of(wire_api, [framed_all(wire_api, payloads[:until])]))
+        line if isinstance(line, bytes) else line.encode()
+        for line in log(events_of(wire_api, [framed_all(wire_api, payloads[:until])]))
     )
-    assert {mark: name for mark, name in marks.items() if int(mark[5:-1]) < until and mark.encode() not in told} == {}
+    assert {
+        mark: name
+        for mark, name in marks.items()
+        if int(mark[5:-1]) < until and mark.encode() not in told
+    } == {}
 
 
 def ended(events: list[ResponseEvent]) -> bool:
     """Ended by the wire itself, or refused; a stream that only stopped is `truncated`."""
     last = events[-1]
-    return isinstance(last, Completed) or (isinstance(last, Failed) and last.error.kind != "truncated")
+    return isinstance(last, Completed) or (
+        isinstance(last, Failed) and last.error.kind != "truncated"
+    )
 
 
 # --- 5 and 6 ---
 
-TOOLS: Final = [ToolSpec("get_weather", "The weather in a city.", {"type": "object", "properties": {"city": {"type": "string"}}})]
+TOOLS: Final = [
+    ToolSpec(
+        "get_weather",
+        "The weather in a city.",
+        {"type": "object", "properties": {"city": {"type": "string"}}},
+    )
+]
 
 
 @each_wire
 @few
 @given(st.data())
-def test_law_5_each_request_begins_with_the_one_before(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_5_each_request_begins_with_the_one_before(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     """Element by element: what a cache of prefixes needs. Turns of the user are where an agent asks again."""
     history = data.draw(strategies.histories(wire_api))
     asked = [n + 1 for n, item in enumerate(history) if getattr(item, "role", "") == "user"]
-    requests = [build(Prompt(history[:n], tools=TOOLS), "custom:any", wire_api=wire_api, base_url="https://example.test/v1") for n in asked]
+    requests = [
+        build(
+            Prompt(history[:n], tools=TOOLS),
+            "custom:any",
+            wire_api=wire_api,
+            base_url="https://example.test/v1",
+        )
+        for n in asked
+    ]
     for shorter, longer in pairwise(map(elements, requests)):
         assert longer[: len(shorter)] == shorter
 
@@ -177,32 +229,53 @@ SEAL: Final = "U0VBTEVE"
 @each_wire
 @few
 @given(st.data())
-def test_law_6_nothing_sealed_elsewhere_is_sent_and_the_report_says_so(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_6_nothing_sealed_elsewhere_is_sent_and_the_report_says_so(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     made: WireApi = "chat" if wire_api == "messages" else "messages"
-    history = [*data.draw(strategies.histories(made)), Reasoning("Hm.", signature=SEAL, encrypted_content=SEAL, origin=None)]
+    history = [
+        *data.draw(strategies.histories(made)),
+        Reasoning("Hm.", signature=SEAL, encrypted_content=SEAL, origin=None),
+    ]
     history[-1] = type(history[-1])(content="Hm.", signature=SEAL, origin=history[1].origin)  # type: ignore[call-arg]
-    request = build(Prompt([*history, *history[:1]]), "custom:any", wire_api=wire_api, base_url="https://example.test/v1")
+    request = build(
+        Prompt([*history, *history[:1]]),
+        "custom:any",
+        wire_api=wire_api,
+        base_url="https://example.test/v1",
+    )
     assert SEAL.encode() not in request.body
     assert [change for change in request.report if change.action in ("downgraded", "dropped")]
 
 
 # --- 7 ---
 
-SPOKEN: Final = st.text(st.sampled_from('a\u00e9\u4e16\U0001f600\U0001d11e \\"'), min_size=1, max_size=12)
+SPOKEN: Final = st.text(
+    st.sampled_from('a\u00e9\u4e16\U0001f600\U0001d11e \\"'), min_size=1, max_size=12
+)
 
 
 @each_wire
 @few
 @given(SPOKEN, st.data())
-def test_law_7_text_cut_between_any_two_code_units_is_whole_again(wire_api: WireApi, text: str, data: st.DataObject) -> None:
+def test_law_7_text_cut_between_any_two_code_units_is_whole_again(
+    wire_api: WireApi, text: str, data: st.DataObject
+) -> None:
     """As gateways in JavaScript cut it: each delta some UTF-16 units, an emoji's halves in two of them."""
     units = text.encode("utf-16-be")
-    places = sorted({2 * place for place in data.draw(st.lists(st.integers(0, len(units) // 2)))} | {0, len(units)})
+    places = sorted(
+        {2 * place for place in data.draw(st.lists(st.integers(0, len(units) // 2)))}
+        | {0, len(units)}
+    )
     pieces = [units[a:b].decode("utf-16-be", "surrogatepass") for a, b in pairwise(places)]
     start = ["start_text"] if wire_api in ("messages", "invoke") else []
     moves = MOVES[wire_api]
     body = framed_all(
-        wire_api, [*(moves[name](0, "") for name in [next(iter(moves)), *start]), *(moves["text"](0, piece) for piece in pieces)]
+        wire_api,
+        [
+            *(moves[name](0, "") for name in [next(iter(moves)), *start]),
+            *(moves["text"](0, piece) for piece in pieces),
+        ],
     )
     events = events_of(wire_api, [body])
     deltas = [event.delta for event in events if isinstance(event, OutputTextDelta)]
@@ -216,7 +289,10 @@ def test_law_7_text_cut_between_any_two_code_units_is_whole_again(wire_api: Wire
 @each_wire
 def test_law_8_each_ceiling_ends_the_stream_with_its_own_name(wire_api: WireApi) -> None:
     body = encode_all(wire_api, an_answer(wire_api))
-    for limits, code in ((Limits(response_bytes=len(body) - 9), "response_bytes"), (Limits(event_bytes=40), "event_bytes")):
+    for limits, code in (
+        (Limits(response_bytes=len(body) - 9), "response_bytes"),
+        (Limits(event_bytes=40), "event_bytes"),
+    ):
         for chunks in ([body], byte_by_byte(body)):
             last = events_of(wire_api, chunks, limits=limits)[-1]
             assert isinstance(last, Failed)
@@ -231,7 +307,12 @@ def an_answer(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
         "invoke": ["stop", "message_delta", "message_stop"],
         "responses": ["completed"],
     }
-    end |= {"chat": ["stop", "done"], "gemini": ["stop"], "converse": ["stop", "message_stop", "metadata"], "ollama": ["done"]}
+    end |= {
+        "chat": ["stop", "done"],
+        "gemini": ["stop"],
+        "converse": ["stop", "message_stop", "metadata"],
+        "ollama": ["done"],
+    }
     names = [next(iter(moves)), *start, *["text"] * words, *end[wire_api]]
     return events_of(wire_api, [framed_all(wire_api, [moves[name](0, "word ") for name in names])])
 
@@ -257,7 +338,9 @@ def test_law_8_memory_stays_near_the_size_of_what_was_said(wire_api: WireApi) ->
 @each_wire
 @few
 @given(st.data())
-def test_law_9_whatever_arrives_ends_in_one_terminal_and_raises_nothing(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_9_whatever_arrives_ends_in_one_terminal_and_raises_nothing(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     body = data.draw(strategies.bad_streams(wire_api))
     check(events_of(wire_api, [body]))
     check(parse_body(wire_api, data.draw(strategies.faults())(body)))
@@ -271,10 +354,14 @@ def test_law_9_whatever_arrives_ends_in_one_terminal_and_raises_nothing(wire_api
 @each_wire
 @few
 @given(st.data())
-def test_law_10_an_answer_survives_its_own_wire_as_a_stream_and_as_a_body(wire_api: WireApi, data: st.DataObject) -> None:
+def test_law_10_an_answer_survives_its_own_wire_as_a_stream_and_as_a_body(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     events = data.draw(strategies.answers(wire_api, failing=False))
     encode = encoder(wire_api)
-    again = events_of(wire_api, [b"".join([*(encode.feed(event) for event in events), encode.close()])])
+    again = events_of(
+        wire_api, [b"".join([*(encode.feed(event) for event in events), encode.close()])]
+    )
     body = parse_body(wire_api, encode_body(wire_api, accumulate(events)))
     assert said(again) == said(events)
     assert squeezed(body) == squeezed(events)
@@ -305,7 +392,10 @@ def test_law_11_both_loops_give_the_same_events(path: Path) -> None:
     body = path.read_bytes()
 
     async def told() -> list[bytes | str]:
-        async with replay(body, wire_of(path), split=97) as client, client.stream(Prompt("hi"), model=MODEL) as stream:
+        async with (
+            replay(body, wire_of(path), split=97) as client,
+            client.stream(Prompt("hi"), model=MODEL) as stream,
+        ):
             return log([event async for event in stream])
 
     assert anyio.run(told, backend="asyncio") == anyio.run(told, backend="trio")

@@ -48,7 +48,10 @@ def bodies() -> Iterator[tuple[Any, bytes]]:
     rng = random.Random(SEED)
     while True:
         wire_api = rng.choice(WIRE_APIS)
-        yield wire_api, encode_all(wire_api, random_response(rng, wire_api, failing=rng.random() < 0.2))
+        yield (
+            wire_api,
+            encode_all(wire_api, random_response(rng, wire_api, failing=rng.random() < 0.2)),
+        )
 
 
 def test_law_1_a_million_readings_of_cut_bodies() -> None:
@@ -56,10 +59,16 @@ def test_law_1_a_million_readings_of_cut_bodies() -> None:
     runs = counted = 0
     for wire_api, body in bodies():
         whole = log(events_of(wire_api, [body]))
-        several = every_single_cut(body) if len(body) <= 2_000 else random_partitions(body, 8, seed=SEED)
+        several = (
+            every_single_cut(body) if len(body) <= 2_000 else random_partitions(body, 8, seed=SEED)
+        )
         for chunks in several:
             runs += 1
-            assert log(events_of(wire_api, chunks)) == whole, (wire_api, body, [len(chunk) for chunk in chunks])
+            assert log(events_of(wire_api, chunks)) == whole, (
+                wire_api,
+                body,
+                [len(chunk) for chunk in chunks],
+            )
         counted += 1
         if runs >= SPLIT_RUNS:
             break
@@ -72,7 +81,11 @@ def test_laws_2_7_9_half_a_million_hostile_inputs() -> None:
     for n, name in enumerate(WIRE_APIS):
         campaign = Campaign(find_target(name), seed=SEED + n, cuts=1)
         rng = random.Random(SEED + n)
-        pool = [path.read_bytes() for path in OURS if wire_of(path) == name and path.stat().st_size < 4_000]
+        pool = [
+            path.read_bytes()
+            for path in OURS
+            if wire_of(path) == name and path.stat().st_size < 4_000
+        ]
         while campaign.executions < -(-HOSTILE_INPUTS // len(WIRE_APIS)):
             campaign.try_one(_hostile(campaign, pool, rng), rng)
             assert campaign.finding is None, reproducer(campaign.finding)
@@ -108,4 +121,6 @@ def test_law_3_two_hundred_thousand_truncations() -> None:
 def test_law_3_our_recordings_cut_at_every_byte(path: Path) -> None:
     body = path.read_bytes()
     whole = said(events_of(wire_of(path), [body]))
-    assert not [place for place in range(len(body)) if cut_falsely(wire_of(path), body, place, whole)]
+    assert not [
+        place for place in range(len(body)) if cut_falsely(wire_of(path), body, place, whole)
+    ]

@@ -18,7 +18,12 @@ def text(delta: str, index: int = 0, content_index: int = 0, **more: object) -> 
 
 @given(st.binary(max_size=60), st.data())
 def test_every_cut_keeps_every_byte(body: bytes, data: st.DataObject) -> None:
-    partitions = [byte_by_byte(body), byte_by_byte(body, 7), *every_single_cut(body), *every_single_cut(body, 4)]
+    partitions = [
+        byte_by_byte(body),
+        byte_by_byte(body, 7),
+        *every_single_cut(body),
+        *every_single_cut(body, 4),
+    ]
     partitions += [*random_partitions(body, 5, seed=3), data.draw(cuts(body))]
     assert {b"".join(chunks) for chunks in partitions} == {body}
 
@@ -43,14 +48,36 @@ def test_random_partitions_are_the_same_for_the_same_seed() -> None:
 
 
 def test_fold_joins_only_neighbours_that_go_to_the_same_place() -> None:
-    events = [text("a"), text("b"), text("c", content_index=1), text("d", index=1), Created(), Created(), text("e", index=1)]
-    assert join_deltas(events) == [text("ab"), text("c", content_index=1), text("d", index=1), Created(), Created(), text("e", index=1)]
+    events = [
+        text("a"),
+        text("b"),
+        text("c", content_index=1),
+        text("d", index=1),
+        Created(),
+        Created(),
+        text("e", index=1),
+    ]
+    assert join_deltas(events) == [
+        text("ab"),
+        text("c", content_index=1),
+        text("d", index=1),
+        Created(),
+        Created(),
+        text("e", index=1),
+    ]
 
 
 def test_fold_keeps_kinds_apart_and_joins_logprobs() -> None:
     one, two = {"token": "a"}, {"token": "b"}
-    events = [text("a", logprobs=[one]), text("b", logprobs=[two]), FunctionCallArgumentsDelta(index=0, delta="{")]
-    assert join_deltas(events) == [text("ab", logprobs=[one, two]), FunctionCallArgumentsDelta(index=0, delta="{")]
+    events = [
+        text("a", logprobs=[one]),
+        text("b", logprobs=[two]),
+        FunctionCallArgumentsDelta(index=0, delta="{"),
+    ]
+    assert join_deltas(events) == [
+        text("ab", logprobs=[one, two]),
+        FunctionCallArgumentsDelta(index=0, delta="{"),
+    ]
 
 
 @given(st.lists(st.text(max_size=3), max_size=8))

@@ -9,7 +9,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from streamlib_parsers import Completed, FunctionCall, OutputTextDelta, Response, ResponseEvent, accumulate, parse_body, parser
+from streamlib_parsers import (
+    Completed,
+    FunctionCall,
+    OutputTextDelta,
+    Response,
+    ResponseEvent,
+    accumulate,
+    parse_body,
+    parser,
+)
 from tests.support.partitions import byte_by_byte, every_single_cut
 from tests.support.shared import ROOT
 
@@ -33,11 +42,20 @@ def response_of(path: Path) -> Response:
 
 
 def each(paths: list[Path]) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("path", [pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in paths])
+    return pytest.mark.parametrize(
+        "path", [pytest.param(path, id=f"{path.parent.name}-{path.name}") for path in paths]
+    )
 
 
 def test_there_are_recordings_of_every_wire_that_a_server_here_can_speak() -> None:
-    assert {path.parent.name for path in RECORDINGS} == {"messages", "responses", "chat", "gemini", "converse", "ollama"}
+    assert {path.parent.name for path in RECORDINGS} == {
+        "messages",
+        "responses",
+        "chat",
+        "gemini",
+        "converse",
+        "ollama",
+    }
 
 
 @each(STREAMS)
@@ -67,7 +85,11 @@ def test_an_emoji_whose_halves_came_apart_is_whole_again(path: Path) -> None:
     assert re.search(rb"\\ud8[0-9a-f]{2}\"", path.read_bytes()), "no delta ends in half an emoji"
     events = events_of(path, [path.read_bytes()])
     text = "".join(event.delta for event in events if isinstance(event, OutputTextDelta))
-    assert text == accumulate(events).text == "Grüße, 世界! 👋🏽 How are 👩\u200d👩\u200d👧\u200d👦 and 𠮷野家 today?"
+    assert (
+        text
+        == accumulate(events).text
+        == "Grüße, 世界! 👋🏽 How are 👩\u200d👩\u200d👧\u200d👦 and 𠮷野家 today?"
+    )
     assert all(event.delta.encode() for event in events if isinstance(event, OutputTextDelta))
 
 
@@ -98,4 +120,7 @@ def test_llama_sends_a_signature_after_the_next_block_began() -> None:
     """The late signature of the real server finds its own thought."""
     body = (HOME / "messages" / "llama-thinking.sse").read_bytes()
     assert body.index(b'"index":1') < body.index(b"signature_delta")
-    assert accumulate(events_of(HOME / "messages" / "x.sse", [body])).items[0].__class__.__name__ == "Reasoning"
+    assert (
+        accumulate(events_of(HOME / "messages" / "x.sse", [body])).items[0].__class__.__name__
+        == "Reasoning"
+    )

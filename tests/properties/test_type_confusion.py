@@ -36,24 +36,51 @@ Place = tuple[int | str, ...]
 def keys(wire_api: WireApi) -> list[str]:
     """Every word in the code of a wire that a key could be."""
     wires = PURE / "wires"
-    files = [*wires.glob(f"{wire_api}.py"), *(wires / wire_api).glob("*.py"), *(PURE / name for name in SHARED)]
-    nodes = (node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    words = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return sorted({part for word in words if len(word) < 50 and not set(word) & set(" \n") for part in (word, *word.split("."))})
+    files = [
+        *wires.glob(f"{wire_api}.py"),
+        *(wires / wire_api).glob("*.py"),
+        *(PURE / name for name in SHARED),
+    ]
+    nodes = (
+        node for path in files for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+    )
+    words = {
+        node.value
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+    return sorted(
+        {
+            part
+            for word in words
+            if len(word) < 50 and not set(word) & set(" \n")
+            for part in (word, *word.split("."))
+        }
+    )
 
 
 @cache
 def samples(wire_api: WireApi) -> list[Any]:
     """One message of each kind."""
     moves = [made for move in MOVES[wire_api].values() if isinstance(made := move(0, "Hi"), dict)]
-    return [*moves, *(payload for family in STREAMED.values() for payload in family)] if wire_api == "invoke" else moves
+    return (
+        [*moves, *(payload for family in STREAMED.values() for payload in family)]
+        if wire_api == "invoke"
+        else moves
+    )
 
 
 def objects(value: Any, place: Place = ()) -> Iterator[Place]:
     """Where the objects of a message are."""
     if isinstance(value, dict):
         yield place
-    for key, inner in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+    for key, inner in (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    ):
         yield from objects(inner, (*place, key))
 
 
@@ -95,7 +122,9 @@ def test_no_key_breaks_a_parser_whatever_it_holds(wire_api: WireApi) -> None:
     messages = samples(wire_api)
     for _ in range(SAMPLE):
         message = rng.choice(messages)
-        payload = changed(message, rng.choice([*objects(message)]), rng.choice(keys(wire_api)), rng.choice(ODD))
+        payload = changed(
+            message, rng.choice([*objects(message)]), rng.choice(keys(wire_api)), rng.choice(ODD)
+        )
         check(wire_api, payload, messages[: rng.randint(0, 2)])
 
 

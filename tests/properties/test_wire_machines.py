@@ -19,7 +19,16 @@ from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_a
 from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
 from streamlib.testing.frames import encode_payloads
 from streamlib.testing.invariants import InvariantChecker
-from streamlib_parsers import Accumulator, Message, Reasoning, ResponseEvent, ResponseItem, Text, WireApi, parser
+from streamlib_parsers import (
+    Accumulator,
+    Message,
+    Reasoning,
+    ResponseEvent,
+    ResponseItem,
+    Text,
+    WireApi,
+    parser,
+)
 from streamlib_parsers.protocol import WIRE_APIS
 
 MARK: Final = re.compile(r"<(.*?)\|(\d+)>")
@@ -76,7 +85,9 @@ def _place(place: Any) -> str:
 
 def check_joins(item: ResponseItem) -> None:
     """Words of one place only, in the order in which they were said."""
-    marks = MARK.findall(item.text if isinstance(item, (Message, Reasoning)) else getattr(item, "arguments", ""))
+    marks = MARK.findall(
+        item.text if isinstance(item, (Message, Reasoning)) else getattr(item, "arguments", "")
+    )
     assert len({place for place, _ in marks} - {"?"}) <= 1, marks
     if isinstance(item, Message):
         assert [int(n) for _, n in marks] == sorted(int(n) for _, n in marks), marks

@@ -23,7 +23,9 @@ TEST: Final = "tests/streamlib/providers/test_providers.py"
 def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of Markdown."""
     lines = [list(head), ["---"] * len(list(head)), *map(list, rows)]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
+    )
 
 
 def code(*words: str) -> str:
@@ -36,13 +38,28 @@ def code(*words: str) -> str:
 
 def places() -> str:
     """Names, wires, addresses, keys."""
-    head = ("provider", "also called", "wires, the default first", "address", "key from", "sent as", "list of models")
+    head = (
+        "provider",
+        "also called",
+        "wires, the default first",
+        "address",
+        "key from",
+        "sent as",
+        "list of models",
+    )
     return table(head, ([code(one.name), code(*one.aliases), code(*one.wires), _address(one), _keys(one), code(one.auth), _models(one)]
                         for one in providers()))  # fmt: skip
 
 
 def _address(one: Provider) -> str:
-    return "<br>".join(code(url) for url in dict.fromkeys((one.base_url, *one.wire_urls.values(), *one.other_urls)) if url) or "`base_url=`"
+    return (
+        "<br>".join(
+            code(url)
+            for url in dict.fromkeys((one.base_url, *one.wire_urls.values(), *one.other_urls))
+            if url
+        )
+        or "`base_url=`"
+    )
 
 
 def _keys(one: Provider) -> str:
@@ -66,12 +83,26 @@ def values() -> str:
 
 def _rows(one: Provider) -> Iterable[list[str]]:
     chat = "chat" in one.wires
-    yield [code(one.name), "", _thinking(one.chat.thinking) if chat else "", code(*one.chat.reasoning_echo) if chat else "", _others(one)]
+    yield [
+        code(one.name),
+        "",
+        _thinking(one.chat.thinking) if chat else "",
+        code(*one.chat.reasoning_echo) if chat else "",
+        _others(one),
+    ]
     for start, changed in one.model_overrides.items():
         shape = changed.get("chat", one.chat)
-        other = ", ".join(_said(field, value) for field, value in changed.items() if field != "chat")
+        other = ", ".join(
+            _said(field, value) for field, value in changed.items() if field != "chat"
+        )
         different = ", ".join([*_shape(shape, one.chat), *([other] if other else [])])
-        yield [code(one.name), code(f"{start}…"), _thinking(shape.thinking), code(*shape.reasoning_echo), different or "as above"]
+        yield [
+            code(one.name),
+            code(f"{start}…"),
+            _thinking(shape.thinking),
+            code(*shape.reasoning_echo),
+            different or "as above",
+        ]
 
 
 def _thinking(style: Thinking | None) -> str:
@@ -79,7 +110,16 @@ def _thinking(style: Thinking | None) -> str:
         return "no word for it"
     fields = {"on": style.on or style.plain, "off": style.off}
     said = [f"{name} {code(json.dumps(value))}" for name, value in fields.items() if value]
-    return "<br>".join([*said, *(f"{name} {code(path)}" for name, path in (("level", style.effort), ("tokens", style.budget)) if path)])
+    return "<br>".join(
+        [
+            *said,
+            *(
+                f"{name} {code(path)}"
+                for name, path in (("level", style.effort), ("tokens", style.budget))
+                if path
+            ),
+        ]
+    )
 
 
 FIELDS: Final = (
@@ -105,7 +145,11 @@ def _others(one: Provider) -> str:
 
 def _shape(shape: ChatShape, usual: ChatShape) -> list[str]:
     skipped = ("thinking", "reasoning_echo")
-    names = [name for name in shape.__struct_fields__ if name not in skipped and getattr(shape, name) != getattr(usual, name)]
+    names = [
+        name
+        for name in shape.__struct_fields__
+        if name not in skipped and getattr(shape, name) != getattr(usual, name)
+    ]
     return [_said(name, getattr(shape, name)) for name in names]
 
 
@@ -120,9 +164,18 @@ def _said(name: str, value: Any) -> str:
 def quirks() -> str:
     """Row by row, with the test that shows each."""
     rows = (
-        [code(one.provider), one.says, code(one.wire or "", one.model or ""), one.source, code(f"test_a_quirk[{one.id}]")] for one in QUIRKS
+        [
+            code(one.provider),
+            one.says,
+            code(one.wire or "", one.model or ""),
+            one.source,
+            code(f"test_a_quirk[{one.id}]"),
+        ]
+        for one in QUIRKS
     )
-    return table(("provider", "what is particular", "where", "known from", f"shown by, in `{TEST}`"), rows)
+    return table(
+        ("provider", "what is particular", "where", "known from", f"shown by, in `{TEST}`"), rows
+    )
 
 
 PARTS: Final = {"places": places, "values": values, "quirks": quirks}
@@ -131,7 +184,10 @@ PARTS: Final = {"places": places, "values": values, "quirks": quirks}
 def regenerated(page: str) -> str:
     """The page with its tables made anew."""
     for name, part in PARTS.items():
-        begin, end = f"<!-- {name}: generated, see tests/provider_pages -->\n", f"<!-- {name}: end -->"
+        begin, end = (
+            f"<!-- {name}: generated, see tests/provider_pages -->\n",
+            f"<!-- {name}: end -->",
+        )
         before, rest = page.split(begin)
         page = before + begin + part() + "\n" + end + rest.split(end, 1)[1]
     return page

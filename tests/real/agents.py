@@ -86,22 +86,49 @@ class Script:
 
 def claude(url: str, home: Path) -> tuple[list[str], dict[str, str]]:
     """Claude Code's command and environment."""
-    command = [str(program("claude")), "-p", "Write the proof.", "--model", "claude-sonnet-4-5", "--allowedTools", "Bash"]
-    said = {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "dummy", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}
+    command = [
+        str(program("claude")),
+        "-p",
+        "Write the proof.",
+        "--model",
+        "claude-sonnet-4-5",
+        "--allowedTools",
+        "Bash",
+    ]
+    said = {
+        "ANTHROPIC_BASE_URL": url,
+        "ANTHROPIC_API_KEY": "dummy",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+    }
     return command, {**said, "MAX_THINKING_TOKENS": "2000"}
 
 
 def codex(url: str, home: Path) -> tuple[list[str], dict[str, str]]:
     """Codex' command and environment; its provider is in a file."""
-    lines = ['model = "scripted"', 'model_provider = "gateway"', "[model_providers.gateway]", 'name = "gateway"']
+    lines = [
+        'model = "scripted"',
+        'model_provider = "gateway"',
+        "[model_providers.gateway]",
+        'name = "gateway"',
+    ]
     lines += [f'base_url = "{url}/v1"', 'wire_api = "responses"', 'env_key = "GATEWAY_KEY"']
     (home / ".codex").mkdir()
     (home / ".codex" / "config.toml").write_text("\n".join(lines), encoding="utf-8")
-    command = [str(program("codex")), "exec", "--skip-git-repo-check", "--sandbox", "danger-full-access", "Write the proof."]
+    command = [
+        str(program("codex")),
+        "exec",
+        "--skip-git-repo-check",
+        "--sandbox",
+        "danger-full-access",
+        "Write the proof.",
+    ]
     return command, {"GATEWAY_KEY": "dummy"}
 
 
-AGENTS: Final[dict[str, Callable[[str, Path], tuple[list[str], dict[str, str]]]]] = {"claude": claude, "codex": codex}
+AGENTS: Final[dict[str, Callable[[str, Path], tuple[list[str], dict[str, str]]]]] = {
+    "claude": claude,
+    "codex": codex,
+}
 
 
 def program(name: str) -> Path:
@@ -115,7 +142,19 @@ def install() -> None:
         raise FileNotFoundError("there is no npm")
     home = HOME / "agents"
     home.mkdir(parents=True, exist_ok=True)
-    subprocess.run([npm, "install", "--silent", "--no-audit", "--no-fund", "--prefix", str(home), *PACKAGES.values()], check=True)
+    subprocess.run(
+        [
+            npm,
+            "install",
+            "--silent",
+            "--no-audit",
+            "--no-fund",
+            "--prefix",
+            str(home),
+            *PACKAGES.values(),
+        ],
+        check=True,
+    )
     place = home / "node_modules" / "@anthropic-ai" / "claude-code"
     subprocess.run([node, "install.cjs"], cwd=place, check=True, capture_output=True)
 
@@ -127,7 +166,9 @@ async def gateway_before(script: Script, wire: Any) -> AsyncGenerator[str]:
         upstream = await group.start(partial(serve, answers=script))
         base = f"{upstream}/v1beta" if wire == "gemini" else upstream
         table = RouteTable([RouteRule("*", "custom:scripted", wire_api=wire, base_url=base)])
-        server = uvicorn.Server(uvicorn.Config(gateway(Gateway(table)), port=0, log_level="warning"))
+        server = uvicorn.Server(
+            uvicorn.Config(gateway(Gateway(table)), port=0, log_level="warning")
+        )
         group.start_soon(server.serve)
         while not server.started:  # noqa: ASYNC110  # uvicorn tells nobody
             await anyio.sleep(0.02)
@@ -147,13 +188,16 @@ async def case(agent: str, wire: str) -> str | None:
         async with gateway_before(script, wire) as url:
             command, environment = AGENTS[agent](url, home)
             with anyio.move_on_after(120) as patience:
-                run = partial(anyio.run_process, command, cwd=work, check=False, stdin=subprocess.DEVNULL)
+                run = partial(
+                    anyio.run_process, command, cwd=work, check=False, stdin=subprocess.DEVNULL
+                )
                 done = await run(env={"PATH": os.environ["PATH"], "HOME": str(home), **environment})
             if patience.cancelled_caught:
                 return f"it did not end; {script.requests} requests"
             said = done.stdout.decode("utf-8", "replace")
             faults = {
-                f"it ended with {done.returncode}: {(said + done.stderr.decode('utf-8', 'replace'))[-800:]}": done.returncode != 0,
+                f"it ended with {done.returncode}: {(said + done.stderr.decode('utf-8', 'replace'))[-800:]}": done.returncode
+                != 0,
                 "the command did not run": not (work / "proof.txt").exists(),
                 "the last words were not said": LAST_WORDS not in said,
                 "what was signed did not come back": not script.came_back,
@@ -174,7 +218,9 @@ async def run(only: Sequence[str]) -> int:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--only", choices=list(AGENTS), action="append")
     only = parser.parse_args().only or list(AGENTS)
     if not all(program(agent).exists() for agent in only):

@@ -20,19 +20,32 @@ from streamlib import (
 )
 from streamlib.client.retry import NO_RETRY
 
-PATHS: Final = {"messages": "", "responses": "/v1", "chat": "/v1", "gemini": "/v1beta", "converse": "", "ollama": ""}
+PATHS: Final = {
+    "messages": "",
+    "responses": "/v1",
+    "chat": "/v1",
+    "gemini": "/v1beta",
+    "converse": "",
+    "ollama": "",
+}
 """Wire -> what its base URL has after the server's address."""
 
 WEATHER: Final = ToolSpec(
     "get_weather",
     "Weather forecast for a city",
-    {"type": "object", "properties": {"city": {"type": "string"}, "days": {"type": "integer"}}, "required": ["city", "days"]},
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}, "days": {"type": "integer"}},
+        "required": ["city", "days"],
+    },
 )
 
 
 def client(wire: Any, address: str, **options: Any) -> Client:
     """A client of a server that no provider file describes."""
-    return Client(**{"base_url": address + PATHS[wire], "wire_api": wire, "retry": NO_RETRY, **options})
+    return Client(
+        **{"base_url": address + PATHS[wire], "wire_api": wire, "retry": NO_RETRY, **options}
+    )
 
 
 async def every(stream: ResponseStream) -> list[ResponseEvent]:
@@ -60,6 +73,8 @@ def example(city: str, days: int, *thought: str) -> Sequence[ResponseItem]:
 EXAMPLES: Final = (*example("Rome", 2), *example("Oslo", 5), *example("Cairo", 4))
 """Three of them: with fewer, SmolLM2-135M answers in prose."""
 THOUGHTFUL: Final = tuple(
-    item for city, days in (("Rome", 2), ("Oslo", 5), ("Cairo", 4)) for item in example(city, days, f"I need the weather of {city}.")
+    item
+    for city, days in (("Rome", 2), ("Oslo", 5), ("Cairo", 4))
+    for item in example(city, days, f"I need the weather of {city}.")
 )
 """The same, with a thought before each call."""

@@ -36,8 +36,14 @@ def _address(server: Counterpart, tmp_path_factory: pytest.TempPathFactory) -> I
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Say which servers were missing and how many tests that cost: such a run must not pass for a whole one."""
-    skipped = [report for report in terminalreporter.stats.get("skipped", []) if ABSENT in str(report.longrepr)]
+    skipped = [
+        report
+        for report in terminalreporter.stats.get("skipped", [])
+        if ABSENT in str(report.longrepr)
+    ]
     if skipped:
         terminalreporter.section("real counterparts missing", yellow=True)
-        terminalreporter.line(f"real counterparts missing: {', '.join(missing())}: {len(skipped)} tests did not run")
+        terminalreporter.line(
+            f"real counterparts missing: {', '.join(missing())}: {len(skipped)} tests did not run"
+        )
         terminalreporter.line("to get them: python -m tests.real.fetch")

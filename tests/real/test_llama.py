@@ -45,7 +45,12 @@ SHORT: Final = Prompt("Name three colours.", temperature=0, max_output_tokens=32
 CALL: Final = Prompt((*EXAMPLES, question("Paris", 3)), **EXACT)
 THOUGHT: Final = Prompt((*THOUGHTFUL, question("Paris", 3)), **EXACT)
 PROMPTS: Final = {"text": SHORT, "call": CALL, "thought": THOUGHT}
-ENDLESS: Final = Prompt("Count from one to a thousand.", temperature=0, max_output_tokens=900, extra={"ignore_eos": True})
+ENDLESS: Final = Prompt(
+    "Count from one to a thousand.",
+    temperature=0,
+    max_output_tokens=900,
+    extra={"ignore_eos": True},
+)
 
 each_wire = pytest.mark.parametrize("wire", WIRES)
 each_prompt = pytest.mark.parametrize("name", PROMPTS)
@@ -112,7 +117,9 @@ async def test_a_call_comes_whole_and_can_be_answered(llama: str, wire: str) -> 
         assert (call.name, call.parsed()) == ("get_weather", {"city": "Paris", "days": 3})
         assert (stream.response.stop_reason, stream.response.unfinished) == ("tool_calls", True)
         assert call.arguments == deltas(events, FunctionCallArgumentsDelta)
-        after = await asking.respond(Prompt((*CALL.items, *stream.response.items, call.output("sunny")), **EXACT), MODEL)
+        after = await asking.respond(
+            Prompt((*CALL.items, *stream.response.items, call.output("sunny")), **EXACT), MODEL
+        )
     assert (after.stop_reason, len(after.calls)) == ("stop", 0)
     assert "sunny" in after.text
 
@@ -140,9 +147,18 @@ async def test_a_body_that_does_not_stream_says_the_same(llama: str, wire: str) 
 
 def facts(response: Response) -> Any:
     """What two answers of one model to one prompt have in common: no ids, no spaces between arguments, no count of what was cached."""
-    calls = [(call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)]
+    calls = [
+        (call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)
+    ]
     usage = response.usage or Usage()
-    return response.reasoning.strip(), response.text, calls, response.stop_reason, usage.input_tokens, usage.output_tokens
+    return (
+        response.reasoning.strip(),
+        response.text,
+        calls,
+        response.stop_reason,
+        usage.input_tokens,
+        usage.output_tokens,
+    )
 
 
 # --- one history, three wires ---
@@ -154,16 +170,20 @@ async def test_one_history_makes_the_same_call_on_three_wires(llama: str, name: 
     """The model cannot tell the wires apart: what the second and third ask is in its cache to the last token but one."""
     answers = [await answer(wire, llama, PROMPTS[name]) for wire in WIRES]
     assert [facts(one) for one in answers[1:]] == [facts(answers[0])] * 2
-    assert [call.arguments for one in answers for call in one.calls if isinstance(call, FunctionCall)] == [
-        '{"city": "Paris", "days": 3}'
-    ] * 3
+    assert [
+        call.arguments for one in answers for call in one.calls if isinstance(call, FunctionCall)
+    ] == ['{"city": "Paris", "days": 3}'] * 3
     for usage in (one.usage or Usage() for one in answers[1:]):
         assert usage.cache_read_input_tokens == (usage.input_tokens or 0) - 1
 
 
 @once
-@pytest.mark.parametrize(("first", "second", "third"), [WIRES, WIRES[1:] + WIRES[:1], WIRES[2:] + WIRES[:2]])
-async def test_a_conversation_goes_on_on_another_wire(llama: str, first: str, second: str, third: str) -> None:
+@pytest.mark.parametrize(
+    ("first", "second", "third"), [WIRES, WIRES[1:] + WIRES[:1], WIRES[2:] + WIRES[:2]]
+)
+async def test_a_conversation_goes_on_on_another_wire(
+    llama: str, first: str, second: str, third: str
+) -> None:
     history = list(CALL.items)
     called = await answer(first, llama, Prompt(history, **EXACT))
     history += [*called.items, *(call.output("sunny") for call in called.calls)]
@@ -171,7 +191,9 @@ async def test_a_conversation_goes_on_on_another_wire(llama: str, first: str, se
     assert "sunny" in told.text
     history += [*told.items, question("Lima", 6)]
     last = await answer(third, llama, Prompt(history, **EXACT))
-    assert [call.parsed() for call in last.calls if isinstance(call, FunctionCall)] == [{"city": "Lima", "days": 6}]
+    assert [call.parsed() for call in last.calls if isinstance(call, FunctionCall)] == [
+        {"city": "Lima", "days": 6}
+    ]
 
 
 # --- what is counted and measured ---
@@ -188,7 +210,9 @@ def test_usage_and_timing_are_there(recorded: Any, wire: str, name: str) -> None
 
 
 @each_prompt
-def test_input_tokens_are_all_that_the_server_counts_cached_or_not(llama: str, recorded: Any, name: str) -> None:
+def test_input_tokens_are_all_that_the_server_counts_cached_or_not(
+    llama: str, recorded: Any, name: str
+) -> None:
     """On Messages the wire leaves cached tokens out of `input_tokens`; the server's own counter knows nothing of caches."""
     asked = recorded("messages", name)
     counted = httpx.post(f"{llama}/v1/messages/count_tokens", content=asked.stream.request.body)
@@ -198,7 +222,13 @@ def test_input_tokens_are_all_that_the_server_counts_cached_or_not(llama: str, r
 @pytest.mark.parametrize("wire", ["messages", "chat"])
 async def test_an_answer_that_reached_its_limit_says_so(llama: str, wire: str) -> None:
     """Not on Responses: there llama.cpp calls an answer complete that it cut."""
-    response = await answer(wire, llama, Prompt("Count to a hundred.", temperature=0, max_output_tokens=5, extra={"ignore_eos": True}))
+    response = await answer(
+        wire,
+        llama,
+        Prompt(
+            "Count to a hundred.", temperature=0, max_output_tokens=5, extra={"ignore_eos": True}
+        ),
+    )
     assert (response.stop_reason, response.status) == ("length", "incomplete")
     assert response.usage is not None
     assert response.usage.output_tokens == 5
@@ -208,7 +238,11 @@ async def test_an_answer_that_reached_its_limit_says_so(llama: str, wire: str) -
 async def test_a_prompt_that_is_too_long_has_its_own_error(llama: str, wire: str) -> None:
     with pytest.raises(StreamError) as raised:
         await answer(wire, llama, Prompt("word " * 1_500))
-    assert (raised.value.kind, raised.value.status, raised.value.retryable) == ("context_window_exceeded", 400, False)
+    assert (raised.value.kind, raised.value.status, raised.value.retryable) == (
+        "context_window_exceeded",
+        400,
+        False,
+    )
 
 
 # --- going away ---
@@ -216,7 +250,9 @@ async def test_a_prompt_that_is_too_long_has_its_own_error(llama: str, wire: str
 
 @each_wire
 @pytest.mark.parametrize("how", ["break", "cancel"])
-async def test_leaving_a_stream_frees_the_connection_and_stops_the_model(llama: str, wire: str, how: str) -> None:
+async def test_leaving_a_stream_frees_the_connection_and_stops_the_model(
+    llama: str, wire: str, how: str
+) -> None:
     async with client(wire, llama, connections=1) as asking:
         stream = asking.stream(ENDLESS, MODEL)
         with anyio.CancelScope() as scope:
@@ -239,7 +275,11 @@ async def tokens_when_idle(address: str, limit: int) -> int:
             while True:
                 slots = (await http.get(f"{address}/slots")).json()
                 if not any(slot["is_processing"] for slot in slots):
-                    return max(int(slot["n_prompt_tokens"]) for slot in slots if slot.get("params", {}).get("max_tokens") == limit)
+                    return max(
+                        int(slot["n_prompt_tokens"])
+                        for slot in slots
+                        if slot.get("params", {}).get("max_tokens") == limit
+                    )
                 await anyio.sleep(0.01)
 
 
@@ -250,7 +290,9 @@ async def test_streams_at_once_do_not_mix(llama: str) -> None:
     async def ask(asking: Client, wire: Any, city: str) -> None:
         prompt = Prompt((*EXAMPLES, question(city, 3)), **EXACT)
         response = await asking.respond(prompt, MODEL, wire_api=wire, base_url=llama + PATHS[wire])
-        cities[city] = next(call.parsed()["city"] for call in response.calls if isinstance(call, FunctionCall))
+        cities[city] = next(
+            call.parsed()["city"] for call in response.calls if isinstance(call, FunctionCall)
+        )
 
     async with client("messages", llama) as asking, anyio.create_task_group() as group:
         for wire, city in zip(WIRES, ("Paris", "Lima", "Madrid"), strict=True):
@@ -263,7 +305,9 @@ async def test_streams_at_once_do_not_mix(llama: str) -> None:
 
 @each_wire
 @each_prompt
-def test_however_its_bytes_are_cut_the_answer_is_the_same(recorded: Any, wire: Any, name: str) -> None:
+def test_however_its_bytes_are_cut_the_answer_is_the_same(
+    recorded: Any, wire: Any, name: str
+) -> None:
     recording, events, stream = recorded(wire, name)
     body, origin = recording.body, stream.request.origin
     whole = events_of(wire, body, origin=origin)

@@ -34,11 +34,20 @@ PIECES: Final = (
         b"id\n",
         b"id: \0\n",
     ),
-    *(b": ping\n\n", b"\xef\xbb\xbf", "é😀\u2028\x0b\x85".encode(), b"data: {}\n\n", b"event: b\ndata: 1\ndata: 2\r\n\r\n", b"retry: 5\n"),
+    *(
+        b": ping\n\n",
+        b"\xef\xbb\xbf",
+        "é😀\u2028\x0b\x85".encode(),
+        b"data: {}\n\n",
+        b"event: b\ndata: 1\ndata: 2\r\n\r\n",
+        b"retry: 5\n",
+    ),
     *(b"x: y\n", b"\xff", b"Data: x\n"),
 )
 DIFFERENCES: Final = {
-    "a lone CR behind the last LF is not known to be a line end": lambda body: b"\r" in body.rpartition(b"\n")[2],
+    "a lone CR behind the last LF is not known to be a line end": lambda body: (
+        b"\r" in body.rpartition(b"\n")[2]
+    ),
 }
 """Known differences of eventsource-parser 3.1.1, each with the bodies that may show it."""
 
@@ -55,16 +64,24 @@ def readers() -> Iterator[Readers]:
 def ours(body: bytes) -> list[list[str]]:
     """Names and data; ids are not compared: eventsource-parser leaves it to its caller to keep them from block to block."""
     frames = SSEFraming().feed(body)
-    return [[frame.event or "message", frame.data.decode("utf-8", "replace")] for frame in frames if frame.data is not None]
+    return [
+        [frame.event or "message", frame.data.decode("utf-8", "replace")]
+        for frame in frames
+        if frame.data is not None
+    ]
 
 
 def bodies() -> Iterator[bytes]:
     yield from (path.read_bytes() for path in OURS if path.suffix == ".sse")
     rng = random.Random(3)
-    yield from (b"".join(rng.choice(PIECES) for _ in range(rng.randrange(14))) for _ in range(COUNT))
+    yield from (
+        b"".join(rng.choice(PIECES) for _ in range(rng.randrange(14))) for _ in range(COUNT)
+    )
 
 
-def test_eventsource_parser_reads_the_same_events_but_for_the_known_differences(readers: Readers) -> None:
+def test_eventsource_parser_reads_the_same_events_but_for_the_known_differences(
+    readers: Readers,
+) -> None:
     rng = random.Random(5)
     compared = 0
     for body in bodies():

@@ -19,7 +19,15 @@ from streamlib.loopback import echo_response
 from streamlib.pipeline import coalesce, through
 from streamlib.request.prompt import Prompt
 from streamlib.wires.encoders import encode_all
-from streamlib_parsers import Completed, Created, Failed, Response, ResponseEvent, accumulate, parser
+from streamlib_parsers import (
+    Completed,
+    Created,
+    Failed,
+    Response,
+    ResponseEvent,
+    accumulate,
+    parser,
+)
 from streamlib_parsers.items import ToolSpec
 from tests.real.conftest import ABSENT
 from tests.real.ui_readers import Readers, absence, running
@@ -34,7 +42,9 @@ READERS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
     "vercel7": ("vercel", {"version": 7}),
     "agui": ("agui", {"thread_id": "t"}),
 }
-TOOLS: Final = (ToolSpec("weather", schema={"type": "object", "properties": {"city": {"type": "string"}}}),)
+TOOLS: Final = (
+    ToolSpec("weather", schema={"type": "object", "properties": {"city": {"type": "string"}}}),
+)
 FIGURES: Final[Counter[str]] = Counter()
 
 each_reader = pytest.mark.parametrize("reader", READERS)
@@ -81,43 +91,61 @@ def _events(recording: Recording) -> list[ResponseEvent]:
 
 @each_reader
 @each_folder
-def test_every_recording_that_completes_is_accepted(readers: Readers, reader: str, folder: str) -> None:
+def test_every_recording_that_completes_is_accepted(
+    readers: Readers, reader: str, folder: str
+) -> None:
     refused = {}
     for recording, events in corpus(folder):
         if isinstance(events[-1], Completed):
             verdict = readers.read(reader, encoded(reader, events))
-            FIGURES[f"{reader} {'bodies' if recording.path.suffix in BODIES else 'streams'}"] += not verdict["refused"]
-            refused |= {recording.path.name: verdict["refused"]} if verdict["refused"] or verdict["errors"] else {}
+            FIGURES[
+                f"{reader} {'bodies' if recording.path.suffix in BODIES else 'streams'}"
+            ] += not verdict["refused"]
+            refused |= (
+                {recording.path.name: verdict["refused"]}
+                if verdict["refused"] or verdict["errors"]
+                else {}
+            )
     assert not refused
 
 
 @each_reader
 @each_folder
-def test_the_error_of_every_recording_that_fails_is_accepted(readers: Readers, reader: str, folder: str) -> None:
+def test_the_error_of_every_recording_that_fails_is_accepted(
+    readers: Readers, reader: str, folder: str
+) -> None:
     for recording, events in corpus(folder):
         last = events[-1]
         if isinstance(last, Failed):
             verdict = readers.read(reader, encoded(reader, events))
-            assert (verdict["refused"], verdict["errors"]) == ([], [f"{last.error.kind}: {last.error.message}"]), recording.path.name
+            assert (verdict["refused"], verdict["errors"]) == (
+                [],
+                [f"{last.error.kind}: {last.error.message}"],
+            ), recording.path.name
             FIGURES[f"{reader} failures"] += 1
 
 
 @pytest.mark.parametrize(("reader", "protocol"), [("vercel6", "vercel"), ("agui", "agui")])
 @each_folder
-def test_what_a_reader_ends_with_is_what_encode_body_says(readers: Readers, reader: str, protocol: str, folder: str) -> None:
+def test_what_a_reader_ends_with_is_what_encode_body_says(
+    readers: Readers, reader: str, protocol: str, folder: str
+) -> None:
     for recording, events in corpus(folder):
         if isinstance(events[-1], Completed):
             shown = readers.read(reader, encode_all(protocol, events))["messages"]
-            assert comparable(protocol, shown) == comparable(protocol, json.loads(encode_body(protocol, named(events)))), (
-                recording.path.name
-            )
+            assert comparable(protocol, shown) == comparable(
+                protocol, json.loads(encode_body(protocol, named(events)))
+            ), recording.path.name
             FIGURES[f"{reader} equal to the body"] += 1
 
 
 def named(events: list[ResponseEvent]) -> Response:
     """The response under the id that it began with (Copilot ends with another, Cohere names it only at the end)."""
     return msgspec.structs.replace(
-        accumulate(events), response_id=next((event.response_id for event in events if isinstance(event, Created)), None)
+        accumulate(events),
+        response_id=next(
+            (event.response_id for event in events if isinstance(event, Created)), None
+        ),
     )
 
 
@@ -125,8 +153,15 @@ def comparable(protocol: str, found: Any) -> Any:
     """Messages without sources, which only the stream has; ids by the order in which they come, since other choices have some too."""
     messages = found if isinstance(found, list) else [found]
     if protocol == "vercel":
-        parts = [part for message in messages for part in message["parts"] if not part["type"].startswith("source-")]
-        text = json.dumps([[message.get("metadata") for message in messages if message.get("metadata")], parts])
+        parts = [
+            part
+            for message in messages
+            for part in message["parts"]
+            if not part["type"].startswith("source-")
+        ]
+        text = json.dumps(
+            [[message.get("metadata") for message in messages if message.get("metadata")], parts]
+        )
         names = [part["id"] for part in parts if part["type"] == "reasoning"]
     else:
         text = json.dumps(messages, sort_keys=True)
@@ -137,9 +172,14 @@ def comparable(protocol: str, found: Any) -> Any:
 
 
 @each_reader
-@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(
+    max_examples=150,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(events=legal_events())
-def test_every_legal_stream_is_accepted(readers: Readers, reader: str, events: list[ResponseEvent]) -> None:
+def test_every_legal_stream_is_accepted(
+    readers: Readers, reader: str, events: list[ResponseEvent]
+) -> None:
     """Overlapping items, calls of one name or none, several choices, refusals, media, cut calls, every kind of end."""
     verdict = readers.read(reader, encoded(reader, events), chunk=17)
     last = events[-1]
@@ -150,7 +190,9 @@ def test_every_legal_stream_is_accepted(readers: Readers, reader: str, events: l
 
 @each_reader
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
-def test_a_thought_a_text_and_a_call_arrive_at_any_split(readers: Readers, reader: str, chunk: int) -> None:
+def test_a_thought_a_text_and_a_call_arrive_at_any_split(
+    readers: Readers, reader: str, chunk: int
+) -> None:
     events = echo_response(Prompt("Weather?", tools=TOOLS, reasoning="low"))
     for stream in (events, through(events, coalesce(float("inf")))):
         verdict = readers.read(reader, encoded(reader, stream), chunk=chunk)
@@ -160,19 +202,29 @@ def test_a_thought_a_text_and_a_call_arrive_at_any_split(readers: Readers, reade
 
 
 @pytest.mark.parametrize("reader", ["vercel6", "vercel7"])
-def test_use_chat_ends_ready_with_the_reason_and_sees_the_limits(readers: Readers, reader: str) -> None:
+def test_use_chat_ends_ready_with_the_reason_and_sees_the_limits(
+    readers: Readers, reader: str
+) -> None:
     prompt = Prompt("Weather?", tools=TOOLS)
     p = parser("messages", headers={"anthropic-ratelimit-requests-remaining": "9"})
     events = [*p.feed(encode_all("messages", echo_response(prompt))), *p.close()]
     chat = readers.read(reader, encoded(reader, events))["chat"]
-    assert (chat["status"], chat["finishReason"], chat["data"]) == ("ready", "tool-calls", ["data-rate-limits"])
+    assert (chat["status"], chat["finishReason"], chat["data"]) == (
+        "ready",
+        "tool-calls",
+        ["data-rate-limits"],
+    )
 
 
 @pytest.mark.parametrize("reader", ["vercel6", "vercel7"])
 def test_use_chat_shows_an_error_and_tells_a_stop_from_it(readers: Readers, reader: str) -> None:
     half = echo_response(Prompt("hi"))[:6]
     failed = readers.read(reader, encoded(reader, half))["chat"]
-    assert (failed["status"], failed["isError"], failed["error"]) == ("error", True, "truncated: the stream was left before its end")
+    assert (failed["status"], failed["isError"], failed["error"]) == (
+        "error",
+        True,
+        "truncated: the stream was left before its end",
+    )
     stopped = readers.read(reader, encoded(reader, [*half, *_cancelled()]))
     assert (stopped["refused"], stopped["errors"]) == ([], [])
     assert (stopped["chat"]["status"], stopped["chat"]["isError"]) == ("ready", False)
@@ -186,7 +238,9 @@ def test_ag_ui_knows_which_calls_it_has_to_answer(readers: Readers) -> None:
     verdict = readers.read("agui", encoded("agui", echo_response(Prompt("Weather?", tools=TOOLS))))
     (call,) = verdict["messages"][-1]["toolCalls"]
     assert (verdict["outcome"], verdict["pending"]) == ("success", [call["id"]])
-    assert verdict["messages"][-1]["content"] == "I will ask weather.", "call and text are one message, as providers want them back"
+    assert verdict["messages"][-1]["content"] == "I will ask weather.", (
+        "call and text are one message, as providers want them back"
+    )
     assert readers.read("agui", encoded("agui", _cancelled()))["outcome"] == "cancelled"
 
 
@@ -195,20 +249,34 @@ def test_ag_ui_knows_which_calls_it_has_to_answer(readers: Readers) -> None:
     [
         ("vercel6", b'data: {"type":"text-delta","id":"0","delta":"x"}\n\ndata: [DONE]\n\n'),
         ("vercel7", b'data: {"type":"start"}\n\ndata: {"type":"unheard-of"}\n\ndata: [DONE]\n\n'),
-        ("agui", b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\ndata: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n'),
-        ("agui", b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r","unheard":1}\n\ndata: {"type":"RUN_FINISHED"}\n\n'),
+        (
+            "agui",
+            b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\ndata: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n',
+        ),
+        (
+            "agui",
+            b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r","unheard":1}\n\ndata: {"type":"RUN_FINISHED"}\n\n',
+        ),
     ],
 )
 def test_these_readers_do_refuse(readers: Readers, reader: str, body: bytes) -> None:
     assert readers.read(reader, body)["refused"]
 
 
-def test_every_reader_has_read_as_much_as_the_others(readers: Readers, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_reader_has_read_as_much_as_the_others(
+    readers: Readers, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A reader that was asked less would look as good. The numbers are printed: they count what the tests above have read."""
     if not FIGURES:
-        pytest.skip("counts what the other tests of this file read: none of them ran, or there is no corpus")
+        pytest.skip(
+            "counts what the other tests of this file read: none of them ran, or there is no corpus"
+        )
     with capsys.disabled():
-        sys.stdout.write("\nUI readers accepted: " + ", ".join(f"{name} {number}" for name, number in sorted(FIGURES.items())) + "\n")
+        sys.stdout.write(
+            "\nUI readers accepted: "
+            + ", ".join(f"{name} {number}" for name, number in sorted(FIGURES.items()))
+            + "\n"
+        )
     for kind in ("streams", "bodies", "failures"):
         read = {FIGURES[f"{reader} {kind}"] for reader in READERS}
         assert len(read) == 1, kind

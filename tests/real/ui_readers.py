@@ -29,19 +29,28 @@ def absence() -> str | None:
     """Why the readers cannot be asked here; None where they can."""
     if shutil.which("node") is None:
         return "there is no node"
-    lost = [name for name in PACKAGES if not (HOME / "node_modules" / name / "package.json").exists()]
+    lost = [
+        name for name in PACKAGES if not (HOME / "node_modules" / name / "package.json").exists()
+    ]
     return f"no {', '.join(lost)}" if lost else None
 
 
 def missing() -> list[str]:
     """What cannot be asked here, with the reason."""
     why = absence()
-    return [*([f"UI readers ({why})"] if why else []), *(["browser (there is no chromium)"] if chromium() is None else [])]
+    return [
+        *([f"UI readers ({why})"] if why else []),
+        *(["browser (there is no chromium)"] if chromium() is None else []),
+    ]
 
 
 def chromium() -> str | None:
     """The browser, where there is one."""
-    return shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    return (
+        shutil.which("chromium")
+        or shutil.which("chromium-browser")
+        or shutil.which("google-chrome")
+    )
 
 
 def install() -> list[str]:
@@ -50,7 +59,17 @@ def install() -> list[str]:
     if absence() is not None:
         HOME.mkdir(parents=True, exist_ok=True)
         shutil.copy(HERE / "package.json", HOME / "package.json")
-        npm = ("npm", "install", "--silent", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock", "--prefix", str(HOME))
+        npm = (
+            "npm",
+            "install",
+            "--silent",
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+            "--no-package-lock",
+            "--prefix",
+            str(HOME),
+        )
         failed += _tried("readers", npm)
     if chromium() is None and shutil.which("apt-get") and os.geteuid() == 0:
         packages = ("chromium", "fonts-noto-core", "fonts-noto-color-emoji")
@@ -61,7 +80,14 @@ def install() -> list[str]:
 
 def _tried(name: str, command: tuple[str, ...]) -> list[str]:
     try:
-        subprocess.run(command, check=True, timeout=SECONDS, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, cwd=ROOT)
+        subprocess.run(
+            command,
+            check=True,
+            timeout=SECONDS,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            cwd=ROOT,
+        )
     except (OSError, subprocess.SubprocessError) as error:
         return [f"{name}: {type(error).__name__}: {error}"]
     return []
@@ -80,7 +106,9 @@ class Readers:
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps(asked).encode() + b"\n")
         self._process.stdin.flush()
-        answer: dict[str, Any] = json.loads(self._process.stdout.readline() or b'{"refused": ["the readers ended"]}')
+        answer: dict[str, Any] = json.loads(
+            self._process.stdout.readline() or b'{"refused": ["the readers ended"]}'
+        )
         return answer
 
 

@@ -5,8 +5,6 @@ Another process, because the tests before it leave a large heap behind, and beca
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -75,7 +73,12 @@ def doubling(name: str) -> float:
     least = float("inf")
     for _ in range(PATIENCE):
         pairs = [(seconds(once), seconds(twice)) for _ in range(ROUNDS + 1)]
-        least = min(least, growth.factor(once, twice, [short for short, _ in pairs], [long for _, long in pairs])[0])
+        least = min(
+            least,
+            growth.factor(once, twice, [short for short, _ in pairs], [long for _, long in pairs])[
+                0
+            ],
+        )
         if least <= DOUBLED:
             break
     return least

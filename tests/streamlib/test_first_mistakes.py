@@ -16,16 +16,27 @@ from streamlib_parsers.items import Message, Text
 
 
 @pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
-def test_a_response_that_has_not_ended_is_not_encoded_as_a_whole_one(wire_api: streamlib.WireApi) -> None:
-    unfinished = streamlib.accumulate([streamlib.OutputItemDone(0, Message("assistant", (Text("Hel"),)))])
+def test_a_response_that_has_not_ended_is_not_encoded_as_a_whole_one(
+    wire_api: streamlib.WireApi,
+) -> None:
+    unfinished = streamlib.accumulate(
+        [streamlib.OutputItemDone(0, Message("assistant", (Text("Hel"),)))]
+    )
     assert unfinished.status == "incomplete"
-    last = streamlib.parse_body(wire_api, streamlib.encode_body(wire_api, unfinished, model="m"))[-1]
+    last = streamlib.parse_body(wire_api, streamlib.encode_body(wire_api, unfinished, model="m"))[
+        -1
+    ]
     assert isinstance(last, streamlib.Failed)
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_a_response_stopped_by_a_limit_is_still_encoded_as_its_end(reason: streamlib.StopReason) -> None:
-    events = [streamlib.OutputItemDone(0, Message("assistant", (Text("Hel"),))), streamlib.Completed(stop_reason=reason)]
+def test_a_response_stopped_by_a_limit_is_still_encoded_as_its_end(
+    reason: streamlib.StopReason,
+) -> None:
+    events = [
+        streamlib.OutputItemDone(0, Message("assistant", (Text("Hel"),))),
+        streamlib.Completed(stop_reason=reason),
+    ]
     stopped = streamlib.accumulate(events)
     assert stopped.status == "incomplete"
     last = streamlib.parse_body("chat", streamlib.encode_body("chat", stopped, model="m"))[-1]
@@ -39,7 +50,9 @@ async def test_the_own_exceptions_of_a_loopback_block_come_out_plain() -> None:
         async with loopback():
             raise KeyError("mine")
     with pytest.raises(streamlib.StreamError):
-        async with loopback(status=529, client={"retry": streamlib.RetryPolicy(retries=0)}) as client:
+        async with loopback(
+            status=529, client={"retry": streamlib.RetryPolicy(retries=0)}
+        ) as client:
             await client.respond("hi", model=MODEL)
 
 
@@ -72,17 +85,24 @@ def test_a_foreign_requests_own_words_stay_on_their_wire() -> None:
     assert "/extra/logit_bias" in [change.path for change in foreign.report]
     assert b"logit_bias" in streamlib.build(prompt, "openai:m", wire_api="chat").body
     own = streamlib.Prompt("x", extra={"logit_bias": {"1": 1}})
-    assert b"logit_bias" in streamlib.build(own, "anthropic:m").body, "the caller's own extra goes wherever the caller sends it"
+    assert b"logit_bias" in streamlib.build(own, "anthropic:m").body, (
+        "the caller's own extra goes wherever the caller sends it"
+    )
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
         (["serve", "--port", "99999"], "port 99999: "),
-        (["chat", "--model", "custom:x", "--base-url", "127.0.0.1:1", "hi"], "a URL begins with http"),
+        (
+            ["chat", "--model", "custom:x", "--base-url", "127.0.0.1:1", "hi"],
+            "a URL begins with http",
+        ),
     ],
 )
-def test_the_command_line_says_mistakes_in_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_says_mistakes_in_one_line(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(words) == 1
     errors = capsys.readouterr().err
     assert said in errors
@@ -121,7 +141,8 @@ def test_a_number_that_is_none_is_not_sent(name: str) -> None:
 
 def test_build_takes_what_respond_takes() -> None:
     made = [
-        streamlib.build(given, MODEL, base_url="http://127.0.0.1").body for given in ("x", [streamlib.user("x")], streamlib.Prompt("x"))
+        streamlib.build(given, MODEL, base_url="http://127.0.0.1").body
+        for given in ("x", [streamlib.user("x")], streamlib.Prompt("x"))
     ]
     assert made[0] == made[1] == made[2]
     with pytest.raises(streamlib.StreamError, match="no model was given"):
@@ -139,14 +160,22 @@ def test_text_where_bytes_are_meant_is_one_clear_line(wire_api: streamlib.WireAp
 
 
 def test_strategies_refuse_a_name_that_is_none_at_once_with_the_known_ones() -> None:
-    for make in (strategies.answers, strategies.streams, strategies.odd_streams, strategies.bad_streams, strategies.histories):
+    for make in (
+        strategies.answers,
+        strategies.streams,
+        strategies.odd_streams,
+        strategies.bad_streams,
+        strategies.histories,
+    ):
         with pytest.raises(ValueError, match="one of messages, responses"):
             make("chatt")  # type: ignore[operator]
     with pytest.raises(ValueError, match="one of cut, flip"):
         strategies.faults("boom")
 
 
-def test_a_missing_extra_is_named_with_the_line_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_extra_is_named_with_the_line_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delitem(sys.modules, "streamlib.testing.strategies", raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     with pytest.raises(ModuleNotFoundError, match=r"pip install 'streamlib\[fuzz\]'"):
@@ -161,5 +190,7 @@ def test_what_is_no_event_is_not_accumulated() -> None:
 
 def test_the_gateway_without_its_extra_says_what_to_install() -> None:
     without = "import sys; sys.modules['starlette'] = sys.modules['starlette.types'] = None; import streamlib.gateway"
-    ran = subprocess.run([sys.executable, "-c", without], capture_output=True, text=True, check=False)
+    ran = subprocess.run(
+        [sys.executable, "-c", without], capture_output=True, text=True, check=False
+    )
     assert "pip install 'streamlib[cli,gateway]'" in ran.stderr

@@ -20,7 +20,13 @@ def test_usage_is_inclusive_and_unknown_stays_unset() -> None:
 
 
 def test_a_response_says_how_it_finished_and_how_fast_it_began() -> None:
-    response = Response("r", "m", "completed", choices=(Choice(0, (), "stop", "end_turn"),), timing=Timing(first_byte=0.25))
+    response = Response(
+        "r",
+        "m",
+        "completed",
+        choices=(Choice(0, (), "stop", "end_turn"),),
+        timing=Timing(first_byte=0.25),
+    )
     assert span_attributes(response) == {
         "gen_ai.response.id": "r",
         "gen_ai.response.model": "m",
@@ -38,5 +44,8 @@ def test_a_request_is_named_in_the_conventions_words() -> None:
     prompt = Prompt(input="x", temperature=0.5, reasoning="high", stop=["END"])
     attributes = request_attributes(prompt, build(prompt, "anthropic:claude-sonnet-4-5"))
     assert attributes["gen_ai.provider.name"] == "anthropic"
-    assert (attributes["gen_ai.request.temperature"], attributes["gen_ai.request.reasoning.level"]) == (0.5, "high")
+    assert (
+        attributes["gen_ai.request.temperature"],
+        attributes["gen_ai.request.reasoning.level"],
+    ) == (0.5, "high")
     assert attributes["gen_ai.request.stop_sequences"] == ["END"]

@@ -31,7 +31,13 @@ class Ticks:
 class source:  # noqa: N801  # reads as a function
     """Events that come one by one; a class, because a generator that is left half run is what these tests look for."""
 
-    def __init__(self, events: list[ResponseEvent], pause: float = 0.0, then: Exception | None = None, stall: float = 0.0) -> None:
+    def __init__(
+        self,
+        events: list[ResponseEvent],
+        pause: float = 0.0,
+        then: Exception | None = None,
+        stall: float = 0.0,
+    ) -> None:
         self._events = iter(events)
         self._pause, self._then, self._stall = pause, then, stall
 
@@ -53,7 +59,10 @@ async def collect(stream: Any) -> list[ResponseEvent]:
 
 
 def test_only_keeps_the_kinds_that_were_asked_for() -> None:
-    assert {type(event) for event in through(EVENTS, only(OutputTextDelta, Completed))} == {OutputTextDelta, Completed}
+    assert {type(event) for event in through(EVENTS, only(OutputTextDelta, Completed))} == {
+        OutputTextDelta,
+        Completed,
+    }
 
 
 def test_aggregate_gives_whole_items_and_the_same_response() -> None:
@@ -73,7 +82,11 @@ def test_measure_changes_nothing() -> None:
     measure = Measure(ticks)
     ticks.now = 2.0
     assert through(EVENTS, measure) == EVENTS
-    assert (measure.events, measure.timing.first_token, measure.timing.longest_gap) == (len(EVENTS), 2.0, 2.0)
+    assert (measure.events, measure.timing.first_token, measure.timing.longest_gap) == (
+        len(EVENTS),
+        2.0,
+        2.0,
+    )
 
 
 def test_coalesce_gives_the_first_token_at_once_and_then_one_delta_an_interval() -> None:
@@ -105,7 +118,9 @@ def test_coalesce_never_reorders_and_keeps_every_character(pauses: list[float]) 
 
 
 async def test_a_pipeline_reads_left_to_right() -> None:
-    async with pipe(source(EVENTS), only(OutputTextDelta), until(lambda event: "\n" in event.delta)) as events:  # type: ignore[union-attr]
+    async with pipe(
+        source(EVENTS), only(OutputTextDelta), until(lambda event: "\n" in event.delta)
+    ) as events:  # type: ignore[union-attr]
         found = await collect(events)
     assert "\n" in found[-1].delta  # type: ignore[union-attr]
 
@@ -128,7 +143,9 @@ async def test_the_same_text_comes_out_of_a_timed_pipeline(pause: float) -> None
 @pytest.mark.parametrize("timed", [False, True])
 async def test_an_error_of_the_source_comes_after_what_came_before_it(timed: bool) -> None:
     seen: list[ResponseEvent] = []
-    async with pipe(source(DELTAS, then=ValueError("gone")), *([coalesce(10)] if timed else [])) as events:
+    async with pipe(
+        source(DELTAS, then=ValueError("gone")), *([coalesce(10)] if timed else [])
+    ) as events:
         with pytest.raises(ValueError, match="gone"):
             await _into(events, seen)
     assert "".join(event.delta for event in seen) == "ab"  # type: ignore[union-attr]

@@ -32,7 +32,9 @@ OPERATIONS: Final = {"converse": "ConverseStream", "invoke": "InvokeModelWithRes
 @cache
 def operation(name: str) -> Any:
     """An operation of bedrock-runtime."""
-    return ServiceModel(Loader().load_service_model("bedrock-runtime", "service-2"), "bedrock-runtime").operation_model(name)
+    return ServiceModel(
+        Loader().load_service_model("bedrock-runtime", "service-2"), "bedrock-runtime"
+    ).operation_model(name)
 
 
 # --- requests ---
@@ -55,7 +57,10 @@ def _params(value: Any, shape: Any) -> Any:
     if kind == "blob":
         return base64.b64decode(value, validate=True)
     if kind == "structure" and not getattr(shape, "is_document_type", False):
-        return {key: _params(one, shape.members[key]) if key in shape.members else one for key, one in value.items()}
+        return {
+            key: _params(one, shape.members[key]) if key in shape.members else one
+            for key, one in value.items()
+        }
     if kind == "list":
         return [_params(one, shape.member) for one in value]
     if kind == "map":
@@ -107,16 +112,31 @@ def whole(body: bytes, status: int = 200) -> dict[str, Any]:
 
 def conversations(wire: str) -> list[list[Recording]]:
     """The recorded conversations of one folder of the corpus; skips where there is no corpus."""
-    lines = [json.loads(line) for line in require(CORPUS / "conversations.jsonl").read_bytes().splitlines()]
-    return [[Recording(CORPUS / turn) for turn in line["turns"]] for line in lines if line["wire"] == wire]
+    lines = [
+        json.loads(line)
+        for line in require(CORPUS / "conversations.jsonl").read_bytes().splitlines()
+    ]
+    return [
+        [Recording(CORPUS / turn) for turn in line["turns"]]
+        for line in lines
+        if line["wire"] == wire
+    ]
 
 
 def request_of(recording: Recording) -> tuple[bytes, str]:
     """The recorded request and its path; empty where none was recorded."""
     request = recording.meta.get("request_json")
-    body = request.encode() if isinstance(request, str) else json.dumps(request).encode() if request else b""
+    body = (
+        request.encode()
+        if isinstance(request, str)
+        else json.dumps(request).encode()
+        if request
+        else b""
+    )
     body = re.sub(rb"<BASE64 [^>]*>", b"AAAA", body)  # media was left out of the recordings
-    return body, urlsplit((recording.meta.get("url") or "").replace("<AWS_REGION>", "us-east-1")).path
+    return body, urlsplit(
+        (recording.meta.get("url") or "").replace("<AWS_REGION>", "us-east-1")
+    ).path
 
 
 def answer_of(recording: Recording) -> Response:

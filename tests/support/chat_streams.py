@@ -17,7 +17,12 @@ ARGS = '{"city": "Rome"}'
 
 def chunk(delta: Any = None, finish: Any = None, /, **values: Any) -> Json:
     """A chunk with one choice; `values` are keys of the choice."""
-    choice: Json = {"index": 0, "delta": {} if delta is None else delta, "finish_reason": finish, **values}
+    choice: Json = {
+        "index": 0,
+        "delta": {} if delta is None else delta,
+        "finish_reason": finish,
+        **values,
+    }
     return {"id": "c1", "model": "m", "choices": [choice]}
 
 
@@ -29,11 +34,19 @@ def calls(*calls: Json) -> Json:
     return chunk({"tool_calls": list(calls)})
 
 
-def call(index: Any = 0, name: Any = None, arguments: Any = None, call_id: Any = None, **values: Any) -> Json:
+def call(
+    index: Any = 0, name: Any = None, arguments: Any = None, call_id: Any = None, **values: Any
+) -> Json:
     """One entry of tool_calls; what is None is left out."""
-    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+    function = {
+        key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None
+    }
     given = {"index": index, "id": call_id, "type": "function"}
-    return {**{key: value for key, value in given.items() if value is not None}, "function": function, **values}
+    return {
+        **{key: value for key, value in given.items() if value is not None},
+        "function": function,
+        **values,
+    }
 
 
 def used(**values: Any) -> Json:

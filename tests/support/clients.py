@@ -23,7 +23,9 @@ LIBRARIES: Final = ("httpx", "httpx2")
 
 def library(name: str) -> Any:
     """An HTTP library, or a skip that says which is missing."""
-    return pytest.importorskip(name, reason=f"{name} is not installed: half of the promises on sockets go untested")
+    return pytest.importorskip(
+        name, reason=f"{name} is not installed: half of the promises on sockets go untested"
+    )
 
 
 def opened(name: str, **options: Any) -> Any:
@@ -51,19 +53,28 @@ def _aiohttp() -> Any:
 def asked(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') -> Request:
     """A request for any wire, as a builder would make it."""
     headers = {"content-type": "application/json"}
-    return Request("POST", f"{url}/{wire}", headers, body, [], wire, "m-1", Origin(wire, "faulty", url, "m-1"))
+    return Request(
+        "POST", f"{url}/{wire}", headers, body, [], wire, "m-1", Origin(wire, "faulty", url, "m-1")
+    )
 
 
 def client(url: str, http: Any = None, **options: Any) -> Client:
     """A client of a provider at that address."""
     place = Provider(name="faulty", wires=WIRE_APIS, base_url=url, auth="x-api-key")
-    return Client(**{"providers": (place,), "api_key": KEY, "http": http, "jitter": lambda: 0.0, **options})
+    return Client(
+        **{"providers": (place,), "api_key": KEY, "http": http, "jitter": lambda: 0.0, **options}
+    )
 
 
 class Answer:
     """An answer from memory."""
 
-    def __init__(self, chunks: AsyncIterator[bytes], status: int = 200, headers: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        chunks: AsyncIterator[bytes],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
         self.status = status
         self.headers = dict(headers or {})
         self.chunks = chunks
@@ -80,7 +91,10 @@ class Memory:
     """A transport that answers from memory: one list of chunks or exceptions a request; a float is a pause."""
 
     def __init__(
-        self, *scripts: Sequence[bytes | float | BaseException], status: int = 200, headers: Mapping[str, str] | None = None
+        self,
+        *scripts: Sequence[bytes | float | BaseException],
+        status: int = 200,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self.scripts = scripts
         self.status = status
@@ -88,7 +102,9 @@ class Memory:
         self.sent: list[tuple[str, str, Mapping[str, str], bytes, Deadlines]] = []
         self.answers: list[Answer] = []
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Answer:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> Answer:
         script = self.scripts[min(len(self.sent), len(self.scripts) - 1)]
         self.sent.append((method, url, headers, body, deadlines))
         answer = Answer(played(script), self.status, self.headers)

@@ -38,7 +38,10 @@ Call = tuple[str, Any]
 
 def tool(name: str, **properties: Any) -> ToolSpec:
     """A tool whose parameters have these schemas, or these types."""
-    schemas = {key: {"type": value} if isinstance(value, str) else value for key, value in properties.items()}
+    schemas = {
+        key: {"type": value} if isinstance(value, str) else value
+        for key, value in properties.items()
+    }
     return ToolSpec(name, schema={"type": "object", "properties": schemas})
 
 
@@ -88,21 +91,38 @@ def staged(
     stage, leaks = DialectFilter(dialects, tools, limits), LeakFilter()
     for seq, event in enumerate(said_by(pieces, stop_reason)):
         numbered += leaks.feed(
-            stage.feed([type(event)(**{**{name: getattr(event, name) for name in event.__struct_fields__}, "seq": seq})])
+            stage.feed(
+                [
+                    type(event)(
+                        **{
+                            **{name: getattr(event, name) for name in event.__struct_fields__},
+                            "seq": seq,
+                        }
+                    )
+                ]
+            )
         )
     return numbered
 
 
-def chat_body(deltas: Iterable[dict[str, Any]], finish_reason: str | None = "stop", choice: int = 0) -> bytes:
+def chat_body(
+    deltas: Iterable[dict[str, Any]], finish_reason: str | None = "stop", choice: int = 0
+) -> bytes:
     """A Chat stream of these deltas."""
-    chunks: list[Any] = [{"index": choice, "delta": delta, "finish_reason": None} for delta in deltas]
+    chunks: list[Any] = [
+        {"index": choice, "delta": delta, "finish_reason": None} for delta in deltas
+    ]
     if finish_reason:
         chunks.append({"index": choice, "delta": {}, "finish_reason": finish_reason})
-    lines = [f"data: {json.dumps({'id': 'r', 'model': 'm', 'choices': [chunk]})}\n\n" for chunk in chunks]
+    lines = [
+        f"data: {json.dumps({'id': 'r', 'model': 'm', 'choices': [chunk]})}\n\n" for chunk in chunks
+    ]
     return "".join([*lines, "data: [DONE]\n\n"]).encode()
 
 
-def chat(deltas: Iterable[dict[str, Any]], finish_reason: str | None = "stop", **options: Any) -> list[ResponseEvent]:
+def chat(
+    deltas: Iterable[dict[str, Any]], finish_reason: str | None = "stop", **options: Any
+) -> list[ResponseEvent]:
     """The events of such a stream."""
     p = parser("chat", **options)
     return [*p.feed(chat_body(deltas, finish_reason)), *p.close()]
@@ -110,13 +130,22 @@ def chat(deltas: Iterable[dict[str, Any]], finish_reason: str | None = "stop", *
 
 def calls_of(response: Response) -> list[Call]:
     """Names and decoded arguments of the calls to answer."""
-    return [(call.name, json.loads(call.arguments)) for call in response.calls if hasattr(call, "arguments")]
+    return [
+        (call.name, json.loads(call.arguments))
+        for call in response.calls
+        if hasattr(call, "arguments")
+    ]
 
 
 def told(events: Iterable[ResponseEvent]) -> tuple[str, str, list[Call], list[str]]:
     """Text, thoughts, calls, and the codes of the notices."""
     response = accumulate(events)
-    return response.text, response.reasoning, calls_of(response), [notice.code for notice in response.notices]
+    return (
+        response.text,
+        response.reasoning,
+        calls_of(response),
+        [notice.code for notice in response.notices],
+    )
 
 
 def cuts_of(text: str, seed: int = 0, count: int = 8) -> Iterator[list[str]]:
@@ -133,7 +162,11 @@ def check_brackets(events: list[ResponseEvent]) -> None:
     """Added, deltas, done for each item; joined deltas are the done item's text unless a Notice names it; one terminal."""
     open_items: set[int] = set()
     deltas: dict[int, str] = {}
-    replaced = {event.index for event in events if isinstance(event, Notice) and event.code == "text_replaced"}
+    replaced = {
+        event.index
+        for event in events
+        if isinstance(event, Notice) and event.code == "text_replaced"
+    }
     for seq, event in enumerate(events):
         assert event.seq == seq
         if isinstance(event, OutputItemAdded):
@@ -142,7 +175,11 @@ def check_brackets(events: list[ResponseEvent]) -> None:
             deltas[event.index] = ""
         elif isinstance(event, OutputItemDone):
             open_items.remove(event.index)
-            said = event.item.arguments if isinstance(event.item, FunctionCall) else getattr(event.item, "text", "")
+            said = (
+                event.item.arguments
+                if isinstance(event.item, FunctionCall)
+                else getattr(event.item, "text", "")
+            )
             assert event.index in replaced or said == deltas[event.index]
         elif hasattr(event, "delta"):
             assert event.index in open_items
@@ -163,19 +200,28 @@ def kimi(header: str, arguments: str, end: str = "<|tool_call_end|>") -> str:
 
 def invoke(prefix: str, name: str, **values: str) -> str:
     """Anthropic's form."""
-    parameters = "".join(f'<{prefix}parameter name="{key}">{value}</{prefix}parameter>\n' for key, value in values.items())
+    parameters = "".join(
+        f'<{prefix}parameter name="{key}">{value}</{prefix}parameter>\n'
+        for key, value in values.items()
+    )
     return f'<{prefix}invoke name="{name}">\n{parameters}</{prefix}invoke>'
 
 
 def xai(name: str, **values: str) -> str:
     """Grok's form."""
-    parameters = "".join(f'<xai:parameter name="{key}">{value}</xai:parameter>' for key, value in values.items())
+    parameters = "".join(
+        f'<xai:parameter name="{key}">{value}</xai:parameter>' for key, value in values.items()
+    )
     return f'<xai:function_call name="{name}">{parameters}</xai:function_call>'
 
 
 def function(name: str, **values: str) -> str:
     """Qwen3-Coder's form."""
-    return f"<function={name}>\n" + "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items()) + "</function>"
+    return (
+        f"<function={name}>\n"
+        + "".join(f"<parameter={key}>\n{value}\n</parameter>\n" for key, value in values.items())
+        + "</function>"
+    )
 
 
 CODE = "def a():\n    if x < 3:\n        pass\n"
@@ -186,14 +232,39 @@ DSML = "｜DSML｜"
 FORMS = [
     Form("xai", ("xai",), xai("f", k="v"), F1),
     Form("xai-text-around", ("xai",), f"Look.\n{xai('f', k='v')} ok", F1, "Look.\n ok"),
-    Form("xai-raw-markup", ("xai",), xai("f", k="a<b && c>d <xai:x"), [("f", {"k": "a<b && c>d <xai:x"})]),
-    Form("xai-closing-tag-in-value", ("xai",), xai("f", k="a</xai:parameter>b", s="x"), [("f", {"k": "a</xai:parameter>b", "s": "x"})]),
-    Form("xai-call-in-value", ("xai",), xai("f", k=f"doc: {xai('g', k='1')} end"), [("f", {"k": f"doc: {xai('g', k='1')} end"})]),
-    Form("xai-two", ("xai",), xai("f", n="3") + "\n" + xai("g"), [("f", {"n": 3}), ("g", {})], "\n"),
     Form(
-        "xai-space-between", ("xai",), '<xai:function_call name="f">\n <xai:parameter name="k">v</xai:parameter>\n</xai:function_call>', F1
+        "xai-raw-markup",
+        ("xai",),
+        xai("f", k="a<b && c>d <xai:x"),
+        [("f", {"k": "a<b && c>d <xai:x"})],
     ),
-    Form("anthropic", ("anthropic",), f"<function_calls>\n{invoke('', 'f', k='v')}\n</function_calls>", F1),
+    Form(
+        "xai-closing-tag-in-value",
+        ("xai",),
+        xai("f", k="a</xai:parameter>b", s="x"),
+        [("f", {"k": "a</xai:parameter>b", "s": "x"})],
+    ),
+    Form(
+        "xai-call-in-value",
+        ("xai",),
+        xai("f", k=f"doc: {xai('g', k='1')} end"),
+        [("f", {"k": f"doc: {xai('g', k='1')} end"})],
+    ),
+    Form(
+        "xai-two", ("xai",), xai("f", n="3") + "\n" + xai("g"), [("f", {"n": 3}), ("g", {})], "\n"
+    ),
+    Form(
+        "xai-space-between",
+        ("xai",),
+        '<xai:function_call name="f">\n <xai:parameter name="k">v</xai:parameter>\n</xai:function_call>',
+        F1,
+    ),
+    Form(
+        "anthropic",
+        ("anthropic",),
+        f"<function_calls>\n{invoke('', 'f', k='v')}\n</function_calls>",
+        F1,
+    ),
     Form(
         "anthropic-prefixed",
         ("anthropic",),
@@ -209,14 +280,43 @@ FORMS = [
         "\nAfter",
     ),
     Form("anthropic-no-end", ("anthropic",), f"<function_calls>{invoke('', 'f', k='v')}", F1),
-    Form("anthropic-leak", ("anthropic",), f"I look.\n\ncourt\n{invoke('', 'f', k='v')}", F1, "I look.\n\n"),
-    Form("anthropic-leak-first", ("anthropic",), f"count\n{invoke('', 'f', k='v')}", F1),
-    Form("anthropic-bare", ("anthropic",), invoke("", "f", k="\nline 1\n\nline 2\n\n"), [("f", {"k": "line 1\n\nline 2\n"})]),
-    Form("hermes", ("hermes",), '<tool_call>\n{"name": "f", "arguments": {"k": "v"}}\n</tool_call>', F1),
-    Form("hermes-arguments-first", ("hermes",), '<tool_call>{"arguments": {"k": "v"}, "name": "f"}</tool_call>', F1),
-    Form("hermes-double-encoded", ("hermes",), '<tool_call>{"name": "f", "arguments": "{\\"k\\": \\"v\\"}"}</tool_call>', F1),
     Form(
-        "hermes-line-break", ("hermes",), '<tool_call>{"name": "f", "arguments": {"k": "a\nb\tc"}}</tool_call>', [("f", {"k": "a\nb\tc"})]
+        "anthropic-leak",
+        ("anthropic",),
+        f"I look.\n\ncourt\n{invoke('', 'f', k='v')}",
+        F1,
+        "I look.\n\n",
+    ),
+    Form("anthropic-leak-first", ("anthropic",), f"count\n{invoke('', 'f', k='v')}", F1),
+    Form(
+        "anthropic-bare",
+        ("anthropic",),
+        invoke("", "f", k="\nline 1\n\nline 2\n\n"),
+        [("f", {"k": "line 1\n\nline 2\n"})],
+    ),
+    Form(
+        "hermes",
+        ("hermes",),
+        '<tool_call>\n{"name": "f", "arguments": {"k": "v"}}\n</tool_call>',
+        F1,
+    ),
+    Form(
+        "hermes-arguments-first",
+        ("hermes",),
+        '<tool_call>{"arguments": {"k": "v"}, "name": "f"}</tool_call>',
+        F1,
+    ),
+    Form(
+        "hermes-double-encoded",
+        ("hermes",),
+        '<tool_call>{"name": "f", "arguments": "{\\"k\\": \\"v\\"}"}</tool_call>',
+        F1,
+    ),
+    Form(
+        "hermes-line-break",
+        ("hermes",),
+        '<tool_call>{"name": "f", "arguments": {"k": "a\nb\tc"}}</tool_call>',
+        [("f", {"k": "a\nb\tc"})],
     ),
     Form(
         "hermes-closing-tag-in-value",
@@ -240,10 +340,24 @@ FORMS = [
         [("f", {"n": 1}), ("g", {})],
     ),
     Form(
-        "hermes-openai-shape", ("hermes",), '<tool_call>{"type":"function","function":{"name":"f","arguments":{"k":"v"}}}</tool_call>', F1
+        "hermes-openai-shape",
+        ("hermes",),
+        '<tool_call>{"type":"function","function":{"name":"f","arguments":{"k":"v"}}}</tool_call>',
+        F1,
     ),
-    Form("qwen3_coder", ("qwen3_coder",), f"<tool_call>\n{function('f', k='v', n='2')}\n</tool_call>", [("f", {"k": "v", "n": 2})]),
-    Form("qwen3_coder-bare", ("qwen3_coder",), f"So:\n{function('f', k='v')}\n</tool_call>", F1, "So:\n"),
+    Form(
+        "qwen3_coder",
+        ("qwen3_coder",),
+        f"<tool_call>\n{function('f', k='v', n='2')}\n</tool_call>",
+        [("f", {"k": "v", "n": 2})],
+    ),
+    Form(
+        "qwen3_coder-bare",
+        ("qwen3_coder",),
+        f"So:\n{function('f', k='v')}\n</tool_call>",
+        F1,
+        "So:\n",
+    ),
     Form(
         "qwen3_coder-value-not-closed",
         ("qwen3_coder",),
@@ -262,9 +376,24 @@ FORMS = [
         f"<tool_call>\n{function('f', s=CODE)}\n</tool_call>",
         [("f", {"s": CODE})],
     ),
-    Form("qwen3_coder-and-hermes", ("hermes", "qwen3_coder"), f"<tool_call>\n{function('f', k='v')}\n</tool_call>", F1),
-    Form("seed_oss", ("seed_oss",), f"<seed:tool_call>\n{function('f', k='v')}\n</seed:tool_call>", F1),
-    Form("mimo", ("mimo",), "<tool_call><function=f><parameter=k>a &lt;b&gt;</parameter></function></tool_call>", [("f", {"k": "a <b>"})]),
+    Form(
+        "qwen3_coder-and-hermes",
+        ("hermes", "qwen3_coder"),
+        f"<tool_call>\n{function('f', k='v')}\n</tool_call>",
+        F1,
+    ),
+    Form(
+        "seed_oss",
+        ("seed_oss",),
+        f"<seed:tool_call>\n{function('f', k='v')}\n</seed:tool_call>",
+        F1,
+    ),
+    Form(
+        "mimo",
+        ("mimo",),
+        "<tool_call><function=f><parameter=k>a &lt;b&gt;</parameter></function></tool_call>",
+        [("f", {"k": "a <b>"})],
+    ),
     Form(
         "glm45",
         ("glm45",),
@@ -278,8 +407,18 @@ FORMS = [
         [*F1, ("g", {})],
         "x",
     ),
-    Form("glm47-untyped", ("glm47",), "<tool_call>g<arg_key>q</arg_key><arg_value>[1, 2]</arg_value></tool_call>", [("g", {"q": [1, 2]})]),
-    Form("glm-with-hermes", ("hermes", "glm45"), "<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>", F1),
+    Form(
+        "glm47-untyped",
+        ("glm47",),
+        "<tool_call>g<arg_key>q</arg_key><arg_value>[1, 2]</arg_value></tool_call>",
+        [("g", {"q": [1, 2]})],
+    ),
+    Form(
+        "glm-with-hermes",
+        ("hermes", "glm45"),
+        "<tool_call>f<arg_key>k</arg_key><arg_value>v</arg_value></tool_call>",
+        F1,
+    ),
     Form("kimi_k2", ("kimi_k2",), f"Hi {KIMI[0]}{kimi('functions.f:0', K)}{KIMI[1]}", F1, "Hi "),
     Form(
         "kimi_k2-several",
@@ -288,14 +427,24 @@ FORMS = [
         [("f", {}), ("g", {})],
     ),
     Form("kimi_k2-no-section", ("kimi_k2",), f"a{kimi('functions.f:0', '{}')}b", [("f", {})], "ab"),
-    Form("kimi_k2-short-id", ("kimi_k2",), f"<|tool_call_section_begin|>{kimi('f:0', '{}')}<|tool_call_section_end|>", [("f", {})]),
+    Form(
+        "kimi_k2-short-id",
+        ("kimi_k2",),
+        f"<|tool_call_section_begin|>{kimi('f:0', '{}')}<|tool_call_section_end|>",
+        [("f", {})],
+    ),
     Form(
         "kimi_k2-ends-bundled",
         ("kimi_k2",),
         f"{KIMI[0]}{kimi('functions.f:0', '{}', '')}{kimi('functions.g:1', '{}')}{KIMI[1]}",
         [("f", {}), ("g", {})],
     ),
-    Form("kimi_k2-html", ("kimi_k2",), KIMI[0] + kimi("functions.f:0", '{"k": "<p>|</p>"}') + KIMI[1], [("f", {"k": "<p>|</p>"})]),
+    Form(
+        "kimi_k2-html",
+        ("kimi_k2",),
+        KIMI[0] + kimi("functions.f:0", '{"k": "<p>|</p>"}') + KIMI[1],
+        [("f", {"k": "<p>|</p>"})],
+    ),
     Form(
         "kimi_k3",
         ("kimi_k3",),
@@ -345,7 +494,12 @@ FORMS = [
         f'<{DSML}tool_calls><{DSML}invoke name="f">{{"k":"v"}}</{DSML}invoke></{DSML}tool_calls>',
         F1,
     ),
-    Form("deepseek_v32-empty", ("deepseek_v32",), f'<{DSML}function_calls><{DSML}invoke name="g"/></{DSML}function_calls>', [("g", {})]),
+    Form(
+        "deepseek_v32-empty",
+        ("deepseek_v32",),
+        f'<{DSML}function_calls><{DSML}invoke name="g"/></{DSML}function_calls>',
+        [("g", {})],
+    ),
     Form(
         "deepseek_v41",
         ("deepseek_v32",),
@@ -354,7 +508,10 @@ FORMS = [
         F1,
     ),
     Form(
-        "deepseek_v32-ascii", ("deepseek_v32",), '<|DSML|invoke name="f"><|DSML|parameter name="k">v</|DSML|parameter></|DSML|invoke>', F1
+        "deepseek_v32-ascii",
+        ("deepseek_v32",),
+        '<|DSML|invoke name="f"><|DSML|parameter name="k">v</|DSML|parameter></|DSML|invoke>',
+        F1,
     ),
     Form(
         "minimax_m2",
@@ -382,16 +539,35 @@ FORMS = [
         '<|python_tag|>{"name": "f", "parameters": {"k": "v"}}; {"name": "g", "parameters": {}}',
         [*F1, ("g", {})],
     ),
-    Form("llama3_json-bare", ("llama3_json",), '{"type": "function", "name": "f", "parameters": {"k": "v"}}', F1),
+    Form(
+        "llama3_json-bare",
+        ("llama3_json",),
+        '{"type": "function", "name": "f", "parameters": {"k": "v"}}',
+        F1,
+    ),
     Form(
         "pythonic",
         ("pythonic",),
         '[f(k="v", n=-1, b=True, x=1.5, a=[1, "2"], o={"p": None}), g()]',
-        [("f", {"k": "v", "n": -1, "b": True, "x": 1.5, "a": [1, "2"], "o": {"p": None}}), ("g", {})],
+        [
+            ("f", {"k": "v", "n": -1, "b": True, "x": 1.5, "a": [1, "2"], "o": {"p": None}}),
+            ("g", {}),
+        ],
     ),
-    Form("pythonic-llama4", ("pythonic",), "Hi <|python_start|>[f(k='it\\'s')]<|python_end|> end", [("f", {"k": "it's"})], "Hi  end"),
+    Form(
+        "pythonic-llama4",
+        ("pythonic",),
+        "Hi <|python_start|>[f(k='it\\'s')]<|python_end|> end",
+        [("f", {"k": "it's"})],
+        "Hi  end",
+    ),
     Form("pythonic-lfm2", ("pythonic",), '<|tool_call_start|>[f(k="v")]<|tool_call_end|>', F1),
-    Form("pythonic-olmo3", ("pythonic",), '<function_calls>\nf(k="v")\ng()\n</function_calls>', [*F1, ("g", {})]),
+    Form(
+        "pythonic-olmo3",
+        ("pythonic",),
+        '<function_calls>\nf(k="v")\ng()\n</function_calls>',
+        [*F1, ("g", {})],
+    ),
     Form(
         "mistral-array",
         ("mistral",),
@@ -399,7 +575,12 @@ FORMS = [
         [*F1, ("g", {})],
         " and",
     ),
-    Form("mistral-args", ("mistral",), '[TOOL_CALLS]f[ARGS]{"k":"v"}[TOOL_CALLS]g[ARGS]{}', [*F1, ("g", {})]),
+    Form(
+        "mistral-args",
+        ("mistral",),
+        '[TOOL_CALLS]f[ARGS]{"k":"v"}[TOOL_CALLS]g[ARGS]{}',
+        [*F1, ("g", {})],
+    ),
     Form("mistral-id", ("mistral",), '[TOOL_CALLS]f[CALL_ID]abc123def[ARGS]{"k":"v"}', F1),
     Form("mistral-devstral", ("mistral",), '[TOOL_CALLS]f{"k":"v"}', F1),
     Form(
@@ -432,17 +613,40 @@ FORMS = [
         F1,
     ),
     Form("granite", ("granite",), '<|tool_call|>[{"name":"f","arguments":{"k":"v"}}]', F1),
-    Form("phi4_mini_json", ("phi4_mini_json",), 'functools[{"name":"f","arguments":{"k":"v"}}]', F1),
-    Form("internlm", ("internlm",), 'a<|action_start|><|plugin|>{"name":"f","parameters":{"k":"v"}}<|action_end|>', F1, "a"),
-    Form("hunyuan_a13b", ("hunyuan_a13b",), '<tool_calls>[{"name":"f","arguments":{"k":"v"}}]</tool_calls>', F1),
+    Form(
+        "phi4_mini_json", ("phi4_mini_json",), 'functools[{"name":"f","arguments":{"k":"v"}}]', F1
+    ),
+    Form(
+        "internlm",
+        ("internlm",),
+        'a<|action_start|><|plugin|>{"name":"f","parameters":{"k":"v"}}<|action_end|>',
+        F1,
+        "a",
+    ),
+    Form(
+        "hunyuan_a13b",
+        ("hunyuan_a13b",),
+        '<tool_calls>[{"name":"f","arguments":{"k":"v"}}]</tool_calls>',
+        F1,
+    ),
     Form(
         "hunyuan-lines",
         ("hunyuan_a13b",),
         '<tool_calls>\n{"name":"f","arguments":{"k":"v"}}\n{"name":"g"}\n</tool_calls>',
         [*F1, ("g", {})],
     ),
-    Form("longcat", ("longcat",), '<longcat_tool_call>{"name":"f","arguments":{"k":"v"}}</longcat_tool_call>', F1),
-    Form("cohere", ("cohere",), '<|START_ACTION|>[{"tool_call_id":"0","tool_name":"f","parameters":{"k":"v"}}]<|END_ACTION|>', F1),
+    Form(
+        "longcat",
+        ("longcat",),
+        '<longcat_tool_call>{"name":"f","arguments":{"k":"v"}}</longcat_tool_call>',
+        F1,
+    ),
+    Form(
+        "cohere",
+        ("cohere",),
+        '<|START_ACTION|>[{"tool_call_id":"0","tool_name":"f","parameters":{"k":"v"}}]<|END_ACTION|>',
+        F1,
+    ),
     Form(
         "dots",
         ("dots",),
@@ -460,21 +664,65 @@ FORMS = [
         "<｜tool_calls_end｜>",
         [*F1, ("g", {})],
     ),
-    Form("step3-bare", ("step3",), '<steptml:invoke name="f"><steptml:parameter name="k">v</steptml:parameter></steptml:invoke>', F1),
+    Form(
+        "step3-bare",
+        ("step3",),
+        '<steptml:invoke name="f"><steptml:parameter name="k">v</steptml:parameter></steptml:invoke>',
+        F1,
+    ),
     Form("minicpm5", ("minicpm5",), '<function name="f"><param name="k">v</param></function>', F1),
     Form("gigachat3", ("gigachat3",), '<|function_call|>{"name":"f","arguments":{"k":"v"}}', F1),
-    Form("gigachat3-old", ("gigachat3",), 'function call<|role_sep|>\n{"name": "f", "arguments": {"k": "v"}}', F1),
-    Form("apertus", ("apertus",), '<|tools_prefix|>[{"f": {"k": "v"}}, {"g": {}}]<|tools_suffix|> ok', [*F1, ("g", {})], " ok"),
+    Form(
+        "gigachat3-old",
+        ("gigachat3",),
+        'function call<|role_sep|>\n{"name": "f", "arguments": {"k": "v"}}',
+        F1,
+    ),
+    Form(
+        "apertus",
+        ("apertus",),
+        '<|tools_prefix|>[{"f": {"k": "v"}}, {"g": {}}]<|tools_suffix|> ok',
+        [*F1, ("g", {})],
+        " ok",
+    ),
     Form("apertus-no-end", ("apertus",), '<|tools_prefix|>[{"f":{"k":"v"}}]', F1),
-    Form("gemma4", ("gemma4",), 'Let me. <|tool_call>call:f{k:<|"|>v<|"|>}<tool_call|>', F1, "Let me. "),
+    Form(
+        "gemma4",
+        ("gemma4",),
+        'Let me. <|tool_call>call:f{k:<|"|>v<|"|>}<tool_call|>',
+        F1,
+        "Let me. ",
+    ),
     Form(
         "gemma4-values",
         ("gemma4",),
         '<|tool_call>call:f{ k:<|"|>a "b", {c}:\n<d<|"|>,n:-1, x:1.5 ,b:true,a:[1,<|"|>s<|"|>,[]],o:{y:null,<|"|>z<|"|>:{}}}<tool_call|>',
-        [("f", {"k": 'a "b", {c}:\n<d', "n": -1, "x": 1.5, "b": True, "a": [1, "s", []], "o": {"y": None, "z": {}}})],
+        [
+            (
+                "f",
+                {
+                    "k": 'a "b", {c}:\n<d',
+                    "n": -1,
+                    "x": 1.5,
+                    "b": True,
+                    "a": [1, "s", []],
+                    "o": {"y": None, "z": {}},
+                },
+            )
+        ],
     ),
     Form("gemma4-json", ("gemma4",), '<|tool_call>call:f{"k":"v"}<tool_call|>', F1),
-    Form("gemma4-two-no-end", ("gemma4",), '<|tool_call>call:f{k:<|"|>v<|"|>}<|tool_call>call:g{}', [*F1, ("g", {})]),
-    Form("functiongemma", ("functiongemma",), "<start_function_call>call:f{k:<escape>v<escape>}<end_function_call>", F1),
+    Form(
+        "gemma4-two-no-end",
+        ("gemma4",),
+        '<|tool_call>call:f{k:<|"|>v<|"|>}<|tool_call>call:g{}',
+        [*F1, ("g", {})],
+    ),
+    Form(
+        "functiongemma",
+        ("functiongemma",),
+        "<start_function_call>call:f{k:<escape>v<escape>}<end_function_call>",
+        F1,
+    ),
 ]
 """Each dialect in each of its known spellings."""

@@ -36,7 +36,9 @@ def read(framing: Framing, chunks: Iterable[bytes]) -> Reading:
     return Reading(frames, framing.failure.info if framing.failure else None, framing.blank)
 
 
-def growth(framing: Callable[[], Framing], body: Callable[[int], bytes], size: int, attempts: int = 6) -> float:
+def growth(
+    framing: Callable[[], Framing], body: Callable[[int], bytes], size: int, attempts: int = 6
+) -> float:
     """How many times longer a body of twice the size takes, in chunks of 1 KiB.
 
     The best of several attempts, in CPU time: other processes can make an attempt look worse than it is, and nothing makes

@@ -11,7 +11,20 @@ import anyio
 import httpx
 import msgspec
 
-from streamlib import Image, Message, Prompt, Reasoning, Request, Response, ResponseEvent, ToolSpec, accumulate, build, parse_body, parser
+from streamlib import (
+    Image,
+    Message,
+    Prompt,
+    Reasoning,
+    Request,
+    Response,
+    ResponseEvent,
+    ToolSpec,
+    accumulate,
+    build,
+    parse_body,
+    parser,
+)
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
 from streamlib.wires.encoders import encode_all, encoder, error_body
 from streamlib_parsers.assembler import EventAssembler
@@ -25,7 +38,9 @@ CLIENTS: Final[tuple[WireApi, ...]] = ("messages", "chat", "responses", "gemini"
 MODELS: Final[tuple[WireApi, ...]] = (*CLIENTS, "converse", "ollama")
 SIGNED: Final = "c2lnbmVkIGJ5IHRoZSBtb2RlbA=="
 WEATHER: Final = ToolSpec(
-    "weather", "Weather of a place.", {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]}
+    "weather",
+    "Weather of a place.",
+    {"type": "object", "properties": {"place": {"type": "string"}}, "required": ["place"]},
 )
 PIXEL: Final = Image("iVBORw0KGgo=", media_type="image/png")
 
@@ -42,7 +57,9 @@ class Upstream:
         self.open = 0
         self._answers = answers
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Any) -> Answer:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Any
+    ) -> Answer:
         status, given, chunks = self._answers[min(len(self.asked), len(self._answers) - 1)]
         self.asked.append((url, dict(headers), body))
         return Answer(self._chunks(chunks), status, given)
@@ -66,15 +83,33 @@ class Upstream:
         return msgspec.json.decode(self.asked[at][2])
 
 
-def refusing(wire: WireApi, status: int, error: ErrorInfo, **headers: str) -> tuple[int, Mapping[str, str], Chunks]:
+def refusing(
+    wire: WireApi, status: int, error: ErrorInfo, **headers: str
+) -> tuple[int, Mapping[str, str], Chunks]:
     """An HTTP error."""
     body = msgspec.json.encode(error_body(wire, error))
-    return status, {"content-type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}, [body]
+    return (
+        status,
+        {
+            "content-type": "application/json",
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        },
+        [body],
+    )
 
 
-def streaming(wire: WireApi, *chunks: bytes | float, **headers: str) -> tuple[int, Mapping[str, str], Chunks]:
+def streaming(
+    wire: WireApi, *chunks: bytes | float, **headers: str
+) -> tuple[int, Mapping[str, str], Chunks]:
     """An answer that streams."""
-    return 200, {"content-type": encoder(wire).media_type, **{name.replace("_", "-"): value for name, value in headers.items()}}, chunks
+    return (
+        200,
+        {
+            "content-type": encoder(wire).media_type,
+            **{name.replace("_", "-"): value for name, value in headers.items()},
+        },
+        chunks,
+    )
 
 
 def rule(wire: WireApi, **options: Any) -> RouteRule:
@@ -83,11 +118,17 @@ def rule(wire: WireApi, **options: Any) -> RouteRule:
 
 
 @asynccontextmanager
-async def serving(upstream: Any, *rules: RouteRule, token: str | None = None, **options: Any) -> AsyncIterator[httpx.AsyncClient]:
+async def serving(
+    upstream: Any, *rules: RouteRule, token: str | None = None, **options: Any
+) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a gateway in this process."""
-    async with Gateway(RouteTable(rules), client={"http": upstream, **options.pop("client", {})}, **options) as one:
+    async with Gateway(
+        RouteTable(rules), client={"http": upstream, **options.pop("client", {})}, **options
+    ) as one:
         transport = httpx.ASGITransport(gateway(one, token=token), raise_app_exceptions=True)
-        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8900") as client:
+        async with httpx.AsyncClient(
+            transport=transport, base_url="http://127.0.0.1:8900"
+        ) as client:
             yield client
 
 
@@ -96,24 +137,37 @@ def request(wire: WireApi, prompt: Prompt, model: str = "client-model") -> Reque
     return build(prompt, model, provider="custom", wire_api=wire, base_url="http://127.0.0.1:8900")
 
 
-async def ask(client: httpx.AsyncClient, wire: WireApi, prompt: Prompt, *, whole: bool = False, **headers: str) -> httpx.Response:
+async def ask(
+    client: httpx.AsyncClient, wire: WireApi, prompt: Prompt, *, whole: bool = False, **headers: str
+) -> httpx.Response:
     """Sends it, for a stream or for a whole body."""
     made = request(wire, prompt)
     place, body = urlsplit(made.url), made.body
     path, query = place.path, place.query
     if wire == "gemini":
         path = path if path.startswith("/v1") else f"/v1beta{path}"
-        path, query = (path.replace("streamGenerateContent", "generateContent"), "") if whole else (path, query)
+        path, query = (
+            (path.replace("streamGenerateContent", "generateContent"), "")
+            if whole
+            else (path, query)
+        )
     else:
         body = msgspec.json.encode({**msgspec.json.decode(body), "stream": not whole})
-    sent = {"content-type": "application/json", **{name.replace("_", "-"): value for name, value in headers.items()}}
+    sent = {
+        "content-type": "application/json",
+        **{name.replace("_", "-"): value for name, value in headers.items()},
+    }
     return await client.post(f"{path}?{query}" if query else path, content=body, headers=sent)
 
 
 def read(wire: WireApi, answer: httpx.Response, *, whole: bool = False) -> Response:
     """What the client understood."""
     if whole:
-        return accumulate(parse_body(wire, answer.content, status=answer.status_code, headers=dict(answer.headers)))
+        return accumulate(
+            parse_body(
+                wire, answer.content, status=answer.status_code, headers=dict(answer.headers)
+            )
+        )
     return said(wire, answer.content)
 
 
@@ -150,7 +204,9 @@ def turn(wire: WireApi) -> list[ResponseEvent]:
 def turn_bytes(wire: WireApi) -> list[bytes]:
     """The same, one chunk an event."""
     encode = encoder(wire, model="model-1")
-    return [piece for piece in (*(encode.feed(event) for event in turn(wire)), encode.close()) if piece]
+    return [
+        piece for piece in (*(encode.feed(event) for event in turn(wire)), encode.close()) if piece
+    ]
 
 
 def answer_bytes(wire: WireApi, events: Sequence[ResponseEvent]) -> bytes:
@@ -160,7 +216,12 @@ def answer_bytes(wire: WireApi, events: Sequence[ResponseEvent]) -> bytes:
 
 def asking(**options: Any) -> Prompt:
     """The usual question."""
-    usual = {"input": [user("Weather in both?", PIXEL)], "tools": [WEATHER], "max_output_tokens": 4000, "reasoning": "low"}
+    usual = {
+        "input": [user("Weather in both?", PIXEL)],
+        "tools": [WEATHER],
+        "max_output_tokens": 4000,
+        "reasoning": "low",
+    }
     return Prompt(**{**usual, **options})
 
 
@@ -176,7 +237,9 @@ def plain(response: Response) -> dict[str, Any]:
     return {
         "text": response.text,
         "reasoning": response.reasoning,
-        "calls": [(call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)],
+        "calls": [
+            (call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)
+        ],
         "usage": (usage.input_tokens, usage.output_tokens) if usage else None,
         "stop_reason": response.stop_reason,
         "error": response.error and response.error.kind,

@@ -10,11 +10,18 @@ from streamlib_parsers import Response, ResponseEvent, accumulate, parser
 JsonObject = dict[str, Any]
 
 
-def chunk(*parts: JsonObject, finish: Any = None, index: int | None = None, **keys: Any) -> JsonObject:
+def chunk(
+    *parts: JsonObject, finish: Any = None, index: int | None = None, **keys: Any
+) -> JsonObject:
     """One GenerateContentResponse of one candidate; without parts it has no content."""
     candidate: JsonObject = {"content": {"parts": list(parts), "role": "model"}} if parts else {}
     candidate |= {} if finish is None else {"finishReason": finish}
-    return {"candidates": [candidate | ({} if index is None else {"index": index})], "responseId": "r1", "modelVersion": "gemini-x", **keys}
+    return {
+        "candidates": [candidate | ({} if index is None else {"index": index})],
+        "responseId": "r1",
+        "modelVersion": "gemini-x",
+        **keys,
+    }
 
 
 def text(said: str, **beside: Any) -> JsonObject:
@@ -33,7 +40,9 @@ def piece(path: str, **value: Any) -> JsonObject:
 
 
 def sse(*chunks: JsonObject, end: bytes = b"\r\n\r\n") -> bytes:
-    return b"".join(b"data: " + json.dumps(one, ensure_ascii=False).encode() + end for one in chunks)
+    return b"".join(
+        b"data: " + json.dumps(one, ensure_ascii=False).encode() + end for one in chunks
+    )
 
 
 def array(*chunks: JsonObject) -> bytes:

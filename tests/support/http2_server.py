@@ -38,7 +38,11 @@ async def _answer(stream: SocketStream, pieces: Sequence[bytes], error_code: int
     ended: list[int] = []
     while not ended:
         events = http.receive_data(await stream.receive())
-        ended = [event.stream_id for event in events if isinstance(event, h2.events.StreamEnded) and event.stream_id]
+        ended = [
+            event.stream_id
+            for event in events
+            if isinstance(event, h2.events.StreamEnded) and event.stream_id
+        ]
         await stream.send(http.data_to_send())
     http.send_headers(ended[0], [(":status", "200"), ("content-type", "text/event-stream")])
     for piece in pieces:

@@ -21,7 +21,11 @@ from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.shared import ROOT
 
 OURS: Final = tuple(
-    sorted(path for path in (ROOT / "tests" / "recordings").glob("*/*") if path.suffix in (".sse", ".ndjson", ".eventstream"))
+    sorted(
+        path
+        for path in (ROOT / "tests" / "recordings").glob("*/*")
+        if path.suffix in (".sse", ".ndjson", ".eventstream")
+    )
 )
 """Our own recordings, of six wires."""
 
@@ -43,11 +47,16 @@ Said = tuple[str, str, list[tuple[str, str]]]
 def said(events: Iterable[ResponseEvent]) -> Said:
     """Text, thoughts, and the calls that may be answered."""
     items = [event.item for event in events if isinstance(event, OutputItemDone)]
-    calls = [item for item in items if isinstance(item, FunctionCall) and item.status == "completed"]
+    calls = [
+        item for item in items if isinstance(item, FunctionCall) and item.status == "completed"
+    ]
     return (
         "".join(item.text for item in items if isinstance(item, Message)),
         "".join(item.text for item in items if isinstance(item, Reasoning)),
-        [(item.name, json.dumps(json.loads(item.arguments or "{}"), sort_keys=True)) for item in calls],
+        [
+            (item.name, json.dumps(json.loads(item.arguments or "{}"), sort_keys=True))
+            for item in calls
+        ],
     )
 
 
@@ -58,7 +67,9 @@ def cut_falsely(wire_api: WireApi, body: bytes, place: int, whole: Said) -> bool
     finish_reason, but says then that the end is inferred.
     """
     events = events_of(wire_api, [body[:place]])
-    if not isinstance(events[-1], Completed) or (wire_api == "gemini" and b"inishReason" in body[:place]):
+    if not isinstance(events[-1], Completed) or (
+        wire_api == "gemini" and b"inishReason" in body[:place]
+    ):
         return False
     return said(events) != whole
 

@@ -31,7 +31,9 @@ def byte_by_byte(body: bytes, size: int = 1) -> Chunks:
     return [body[at : at + size] for at in range(0, len(body), size)]
 
 
-def random_partitions(body: bytes, count: int, seed: int = 0, most_cuts: int = 40) -> Iterator[Chunks]:
+def random_partitions(
+    body: bytes, count: int, seed: int = 0, most_cuts: int = 40
+) -> Iterator[Chunks]:
     """`count` partitions with up to `most_cuts` cuts each, the same ones for the same seed."""
     rng = random.Random(seed)
     for _ in range(count):
@@ -40,4 +42,6 @@ def random_partitions(body: bytes, count: int, seed: int = 0, most_cuts: int = 4
 
 def cuts(body: bytes, most_cuts: int = 40) -> st.SearchStrategy[Chunks]:
     """Partitions of `body`; shrinks to few cuts near its start."""
-    return st.lists(st.integers(0, len(body)), max_size=most_cuts).map(lambda places: cut_at(body, places))
+    return st.lists(st.integers(0, len(body)), max_size=most_cuts).map(
+        lambda places: cut_at(body, places)
+    )

@@ -13,7 +13,18 @@ from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
 
-from streamlib import FunctionCall, FunctionCallOutput, Origin, Prompt, Reasoning, Request, ResponseItem, ToolSpec, build, user
+from streamlib import (
+    FunctionCall,
+    FunctionCallOutput,
+    Origin,
+    Prompt,
+    Reasoning,
+    Request,
+    ResponseItem,
+    ToolSpec,
+    build,
+    user,
+)
 from streamlib.providers import Provider, shipped
 from tests.support.shared import ROOT
 
@@ -67,7 +78,12 @@ PLACES: Final = {
 WEATHER: Final = ToolSpec(
     "get_weather",
     "The weather somewhere",
-    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"], "additionalProperties": False},
+    {
+        "type": "object",
+        "properties": {"city": {"type": "string"}},
+        "required": ["city"],
+        "additionalProperties": False,
+    },
     strict=True,
 )
 
@@ -88,7 +104,13 @@ def asked(provider: str, prompt: Prompt, *, wire: Any = None, model: str | None 
     """A request to a shipped provider; those without an address of their own get one."""
     base_url = None if shipped()[provider].base_url else "https://example.test/v1"
     with placed():
-        return build(prompt, model or MODELS.get(provider, "model"), provider=provider, wire_api=wire, base_url=base_url)
+        return build(
+            prompt,
+            model or MODELS.get(provider, "model"),
+            provider=provider,
+            wire_api=wire,
+            base_url=base_url,
+        )
 
 
 def history(provider: str, wire: Any, **thought: Any) -> list[ResponseItem]:
@@ -104,14 +126,23 @@ def history(provider: str, wire: Any, **thought: Any) -> list[ResponseItem]:
 
 def prompts(provider: str, wire: Any) -> dict[str, Prompt]:
     """Thinking off and on, without and with tools."""
-    said: dict[str, Any] = {"instructions": "Be brief.", "temperature": 0.5, "max_output_tokens": 2000, "conversation_id": "talk-1"}
+    said: dict[str, Any] = {
+        "instructions": "Be brief.",
+        "temperature": 0.5,
+        "max_output_tokens": 2000,
+        "conversation_id": "talk-1",
+    }
     plain = [user("Hello")]
     called = history(provider, wire)
     return {
         "thinking off": Prompt(plain, reasoning="off", **said),
         "thinking on": Prompt(plain, reasoning="high", **said),
-        "thinking off, tools": Prompt(called, reasoning="off", tools=[WEATHER], tool_choice="auto", **said),
-        "thinking on, tools": Prompt(called, reasoning="high", tools=[WEATHER], tool_choice="auto", **said),
+        "thinking off, tools": Prompt(
+            called, reasoning="off", tools=[WEATHER], tool_choice="auto", **said
+        ),
+        "thinking on, tools": Prompt(
+            called, reasoning="high", tools=[WEATHER], tool_choice="auto", **said
+        ),
     }
 
 
@@ -128,7 +159,12 @@ def snapshot(provider: Provider) -> dict[str, Any]:
 
 def _shown(request: Request) -> dict[str, Any]:
     report = [f"{change.action} {change.path}: {change.reason}" for change in request.report]
-    return {"url": request.url, "headers": request.headers, "body": json.loads(request.body), "report": report}
+    return {
+        "url": request.url,
+        "headers": request.headers,
+        "body": json.loads(request.body),
+        "report": report,
+    }
 
 
 def path_of(provider: Provider) -> Path:
@@ -147,5 +183,19 @@ def _written(value: Any, depth: int) -> str:
         return line
     inner = "\n" + " " * (depth + 1)
     if isinstance(value, list):
-        return "[" + ",".join(inner + _written(one, depth + 1) for one in value) + "\n" + " " * depth + "]"
-    return "{" + ",".join(f"{inner}{json.dumps(key)}: {_written(one, depth + 1)}" for key, one in value.items()) + "\n" + " " * depth + "}"
+        return (
+            "["
+            + ",".join(inner + _written(one, depth + 1) for one in value)
+            + "\n"
+            + " " * depth
+            + "]"
+        )
+    return (
+        "{"
+        + ",".join(
+            f"{inner}{json.dumps(key)}: {_written(one, depth + 1)}" for key, one in value.items()
+        )
+        + "\n"
+        + " " * depth
+        + "}"
+    )

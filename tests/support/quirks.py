@@ -18,8 +18,16 @@ Source: TypeAlias = Literal["recorded", "guide", "client", "issue", "memory"]
 
 ABSENT: Final = object()
 PNG: Final = Image(data="iVBORw0KGgo=", media_type="image/png")
-DETAILS: Final = [{"type": "reasoning.text", "text": "It is about Paris.", "signature": "sig", "index": 0}]
-ANY_NULL: Final = {"type": "object", "properties": {"unit": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "days": {"minimum": 1}}}
+DETAILS: Final = [
+    {"type": "reasoning.text", "text": "It is about Paris.", "signature": "sig", "index": 0}
+]
+ANY_NULL: Final = {
+    "type": "object",
+    "properties": {
+        "unit": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+        "days": {"minimum": 1},
+    },
+}
 FITTED: Final = {
     "type": "object",
     "properties": {"unit": {"type": "string"}, "days": {"minimum": 1, "type": "number"}},

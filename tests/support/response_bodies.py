@@ -38,7 +38,11 @@ START: Final = named(
 
 def block(index: int, kind: str = "text", **values: Any) -> bytes:
     """The start of a content block."""
-    return named("content_block_start", index=index, content_block={"type": kind, **({"text": ""} if kind == "text" else {}), **values})
+    return named(
+        "content_block_start",
+        index=index,
+        content_block={"type": kind, **({"text": ""} if kind == "text" else {}), **values},
+    )
 
 
 def text(delta: str, index: Any = 0) -> bytes:
@@ -48,7 +52,11 @@ def text(delta: str, index: Any = 0) -> bytes:
 
 def arguments(delta: str, index: int = 0) -> bytes:
     """Arguments of a call."""
-    return named("content_block_delta", index=index, delta={"type": "input_json_delta", "partial_json": delta})
+    return named(
+        "content_block_delta",
+        index=index,
+        delta={"type": "input_json_delta", "partial_json": delta},
+    )
 
 
 def stop(index: int = 0) -> bytes:
@@ -90,9 +98,18 @@ def error_body(kind: str, message: str = "no") -> bytes:
 # --- chat ---
 
 
-def part(delta: dict[str, Any] | None = None, finish_reason: str | None = None, **values: Any) -> bytes:
+def part(
+    delta: dict[str, Any] | None = None, finish_reason: str | None = None, **values: Any
+) -> bytes:
     """A chunk of one choice."""
-    return sse({"id": "c-1", "model": "m-1", "choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish_reason}], **values})
+    return sse(
+        {
+            "id": "c-1",
+            "model": "m-1",
+            "choices": [{"index": 0, "delta": delta or {}, "finish_reason": finish_reason}],
+            **values,
+        }
+    )
 
 
 def calls(*pieces: dict[str, Any]) -> bytes:
@@ -101,16 +118,24 @@ def calls(*pieces: dict[str, Any]) -> bytes:
 
 
 DONE: Final = sse("[DONE]")
-CHAT: Final = part({"content": "Hello"}) + part({"content": " there"}) + part(finish_reason="stop") + DONE
+CHAT: Final = (
+    part({"content": "Hello"}) + part({"content": " there"}) + part(finish_reason="stop") + DONE
+)
 
 # --- responses ---
 
-CREATED: Final = named("response.created", response={"id": "resp_1", "model": "m-1", "status": "in_progress", "output": []})
+CREATED: Final = named(
+    "response.created",
+    response={"id": "resp_1", "model": "m-1", "status": "in_progress", "output": []},
+)
 
 
 def response_end(status: str, **values: Any) -> bytes:
     """The terminal event of Responses."""
-    return named(f"response.{status}", response={"id": "resp_1", "model": "m-1", "status": status, "output": [], **values})
+    return named(
+        f"response.{status}",
+        response={"id": "resp_1", "model": "m-1", "status": status, "output": [], **values},
+    )
 
 
 # --- converse ---
@@ -119,7 +144,11 @@ def response_end(status: str, **values: Any) -> bytes:
 def aws(payload: Any, **headers: str) -> bytes:
     """One frame of AWS's event stream."""
     lines = b"".join(
-        bytes([len(name)]) + name.encode() + b"\x07" + struct.pack(">H", len(value)) + value.encode()
+        bytes([len(name)])
+        + name.encode()
+        + b"\x07"
+        + struct.pack(">H", len(value))
+        + value.encode()
         for name, value in ((f":{key.replace('_', '-')}", value) for key, value in headers.items())
     )
     body = payload if isinstance(payload, bytes) else json.dumps(payload).encode()

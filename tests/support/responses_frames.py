@@ -27,7 +27,10 @@ Json = dict[str, Any]
 
 
 def frame(kind: str, **values: Any) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (kind.encode(), json.dumps({"type": kind, **values}).encode())
+    return b"event: %s\ndata: %s\n\n" % (
+        kind.encode(),
+        json.dumps({"type": kind, **values}).encode(),
+    )
 
 
 def about(kind: str, index: int = 0, item_id: str = "it_0", **values: Any) -> bytes:
@@ -43,23 +46,59 @@ def done(item: Json | None, index: int = 0) -> bytes:
 
 
 def created(**values: Any) -> bytes:
-    return frame("response.created", response={"id": "resp_1", "model": "gpt-x", "status": "in_progress", "output": [], **values})
+    return frame(
+        "response.created",
+        response={
+            "id": "resp_1",
+            "model": "gpt-x",
+            "status": "in_progress",
+            "output": [],
+            **values,
+        },
+    )
 
 
 def completed(*output: Json, kind: str = "completed", **values: Any) -> bytes:
-    return frame(f"response.{kind}", response={"id": "resp_1", "model": "gpt-x", "status": kind, "output": list(output), **values})
+    return frame(
+        f"response.{kind}",
+        response={
+            "id": "resp_1",
+            "model": "gpt-x",
+            "status": kind,
+            "output": list(output),
+            **values,
+        },
+    )
 
 
 def message(*texts: str, item_id: str = "it_0", **values: Any) -> Json:
     parts = [{"type": "output_text", "text": text, "annotations": []} for text in texts]
-    return {"type": "message", "id": item_id, "role": "assistant", "status": "completed", "content": parts, **values}
+    return {
+        "type": "message",
+        "id": item_id,
+        "role": "assistant",
+        "status": "completed",
+        "content": parts,
+        **values,
+    }
 
 
 def reasoning(*summary: str, item_id: str = "it_0", **values: Any) -> Json:
-    return {"type": "reasoning", "id": item_id, "summary": [{"type": "summary_text", "text": text} for text in summary], **values}
+    return {
+        "type": "reasoning",
+        "id": item_id,
+        "summary": [{"type": "summary_text", "text": text} for text in summary],
+        **values,
+    }
 
 
-def call(arguments: str = "", name: str = "f", item_id: str = "it_0", call_id: str = "call_1", **values: Any) -> Json:
+def call(
+    arguments: str = "",
+    name: str = "f",
+    item_id: str = "it_0",
+    call_id: str = "call_1",
+    **values: Any,
+) -> Json:
     return {
         "type": "function_call",
         "id": item_id,
@@ -98,7 +137,9 @@ def response_of(*chunks: bytes) -> Response:
 
 
 def body_of(body: Json | bytes, **options: Any) -> list[ResponseEvent]:
-    return parse_body("responses", body if isinstance(body, bytes) else json.dumps(body).encode(), **options)
+    return parse_body(
+        "responses", body if isinstance(body, bytes) else json.dumps(body).encode(), **options
+    )
 
 
 def of(kind: type, events: Iterable[ResponseEvent]) -> list[Any]:
@@ -117,18 +158,32 @@ def failure(events: list[ResponseEvent]) -> Any:
 
 
 WEB: Json = {"type": "search", "query": "q", "n": 1.0}
-NESTED: Json = {"error": {"type": "insufficient_quota", "code": "insufficient_quota", "message": "no credits", "param": None}}
+NESTED: Json = {
+    "error": {
+        "type": "insufficient_quota",
+        "code": "insufficient_quota",
+        "message": "no credits",
+        "param": None,
+    }
+}
 
 PLAIN = [
     created(service_tier="auto"),
     added(reasoning(item_id="rs")),
-    about("reasoning_summary_part.added", item_id="rs", summary_index=0, part={"type": "summary_text", "text": ""}),
+    about(
+        "reasoning_summary_part.added",
+        item_id="rs",
+        summary_index=0,
+        part={"type": "summary_text", "text": ""},
+    ),
     about("reasoning_summary_text.delta", item_id="rs", summary_index=0, delta="Pläne 🌳"),
     done(reasoning("Pläne 🌳 machen", item_id="rs", encrypted_content="gAA")),
     added(message(item_id="m"), 1),
     about("content_part.added", 1, "m", content_index=0, part={"type": "output_text", "text": ""}),
     about("output_text.delta", 1, "m", content_index=0, delta="Grüß"),
-    about("output_text.annotation.added", 1, "m", content_index=0, annotation={"type": "url_citation"}),
+    about(
+        "output_text.annotation.added", 1, "m", content_index=0, annotation={"type": "url_citation"}
+    ),
     about("output_text.done", 1, "m", content_index=0, text="Grüße"),
     done(message("Grüße", item_id="m"), 1),
     added(hosted("web_search_call", item_id="ws"), 2),
@@ -140,13 +195,23 @@ PLAIN = [
     about("function_call_arguments.done", 3, "fc", arguments='{"city":"Köln"}'),
     done(call('{"city":"Köln"}', item_id="fc"), 3),
     completed(
-        *(reasoning("Pläne 🌳 machen", item_id="rs"), message("Grüße", item_id="m"), hosted("web_search_call", item_id="ws", action=WEB)),
+        *(
+            reasoning("Pläne 🌳 machen", item_id="rs"),
+            message("Grüße", item_id="m"),
+            hosted("web_search_call", item_id="ws", action=WEB),
+        ),
         call('{"city":"Köln"}', item_id="fc"),
         usage={"input_tokens": 9, "output_tokens": 4},
     ),
 ]
 FAILING = [*PLAIN[:8], frame("error", **NESTED), completed(kind="failed", error=NESTED["error"])]
-ODD = [*PLAIN[:8], frame("response.hologram", x="\ud83d"), added(None, 9), b"data: [DONE]\n\n", added({"type": "zork", "id": "z"}, 9)]
+ODD = [
+    *PLAIN[:8],
+    frame("response.hologram", x="\ud83d"),
+    added(None, 9),
+    b"data: [DONE]\n\n",
+    added({"type": "zork", "id": "z"}, 9),
+]
 STREAMS_MADE = {"plain": b"".join(PLAIN), "failing": b"".join(FAILING), "odd": b"".join(ODD)}
 
 
@@ -165,11 +230,16 @@ def hold(events: list[ResponseEvent]) -> None:
             assert index not in ended
             if isinstance(event, OutputItemDone):
                 ended[event.index] = event.item
-            elif isinstance(event, (OutputTextDelta, FunctionCallArgumentsDelta, ReasoningContentDelta)):
+            elif isinstance(
+                event, (OutputTextDelta, FunctionCallArgumentsDelta, ReasoningContentDelta)
+            ):
                 texts[event.index].append(event.delta)
     assert texts.keys() == ended.keys()
     replaced = {event.index for event in of(Notice, events) if event.code == "text_replaced"}
     for index, item in ended.items():
-        joined = next((getattr(item, name) for name in ("arguments", "input", "text") if hasattr(item, name)), "")
+        joined = next(
+            (getattr(item, name) for name in ("arguments", "input", "text") if hasattr(item, name)),
+            "",
+        )
         if not isinstance(item, Reasoning) and index not in replaced:
             assert "".join(texts[index]) == joined

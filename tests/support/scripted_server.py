@@ -44,7 +44,9 @@ Step: TypeAlias = bytes | Wait | Again | str
 Script: TypeAlias = Sequence[Step]
 
 
-def head(status: str = "200 OK", content_type: str | None = "text/event-stream", **headers: str) -> bytes:
+def head(
+    status: str = "200 OK", content_type: str | None = "text/event-stream", **headers: str
+) -> bytes:
     """The head of a chunked answer."""
     lines = [f"HTTP/1.1 {status}", "transfer-encoding: chunked"]
     lines += [f"content-type: {content_type}"] if content_type else []
@@ -60,7 +62,12 @@ def chunk(data: bytes) -> bytes:
 END: Final = b"0\r\n\r\n"
 
 
-def whole(body: bytes, status: str = "200 OK", content_type: str | None = "text/event-stream", **headers: str) -> list[Step]:
+def whole(
+    body: bytes,
+    status: str = "200 OK",
+    content_type: str | None = "text/event-stream",
+    **headers: str,
+) -> list[Step]:
     """A complete answer."""
     return [head(status, content_type, **headers), *([chunk(body)] if body else []), END]
 
@@ -84,7 +91,9 @@ class Server:
 
 @asynccontextmanager
 async def scripted(
-    *scripts: Script, tls: ssl.SSLContext | None = None, choose: Callable[[bytes], Script] | None = None
+    *scripts: Script,
+    tls: ssl.SSLContext | None = None,
+    choose: Callable[[bytes], Script] | None = None,
 ) -> AsyncIterator[Server]:
     """Serves while the block runs. choose: picks the script by the request instead."""
     server = Server()
@@ -93,7 +102,12 @@ async def scripted(
         server.connections += 1
         server.open += 1
         try:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream, ConnectionError):
+            with suppress(
+                anyio.BrokenResourceError,
+                anyio.ClosedResourceError,
+                anyio.EndOfStream,
+                ConnectionError,
+            ):
                 while await _serve(stream, server, scripts, choose):
                     pass
         finally:
@@ -112,7 +126,12 @@ async def scripted(
         group.cancel_scope.cancel()
 
 
-async def _serve(stream: SocketStream, server: Server, scripts: Sequence[Script], choose: Callable[[bytes], Script] | None) -> bool:
+async def _serve(
+    stream: SocketStream,
+    server: Server,
+    scripts: Sequence[Script],
+    choose: Callable[[bytes], Script] | None,
+) -> bool:
     """One request; whether another may follow."""
     request = await _request(stream)
     script = choose(request) if choose else scripts[min(len(server.requests), len(scripts) - 1)]
@@ -130,7 +149,9 @@ async def _serve(stream: SocketStream, server: Server, scripts: Sequence[Script]
             while await stream.receive():
                 pass
         elif step == RST:
-            stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            stream.extra(SocketAttribute.raw_socket).setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )
             return False
         else:
             return False
@@ -142,7 +163,11 @@ async def _request(stream: SocketStream) -> bytes:
     while b"\r\n\r\n" not in data:
         data += await stream.receive()
     start, _, body = data.partition(b"\r\n\r\n")
-    lengths = [int(line.split(b":")[1]) for line in start.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    lengths = [
+        int(line.split(b":")[1])
+        for line in start.lower().split(b"\r\n")
+        if line.startswith(b"content-length:")
+    ]
     while len(body) < sum(lengths):
         body += await stream.receive()
     return start + b"\r\n\r\n" + body

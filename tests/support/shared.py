@@ -116,7 +116,11 @@ def recordings(folder: str, suffixes: Iterable[str] = STREAMS) -> list[Recording
     home = CORPUS / "data" / folder
     if not CORPUS.is_dir():
         return []
-    found = [Recording(path) for path in sorted(home.glob("*")) if path.suffix in wanted and not _is_note(path)]
+    found = [
+        Recording(path)
+        for path in sorted(home.glob("*"))
+        if path.suffix in wanted and not _is_note(path)
+    ]
     assert found, f"no {'/'.join(wanted)} in {home}"
     return found
 
@@ -124,7 +128,9 @@ def recordings(folder: str, suffixes: Iterable[str] = STREAMS) -> list[Recording
 def each_recording(folder: str, suffixes: Iterable[str] = STREAMS) -> pytest.MarkDecorator:
     """Run the test once for every recording of a folder, as its argument `recording`; one loud skip where there is no corpus."""
     found = recordings(folder, suffixes)
-    return pytest.mark.parametrize("recording", [pytest.param(one, id=one.path.name) for one in found] or [_absent(CORPUS)])
+    return pytest.mark.parametrize(
+        "recording", [pytest.param(one, id=one.path.name) for one in found] or [_absent(CORPUS)]
+    )
 
 
 def each_vector(name: str) -> pytest.MarkDecorator:
@@ -133,7 +139,9 @@ def each_vector(name: str) -> pytest.MarkDecorator:
     if not path.exists():
         return pytest.mark.parametrize("vector", [_absent(path)])
     named = enumerate(vectors(name)["vectors"])
-    return pytest.mark.parametrize("vector", [pytest.param(vector, id=str(vector.get("id", n))) for n, vector in named])
+    return pytest.mark.parametrize(
+        "vector", [pytest.param(vector, id=str(vector.get("id", n))) for n, vector in named]
+    )
 
 
 def _is_note(path: Path) -> bool:

@@ -82,7 +82,9 @@ def terminal(*command: str, columns: int = 80, lines: int = 24) -> Iterator[Term
     for name in ("NO_COLOR", "COLUMNS", "LINES"):
         surroundings.pop(name, None)
     owning = (sys.executable, "-c", OWN_THE_TERMINAL, *command)
-    process = subprocess.Popen(owning, stdin=slave, stdout=slave, stderr=slave, env=surroundings, start_new_session=True)
+    process = subprocess.Popen(
+        owning, stdin=slave, stdout=slave, stderr=slave, env=surroundings, start_new_session=True
+    )
     os.close(slave)
     try:
         yield Terminal(master, process)

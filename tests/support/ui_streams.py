@@ -51,7 +51,9 @@ def legal_events(draw: st.DrawFn) -> list[ResponseEvent]:
             _beside(draw, assembly, growing)
         elif growing:
             at = draw(st.integers(0, len(growing) - 1))
-            _grow(draw, assembly, growing[at]) if step == "grow" else _close(draw, assembly, growing.pop(at))
+            _grow(draw, assembly, growing[at]) if step == "grow" else _close(
+                draw, assembly, growing.pop(at)
+            )
     _end(draw, assembly)
     return assembly.take()
 
@@ -61,10 +63,16 @@ def _item(draw: st.DrawFn) -> Any:
     kinds = {
         "text": Message("assistant", choice=choice, signature=draw(st.sampled_from([None, "sig"]))),
         "earlier": Message("user", choice=choice),
-        "thought": Reasoning(choice=choice, encrypted_content=draw(st.sampled_from([None, "sealed"]))),
-        "call": FunctionCall(call_id, "f", choice=choice, signature=draw(st.sampled_from([None, "sig"]))),
+        "thought": Reasoning(
+            choice=choice, encrypted_content=draw(st.sampled_from([None, "sealed"]))
+        ),
+        "call": FunctionCall(
+            call_id, "f", choice=choice, signature=draw(st.sampled_from([None, "sig"]))
+        ),
         "custom": CustomToolCall(call_id, "g", choice=choice),
-        "server": ServerToolCall(call_id, "h", choice=choice, native=draw(st.sampled_from([None, {"outputs": [1]}]))),
+        "server": ServerToolCall(
+            call_id, "h", choice=choice, native=draw(st.sampled_from([None, {"outputs": [1]}]))
+        ),
         "result": ServerToolResult(call_id, "h", {"found": [1]}, choice=choice),
         "opaque": Opaque("new_kind", {"type": "new_kind"}, choice=choice),
     }
@@ -79,10 +87,14 @@ def _grow(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
             "refusal": lambda: assembly.refusal(item, draw(WORDS), 2),
             "image": lambda: assembly.media(item, 3, "image/png", "aGk="),
             "sound": lambda: assembly.media(item, 4, "audio/wav", "aGk=", "spoken"),
-            "cited": lambda: assembly.annotation(item, {"url": "https://example.org/", "title": "Example"}, part),
+            "cited": lambda: assembly.annotation(
+                item, {"url": "https://example.org/", "title": "Example"}, part
+            ),
         }[draw(st.sampled_from(["text", "text", "refusal", "image", "sound", "cited"]))]()
     elif kind is Reasoning:
-        assembly.reasoning(item, draw(WORDS)) if draw(st.booleans()) else assembly.summary(item, draw(WORDS), part)
+        assembly.reasoning(item, draw(WORDS)) if draw(st.booleans()) else assembly.summary(
+            item, draw(WORDS), part
+        )
     elif kind in (FunctionCall, CustomToolCall, ServerToolCall):
         assembly.arguments(item, draw(ARGUMENTS))
 
@@ -94,7 +106,9 @@ def _close(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
 
 def _beside(draw: st.DrawFn, assembly: EventAssembler, growing: list[OpenItem]) -> None:
     {
-        "usage": lambda: assembly.usage(Usage(input_tokens=draw(st.integers(0, 9)), output_tokens=1)),
+        "usage": lambda: assembly.usage(
+            Usage(input_tokens=draw(st.integers(0, 9)), output_tokens=1)
+        ),
         "metadata": lambda: assembly.metadata({"service_tier": draw(st.sampled_from(["a", "b"]))}),
         "passthrough": lambda: assembly.passthrough("new.event", {"x": None}),
         "notice": lambda: assembly.notice("odd"),
@@ -103,7 +117,11 @@ def _beside(draw: st.DrawFn, assembly: EventAssembler, growing: list[OpenItem]) 
 
 
 def _end(draw: st.DrawFn, assembly: EventAssembler) -> None:
-    kind = draw(st.sampled_from(["stop", "tool_calls", "pause", "length", "truncated", "cancelled", "rate_limited"]))
+    kind = draw(
+        st.sampled_from(
+            ["stop", "tool_calls", "pause", "length", "truncated", "cancelled", "rate_limited"]
+        )
+    )
     if kind in ("truncated", "cancelled", "rate_limited"):
         assembly.fail(ErrorInfo(kind, "as the test has it"))
     else:
@@ -167,7 +185,12 @@ def read_agui(body: bytes) -> list[dict[str, Any]]:
     for event in events:
         kind, _, verb = event["type"].rpartition("_")
         name = event.get("messageId") or event.get("toolCallId")
-        if kind in ("TEXT_MESSAGE", "TOOL_CALL", "REASONING", "REASONING_MESSAGE") and verb in ("START", "CONTENT", "ARGS", "END"):
+        if kind in ("TEXT_MESSAGE", "TOOL_CALL", "REASONING", "REASONING_MESSAGE") and verb in (
+            "START",
+            "CONTENT",
+            "ARGS",
+            "END",
+        ):
             assert name
             _bracket(opened, (kind, name), {"START": "start", "END": "end"}.get(verb, "delta"))
         assert None not in event.values(), event
@@ -176,6 +199,10 @@ def read_agui(body: bytes) -> list[dict[str, Any]]:
     assert names.count("RUN_STARTED") == 1
     assert [name for name in names if name in ("RUN_FINISHED", "RUN_ERROR")] == names[-1:]
     assert not opened
-    ids = [event["messageId"] for event in events if event["type"] in ("TEXT_MESSAGE_START", "REASONING_START", "TOOL_CALL_RESULT")]
+    ids = [
+        event["messageId"]
+        for event in events
+        if event["type"] in ("TEXT_MESSAGE_START", "REASONING_START", "TOOL_CALL_RESULT")
+    ]
     assert len(ids) == len(set(ids))
     return events

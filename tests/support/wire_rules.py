@@ -69,7 +69,11 @@ def _unmarked(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: _unmarked(inner) for key, inner in value.items() if key not in MARKERS}
     if isinstance(value, list):
-        return [_unmarked(inner) for inner in value if not (isinstance(inner, dict) and "cachePoint" in inner)]
+        return [
+            _unmarked(inner)
+            for inner in value
+            if not (isinstance(inner, dict) and "cachePoint" in inner)
+        ]
     return value
 
 
@@ -106,7 +110,10 @@ def _messages(turns: list[Object]) -> None:
             assert block["type"] != "thinking" or block["signature"]
     kinds = [[block["type"] for block in turn["content"]] for turn in turns]
     assert all(_leads(row, "tool_result") for row in kinds)
-    ids = [[(block["type"], block.get("id") or block.get("tool_use_id")) for block in turn["content"]] for turn in turns]
+    ids = [
+        [(block["type"], block.get("id") or block.get("tool_use_id")) for block in turn["content"]]
+        for turn in turns
+    ]
     _answered_next(ids, "tool_use", "tool_result")
 
 
@@ -117,18 +124,32 @@ def _converse(turns: list[Object]) -> None:
         assert turn["content"]
         assert all(len(block) == 1 for block in turn["content"])
         assert all(block.get("text", "x").strip() for block in turn["content"])
-    assert all(_leads([next(iter(block)) for block in turn["content"]], "toolResult") for turn in turns if turn["role"] == "user")
+    assert all(
+        _leads([next(iter(block)) for block in turn["content"]], "toolResult")
+        for turn in turns
+        if turn["role"] == "user"
+    )
     blocks = [[next(iter(block.items())) for block in turn["content"]] for turn in turns]
     ids = [
-        [(kind, value["toolUseId"]) for kind, value in row if kind in ("toolUse", "toolResult") and "type" not in value] for row in blocks
+        [
+            (kind, value["toolUseId"])
+            for kind, value in row
+            if kind in ("toolUse", "toolResult") and "type" not in value
+        ]
+        for row in blocks
     ]
     _answered_next(ids, "toolUse", "toolResult")
 
 
 def _gemini(turns: list[Object]) -> None:
-    assert turns[0]["role"] == "user" or not any("functionCall" in part for part in turns[0]["parts"])
+    assert turns[0]["role"] == "user" or not any(
+        "functionCall" in part for part in turns[0]["parts"]
+    )
     assert all(turn["parts"] and turn["role"] in ("user", "model") for turn in turns)
-    names = [[(kind, part[kind]["name"]) for part in turn["parts"] for kind in FUNCTIONS if kind in part] for turn in turns]
+    names = [
+        [(kind, part[kind]["name"]) for part in turn["parts"] for kind in FUNCTIONS if kind in part]
+        for turn in turns
+    ]
     _answered_next(names, *FUNCTIONS)
     for turn in turns:
         kinds = {"functionResponse" in part for part in turn["parts"]}
@@ -144,14 +165,22 @@ BESIDE: Final = ("tool_calls", "refusal", "audio", "reasoning_content")
 def _chat(turns: list[Object]) -> None:
     for turn in turns:
         said = turn.get("content")
-        assert said or turn["role"] in ("tool", "system") or any(turn.get(key) for key in BESIDE), turn
-        assert not isinstance(said, list) or all(part["type"] != "text" or part["text"] for part in said)
+        assert said or turn["role"] in ("tool", "system") or any(turn.get(key) for key in BESIDE), (
+            turn
+        )
+        assert not isinstance(said, list) or all(
+            part["type"] != "text" or part["text"] for part in said
+        )
     _results_follow(turns, [turn.get("tool_call_id") for turn in turns])
 
 
 def _ollama(turns: list[Object]) -> None:
     assert all(isinstance(turn.get("content", ""), str) for turn in turns)
-    assert all(isinstance(call["function"]["arguments"], dict) for turn in turns for call in turn.get("tool_calls", ()))
+    assert all(
+        isinstance(call["function"]["arguments"], dict)
+        for turn in turns
+        for call in turn.get("tool_calls", ())
+    )
     _results_follow(turns, [turn.get("tool_call_id") for turn in turns])
 
 
@@ -159,8 +188,12 @@ def _results_follow(turns: list[Object], ids: list[str | None]) -> None:
     """The tool messages right behind a message are those of its calls, no fewer and no more."""
     for at, turn in enumerate(turns):
         if turn["role"] != "tool":
-            end = next((n for n in range(at + 1, len(turns)) if turns[n]["role"] != "tool"), len(turns))
-            assert sorted(call["id"] for call in turn.get("tool_calls") or ()) == sorted(map(str, ids[at + 1 : end]))
+            end = next(
+                (n for n in range(at + 1, len(turns)) if turns[n]["role"] != "tool"), len(turns)
+            )
+            assert sorted(call["id"] for call in turn.get("tool_calls") or ()) == sorted(
+                map(str, ids[at + 1 : end])
+            )
 
 
 def _responses(items: list[Object]) -> None:
@@ -186,7 +219,10 @@ def _answered_next(turns: list[list[tuple[str, Any]]], call: str, result: str) -
     """The calls of each turn are those that the next turn answers."""
     for turn, after in pairwise([[], *turns, []]):
         called = [name for kind, name in turn if kind == call]
-        assert sorted(called) == sorted(name for kind, name in after if kind == result), (turn, after)
+        assert sorted(called) == sorted(name for kind, name in after if kind == result), (
+            turn,
+            after,
+        )
 
 
 RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
@@ -215,7 +251,10 @@ def _by_anthropic(request: Request) -> None:
     body = body_of(request)
     for turn in body["messages"]:
         # A system message inside the conversation is newer than some releases of the SDK.
-        _validate("anthropic.types.beta.BetaMessageParam", {**turn, "role": "user" if turn["role"] == "system" else turn["role"]})
+        _validate(
+            "anthropic.types.beta.BetaMessageParam",
+            {**turn, "role": "user" if turn["role"] == "system" else turn["role"]},
+        )
     _each("anthropic.types.beta.BetaToolUnionParam", body.get("tools", ()))
 
 
@@ -225,8 +264,14 @@ CALLERS: Final = ("user", "system", "developer")
 def _by_openai_responses(request: Request) -> None:
     body = body_of(request)
     # The types ask for ids that only stored responses have: the API takes thoughts and answers without.
-    nameless = ({"id": "", "status": "completed"} if "role" in item else {"id": ""} for item in body["input"])
-    said = [{**({} if item.get("role") in CALLERS else ids), **item} for item, ids in zip(body["input"], nameless, strict=True)]
+    nameless = (
+        {"id": "", "status": "completed"} if "role" in item else {"id": ""}
+        for item in body["input"]
+    )
+    said = [
+        {**({} if item.get("role") in CALLERS else ids), **item}
+        for item, ids in zip(body["input"], nameless, strict=True)
+    ]
     _each("openai.types.responses.ResponseInputItemParam", said)
     _each("openai.types.responses.ToolParam", body.get("tools", ()))
 
@@ -264,7 +309,9 @@ def _validate(name: str, value: Any) -> None:
 def _adapter(name: str) -> Any:
     pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDKs")
     module, _, kind = name.rpartition(".")
-    return pydantic.TypeAdapter(getattr(pytest.importorskip(module, reason="the official SDK is the judge"), kind))
+    return pydantic.TypeAdapter(
+        getattr(pytest.importorskip(module, reason="the official SDK is the judge"), kind)
+    )
 
 
 def _drain(value: Any) -> None:

@@ -7,7 +7,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from streamlib_parsers import Failed, FunctionCall, Response, ResponseEvent, ServerToolCall, accumulate, parse_body, parser
+from streamlib_parsers import (
+    Failed,
+    FunctionCall,
+    Response,
+    ResponseEvent,
+    ServerToolCall,
+    accumulate,
+    parse_body,
+    parser,
+)
 from streamlib_parsers.errors import ErrorInfo
 from tests.support.shared import BODIES, PAYLOADS, ROOT, Recording
 
@@ -39,9 +48,13 @@ def error_of(wire: Any, *chunks: bytes) -> ErrorInfo:
 def documented(wire: str, heading: str) -> dict[str, list[list[str]]]:
     """The first table under a heading of `docs/wires/<wire>.md`: first code word of a row -> the code words of its other cells."""
     page = (ROOT / "docs" / "wires" / f"{wire}.md").read_text(encoding="utf-8")
-    section = re.split(r"^## ", page.split(f"\n## {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE)[0]
+    section = re.split(
+        r"^## ", page.split(f"\n## {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE
+    )[0]
     table = section.split("|---", 1)[1].split("\n\n", 1)[0].splitlines()[1:]
-    rows = [[re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")] for line in table]
+    rows = [
+        [re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|")] for line in table
+    ]
     assert rows, f"no table under {heading!r}"
     return {row[0][0]: row[1:] for row in rows}
 
@@ -62,15 +75,26 @@ def disagreements(recording: Recording, stops: Mapping[str, str]) -> list[str]:
         return []
     if facts.get("error") or (recording.meta.get("status") or 200) >= 400:
         return [] if response.status == "failed" else ["an error that was not reported"]
-    calls = [(item.name, arguments(item)) for item in response.items if isinstance(item, (FunctionCall, ServerToolCall))]
+    calls = [
+        (item.name, arguments(item))
+        for item in response.items
+        if isinstance(item, (FunctionCall, ServerToolCall))
+    ]
     reason = facts.get("stop_reason")
     told = {
         "text": (squeezed(facts.get("text")), squeezed(response.text)),
         "reasoning": (squeezed(facts.get("reasoning")), squeezed(response.reasoning)),
-        "calls": ([(call["name"], call["arguments"] or {}) for call in facts.get("tool_calls") or []], calls),
+        "calls": (
+            [(call["name"], call["arguments"] or {}) for call in facts.get("tool_calls") or []],
+            calls,
+        ),
         "terminal": (response.error, None) if reason else (None, None),
-        "stop reason": (stops[reason], response.stop_reason) if reason in stops and not calls else (None, None),
-        "id": (facts["response_id"], response.response_id) if facts.get("response_id") else (None, None),
+        "stop reason": (stops[reason], response.stop_reason)
+        if reason in stops and not calls
+        else (None, None),
+        "id": (facts["response_id"], response.response_id)
+        if facts.get("response_id")
+        else (None, None),
         "model": (facts["model"], response.model) if facts.get("model") else (None, None),
     }
     return [f"{name}: {want!r} != {have!r}" for name, (want, have) in told.items() if want != have]

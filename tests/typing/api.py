@@ -9,7 +9,18 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, assert_type
 
 import streamlib
-from streamlib import Failed, FunctionCall, Message, OutputTextDelta, Prompt, Request, ResponseEvent, StreamError, build, parser
+from streamlib import (
+    Failed,
+    FunctionCall,
+    Message,
+    OutputTextDelta,
+    Prompt,
+    Request,
+    ResponseEvent,
+    StreamError,
+    build,
+    parser,
+)
 
 
 def parsing(body: bytes) -> None:
@@ -69,12 +80,22 @@ async def streaming(client: streamlib.Client, chunks: AsyncIterator[bytes]) -> N
     assert_type(stream.rate_limits, streamlib.RateLimits | None)
     assert_type(stream.request, Request)
     assert_type(await client.respond(Prompt("hi"), model="openai:gpt-5"), streamlib.Response)
-    assert_type(await client.respond("hi", "openai:gpt-5", wire_api="chat", dialects=(), errors="event"), streamlib.Response)
+    assert_type(
+        await client.respond("hi", "openai:gpt-5", wire_api="chat", dialects=(), errors="event"),
+        streamlib.Response,
+    )
     await client.respond("hi", "openai:gpt-5", wire="chat")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
-    assert_type(streamlib.ResponseStream.from_chunks(chunks, parser("chat")), streamlib.ResponseStream)
+    assert_type(
+        streamlib.ResponseStream.from_chunks(chunks, parser("chat")), streamlib.ResponseStream
+    )
 
 
 def settings(transport: streamlib.Transport) -> streamlib.Client:
     deadlines = streamlib.Deadlines(idle=60, total=None)
-    keys: dict[str, str | streamlib.Secret] = {"openai": "sk-…", "anthropic": streamlib.Secret("sk-…")}
-    return streamlib.Client(http=transport, api_key=keys, deadlines=deadlines, retry=streamlib.RetryPolicy(retries=3))
+    keys: dict[str, str | streamlib.Secret] = {
+        "openai": "sk-…",
+        "anthropic": streamlib.Secret("sk-…"),
+    }
+    return streamlib.Client(
+        http=transport, api_key=keys, deadlines=deadlines, retry=streamlib.RetryPolicy(retries=3)
+    )

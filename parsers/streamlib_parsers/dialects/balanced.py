@@ -7,7 +7,13 @@ from typing import Final
 from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.json_text import decode_any
 
-CONTROL: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {0x08: "\\b", 0x09: "\\t", 0x0A: "\\n", 0x0C: "\\f", 0x0D: "\\r"}
+CONTROL: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
+    0x08: "\\b",
+    0x09: "\\t",
+    0x0A: "\\n",
+    0x0C: "\\f",
+    0x0D: "\\r",
+}
 """Characters that JSON wants escaped inside strings. Models write line breaks and tabs there as they are."""
 
 
@@ -33,7 +39,9 @@ class BalancedValue:
             if self._quote:
                 end = self._string(text, at)
                 part = text[at:end]
-                parts.append(part if part.isprintable() or len(self._quotes) > 1 else part.translate(CONTROL))
+                parts.append(
+                    part if part.isprintable() or len(self._quotes) > 1 else part.translate(CONTROL)
+                )
             else:
                 end = self._structure(text, at)
                 parts.append(text[at:end])

@@ -17,7 +17,18 @@ Row: TypeAlias = tuple[str, tuple[str, ...]]
 
 NATIVE_CALL_PROVIDERS: Final = frozenset(
     {
-        *("anthropic", "openai", "openai-codex", "azure", "google", "vertex", "vertex-anthropic", "bedrock", "copilot", "github"),
+        *(
+            "anthropic",
+            "openai",
+            "openai-codex",
+            "azure",
+            "google",
+            "vertex",
+            "vertex-anthropic",
+            "bedrock",
+            "copilot",
+            "github",
+        ),
         *(
             "deepseek",
             "moonshot",
@@ -91,12 +102,26 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("olmo", ("pythonic", "think")),
     ("command", ("cohere", "think:open")),
     ("cohere", ("cohere", "think:open")),
-    ("", ("hermes", "qwen3_coder", "glm45", "kimi_k2", "deepseek_v31", "deepseek_v32", "minimax_m2", "think:start")),
+    (
+        "",
+        (
+            "hermes",
+            "qwen3_coder",
+            "glm45",
+            "kimi_k2",
+            "deepseek_v31",
+            "deepseek_v32",
+            "minimax_m2",
+            "think:start",
+        ),
+    ),
 )
 """The more special id stands before the more general one; the last row is every other model."""
 
 
-def dialects_for(model: str, provider: str | None = None, overrides: Iterable[Row] = ()) -> tuple[str, ...]:
+def dialects_for(
+    model: str, provider: str | None = None, overrides: Iterable[Row] = ()
+) -> tuple[str, ...]:
     """The dialects of a model. overrides: rows that are looked at first, and rule over the provider too."""
     name = model.lower()
     own = _row(name, tuple(overrides))

@@ -53,7 +53,10 @@ class ChoiceState:
 
     def has_native(self, name: str, arguments: str) -> bool:
         """Whether the wire itself gave this call."""
-        return any(native.name == name and _same("".join(native.arguments), arguments) for native in self.natives.values())
+        return any(
+            native.name == name and _same("".join(native.arguments), arguments)
+            for native in self.natives.values()
+        )
 
 
 def _same(one: str, other: str) -> bool:
@@ -91,7 +94,9 @@ class EventRenumberer:
     def emit(self, event: ResponseEvent, **changes: Any) -> None:
         """Adds an event under the next number, unchanged where it has that already."""
         seq = self.next()
-        self._out.append(event if event.seq == seq and not changes else replace(event, seq=seq, **changes))
+        self._out.append(
+            event if event.seq == seq and not changes else replace(event, seq=seq, **changes)
+        )
 
     def index(self) -> int:
         """The index of the next item."""

@@ -21,7 +21,18 @@ class CodeSpans:
     started: something other than white space was said.
     """
 
-    __slots__ = ("_blank", "_fence", "_head", "_last", "_run", "_span", "_ticks", "_unread", "_waiting", "started")
+    __slots__ = (
+        "_blank",
+        "_fence",
+        "_head",
+        "_last",
+        "_run",
+        "_span",
+        "_ticks",
+        "_unread",
+        "_waiting",
+        "started",
+    )
 
     def __init__(self) -> None:
         self.started = False
@@ -106,7 +117,11 @@ class CodeSpans:
         opened = self._opened()
         if not self._fence:
             self._fence = opened
-        elif opened[:1] == self._fence[0] and len(opened) >= len(self._fence) and self._head.strip() == opened:
+        elif (
+            opened[:1] == self._fence[0]
+            and len(opened) >= len(self._fence)
+            and self._head.strip() == opened
+        ):
             self._fence = ""
         self._begin_line()
 

@@ -60,11 +60,15 @@ def arguments_text(
             own = property_schema(schema, parameter.key, schema)
             members[parameter.key] = coerced(text, own, schema, json_if_untyped=json_if_untyped)
         else:
-            members[parameter.key] = dumps(text) if parameter.is_string else _json(text) or dumps(text)
+            members[parameter.key] = (
+                dumps(text) if parameter.is_string else _json(text) or dumps(text)
+            )
     return "{" + ",".join(f"{dumps(key)}:{value}" for key, value in members.items()) + "}"
 
 
-def coerced(text: str, schema: JsonObject, root: JsonObject, *, json_if_untyped: bool = False) -> str:
+def coerced(
+    text: str, schema: JsonObject, root: JsonObject, *, json_if_untyped: bool = False
+) -> str:
     """`text` as the JSON that `schema` makes of it. json_if_untyped: where the schema says nothing, JSON is JSON."""
     types: set[str] = set()
     members: list[Any] = []
@@ -139,7 +143,11 @@ def _referred(reference: str, root: JsonObject) -> Any:
     """`#/$defs/Point` -> its schema."""
     value: Any = root
     for name in reference.removeprefix("#").strip("/").split("/"):
-        value = value.get(name.replace("~1", "/").replace("~0", "~")) if isinstance(value, dict) else None
+        value = (
+            value.get(name.replace("~1", "/").replace("~0", "~"))
+            if isinstance(value, dict)
+            else None
+        )
     return value if reference.startswith("#/") else None
 
 
@@ -160,7 +168,14 @@ def _member(text: str, members: Sequence[Any]) -> str | None:
     if text in [member for member in members if isinstance(member, str)]:
         return dumps(text)
     spelled = text.strip().lower()
-    return next((dumps(member) for member in members if not isinstance(member, str) and dumps(member).lower() == spelled), None)
+    return next(
+        (
+            dumps(member)
+            for member in members
+            if not isinstance(member, str) and dumps(member).lower() == spelled
+        ),
+        None,
+    )
 
 
 # --- what a text is ---

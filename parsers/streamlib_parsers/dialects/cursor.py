@@ -145,7 +145,9 @@ class Cursor:
     def word(self) -> Parse[str]:
         """Reads a name: letters, digits and what stands inside names; "" where none begins here."""
         name: list[str] = []
-        while (character := (yield from self.peek())) and (character.isalnum() or character in NAME_MARKS):
+        while (character := (yield from self.peek())) and (
+            character.isalnum() or character in NAME_MARKS
+        ):
             name.append(self.take(self.at + 1))
             if len(name) > HEAD:
                 raise NoMatch
@@ -164,7 +166,9 @@ class Cursor:
                 return stop
             yield
 
-    def head(self, *stops: str, limit: int = HEAD, barred: str = "\n<", leave: bool = False) -> Parse[tuple[str, str]]:
+    def head(
+        self, *stops: str, limit: int = HEAD, barred: str = "\n<", leave: bool = False
+    ) -> Parse[tuple[str, str]]:
         """A short text and the stop that ended it, read. `Broken` past `limit`, or where a character of `barred` comes first.
 
         leave: the stop is not read.
@@ -210,7 +214,9 @@ class Cursor:
             yield from self.json(pieces.add)
             return pieces.text()
         word: list[str] = []
-        while (character := (yield from self.peek())) and (character.isalnum() or character in "+-."):
+        while (character := (yield from self.peek())) and (
+            character.isalnum() or character in "+-."
+        ):
             word.append(self.take(self.at + 1))
             if len(word) > HEAD:
                 raise NoMatch

@@ -32,8 +32,21 @@ DSML: Final = ("｜DSML｜", "｜DSML｜ ", "|DSML|", "｜｜DSML｜｜", "‖DS
 """DeepSeek's tag prefix, with a space in V4.1, and as it leaks from servers."""
 
 THOUGHT_TAGS: Final = (
-    *((f"<{name}>", f"</{name}>") for name in ("think", "thinking", "thought", "reasoning", "reflection", "REASONING_SCRATCHPAD")),
-    *((f"<{name}>", f"</{name}>") for name in ("mm:think", "seed:think", "ifm|think", "ifm|think_fast")),
+    *(
+        (f"<{name}>", f"</{name}>")
+        for name in (
+            "think",
+            "thinking",
+            "thought",
+            "reasoning",
+            "reflection",
+            "REASONING_SCRATCHPAD",
+        )
+    ),
+    *(
+        (f"<{name}>", f"</{name}>")
+        for name in ("mm:think", "seed:think", "ifm|think", "ifm|think_fast")
+    ),
     ("◁think▷", "◁/think▷"),
     ("[THINK]", "[/THINK]"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
@@ -65,7 +78,9 @@ def ends(prefixes: Iterable[str], name: str) -> tuple[str, ...]:
 
 def pairs(prefixes: Iterable[str], *names: str) -> tuple[tuple[str, str], ...]:
     """Tags without attributes, opening and closing."""
-    return tuple((f"<{prefix}{name}>", f"</{prefix}{name}>") for prefix in prefixes for name in names)
+    return tuple(
+        (f"<{prefix}{name}>", f"</{prefix}{name}>") for prefix in prefixes for name in names
+    )
 
 
 def _deepseek(after_name: tuple[str, ...], separator: str = "", fence: str = "") -> NamedCalls:
@@ -84,7 +99,11 @@ def _deepseek(after_name: tuple[str, ...], separator: str = "", fence: str = "")
 def _invoke(wrappers: tuple[tuple[str, str], ...], prefixes: tuple[str, ...]) -> TaggedCalls:
     """`<invoke name="f"><parameter name="k">v</parameter></invoke>`, the form of most tagged dialects."""
     return TaggedCalls(
-        wrappers, tags(prefixes, "invoke"), ends(prefixes, "invoke"), tags(prefixes, "parameter"), ends(prefixes, "parameter")
+        wrappers,
+        tags(prefixes, "invoke"),
+        ends(prefixes, "invoke"),
+        tags(prefixes, "parameter"),
+        ends(prefixes, "parameter"),
     )
 
 
@@ -103,10 +122,18 @@ def _function(wrapper: str) -> TaggedCalls:
 
 
 XAI: Final = TaggedCalls(
-    (), tags(("xai:",), "function_call"), ends(("xai:",), "function_call"), tags(("xai:",), "parameter"), ends(("xai:",), "parameter")
+    (),
+    tags(("xai:",), "function_call"),
+    ends(("xai:",), "function_call"),
+    tags(("xai:",), "parameter"),
+    ends(("xai:",), "parameter"),
 )
-GLM: Final = PairCalls("<tool_call>", "</tool_call>", ("<arg_key>", "</arg_key>"), ("<arg_value>", "</arg_value>"))
-MINIMAX_M2: Final = replace(_invoke(pairs(("minimax:",), "tool_call"), ("",)), bare=False, newlines=True)
+GLM: Final = PairCalls(
+    "<tool_call>", "</tool_call>", ("<arg_key>", "</arg_key>"), ("<arg_value>", "</arg_value>")
+)
+MINIMAX_M2: Final = replace(
+    _invoke(pairs(("minimax:",), "tool_call"), ("",)), bare=False, newlines=True
+)
 MINIMAX_M3: Final = ElementCalls("]<]minimax[>[")
 KIMI_K2: Final = NamedCalls(
     sections=("<|tool_calls_section_begin|>", "<|tool_call_section_begin|>"),
@@ -117,15 +144,34 @@ KIMI_K2: Final = NamedCalls(
     numbered=True,
 )
 HERMES: Final = JsonCalls(anywhere("<tool_call>"), ("</tool_call>",))
-ANTHROPIC: Final = replace(_invoke(pairs(PREFIXES, "function_calls"), PREFIXES), stray=("count", "court", "call"), newlines=True)
+ANTHROPIC: Final = replace(
+    _invoke(pairs(PREFIXES, "function_calls"), PREFIXES),
+    stray=("count", "court", "call"),
+    newlines=True,
+)
 STEP3: Final = TaggedCalls(
     tuple((f"<{bar}tool_calls_begin{bar}>", f"<{bar}tool_calls_end{bar}>") for bar in "｜|"),
-    *(tags(("steptml:",), "invoke"), ends(("steptml:",), "invoke"), tags(("steptml:",), "parameter"), ends(("steptml:",), "parameter")),
-    between=tuple(f"<{bar}tool_call_{part}" for bar in "｜|" for part in (f"begin{bar}>function<{bar}tool_sep{bar}>", f"end{bar}>")),
+    *(
+        tags(("steptml:",), "invoke"),
+        ends(("steptml:",), "invoke"),
+        tags(("steptml:",), "parameter"),
+        ends(("steptml:",), "parameter"),
+    ),
+    between=tuple(
+        f"<{bar}tool_call_{part}"
+        for bar in "｜|"
+        for part in (f"begin{bar}>function<{bar}tool_sep{bar}>", f"end{bar}>")
+    ),
 )
 MINICPM5: Final = TaggedCalls((), ("<function ",), ("</function>",), ("<param ",), ("</param>",))
-K3_MARKS: Final = tuple(f"<|{mark}|>{channel}<|sep|>" for channel in ("response", "message") for mark in ("open", "close"))
-COHERE_MARKS: Final = tuple(f"<|{mark}_{channel}|>" for channel in ("TEXT", "RESPONSE") for mark in ("START", "END"))
+K3_MARKS: Final = tuple(
+    f"<|{mark}|>{channel}<|sep|>"
+    for channel in ("response", "message")
+    for mark in ("open", "close")
+)
+COHERE_MARKS: Final = tuple(
+    f"<|{mark}_{channel}|>" for channel in ("TEXT", "RESPONSE") for mark in ("START", "END")
+)
 
 _ALL: Final = (
     Dialect("xai", [replace(XAI, entities="escaped", json_without_schema=True)], in_thoughts=False),
@@ -138,7 +184,10 @@ _ALL: Final = (
     Dialect("glm47", [GLM]),
     Dialect("kimi_k2", [KIMI_K2]),
     Dialect("kimi_k3", [OpenCloseCalls(), Marks(K3_MARKS)]),
-    Dialect("deepseek_v3", [_deepseek(("\n```json\n", "\n```json", "\n```\n"), separator=">", fence="```")]),
+    Dialect(
+        "deepseek_v3",
+        [_deepseek(("\n```json\n", "\n```json", "\n```\n"), separator=">", fence="```")],
+    ),
     Dialect("deepseek_v31", [_deepseek(ascii_too("<｜tool▁sep｜>"))]),
     Dialect("deepseek_v32", [_invoke(pairs(DSML, "function_calls", "tool_calls", "calls"), DSML)]),
     Dialect("minimax_m2", [MINIMAX_M2, MINIMAX_M3]),
@@ -155,19 +204,35 @@ _ALL: Final = (
     ),
     Dialect("mistral", [MistralCalls(), JsonCalls(anywhere("[TOOL_CALLS]"))]),
     Dialect("harmony", [ChannelCalls(), LeakedChannel()]),
-    Dialect("granite", [JsonCalls(anywhere("<|tool_call|>")), HERMES, JsonCalls(anywhere("<function_call>"), ("</function_call>",))]),
+    Dialect(
+        "granite",
+        [
+            JsonCalls(anywhere("<|tool_call|>")),
+            HERMES,
+            JsonCalls(anywhere("<function_call>"), ("</function_call>",)),
+        ],
+    ),
     Dialect("phi4_mini_json", [JsonCalls((Opener("functools", "line"),), first="[")]),
     Dialect("internlm", [JsonCalls(anywhere("<|action_start|><|plugin|>"), ("<|action_end|>",))]),
     Dialect("hunyuan_a13b", [JsonCalls(anywhere("<tool_calls>"), ("</tool_calls>",))]),
     Dialect("longcat", [JsonCalls(anywhere("<longcat_tool_call>"), ("</longcat_tool_call>",))]),
-    Dialect("cohere", [JsonCalls(anywhere("<|START_ACTION|>"), ("<|END_ACTION|>",)), Marks(COHERE_MARKS)]),
-    Dialect("dots", [replace(_invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, newlines=True)]),
+    Dialect(
+        "cohere",
+        [JsonCalls(anywhere("<|START_ACTION|>"), ("<|END_ACTION|>",)), Marks(COHERE_MARKS)],
+    ),
+    Dialect(
+        "dots",
+        [replace(_invoke(pairs(("",), "dots_function_call"), ("",)), bare=False, newlines=True)],
+    ),
     Dialect("step3", [STEP3]),
     Dialect("minicpm5", [MINICPM5]),
     Dialect("gigachat3", [JsonCalls(anywhere("<|function_call|>", "function call<|role_sep|>"))]),
     Dialect("apertus", [KeyedCalls(anywhere("<|tools_prefix|>"), ("<|tools_suffix|>",))]),
     Dialect("gemma4", [BraceCalls(anywhere("<|tool_call>"), ("<tool_call|>",), quote='<|"|>')]),
-    Dialect("functiongemma", [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")]),
+    Dialect(
+        "functiongemma",
+        [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")],
+    ),
     Dialect("think", [ReasoningTags(THOUGHT_TAGS, UNOPENED)]),
     Dialect("think:start", [ReasoningTags(THOUGHT_TAGS, where="start")]),
     Dialect("think:open", [ReasoningTags(THOUGHT_TAGS, UNOPENED)], opens_inside=True),
@@ -179,7 +244,9 @@ DIALECTS: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in _ALL
 
 def resolve_dialects(dialects: Sequence[str | Dialect]) -> tuple[Dialect, ...]:
     """The dialects that are meant, in order; an unknown name is a `ValueError` that says what is near."""
-    return tuple(dialect if isinstance(dialect, Dialect) else _named(dialect) for dialect in dialects)
+    return tuple(
+        dialect if isinstance(dialect, Dialect) else _named(dialect) for dialect in dialects
+    )
 
 
 def _named(name: str) -> Dialect:
@@ -187,5 +254,10 @@ def _named(name: str) -> Dialect:
         return DIALECTS[name]
     near = difflib.get_close_matches(name, DIALECTS, n=3, cutoff=0.4)
     raise ValueError(
-        f"unknown dialect {name!r}: " + (f"did you mean {' or '.join(near)}?" if near else f"one of {', '.join(sorted(DIALECTS))}")
+        f"unknown dialect {name!r}: "
+        + (
+            f"did you mean {' or '.join(near)}?"
+            if near
+            else f"one of {', '.join(sorted(DIALECTS))}"
+        )
     )

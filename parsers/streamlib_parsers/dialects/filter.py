@@ -16,7 +16,12 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.choice_state import ChoiceState, EventRenumberer, RecoveredCall, WireCall
+from streamlib_parsers.dialects.choice_state import (
+    ChoiceState,
+    EventRenumberer,
+    RecoveredCall,
+    WireCall,
+)
 from streamlib_parsers.dialects.definitions import resolve_dialects
 from streamlib_parsers.dialects.grammar import Dialect
 from streamlib_parsers.dialects.reasoning_calls import calls_in
@@ -69,7 +74,9 @@ class DialectFilter:
         self._limits = limits
         self._offered = OfferedTools(tools, names)
         shipped = tuple(dialect for dialect in dialects if isinstance(dialect, str))
-        self._plan, self._calls_only = _shipped(shipped) if len(shipped) == len(dialects) else _plans(self._dialects)
+        self._plan, self._calls_only = (
+            _shipped(shipped) if len(shipped) == len(dialects) else _plans(self._dialects)
+        )
         self._outlet = EventRenumberer(limits, call_id)
         self._answers: dict[int, ChoiceState] = {}
         self._indexes: dict[int, tuple[int, ChoiceState]] = {}
@@ -188,7 +195,11 @@ class DialectFilter:
         item = event.item if self.failure is None else replace(event.item, status="incomplete")
         if isinstance(item, Reasoning):
             answer.thoughts.append(item)
-        self._outlet.emit(replace(event, index=index, item=item) if index != event.index or item is not event.item else event)
+        self._outlet.emit(
+            replace(event, index=index, item=item)
+            if index != event.index or item is not event.item
+            else event
+        )
 
     def _completed(self, event: Completed) -> None:
         if self.failure is not None:
@@ -197,9 +208,15 @@ class DialectFilter:
         ends = event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
         self._end({end.choice: end.stop_reason for end in ends})
         self._say_no_call()
-        choices = tuple(end._replace(stop_reason=self._reason(end.choice, end.stop_reason)) for end in ends)
+        choices = tuple(
+            end._replace(stop_reason=self._reason(end.choice, end.stop_reason)) for end in ends
+        )
         reason = self._reason(choices[0].choice if len(choices) == 1 else 0, event.stop_reason)
-        self._outlet.emit(event if choices == event.choices else replace(event, choices=choices, stop_reason=reason))
+        self._outlet.emit(
+            event
+            if choices == event.choices
+            else replace(event, choices=choices, stop_reason=reason)
+        )
 
     def _failed(self, event: Failed) -> None:
         self._end(None)
@@ -214,7 +231,9 @@ class DialectFilter:
         for choice, answer in self._answers.items():
             reason = None if reasons is None else reasons.get(choice)
             self._settle_thoughts(answer, reason)
-            if reason in ("stop", "tool_calls") and not (answer.said or answer.natives or answer.recovered):
+            if reason in ("stop", "tool_calls") and not (
+                answer.said or answer.natives or answer.recovered
+            ):
                 self._look_into_thoughts(choice, answer, reason)
             self._settle_calls(choice, answer, whole=reasons is not None)
 
@@ -239,8 +258,12 @@ class DialectFilter:
             answer.called = answer.called or stands
             if stands or not whole:
                 continue
-            if isinstance(call, FunctionCall) and answer.has_native(call.name, "".join(item.arguments)):
-                self._outlet.emit(Notice("duplicate_call", f"{call.name}: the wire's own call stands", item.index))
+            if isinstance(call, FunctionCall) and answer.has_native(
+                call.name, "".join(item.arguments)
+            ):
+                self._outlet.emit(
+                    Notice("duplicate_call", f"{call.name}: the wire's own call stands", item.index)
+                )
             else:
                 self._give_back(choice, call, recovered.literal)
 
@@ -252,11 +275,17 @@ class DialectFilter:
         self._outlet.close(message.index, message.snapshot("completed"))
 
     def _look_into_thoughts(self, choice: int, answer: ChoiceState, reason: StopReason) -> None:
-        dialects = [dialect for dialect in self._dialects if dialect.in_thoughts or reason == "tool_calls"]
+        dialects = [
+            dialect for dialect in self._dialects if dialect.in_thoughts or reason == "tool_calls"
+        ]
         plan = OpenerTable(dialects, thoughts=False)
         for thought in answer.thoughts:
-            for name, call_id, arguments in calls_in(thought.content, plan, self._offered, self._limits.held_bytes):
-                call = FunctionCall(self._outlet.call_id(call_id), name, choice=choice, origin=thought.origin)
+            for name, call_id, arguments in calls_in(
+                thought.content, plan, self._offered, self._limits.held_bytes
+            ):
+                call = FunctionCall(
+                    self._outlet.call_id(call_id), name, choice=choice, origin=thought.origin
+                )
                 opened = self._outlet.begin(call)
                 opened.arguments.append(arguments)
                 self._outlet.emit(FunctionCallArgumentsDelta(opened.index, arguments))
@@ -270,7 +299,9 @@ class DialectFilter:
     def _scanner(self, scribe: MessageRewriter) -> Scanner:
         answer = scribe.answer
         plan = self._calls_only if answer.native_thoughts or scribe.thoughts_over else self._plan
-        return Scanner(plan, scribe, self._offered, held=self._limits.held_bytes, untouched=not answer.begun)
+        return Scanner(
+            plan, scribe, self._offered, held=self._limits.held_bytes, untouched=not answer.begun
+        )
 
 
 def _plans(dialects: Sequence[Dialect]) -> tuple[OpenerTable, OpenerTable]:

@@ -21,14 +21,34 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, OutputItemDone, ResponseEvent
 from streamlib_parsers.items import Message
 
-CLOSERS: Final = ("</tool_call>", "</function_calls>", "</invoke>", "</function>", "</xai:function_call>", "<|tool_call_end|>")
+CLOSERS: Final = (
+    "</tool_call>",
+    "</function_calls>",
+    "</invoke>",
+    "</function>",
+    "</xai:function_call>",
+    "<|tool_call_end|>",
+)
 """A closing tag alone says as much."""
 
 
 def _markers() -> tuple[str, ...]:
     """What calls begin with in any dialect. Channels and marks stand around words as well."""
-    around = {mark for dialect in DIALECTS.values() for grammar in dialect.grammars if isinstance(grammar, Marks) for mark in grammar.marks}
-    return tuple(marker for marker in OpenerTable(list(DIALECTS.values())).markers if marker not in around.union(BEGINS)) + CLOSERS
+    around = {
+        mark
+        for dialect in DIALECTS.values()
+        for grammar in dialect.grammars
+        if isinstance(grammar, Marks)
+        for mark in grammar.marks
+    }
+    return (
+        tuple(
+            marker
+            for marker in OpenerTable(list(DIALECTS.values())).markers
+            if marker not in around.union(BEGINS)
+        )
+        + CLOSERS
+    )
 
 
 MARKERS: Final = _markers()
@@ -53,7 +73,12 @@ class LeakFilter:
         for event in events:
             marker = _leak(event) if type(event) is OutputItemDone else ""
             if marker and isinstance(event, OutputItemDone):
-                notice = Notice("leaked_tool_call", f"text looks like a tool call: {marker}", event.index, seq=event.seq + self._added)
+                notice = Notice(
+                    "leaked_tool_call",
+                    f"text looks like a tool call: {marker}",
+                    event.index,
+                    seq=event.seq + self._added,
+                )
                 self._added += 1
                 out.append(notice)
                 if marker.startswith(LEAKED):

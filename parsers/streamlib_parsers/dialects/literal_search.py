@@ -56,9 +56,15 @@ class LiteralSearch:
         for literal in sorted(set(literals), key=len, reverse=True):
             self._by_first.setdefault(literal[0], []).append(literal)
         self._firsts = frozenset(self._by_first)
-        self._by_two: dict[str, list[str]] = {}  # most of what begins like a tag is none: the second character says so
+        self._by_two: dict[
+            str, list[str]
+        ] = {}  # most of what begins like a tag is none: the second character says so
         for literal in (literal for group in self._by_first.values() for literal in group):
-            alike = (other for other in self._by_first[literal[0]] if len(other) == 1 or other[1] == literal[1:2])
+            alike = (
+                other
+                for other in self._by_first[literal[0]]
+                if len(other) == 1 or other[1] == literal[1:2]
+            )
             self._by_two[literal[:2]] = list(alike)
 
     def absent(self, text: str) -> bool:
@@ -77,9 +83,15 @@ class LiteralSearch:
         size, window = len(text), WINDOW
         while at < size:
             end = min(at + window, size)
-            places = {first: place for first in self._by_first if (place := text.find(first, at, end)) >= 0}
+            places = {
+                first: place
+                for first in self._by_first
+                if (place := text.find(first, at, end)) >= 0
+            }
             while places:
-                first = min(places, key=places.__getitem__) if len(places) > 1 else next(iter(places))
+                first = (
+                    min(places, key=places.__getitem__) if len(places) > 1 else next(iter(places))
+                )
                 place = places[first]
                 literal = self._standing(text, place, over=over)
                 if literal is None:

@@ -13,8 +13,27 @@ DEEPEST: Final = 100
 LONGEST_NUMBER: Final = 400
 """Digits: far above any float, far below what makes Python's own conversion slow."""
 
-_WORDS: Final[dict[str, Any]] = {"True": True, "true": True, "False": False, "false": False, "None": None, "null": None}
-_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "\\": "\\", "'": "'", '"': '"', "\n": "", "0": "\0", "b": "\b", "f": "\f", "/": "/"}
+_WORDS: Final[dict[str, Any]] = {
+    "True": True,
+    "true": True,
+    "False": False,
+    "false": False,
+    "None": None,
+    "null": None,
+}
+_ESCAPES: Final = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "\\": "\\",
+    "'": "'",
+    '"': '"',
+    "\n": "",
+    "0": "\0",
+    "b": "\b",
+    "f": "\f",
+    "/": "/",
+}
 _CODES: Final = {"x": 2, "u": 4, "U": 8}
 _SPACE: Final = " \t\r\n"
 
@@ -72,7 +91,9 @@ class _Reader:
 
     def word(self) -> str:
         start = self._at
-        while self._at < len(self._text) and (self._text[self._at].isalnum() or self._text[self._at] in "_+-."):
+        while self._at < len(self._text) and (
+            self._text[self._at].isalnum() or self._text[self._at] in "_+-."
+        ):
             self._at += 1
         word = self._text[start : self._at]
         self._spaces()

@@ -49,7 +49,9 @@ class _Call:
         """Nothing of it was kept."""
 
 
-def calls_in(thought: str, plan: OpenerTable, offered: OfferedTools, held: int) -> list[tuple[str, str, str]]:
+def calls_in(
+    thought: str, plan: OpenerTable, offered: OfferedTools, held: int
+) -> list[tuple[str, str, str]]:
     """The whole calls of offered tools in a thought: (name, call id, arguments)."""
     calls = _Calls()
     scanner = Scanner(plan, calls, offered, held=held)

@@ -32,7 +32,13 @@ class MessageRewriter:
     thoughts_over: what is scanned now follows its last thought.
     """
 
-    def __init__(self, item: Message, answer: ChoiceState, outlet: EventRenumberer, scan: Callable[[MessageRewriter], Scanner]) -> None:
+    def __init__(
+        self,
+        item: Message,
+        answer: ChoiceState,
+        outlet: EventRenumberer,
+        scan: Callable[[MessageRewriter], Scanner],
+    ) -> None:
         self.answer = answer
         self.waits = False
         self.thoughts_over = False
@@ -81,7 +87,10 @@ class MessageRewriter:
             changes["content_index"] = max(0, event.content_index - self._base)
         if isinstance(event, AnnotationAdded):
             mine.part(changes["content_index"]).annotations.append(event.annotation)
-        self._outlet.emit(event, **{name: value for name, value in changes.items() if getattr(event, name) != value})
+        self._outlet.emit(
+            event,
+            **{name: value for name, value in changes.items() if getattr(event, name) != value},
+        )
 
     def finish(self, item: Message) -> None:
         """The wire closed the message."""
@@ -121,7 +130,9 @@ class MessageRewriter:
             self.text("")
             self._speak()
         as_it_came = not self._changed and self._fed == self._said
-        more = self._messages == 0 and (item.signature is not None or any(not isinstance(part, Text) for part in item.content))
+        more = self._messages == 0 and (
+            item.signature is not None or any(not isinstance(part, Text) for part in item.content)
+        )
         if as_it_came or more or self._open is not None:
             mine = self._message()
             self._outlet.close(mine.index, item if as_it_came else self._rest(item, mine))
@@ -130,7 +141,11 @@ class MessageRewriter:
     def _rest(self, item: Message, mine: OpenItem) -> Message:
         """The last text of a message in which something was found: own text, and everything else the wire said."""
         snapshot = mine.snapshot(item.status)
-        own = [part for part in snapshot.content if isinstance(part, Text)] if isinstance(snapshot, Message) else []
+        own = (
+            [part for part in snapshot.content if isinstance(part, Text)]
+            if isinstance(snapshot, Message)
+            else []
+        )
         others = [part for part in item.content if not isinstance(part, Text)]
         fields: dict[str, Any] = {} if self._messages == 1 else {"id": None, "native": None}
         return replace(item, content=(*own, *others), **fields)
@@ -198,7 +213,9 @@ class MessageRewriter:
         logprobs = None
         if self._logprobs:
             logprobs, self._logprobs = self._logprobs, []
-        self._outlet.add(OutputTextDelta(open_item.index, part, text, logprobs, seq=self._outlet.next()))
+        self._outlet.add(
+            OutputTextDelta(open_item.index, part, text, logprobs, seq=self._outlet.next())
+        )
 
     def thought(self, text: str) -> None:
         """Words of a thought."""
@@ -241,7 +258,12 @@ class MessageRewriter:
             return DuplicateCallCheck(name, self.answer, self._outlet)
         self._close("completed")
         self._logprobs.clear()
-        item = FunctionCall(self._outlet.call_id(call_id), name, choice=self._skeleton.choice, origin=self._skeleton.origin)
+        item = FunctionCall(
+            self._outlet.call_id(call_id),
+            name,
+            choice=self._skeleton.choice,
+            origin=self._skeleton.origin,
+        )
         self._call = StreamedCall(item, self.answer, self._outlet)
         return self._call
 
@@ -259,7 +281,11 @@ class MessageRewriter:
         self._close("completed")
         self._base = self._part
         first = self._messages == 0
-        return self._open_item(self._skeleton if first else replace(self._skeleton, id=None, native=None, signature=None))
+        return self._open_item(
+            self._skeleton
+            if first
+            else replace(self._skeleton, id=None, native=None, signature=None)
+        )
 
     def _reasoning(self) -> OpenItem:
         """The open thought, a new one if there is none."""
@@ -267,7 +293,9 @@ class MessageRewriter:
             return self._open
         self._close("completed")
         self._changed = self.answer.begun = True
-        return self._open_item(Reasoning(choice=self._skeleton.choice, origin=self._skeleton.origin))
+        return self._open_item(
+            Reasoning(choice=self._skeleton.choice, origin=self._skeleton.origin)
+        )
 
     def _open_item(self, item: Any) -> OpenItem:
         self._messages += isinstance(item, Message)

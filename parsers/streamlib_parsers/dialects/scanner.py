@@ -42,10 +42,20 @@ class OpenerTable:
             if thoughts or not isinstance(grammar, ReasoningTags):
                 for opener in grammar.openers:
                     self.forms.setdefault(opener.marker, []).append((opener, grammar))
-        self.only_at_start = {marker for marker, forms in self.forms.items() if all(opener.where == "start" for opener, _ in forms)}
+        self.only_at_start = {
+            marker
+            for marker, forms in self.forms.items()
+            if all(opener.where == "start" for opener, _ in forms)
+        }
         self.needles = LiteralSearch(self.forms)
-        self.inside = next((dialect.grammars[0] for dialect in dialects if dialect.opens_inside and thoughts), None)
-        self.markers = tuple(marker for marker, forms in self.forms.items() if any(_begins_call(*form) for form in forms))
+        self.inside = next(
+            (dialect.grammars[0] for dialect in dialects if dialect.opens_inside and thoughts), None
+        )
+        self.markers = tuple(
+            marker
+            for marker, forms in self.forms.items()
+            if any(_begins_call(*form) for form in forms)
+        )
 
 
 def _begins_call(opener: Opener, grammar: Grammar) -> bool:
@@ -58,7 +68,15 @@ class Scanner:
     held: most characters that may be held back. untouched: nothing of the answer came before this message.
     """
 
-    def __init__(self, plan: OpenerTable, writer: Sink, offered: OfferedTools, *, held: int, untouched: bool = True) -> None:
+    def __init__(
+        self,
+        plan: OpenerTable,
+        writer: Sink,
+        offered: OfferedTools,
+        *,
+        held: int,
+        untouched: bool = True,
+    ) -> None:
         self._plan = plan
         self._writer = writer
         self._held = max(held, LEAST)
@@ -83,7 +101,9 @@ class Scanner:
     def feed(self, text: str) -> None:
         """More text of the message."""
         cursor, at = self._cursor, 0
-        while at < len(text):  # no more at once than may be held: the ceiling must not depend on how the text was cut
+        while at < len(
+            text
+        ):  # no more at once than may be held: the ceiling must not depend on how the text was cut
             portion = text[at : at + self._held - cursor.size - cursor.unread]
             at += len(portion)
             self._fed += len(portion)
@@ -128,7 +148,9 @@ class Scanner:
         if code.started and marker in self._plan.only_at_start:
             return []
         self._say_to(place)
-        allowed = [] if code.inside else [form for form in forms if _ALLOWED[form[0].where](self, code)]
+        allowed = (
+            [] if code.inside else [form for form in forms if _ALLOWED[form[0].where](self, code)]
+        )
         if not allowed and any(isinstance(grammar, ReasoningTags) for _, grammar in forms):
             self._untouched = False  # tags of thoughts are spoken of: a closing one is no proof of a thought any more
         return allowed
@@ -137,13 +159,21 @@ class Scanner:
         return self._untouched and self._code.last not in QUOTES
 
     def _begin(self, grammars: list[Grammar]) -> None:
-        self._reading = grammars[0].read(self._cursor, self._found) if len(grammars) == 1 else self._choose(grammars)
+        self._reading = (
+            grammars[0].read(self._cursor, self._found)
+            if len(grammars) == 1
+            else self._choose(grammars)
+        )
 
     def _choose(self, grammars: list[Grammar]) -> Parse[None]:
         """Several forms begin alike: what follows tells them apart."""
         yield from self._cursor.spaces()
         character = yield from self._cursor.peek()
-        fitting = (grammar for grammar in grammars if not grammar.first or (character and character in grammar.first))
+        fitting = (
+            grammar
+            for grammar in grammars
+            if not grammar.first or (character and character in grammar.first)
+        )
         yield from next(fitting, grammars[0]).read(self._cursor, self._found)
 
     def _resume(self) -> bool:

@@ -86,7 +86,14 @@ class GrammarSink:
     markers: the literals with which calls begin, for thoughts that a call ends.
     """
 
-    def __init__(self, text: Cursor, writer: Sink, offered: OfferedTools, code: CodeSpans, markers: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        text: Cursor,
+        writer: Sink,
+        offered: OfferedTools,
+        code: CodeSpans,
+        markers: tuple[str, ...] = (),
+    ) -> None:
         self.markers = markers
         self._code = code
         self._text = text

@@ -110,7 +110,10 @@ class EventStreamFraming:
     def _read(self, data: bytes, make: Callable[[bytes, bytes], Any], found: list[Any]) -> int:
         """Appends what `make` makes of the header blocks and payloads in `data`; the index where the unfinished message begins."""
         at, size, crc32, checksum_at = 0, len(data), zlib.crc32, _CHECKSUM.unpack_from
-        preludes, events = self._preludes, self._events  # the latter is empty where messages are asked for: only `_frame` adds to it
+        preludes, events = (
+            self._preludes,
+            self._events,
+        )  # the latter is empty where messages are asked for: only `_frame` adds to it
         self._need = _PRELUDE.size
         while size - at >= _PRELUDE.size:
             prelude = data[at : at + _PRELUDE.size]
@@ -126,7 +129,9 @@ class EventStreamFraming:
                 raise malformed("event stream: the checksum of a message does not hold")
             block = data[at + _PRELUDE.size : payload]
             name = events.get(block)
-            found.append(make(block, data[payload:end]) if name is None else Frame(name, data[payload:end]))
+            found.append(
+                make(block, data[payload:end]) if name is None else Frame(name, data[payload:end])
+            )
             at = end + _CHECKSUM_BYTES
         return at
 
@@ -136,7 +141,10 @@ class EventStreamFraming:
         if zlib.crc32(prelude[: _LENGTHS.size]) != checksum:
             return None
         self._recognised = True
-        if not _OVERHEAD + header_length <= total <= self._limits.event_bytes or header_length > HEADER_BLOCK_BYTES:
+        if (
+            not _OVERHEAD + header_length <= total <= self._limits.event_bytes
+            or header_length > HEADER_BLOCK_BYTES
+        ):
             raise _bad_lengths(total, header_length, self._limits)
         lengths = (total - _CHECKSUM_BYTES, _PRELUDE.size + header_length)
         if len(self._preludes) < _KNOWN_PRELUDES:
@@ -155,7 +163,11 @@ class EventStreamFraming:
         """A frame whose header block is not among `_events` yet."""
         message = self._message(block, payload)
         frame = frame_of(message)
-        if block in self._known and message.headers.get(":message-type") == "event" and frame.event is not None:
+        if (
+            block in self._known
+            and message.headers.get(":message-type") == "event"
+            and frame.event is not None
+        ):
             self._events[block] = frame.event
         return frame
 
@@ -204,7 +216,11 @@ def frame_of(message: Message) -> Frame:
     return Frame(f"{kind}:{name if isinstance(name, str) else ''}", data)
 
 
-_NAME_HEADERS: Final = {"event": ":event-type", "exception": ":exception-type", "error": ":error-code"}
+_NAME_HEADERS: Final = {
+    "event": ":event-type",
+    "exception": ":exception-type",
+    "error": ":error-code",
+}
 
 
 def _error_payload(message: Message) -> bytes:
@@ -218,7 +234,9 @@ def _error_payload(message: Message) -> bytes:
 def _bad_lengths(total: int, header_length: int, limits: Limits) -> ParseFailure:
     """What is wrong with the lengths that a prelude announces."""
     if total < _OVERHEAD + header_length:
-        return malformed(f"event stream: {header_length} bytes of headers in a message of {total} bytes")
+        return malformed(
+            f"event stream: {header_length} bytes of headers in a message of {total} bytes"
+        )
     if total > limits.event_bytes:
         return limit_exceeded("event_bytes", limits.event_bytes)
     return limit_exceeded("header_bytes", HEADER_BLOCK_BYTES)
@@ -302,7 +320,9 @@ def _encode_header(name: str, value: str) -> bytes:
 def _with_length(text: str, width: int) -> bytes:
     raw = text.encode("utf-8")
     if (width == 1 and not raw) or len(raw) >= 1 << 8 * width:
-        raise ValueError(f"a header {'name' if width == 1 else 'value'} of {len(raw)} bytes cannot be written")
+        raise ValueError(
+            f"a header {'name' if width == 1 else 'value'} of {len(raw)} bytes cannot be written"
+        )
     return len(raw).to_bytes(width, "big") + raw
 
 

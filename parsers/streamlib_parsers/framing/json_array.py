@@ -97,7 +97,10 @@ class JsonArrayFraming:
         if self._state is _State.FOREIGN:
             self.failure = _not_json(self._held)
         elif self._state in _CUT:
-            self.failure = truncated("the stream ended inside a JSON array", detail=f"{len(self._held)} bytes into an element")
+            self.failure = truncated(
+                "the stream ended inside a JSON array",
+                detail=f"{len(self._held)} bytes into an element",
+            )
         return []
 
     def _between(self, chunk: bytes, at: int) -> int:

@@ -69,7 +69,9 @@ class SSEFraming:
         self._usual: Usual = (b"data: ", b"\n\n", 6, -2, None)
         self._seen = b""  # the head of the last event that was looked at
         self._ready = False  # nothing is held, an event begins
-        self._swallow = BOM  # what the next bytes lose if they start with it: the BOM, or the LF after a CR
+        self._swallow = (
+            BOM  # what the next bytes lose if they start with it: the BOM, or the LF after a CR
+        )
         self._tail = bytearray()  # the line that has no end yet
         self._reset()
 
@@ -83,7 +85,9 @@ class SSEFraming:
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """The frames that `chunk` completes."""
-        if self._ready and len(chunk) <= self._ceiling:  # by far the most frequent chunk, while a model writes: one usual event
+        if (
+            self._ready and len(chunk) <= self._ceiling
+        ):  # by far the most frequent chunk, while a model writes: one usual event
             head, foot, start, stop, event = self._usual
             if chunk.startswith(head) and chunk.endswith(foot):
                 data = chunk[start:stop]
@@ -150,7 +154,13 @@ class SSEFraming:
         for event in chunk.rsplit(foot, 3)[-3:-1]:
             written = _HEAD.match(event)
             if written and written[0] == self._seen:
-                self._usual = (written[0], foot, len(written[0]), -len(foot), _text(written[1] or b"") or None)
+                self._usual = (
+                    written[0],
+                    foot,
+                    len(written[0]),
+                    -len(foot),
+                    _text(written[1] or b"") or None,
+                )
             self._seen = written[0] if written else b""
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
@@ -199,7 +209,10 @@ class SSEFraming:
         name, value = line, b""
         if colon > 0:
             # By index, not by partition: a line may be as long as the ceiling, so its value is copied once.
-            name, value = line[:colon], line[colon + (2 if line.startswith(b" ", colon + 1) else 1) :]
+            name, value = (
+                line[:colon],
+                line[colon + (2 if line.startswith(b" ", colon + 1) else 1) :],
+            )
         match name:
             case b"data":
                 self._add_data(value)

@@ -36,7 +36,9 @@ class SSEOrJsonFraming:
         """The frames that `chunk` completes."""
         if self._chosen is None:
             chunk = self._choose(chunk)
-        return self._given(self._chosen, self._chosen.feed(chunk)) if self._chosen is not None else []
+        return (
+            self._given(self._chosen, self._chosen.feed(chunk)) if self._chosen is not None else []
+        )
 
     def close(self) -> list[Frame]:
         """The frame whose end was only missing its terminator, as the chosen framing has it."""
@@ -52,7 +54,9 @@ class SSEOrJsonFraming:
         if self.failure is not None or not said:
             self._held += b"" if self.failure is not None else chunk
             return b""
-        self._chosen = JsonArrayFraming(self._limits) if said[0] in _JSON else SSEFraming(self._limits)
+        self._chosen = (
+            JsonArrayFraming(self._limits) if said[0] in _JSON else SSEFraming(self._limits)
+        )
         return b"".join((self._held, chunk))
 
     def _given(self, chosen: Framing, frames: list[Frame]) -> list[Frame]:

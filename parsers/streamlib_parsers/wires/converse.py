@@ -180,7 +180,11 @@ class Machine:
         self._finish()
 
     def _finish(self) -> None:
-        self._assembly.complete(STOP_REASONS.get(self._stop_reason or "", "other"), self._stop_reason, self._stop_sequence)
+        self._assembly.complete(
+            STOP_REASONS.get(self._stop_reason or "", "other"),
+            self._stop_reason,
+            self._stop_sequence,
+        )
 
     # --- which event ---
 
@@ -212,7 +216,9 @@ class Machine:
             self._assembly.passthrough(event, value)
             return
         value, data = payload_of(self._assembly, data)
-        members = [name for name in value if name in self.HANDLERS and isinstance(value[name], dict)]
+        members = [
+            name for name in value if name in self.HANDLERS and isinstance(value[name], dict)
+        ]
         if not members:
             self._unknown(event, value)
             return
@@ -222,7 +228,9 @@ class Machine:
             self._apply(name, value[name], bytes(raw[name]))
 
     def _unknown(self, event: str | None, value: JsonObject) -> None:
-        if event is None and (value.get("error") or any(name.endswith("Exception") for name in value)):
+        if event is None and (
+            value.get("error") or any(name.endswith("Exception") for name in value)
+        ):
             raise ParseFailure(classify(None, value))
         self._assembly.passthrough(event or next(iter(value), ""), value)
 
@@ -271,7 +279,11 @@ class Machine:
             self._out_of_order("contentBlockDelta", decode_any(data))
             return
         self._state = State.WITHIN
-        known = [(name, value) for name in self.DELTAS if (value := getattr(message.delta, name)) is not None]
+        known = [
+            (name, value)
+            for name in self.DELTAS
+            if (value := getattr(message.delta, name)) is not None
+        ]
         for name, value in known:
             self._grow(message.content_block_index, name, value, data)
         if not known:
@@ -297,7 +309,11 @@ class Machine:
         return self._open(index, item)
 
     def _unknown_delta(self, index: int, data: bytes) -> None:
-        members = [name for name, value in (decode_any(data).get("delta") or {}).items() if value is not None]
+        members = [
+            name
+            for name, value in (decode_any(data).get("delta") or {}).items()
+            if value is not None
+        ]
         block = self._blocks.get(index)
         if not members:
             return
@@ -308,7 +324,9 @@ class Machine:
         else:
             self._declared.add(index)
             self._assembly.passthrough("contentBlockDelta", decode_any(data))
-            self._assembly.notice("unknown_delta", f"{members[0]} on block {index}, which has no start")
+            self._assembly.notice(
+                "unknown_delta", f"{members[0]} on block {index}, which has no start"
+            )
 
     def _spoil(self, block: OpenItem, data: bytes) -> None:
         value = decode_any(data)
@@ -399,7 +417,9 @@ class Machine:
 
     def _close_unterminated(self) -> None:
         """Some gateways never say contentBlockStop. Where the answer ran into its limit, its last block may be cut."""
-        status: ItemStatus = "incomplete" if STOP_REASONS.get(self._stop_reason or "") == "length" else "completed"
+        status: ItemStatus = (
+            "incomplete" if STOP_REASONS.get(self._stop_reason or "") == "length" else "completed"
+        )
         for index, block in list(self._blocks.items()):
             self._assembly.notice("unclosed_block", f"block {index} had no contentBlockStop", block)
             self._close(index, status)
@@ -413,7 +433,14 @@ class Machine:
         self._stop_reason = string_at(value, "stopReason") or None
         fields = value.get("additionalModelResponseFields")
         if isinstance(fields, dict):
-            self._stop_sequence = next((word for path in _STOP_SEQUENCES if isinstance(word := at_path(fields, path), str)), None)
+            self._stop_sequence = next(
+                (
+                    word
+                    for path in _STOP_SEQUENCES
+                    if isinstance(word := at_path(fields, path), str)
+                ),
+                None,
+            )
             details = at_path(fields, "usage.output_tokens_details")
             self._usage = overlay(self._usage, {"output_tokens_details": details})
         self._envelope(value, "stopReason")
@@ -435,7 +462,13 @@ class Machine:
             self._finish()
 
     def _envelope(self, values: JsonObject, *known: str) -> None:
-        self._assembly.metadata({key: value for key, value in values.items() if key not in known and key != PADDING and value is not None})
+        self._assembly.metadata(
+            {
+                key: value
+                for key, value in values.items()
+                if key not in known and key != PADDING and value is not None
+            }
+        )
 
     HANDLERS: ClassVar[dict[str, Callable[..., None]]] = {
         "messageStart": _on_message_start,
@@ -469,13 +502,18 @@ def usage(raw: dict[str, Any]) -> Usage:
     read = count(raw, "cacheReadInputTokens", "cacheReadInputTokenCount")
     written = count(raw, "cacheWriteInputTokens", "cacheWriteInputTokenCount")
     fresh, details = count(raw, "inputTokens"), raw.get("cacheDetails")
-    by_ttl = {ttl: _written_for(details, ttl) if isinstance(details, list) and details else None for ttl in ("5m", "1h")}
+    by_ttl = {
+        ttl: _written_for(details, ttl) if isinstance(details, list) and details else None
+        for ttl in ("5m", "1h")
+    }
     return Usage(
         input_tokens=total(fresh, read, written) if fresh is not None else None,
         output_tokens=count(raw, "outputTokens"),
         cache_read_input_tokens=read,
         cache_write_input_tokens=written,
-        reasoning_output_tokens=count(raw, "output_tokens_details.thinking_tokens", "output_tokens_details.reasoning_tokens"),
+        reasoning_output_tokens=count(
+            raw, "output_tokens_details.thinking_tokens", "output_tokens_details.reasoning_tokens"
+        ),
         cache_write_5m_input_tokens=by_ttl["5m"],
         cache_write_1h_input_tokens=by_ttl["1h"],
         raw=raw,
@@ -483,7 +521,11 @@ def usage(raw: dict[str, Any]) -> Usage:
 
 
 def _written_for(details: list[Any], ttl: str) -> int:
-    return sum(count(one, "inputTokens") or 0 for one in details if isinstance(one, dict) and one.get("ttl") == ttl)
+    return sum(
+        count(one, "inputTokens") or 0
+        for one in details
+        if isinstance(one, dict) and one.get("ttl") == ttl
+    )
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
@@ -497,7 +539,11 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         blocks = msgspec.json.decode(message.get("content", Raw(b"[]")), type=list[Raw])
     except REFUSED:
         raise malformed("the body is not a Converse response", body) from None
-    stop = {key: answer.pop(key) for key in ("stopReason", "additionalModelResponseFields") if key in answer}
+    stop = {
+        key: answer.pop(key)
+        for key in ("stopReason", "additionalModelResponseFields")
+        if key in answer
+    }
     yield "messageStart", encode({key: value for key, value in message.items() if key != "content"})
     for index, block in enumerate(blocks):
         yield "contentBlockStart", encode({"contentBlockIndex": index, "start": block})

@@ -24,7 +24,15 @@ import msgspec
 from msgspec import Struct, field
 
 from streamlib_parsers.assembler import EventAssembler
-from streamlib_parsers.bedrock import REFUSED, at_path, failure_of, json_or_text, no_answer, payload_of, rest_of
+from streamlib_parsers.bedrock import (
+    REFUSED,
+    at_path,
+    failure_of,
+    json_or_text,
+    no_answer,
+    payload_of,
+    rest_of,
+)
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.framing.eventstream import EventStreamFraming as framing  # noqa: N813  # the name every wire gives its framing
@@ -35,7 +43,16 @@ from streamlib_parsers.protocol import Machine as InnerMachine
 from streamlib_parsers.protocol import wire
 from streamlib_parsers.usage import Usage, count, overlay, total
 
-__all__ = ["FAMILIES", "METRICS", "STOP_REASONS", "Family", "Machine", "body_frames", "framing", "usage"]
+__all__ = [
+    "FAMILIES",
+    "METRICS",
+    "STOP_REASONS",
+    "Family",
+    "Machine",
+    "body_frames",
+    "framing",
+    "usage",
+]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "FINISH": "stop",
@@ -67,7 +84,11 @@ def _stop_reason_as_finish_reason(data: bytes) -> bytes:
         return data
     value = decode_any(data)
     for choice in value["choices"] if isinstance(at_path(value, "choices.0"), dict) else ():
-        if isinstance(choice, dict) and isinstance(choice.get("stop_reason"), str) and not choice.get("finish_reason"):
+        if (
+            isinstance(choice, dict)
+            and isinstance(choice.get("stop_reason"), str)
+            and not choice.get("finish_reason")
+        ):
             choice["finish_reason"] = choice.pop("stop_reason")
     return msgspec.json.encode(value)
 
@@ -102,11 +123,32 @@ class Family(NamedTuple):
 
 FAMILIES: Final = (
     Family(
-        "claude-2", ("completion",), text=("completion",), stop=("stop_reason",), stop_sequence="stop", ignored_keys=frozenset({"type"})
+        "claude-2",
+        ("completion",),
+        text=("completion",),
+        stop=("stop_reason",),
+        stop_sequence="stop",
+        ignored_keys=frozenset({"type"}),
     ),
     Family("claude", ("type",), "messages"),
-    Family("nova", ("messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "metadata", "output"), "converse"),
-    Family("completions", ("choices.0.text",), text=("choices.0.text",), stop=("choices.0.stop_reason", "choices.0.finish_reason")),
+    Family(
+        "nova",
+        (
+            "messageStart",
+            "contentBlockStart",
+            "contentBlockDelta",
+            "messageStop",
+            "metadata",
+            "output",
+        ),
+        "converse",
+    ),
+    Family(
+        "completions",
+        ("choices.0.text",),
+        text=("choices.0.text",),
+        stop=("choices.0.stop_reason", "choices.0.finish_reason"),
+    ),
     Family("chat", ("choices",), "chat", _stop_reason_as_finish_reason, b"[DONE]"),
     Family(
         "titan",
@@ -133,13 +175,27 @@ FAMILIES: Final = (
 BY_NAME: Final = {family.name: family for family in FAMILIES}
 """`body_frames` names the family in the event, before a slash; what follows is for its machine."""
 
-COUNTS: Final = frozenset({"inputTextTokenCount", "totalOutputTextTokenCount", "prompt_token_count", "generation_token_count"})
+COUNTS: Final = frozenset(
+    {
+        "inputTextTokenCount",
+        "totalOutputTextTokenCount",
+        "prompt_token_count",
+        "generation_token_count",
+    }
+)
 """Keys of the text families' own usage."""
 
 
 def family_of(payload: JsonObject) -> Family | None:
     """The first family that `payload` has a mark of."""
-    return next((family for family in FAMILIES if any(at_path(payload, mark) is not None for mark in family.marks)), None)
+    return next(
+        (
+            family
+            for family in FAMILIES
+            if any(at_path(payload, mark) is not None for mark in family.marks)
+        ),
+        None,
+    )
 
 
 class TextMachine:
@@ -167,7 +223,11 @@ class TextMachine:
         if family.inside and isinstance(inner := value.get(family.inside), dict):
             value = {**(rest_of(inner, "text") or {}), **value}
         kind = value.get("event_type")
-        if family.kinds and kind is not None and not (isinstance(kind, str) and kind in family.kinds):
+        if (
+            family.kinds
+            and kind is not None
+            and not (isinstance(kind, str) and kind in family.kinds)
+        ):
             self._assembly.passthrough(str(kind), value)
         else:
             self._append_text(value)
@@ -181,7 +241,9 @@ class TextMachine:
         if self._item is not None:
             self._assembly.close(self._item)
         native = self._stop_reason or ("INTERVENED" if self._blocked else None)
-        self._assembly.complete(STOP_REASONS.get(native or "", "other"), native, self._stop_sequence)
+        self._assembly.complete(
+            STOP_REASONS.get(native or "", "other"), native, self._stop_sequence
+        )
 
     def _append_text(self, value: JsonObject) -> None:
         self._assembly.identify(_first(value, ("response_id",)), None)
@@ -193,20 +255,39 @@ class TextMachine:
 
     def _rest(self, value: JsonObject) -> JsonObject:
         family = self._family
-        read = {path.partition(".")[0] for path in (*family.text, *family.stop, family.finished, family.stop_sequence, family.inside)}
-        return {key: one for key, one in value.items() if one is not None and key not in read | family.ignored_keys | COUNTS}
+        read = {
+            path.partition(".")[0]
+            for path in (
+                *family.text,
+                *family.stop,
+                family.finished,
+                family.stop_sequence,
+                family.inside,
+            )
+        }
+        return {
+            key: one
+            for key, one in value.items()
+            if one is not None and key not in read | family.ignored_keys | COUNTS
+        }
 
     def _count(self, value: JsonObject) -> None:
-        counted = {key: one for key, one in value.items() if key in COUNTS} | {"tokenCount": at_path(value, "results.0.tokenCount")}
+        counted = {key: one for key, one in value.items() if key in COUNTS} | {
+            "tokenCount": at_path(value, "results.0.tokenCount")
+        }
         metrics = value.get(METRICS)
-        self._usage = overlay(overlay(self._usage, metrics if isinstance(metrics, dict) else {}), counted)
+        self._usage = overlay(
+            overlay(self._usage, metrics if isinstance(metrics, dict) else {}), counted
+        )
         if self._usage:
             self._assembly.usage(usage(self._usage))
 
     def _stop(self, value: JsonObject, *, whole: bool) -> None:
         self._stop_reason = _first(value, self._family.stop) or self._stop_reason
         self._stop_sequence = _first(value, (self._family.stop_sequence,)) or self._stop_sequence
-        self._finished |= whole or self._stop_reason is not None or value.get(self._family.finished) is True
+        self._finished |= (
+            whole or self._stop_reason is not None or value.get(self._family.finished) is True
+        )
         self._blocked = value.get(GUARDRAIL) == "INTERVENED"
 
 
@@ -268,7 +349,9 @@ class Machine:
         elif not self._unknown:
             raise truncated("the stream ended before its first payload")
         else:
-            self._assembly.note_inferred_end("the family is unknown: whether the answer is whole cannot be said")
+            self._assembly.note_inferred_end(
+                "the family is unknown: whether the answer is whole cannot be said"
+            )
             self._assembly.complete("other")
 
     def _payload(self, event: str | None, data: bytes) -> None:
@@ -283,7 +366,11 @@ class Machine:
             data = data if len(added) < len(value) else b""
         if data:
             self._read(event, data)
-        if isinstance(metrics, dict) and self._assembly.last_usage is None and not self._assembly.ended:
+        if (
+            isinstance(metrics, dict)
+            and self._assembly.last_usage is None
+            and not self._assembly.ended
+        ):
             self._assembly.usage(usage(metrics))
 
     def _read(self, event: str | None, data: bytes) -> None:
@@ -298,13 +385,19 @@ class Machine:
         machine.frame(event, family.adapt(data))
 
     def _reader_of(self, family: Family) -> Reader:
-        machine = TextMachine(self._assembly, family) if family.wire is None else wire(family.wire).Machine(self._assembly)
+        machine = (
+            TextMachine(self._assembly, family)
+            if family.wire is None
+            else wire(family.wire).Machine(self._assembly)
+        )
         return Reader(family, machine)
 
     def _pass(self, value: JsonObject) -> None:
         if not self._unknown:
             self._unknown = True
-            self._assembly.notice("unknown_family", f"a payload with {', '.join(sorted(value))[:200]}")
+            self._assembly.notice(
+                "unknown_family", f"a payload with {', '.join(sorted(value))[:200]}"
+            )
         self._assembly.passthrough("chunk", value)
 
 
@@ -331,7 +424,13 @@ def usage(raw: dict[str, Any]) -> Usage:
     own = count(raw, "inputTextTokenCount", "prompt_token_count")
     return Usage(
         input_tokens=own if own is not None or metered is None else total(metered, read, written),
-        output_tokens=count(raw, "totalOutputTextTokenCount", "generation_token_count", "tokenCount", "outputTokenCount"),
+        output_tokens=count(
+            raw,
+            "totalOutputTextTokenCount",
+            "generation_token_count",
+            "tokenCount",
+            "outputTokenCount",
+        ),
         cache_read_input_tokens=read,
         cache_write_input_tokens=written,
         raw=raw,

@@ -33,14 +33,27 @@ from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrog
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count
 
-__all__ = ["IMAGE_TYPES", "STOP_REASONS", "USAGE_KEYS", "Machine", "body_frames", "framing", "usage"]
+__all__ = [
+    "IMAGE_TYPES",
+    "STOP_REASONS",
+    "USAGE_KEYS",
+    "Machine",
+    "body_frames",
+    "framing",
+    "usage",
+]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length"}
 """`stop`, and no reason, with calls is tool_calls; load, unload and every other word is other."""
 
 USAGE_KEYS: Final = ("prompt_eval_count", "eval_count")
 
-IMAGE_TYPES: Final = {"iVBOR": "image/png", "/9j/": "image/jpeg", "R0lG": "image/gif", "UklG": "image/webp"}
+IMAGE_TYPES: Final = {
+    "iVBOR": "image/png",
+    "/9j/": "image/jpeg",
+    "R0lG": "image/gif",
+    "UklG": "image/webp",
+}
 """How the base64 of an image begins; the wire does not say its type."""
 
 # --- lines ---
@@ -72,7 +85,9 @@ _decode: Final = msgspec.json.Decoder(ChatLine).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
 _REFUSED: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
 _NOTHING: Final = LineMessage()
-TYPED: Final = frozenset({"model", "message", "response", "thinking", "done", "done_reason", "logprobs", *USAGE_KEYS})
+TYPED: Final = frozenset(
+    {"model", "message", "response", "thinking", "done", "done_reason", "logprobs", *USAGE_KEYS}
+)
 """Keys of the last line that have a place of their own; every other one is metadata."""
 
 
@@ -130,7 +145,9 @@ class Machine:
         thought = said.thinking or said.reasoning_content or line.thinking
         text = said.content or line.response
         if thought:
-            self._assembly.reasoning(self._item(Reasoning), thought, logprobs=None if text else line.logprobs)
+            self._assembly.reasoning(
+                self._item(Reasoning), thought, logprobs=None if text else line.logprobs
+            )
         if text:
             self._assembly.text(self._item(Message), text, logprobs=line.logprobs)
         for image in said.images or ():
@@ -142,7 +159,9 @@ class Machine:
         """The open item of that kind; a change of kind closes the one before."""
         if self._open is None or type(self._open.item) is not kind:
             self._close_open()
-            self._open = self._assembly.open(Message("assistant") if kind is Message else Reasoning())
+            self._open = self._assembly.open(
+                Message("assistant") if kind is Message else Reasoning()
+            )
         return self._open
 
     def _close_open(self) -> None:
@@ -153,7 +172,9 @@ class Machine:
     def _image(self, data: str) -> None:
         """An image is a message of its own: the wire puts it beside the text, in no place of it."""
         self._close_open()
-        media_type = next((known for start, known in IMAGE_TYPES.items() if data.startswith(start)), "image/*")
+        media_type = next(
+            (known for start, known in IMAGE_TYPES.items() if data.startswith(start)), "image/*"
+        )
         item = self._assembly.open(Message("assistant", (Image(media_type=media_type),)))
         self._assembly.media(item, 0, media_type, data)
         self._assembly.close(item)
@@ -164,7 +185,11 @@ class Machine:
         outer, inner = _values(call), _values(function)
         name, call_id = inner.pop("name", None), outer.pop("id", None)
         self._close_open()
-        self._calls.append(self._begin_call(call_id or self._assembly.new_call_id(), name or "", _native(outer, inner)))
+        self._calls.append(
+            self._begin_call(
+                call_id or self._assembly.new_call_id(), name or "", _native(outer, inner)
+            )
+        )
         self._assembly.arguments(self._calls[-1], arguments)
 
     def _begin_call(self, call_id: Any, name: Any, native: JsonObject | None) -> OpenItem:
@@ -177,14 +202,18 @@ class Machine:
     # --- the end ---
 
     def _done(self, value: JsonObject) -> None:
-        self._assembly.metadata({key: one for key, one in value.items() if key not in TYPED and one is not None})
+        self._assembly.metadata(
+            {key: one for key, one in value.items() if key not in TYPED and one is not None}
+        )
         if any(count(value, key) is not None for key in USAGE_KEYS):
             self._assembly.usage(usage({key: value[key] for key in USAGE_KEYS if key in value}))
         self._close_open()
         called = [item for item in self._calls if self._assembly.close(item) == "completed"]
         reason = value["done_reason"] if isinstance(value.get("done_reason"), str) else None
         stop_reason = STOP_REASONS.get(reason or "", "other")
-        self._assembly.complete("tool_calls" if called and reason in ("stop", None) else stop_reason, reason)
+        self._assembly.complete(
+            "tool_calls" if called and reason in ("stop", None) else stop_reason, reason
+        )
 
 
 def _members(raw: Raw) -> dict[str, Raw]:
@@ -214,7 +243,11 @@ def _native(call: JsonObject, function: JsonObject) -> JsonObject | None:
 
 def usage(raw: dict[str, Any]) -> Usage:
     """The counts of the last line. Ollama tells neither cached input nor reasoning apart; a cached prompt may have no count at all."""
-    return Usage(input_tokens=count(raw, "prompt_eval_count"), output_tokens=count(raw, "eval_count"), raw=raw)
+    return Usage(
+        input_tokens=count(raw, "prompt_eval_count"),
+        output_tokens=count(raw, "eval_count"),
+        raw=raw,
+    )
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:

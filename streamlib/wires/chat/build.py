@@ -24,7 +24,14 @@ from streamlib.wires.chat.build_thinking import thinking_fields, thinks
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 WORDS: Final = ("auto", "required", "none")
-SAMPLING: Final = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "logprobs")
+SAMPLING: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "presence_penalty",
+    "frequency_penalty",
+    "logprobs",
+)
 PLAIN: Final = ("seed", "n", "verbosity", "metadata", "service_tier")
 """Settings that only need their name."""
 
@@ -57,10 +64,22 @@ def _tool(tool: ToolSpec, at: int, where: Target, report: Report) -> JsonObject:
     said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
     if tool.format is not None and where.provider.chat.custom_tools:
         return {"type": "custom", "custom": {**said, "format": _grammar(tool.format)}}
-    schema = tool.schema if isinstance(tool.schema, dict) and tool.schema else {"type": "object", "properties": {}}
+    schema = (
+        tool.schema
+        if isinstance(tool.schema, dict) and tool.schema
+        else {"type": "object", "properties": {}}
+    )
     if tool.format is not None:
-        report.add("changed", f"/tools/{at}/format", f"{where.provider.name} has no free-form tools: it takes one string, input")
-        schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        report.add(
+            "changed",
+            f"/tools/{at}/format",
+            f"{where.provider.name} has no free-form tools: it takes one string, input",
+        )
+        schema = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        }
     if schema.get("type") != "object":
         report.add("changed", f"/tools/{at}/schema", "parameters are of type object (S1)")
         schema = {**schema, "type": "object"}
@@ -73,7 +92,11 @@ def _tool(tool: ToolSpec, at: int, where: Target, report: Report) -> JsonObject:
 def _grammar(form: JsonObject) -> JsonObject:
     """A grammar stands one level deeper than in Responses."""
     inner = {key: value for key, value in form.items() if key != "type"}
-    return {"type": "grammar", "grammar": inner} if form.get("type") == "grammar" and "grammar" not in form else form
+    return (
+        {"type": "grammar", "grammar": inner}
+        if form.get("type") == "grammar" and "grammar" not in form
+        else form
+    )
 
 
 def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
@@ -84,7 +107,9 @@ def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
             if value is not None:
                 report.dropped(f"/{name}", "there are no tools (S5)")
         return {}
-    body: JsonObject = {} if prompt.parallel_tools is None else {"parallel_tool_calls": prompt.parallel_tools}
+    body: JsonObject = (
+        {} if prompt.parallel_tools is None else {"parallel_tool_calls": prompt.parallel_tools}
+    )
     choice = _chosen(prompt, where, report) if prompt.tool_choice else None
     return {"tool_choice": choice, **body} if choice else body
 
@@ -118,14 +143,20 @@ def _limits(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     if asked is not None and ceiling and asked > ceiling:
         report.add("changed", "/max_output_tokens", f"{where.model} gives at most {ceiling} (S3)")
         asked = ceiling
-    name = "max_completion_tokens" if where.traits.completion_tokens else where.provider.chat.max_tokens
+    name = (
+        "max_completion_tokens"
+        if where.traits.completion_tokens
+        else where.provider.chat.max_tokens
+    )
     return body if asked is None else {name: asked, **body}
 
 
 def _sampling(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     """S4: some models take none while they think, some never."""
     asked = {name: value for name in SAMPLING if (value := getattr(prompt, name)) is not None}
-    if not where.traits.sampling and (thinks(prompt.thinking, where) or "level" not in where.traits.thinking):
+    if not where.traits.sampling and (
+        thinks(prompt.thinking, where) or "level" not in where.traits.thinking
+    ):
         for name in asked:
             report.dropped(f"/{name}", f"{where.model} takes no {name} while it thinks (S4)")
         return {}
@@ -142,14 +173,27 @@ def _format(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     if schema is None:
         return {}
     if shape.output != "json_schema":
-        words = "it is asked for JSON, the schema is yours to say" if shape.output else "nothing is asked for"
-        report.add("changed" if shape.output else "dropped", "/output_schema", f"{where.provider.name} takes no schema: {words}")
+        words = (
+            "it is asked for JSON, the schema is yours to say"
+            if shape.output
+            else "nothing is asked for"
+        )
+        report.add(
+            "changed" if shape.output else "dropped",
+            "/output_schema",
+            f"{where.provider.name} takes no schema: {words}",
+        )
         return {"response_format": {"type": "json_object"}} if shape.output else {}
     title = str(schema.get("title") or "output")
     name = fit_names([title], TOOL_NAMES["chat"]).get(title, title)
     if shape.strict_schemas:
         schema = strict_schema(schema, "chat", "/output_schema", report)
-    return {"response_format": {"type": "json_schema", "json_schema": {"name": name, "schema": schema, "strict": True}}}
+    return {
+        "response_format": {
+            "type": "json_schema",
+            "json_schema": {"name": name, "schema": schema, "strict": True},
+        }
+    }
 
 
 def _names(prompt: Prompt, where: Target, report: Report) -> JsonObject:

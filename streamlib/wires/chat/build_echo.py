@@ -48,7 +48,11 @@ def echo(thoughts: list[IndexedItem], where: Target, report: Report, *, has_call
     shape = where.provider.chat
     if not shape.reasoning_echo or (shape.echo_turns == "calls" and not has_calls):
         for one in thoughts:
-            report.dropped(one.path, f"{where.provider.name} takes no thoughts back" + (" but with calls" if shape.reasoning_echo else ""))
+            report.dropped(
+                one.path,
+                f"{where.provider.name} takes no thoughts back"
+                + (" but with calls" if shape.reasoning_echo else ""),
+            )
         return Echo({})
     place = next((name for name in shape.reasoning_echo if name in PLACES), None)
     read = [_read(one, shape.reasoning_echo, report) for one in thoughts]
@@ -56,16 +60,24 @@ def echo(thoughts: list[IndexedItem], where: Target, report: Report, *, has_call
         if not (thought.lists or thought.seal or (place and thought.text)):
             report.dropped(thought.one.path, f"{where.provider.name} has no place for this thought")
     apart = any(thought.text for thought in read)
-    said = _placed(place, [thought for thought in read if _text(thought.one)]) if place and apart else Echo({})
+    said = (
+        _placed(place, [thought for thought in read if _text(thought.one)])
+        if place and apart
+        else Echo({})
+    )
     return said._replace(keys={**said.keys, **_keys(read)})
 
 
 def _read(one: IndexedItem, places: tuple[str, ...], report: Report) -> Thought:
     item: Any = one.item
     found: dict[str, list[JsonObject]] = {
-        key: elements for key in REASONING_DETAIL_KEYS if key in places and (elements := _list_of(one, key, report))
+        key: elements
+        for key in REASONING_DETAIL_KEYS
+        if key in places and (elements := _list_of(one, key, report))
     }
-    held = any(str(element.get("type")) in TEXT_OF for elements in found.values() for element in elements)
+    held = any(
+        str(element.get("type")) in TEXT_OF for elements in found.values() for element in elements
+    )
     seal = (item.native or {}).get(OPAQUE_REASONING_KEY) if OPAQUE_REASONING_KEY in places else None
     return Thought(one, found, seal, "" if held else _text(one))
 
@@ -88,7 +100,9 @@ def filler(body: JsonObject, where: Target, report: Report, at: int) -> JsonObje
     wanted = shape.echo_filler is not None and key is not None and key not in body
     if not wanted or (shape.echo_turns == "calls" and "tool_calls" not in body):
         return {}
-    report.add("generated", f"/input/{at}", f"{where.provider.name} wants {key} here: an empty thought")
+    report.add(
+        "generated", f"/input/{at}", f"{where.provider.name} wants {key} here: an empty thought"
+    )
     return {str(key): shape.echo_filler}
 
 
@@ -103,7 +117,11 @@ def _placed(place: str, read: list[Thought]) -> Echo:
 
 def _part(one: IndexedItem) -> JsonObject:
     item: Any = one.item
-    native = {key: value for key, value in (item.native or {}).items() if key not in (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)}
+    native = {
+        key: value
+        for key, value in (item.native or {}).items()
+        if key not in (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)
+    }
     signature = {"signature": item.signature} if item.signature else {}
     return {"type": "thinking", "thinking": [text_part(_text(one))], **signature, **native}
 
@@ -116,12 +134,17 @@ def _text(one: IndexedItem) -> str:
 def _list_of(one: IndexedItem, key: str, report: Report) -> list[JsonObject]:
     """The server's own list, if it still says what the item says; its text stands only in the item where the stream had it apart."""
     item: Any = one.item
-    elements = [element for element in (item.native or {}).get(key) or () if isinstance(element, dict)]
+    elements = [
+        element for element in (item.native or {}).get(key) or () if isinstance(element, dict)
+    ]
     texts = [element for element in elements if str(element.get("type")) in TEXT_OF]
     told = "".join(str(element.get(TEXT_OF[element["type"]]) or "") for element in texts)
     if told == _text(one) or not texts:
         return elements
     if not told and len(texts) == 1:
-        return [{**element, TEXT_OF[element["type"]]: item.content} if element is texts[0] else element for element in elements]
+        return [
+            {**element, TEXT_OF[element["type"]]: item.content} if element is texts[0] else element
+            for element in elements
+        ]
     report.add("changed", one.path, f"the thought was edited: it goes back without its {key}")
     return []

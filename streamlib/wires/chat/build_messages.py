@@ -51,7 +51,9 @@ SEPARATOR: Final = "\n\n"
 ATTACHED: Final = "[see the next message]"
 SYSTEM: Final = ("system", "developer")
 ERROR: Final = "said in the text: Chat has no is_error"
-UNORDERED: Final = "Chat has one text and one thought a message: the order within the answer is lost"
+UNORDERED: Final = (
+    "Chat has one text and one thought a message: the order within the answer is lost"
+)
 
 
 class ChatMessage:
@@ -69,11 +71,15 @@ class ChatMessage:
         return str(self.body["role"])
 
 
-def wire_messages(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> list[JsonObject]:
+def wire_messages(
+    prompt: Prompt, items: list[IndexedItem], where: Target, report: Report
+) -> list[JsonObject]:
     """The messages, every rule met."""
     conversation = Conversation(where, report)
     if prompt.instructions:
-        conversation.sent.append(ChatMessage({"role": conversation.role("system"), "content": prompt.instructions}))
+        conversation.sent.append(
+            ChatMessage({"role": conversation.role("system"), "content": prompt.instructions})
+        )
     for one in items:
         conversation.take(one)
     conversation.flush()
@@ -105,7 +111,9 @@ class Turn:
         if self.calls or (item.response_id is not None and item.response_id == self.response_id):
             return True
         goes_on = (
-            not self.parts or isinstance(item, (FunctionCall, CustomToolCall)) or (_is_thought(self.parts) and isinstance(item, Message))
+            not self.parts
+            or isinstance(item, (FunctionCall, CustomToolCall))
+            or (_is_thought(self.parts) and isinstance(item, Message))
         )
         return item.response_id == self.response_id and goes_on
 
@@ -113,7 +121,9 @@ class Turn:
         """Notes an item, and whether it came later than its place in the message."""
         self.at.append(one.position)
         after_text = bool(self.parts) and isinstance(one.item, Reasoning)
-        self.unordered |= after_text or (bool(self.calls) and isinstance(one.item, (Message, Reasoning)))
+        self.unordered |= after_text or (
+            bool(self.calls) and isinstance(one.item, (Message, Reasoning))
+        )
 
 
 def _is_thought(parts: list[JsonObject]) -> bool:
@@ -165,9 +175,15 @@ class Conversation:
         if role in ("system", "developer"):
             self.sent.append(ChatMessage({"role": role, "content": item.text}, one.position))
             return
-        parts = [body for part in item.content if (body := wire_part(part, one, self._report)) is not None]
+        parts = [
+            body
+            for part in item.content
+            if (body := wire_part(part, one, self._report)) is not None
+        ]
         if parts:
-            self.sent.append(ChatMessage({"role": role, "content": parts, **self._own(item)}, one.position))
+            self.sent.append(
+                ChatMessage({"role": role, "content": parts, **self._own(item)}, one.position)
+            )
         else:
             self._report.dropped(one.path, "a message without content (C7)")
 
@@ -178,20 +194,37 @@ class Conversation:
         content = item.output if isinstance(item.output, str) else self._output_parts(one)
         if item.is_error:
             self._report.add("changed", f"{one.path}/is_error", ERROR)
-            content = f"[error] {content}".strip() if isinstance(content, str) else [text_part("[error]"), *content]
+            content = (
+                f"[error] {content}".strip()
+                if isinstance(content, str)
+                else [text_part("[error]"), *content]
+            )
         call_id = self._ids.get(item.call_id, item.call_id)
-        self.sent.append(ChatMessage({"role": "tool", "tool_call_id": call_id, "content": content, **self._own(item)}, one.position))
+        self.sent.append(
+            ChatMessage(
+                {"role": "tool", "tool_call_id": call_id, "content": content, **self._own(item)},
+                one.position,
+            )
+        )
 
     def _output_parts(self, one: IndexedItem) -> str | list[JsonObject]:
         item: Any = one.item
-        parts = [body for part in item.output if (body := wire_part(part, one, self._report)) is not None]
+        parts = [
+            body for part in item.output if (body := wire_part(part, one, self._report)) is not None
+        ]
         media = [part for part in parts if part["type"] != "text"]
         if media and self._shape.tool_parts:
             return parts
         if media:
-            self._report.add("changed", one.path, "a tool message is text: what is no text stands in the user message after it (C3)")
+            self._report.add(
+                "changed",
+                one.path,
+                "a tool message is text: what is no text stands in the user message after it (C3)",
+            )
             self._attach(f"the result of {self._ids.get(item.call_id, item.call_id)}", media, one)
-        return "\n".join(part["text"] for part in parts if part["type"] == "text") or (ATTACHED if media else "")
+        return "\n".join(part["text"] for part in parts if part["type"] == "text") or (
+            ATTACHED if media else ""
+        )
 
     def _attach(self, what: str, media: list[JsonObject], one: IndexedItem) -> None:
         self._media += [text_part(f"[attached to {what}]"), *media]
@@ -202,7 +235,9 @@ class Conversation:
         if item.content:
             self._report.add("changed", one.path, "Chat has no compaction: sent as user text")
             self.flush()
-            self.sent.append(ChatMessage({"role": "user", "content": [text_part(item.content)]}, one.position))
+            self.sent.append(
+                ChatMessage({"role": "user", "content": [text_part(item.content)]}, one.position)
+            )
         else:
             self._report.dropped(one.path, "a sealed compaction")
 
@@ -226,11 +261,17 @@ class Conversation:
             SAYS[type(part)](self, part, turn, one)
         if not self._shape.bare_messages:
             rest = {key: value for key, value in (item.native or {}).items() if key != "audio"}
-            turn.keys = merged(turn.keys, merged(rest, nested(SIGNATURE, item.signature) if item.signature else {}))
+            turn.keys = merged(
+                turn.keys, merged(rest, nested(SIGNATURE, item.signature) if item.signature else {})
+            )
 
     def _say_text(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         if part.text:
-            turn.parts.append(text_part(SEPARATOR + part.text if turn.parts and _is_thought(turn.parts) else part.text))
+            turn.parts.append(
+                text_part(
+                    SEPARATOR + part.text if turn.parts and _is_thought(turn.parts) else part.text
+                )
+            )
 
     def _say_refusal(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         if self._shape.bare_messages:
@@ -244,14 +285,21 @@ class Conversation:
         if part.name and one.item.origin is not None and not self._shape.bare_messages:
             turn.keys["audio"] = {"id": part.name}
             return
-        self._report.dropped(one.path, "Chat takes audio of an assistant by the id it had there: its transcript is sent")
+        self._report.dropped(
+            one.path,
+            "Chat takes audio of an assistant by the id it had there: its transcript is sent",
+        )
         if part.transcript:
             turn.parts.append(text_part(part.transcript))
 
     def _say_media(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         body = wire_part(part, one, self._report)
         if body is not None:
-            self._report.add("changed", one.path, "an assistant message has no images or files: it stands in a user message after it")
+            self._report.add(
+                "changed",
+                one.path,
+                "an assistant message has no images or files: it stands in a user message after it",
+            )
             self._attach("the answer above", [body], one)
 
     def _think(self, one: IndexedItem) -> None:
@@ -261,7 +309,11 @@ class Conversation:
         """C2, C4."""
         item: Any = one.item
         native: JsonObject = {} if self._shape.bare_messages else item.native or {}
-        function = {"name": item.name, "arguments": item.arguments or "{}", **native.get("function", {})}
+        function = {
+            "name": item.name,
+            "arguments": item.arguments or "{}",
+            **native.get("function", {}),
+        }
         entry = {"id": self._call_id(one), "type": "function", **native, "function": function}
         if item.signature and not self._shape.bare_messages:
             entry = merged(entry, nested(SIGNATURE, item.signature))
@@ -270,7 +322,11 @@ class Conversation:
     def _custom_call(self, one: IndexedItem) -> None:
         item: Any = one.item
         if self._shape.custom_tools:
-            entry = {"id": self._call_id(one), "type": "custom", "custom": {"name": item.name, "input": item.input}}
+            entry = {
+                "id": self._call_id(one),
+                "type": "custom",
+                "custom": {"name": item.name, "input": item.input},
+            }
         else:
             self._report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
             entry = function_call(self._call_id(one), item.name, item.input)
@@ -279,11 +335,19 @@ class Conversation:
     def _call_id(self, one: IndexedItem) -> str:
         """The id, in the form the model was trained on where it has one."""
         item: Any = one.item
-        formed = self._shape.call_id.format(name=item.name, n=self._calls) if self._shape.call_id else item.call_id
+        formed = (
+            self._shape.call_id.format(name=item.name, n=self._calls)
+            if self._shape.call_id
+            else item.call_id
+        )
         self._calls += 1
         self._ids[item.call_id] = formed
         if formed != item.call_id:
-            self._report.add("renamed", f"{one.path}/call_id", f"{self._where.provider.name} numbers its calls itself: {formed}")
+            self._report.add(
+                "renamed",
+                f"{one.path}/call_id",
+                f"{self._where.provider.name} numbers its calls itself: {formed}",
+            )
         return str(formed)
 
     def _opaque(self, one: IndexedItem) -> None:
@@ -294,7 +358,9 @@ class Conversation:
             self._gather(one).parts.append(item.payload)
 
     def _server_tool(self, one: IndexedItem) -> None:
-        self._report.dropped(one.path, "a tool that the provider ran has no place in a Chat request")
+        self._report.dropped(
+            one.path, "a tool that the provider ran has no place in a Chat request"
+        )
 
     # --- the end of a message ---
 
@@ -308,7 +374,9 @@ class Conversation:
         if turn.calls:
             body["tool_calls"] = turn.calls
         if not (parts or body.keys() - {"role", "content"}):
-            self._report.dropped(f"/input/{turn.at[0]}", "an assistant message without content (C7)")
+            self._report.dropped(
+                f"/input/{turn.at[0]}", "an assistant message without content (C7)"
+            )
             return
         if turn.unordered:
             self._report.add("changed", f"/input/{turn.at[0]}", UNORDERED)
@@ -319,7 +387,11 @@ class Conversation:
 def function_call(call_id: str, name: str, text: str) -> JsonObject:
     """A free-form call for those that only know functions."""
     said = msgspec.json.encode({"input": text.encode("utf-8", "replace").decode()})
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": said.decode()}}
+    return {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": said.decode()},
+    }
 
 
 TAKES: Final[dict[type, Callable[[Conversation, IndexedItem], None]]] = {
@@ -352,11 +424,26 @@ def _at_the_start(sent: list[ChatMessage], where: Target, report: Report) -> lis
         return sent
     head = next((n for n, one in enumerate(sent) if one.role not in SYSTEM), len(sent))
     text = SEPARATOR.join(str(one.body["content"]) for one in sent[:head])
-    out = [ChatMessage({**sent[0].body, "content": text}, *(at for one in sent[:head] for at in one.at))] if head else []
+    out = (
+        [
+            ChatMessage(
+                {**sent[0].body, "content": text}, *(at for one in sent[:head] for at in one.at)
+            )
+        ]
+        if head
+        else []
+    )
     for one in sent[head:]:
         if one.role in SYSTEM:
-            report.add("changed", f"/input/{one.at[0]}", f"{where.provider.name} takes system messages at the start only: user text (C5)")
-            one.body = {"role": "user", "content": [text_part(f"<system>\n{one.body['content']}\n</system>")]}
+            report.add(
+                "changed",
+                f"/input/{one.at[0]}",
+                f"{where.provider.name} takes system messages at the start only: user text (C5)",
+            )
+            one.body = {
+                "role": "user",
+                "content": [text_part(f"<system>\n{one.body['content']}\n</system>")],
+            }
         out.append(one)
     return out
 
@@ -368,7 +455,11 @@ def _bridged(sent: list[ChatMessage], where: Target, report: Report) -> list[Cha
     out: list[ChatMessage] = []
     for one in sent:
         if out and out[-1].role == "tool" and one.role == "user":
-            report.add("generated", f"/input/{one.at[0]}", "an assistant message stands between tool and user (C9)")
+            report.add(
+                "generated",
+                f"/input/{one.at[0]}",
+                "an assistant message stands between tool and user (C9)",
+            )
             out.append(ChatMessage({"role": "assistant", "content": [text_part("OK.")]}, one.at[0]))
         out.append(one)
     return out
@@ -381,9 +472,17 @@ def _in_turns(sent: list[ChatMessage], where: Target) -> list[ChatMessage]:
     out: list[ChatMessage] = []
     for one in sent:
         last = out[-1] if out else None
-        if last and last.role == one.role in ("user", "assistant") and "tool_calls" not in last.body:
+        if (
+            last
+            and last.role == one.role in ("user", "assistant")
+            and "tool_calls" not in last.body
+        ):
             between = [text_part(SEPARATOR)] if one.role == "assistant" else []
-            last.body = {**last.body, **one.body, "content": [*last.body["content"], *between, *one.body["content"]]}
+            last.body = {
+                **last.body,
+                **one.body,
+                "content": [*last.body["content"], *between, *one.body["content"]],
+            }
             last.at += one.at
         else:
             out.append(one)
@@ -397,7 +496,11 @@ def _last(sent: list[ChatMessage], where: Target, report: Report) -> None:
     if where.provider.chat.prefill:
         sent[-1].body[where.provider.chat.prefill] = True
     elif not where.traits.prefill:
-        report.add("generated", "/input", f"{where.model} wants a user message last: 'Continue.' added (C10)")
+        report.add(
+            "generated",
+            "/input",
+            f"{where.model} wants a user message last: 'Continue.' added (C10)",
+        )
         sent.append(ChatMessage({"role": "user", "content": [text_part("Continue.")]}))
 
 
@@ -411,7 +514,11 @@ def _shaped(sent: list[ChatMessage], where: Target) -> None:
         if isinstance(content, str) and shape.content == "parts" and content:
             content = [text_part(content)]
         one.body["content"] = content
-        if not content and one.role == "assistant" and one.body.keys() & {"tool_calls", "refusal", "audio"}:
+        if (
+            not content
+            and one.role == "assistant"
+            and one.body.keys() & {"tool_calls", "refusal", "audio"}
+        ):
             one.body["content"] = "" if shape.assistant_content == "empty" else None
             if shape.assistant_content == "omit":
                 del one.body["content"]
@@ -431,13 +538,20 @@ def _marked(sent: list[ChatMessage], prompt: Prompt, where: Target, report: Repo
     if not isinstance(options, CacheOptions) or not options.breakpoints:
         return
     if not where.provider.chat.cache_control:
-        report.dropped("/cache/breakpoints", f"{where.provider.name} takes no cache markers: it caches by itself, or not at all")
+        report.dropped(
+            "/cache/breakpoints",
+            f"{where.provider.name} takes no cache markers: it caches by itself, or not at all",
+        )
         return
     marker = {"type": "ephemeral", **({"ttl": options.ttl} if options.ttl else {})}
     for at in sorted(options.breakpoints)[-4:]:
-        found = next((one for one in reversed(sent) if at in one.at and one.body.get("content")), None)
+        found = next(
+            (one for one in reversed(sent) if at in one.at and one.body.get("content")), None
+        )
         if found is None:
-            report.dropped(f"/cache/breakpoints/{at}", "the item has no content that can carry a marker")
+            report.dropped(
+                f"/cache/breakpoints/{at}", "the item has no content that can carry a marker"
+            )
             continue
         content = found.body["content"]
         parts = [text_part(content)] if isinstance(content, str) else list(content)

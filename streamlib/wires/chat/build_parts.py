@@ -17,7 +17,15 @@ from streamlib.request.media import data_url, media_type
 from streamlib.request.report import Report
 from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
 
-AUDIO_FORMATS: Final = {"mpeg": "mp3", "x-wav": "wav", "wave": "wav", "vnd.wave": "wav", "x-flac": "flac", "mp4": "m4a", "x-m4a": "m4a"}
+AUDIO_FORMATS: Final = {
+    "mpeg": "mp3",
+    "x-wav": "wav",
+    "wave": "wav",
+    "vnd.wave": "wav",
+    "x-flac": "flac",
+    "mp4": "m4a",
+    "x-m4a": "m4a",
+}
 """Media subtypes whose format has another name; the others are their own."""
 TEXTUAL: Final = ("application/json", "application/xml", "application/yaml", "application/x-yaml")
 
@@ -64,8 +72,15 @@ def _document(part: Any, native: JsonObject, one: IndexedItem, report: Report) -
         report.add("changed", one.path, "Chat takes PDFs only: a document of text is sent as text")
         return text_part(f"[{part.name or kind}]\n{plain_text(part.data)}")
     if part.data is None:
-        report.add("changed", one.path, "Chat has no URLs of files: sent in the place of the bytes, which some providers take")
-    return {"type": "file", "file": {"filename": part.name or "document.pdf", "file_data": data_url(part)}}
+        report.add(
+            "changed",
+            one.path,
+            "Chat has no URLs of files: sent in the place of the bytes, which some providers take",
+        )
+    return {
+        "type": "file",
+        "file": {"filename": part.name or "document.pdf", "file_data": data_url(part)},
+    }
 
 
 def _audio(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> JsonObject | None:
@@ -73,7 +88,10 @@ def _audio(part: Any, native: JsonObject, one: IndexedItem, report: Report) -> J
         report.dropped(one.path, "Chat takes audio as bytes only")
         return text_part(part.transcript) if part.transcript else None
     kind = media_type(part).removeprefix("audio/").partition(";")[0]
-    return {"type": "input_audio", "input_audio": {"data": part.data, "format": AUDIO_FORMATS.get(kind, kind)}}
+    return {
+        "type": "input_audio",
+        "input_audio": {"data": part.data, "format": AUDIO_FORMATS.get(kind, kind)},
+    }
 
 
 PARTS: Final[dict[type, Callable[[Any, JsonObject, IndexedItem, Report], JsonObject | None]]] = {

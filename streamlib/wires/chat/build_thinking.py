@@ -21,12 +21,21 @@ def thinking_fields(asked: ReasoningOptions | None, where: Target, report: Repor
     if asked is None:
         return {}
     if style is None or not where.traits.thinking:
-        report.dropped("/reasoning", f"{where.model} cannot think" if style else f"{where.provider.name} has no word for thinking")
+        report.dropped(
+            "/reasoning",
+            f"{where.model} cannot think"
+            if style
+            else f"{where.provider.name} has no word for thinking",
+        )
         return {}
     for name in ("summary", "display"):
         if getattr(asked, name) is not None:
             report.dropped(f"/reasoning/{name}", f"Chat has no {name} of thoughts")
-    return _off(style, where, report) if asked.effort == "off" else merged(style.on, _amount(asked, style, where, report))
+    return (
+        _off(style, where, report)
+        if asked.effort == "off"
+        else merged(style.on, _amount(asked, style, where, report))
+    )
 
 
 def thinks(asked: ReasoningOptions | None, where: Target) -> bool:
@@ -57,13 +66,21 @@ def _amount(asked: ReasoningOptions, style: Thinking, where: Target, report: Rep
     if style.effort:
         return nested(style.effort, _word(wanted, asked, style, where, report))
     if style.budget:
-        report.add("changed", "/reasoning", f"{where.provider.name} takes tokens, not levels: {BUDGETS[wanted]}")
+        report.add(
+            "changed",
+            "/reasoning",
+            f"{where.provider.name} takes tokens, not levels: {BUDGETS[wanted]}",
+        )
         return nested(style.budget, BUDGETS[wanted])
-    report.add("changed", "/reasoning", f"{where.provider.name} has no levels: thinking is switched on")
+    report.add(
+        "changed", "/reasoning", f"{where.provider.name} has no levels: thinking is switched on"
+    )
     return {}
 
 
-def _word(wanted: str, asked: ReasoningOptions, style: Thinking, where: Target, report: Report) -> str:
+def _word(
+    wanted: str, asked: ReasoningOptions, style: Thinking, where: Target, report: Report
+) -> str:
     taken = where.traits.efforts
     effort = wanted if wanted in taken or not taken else nearest(wanted, taken) or wanted
     word = style.words.get(effort, effort)

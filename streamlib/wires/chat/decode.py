@@ -33,13 +33,49 @@ from streamlib_parsers.items import (
 from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("chat")
-PLAIN: Final = ("temperature", "top_p", "top_k", "presence_penalty", "frequency_penalty", "n", "verbosity", "metadata", "service_tier")
+PLAIN: Final = (
+    "temperature",
+    "top_p",
+    "top_k",
+    "presence_penalty",
+    "frequency_penalty",
+    "n",
+    "verbosity",
+    "metadata",
+    "service_tier",
+)
 READ: Final = frozenset(
     {
         *PLAIN,
-        *("model", "messages", "tools", "functions", "tool_choice", "function_call", "parallel_tool_calls", "stream", "stream_options"),
-        *("max_tokens", "max_completion_tokens", "stop", "seed", "random_seed", "logprobs", "top_logprobs", "response_format"),
-        *("reasoning_effort", "reasoning", "thinking", "enable_thinking", "thinking_budget", "chat_template_kwargs"),
+        *(
+            "model",
+            "messages",
+            "tools",
+            "functions",
+            "tool_choice",
+            "function_call",
+            "parallel_tool_calls",
+            "stream",
+            "stream_options",
+        ),
+        *(
+            "max_tokens",
+            "max_completion_tokens",
+            "stop",
+            "seed",
+            "random_seed",
+            "logprobs",
+            "top_logprobs",
+            "response_format",
+        ),
+        *(
+            "reasoning_effort",
+            "reasoning",
+            "thinking",
+            "enable_thinking",
+            "thinking_budget",
+            "chat_template_kwargs",
+        ),
         *("prompt_cache_key", "user", "safety_identifier"),
     }
 )
@@ -50,7 +86,9 @@ SYSTEM: Final = ("system", "developer")
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"}
+    asked: JsonObject = {
+        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
+    }
     reader = _Reader()
     for message in msgspec.json.decode(raw["messages"], type=list[Raw]):
         reader.read(message)
@@ -101,8 +139,19 @@ class _Reader:
     def _mark(self, message: JsonObject) -> bool:
         """Takes the markers out of the message and its parts."""
         content = message.get("content")
-        holders = [message, *(part for part in (content if isinstance(content, list) else ()) if isinstance(part, dict))]
-        markers = [marker for holder in holders if isinstance(marker := holder.pop("cache_control", None), dict)]
+        holders = [
+            message,
+            *(
+                part
+                for part in (content if isinstance(content, list) else ())
+                if isinstance(part, dict)
+            ),
+        ]
+        markers = [
+            marker
+            for holder in holders
+            if isinstance(marker := holder.pop("cache_control", None), dict)
+        ]
         self.ttl = next((marker["ttl"] for marker in markers if marker.get("ttl")), self.ttl)
         return bool(markers)
 
@@ -114,7 +163,14 @@ class _Reader:
             self.items.append(Message(message["role"], (Text(text),), origin=ORIGIN))
 
     def _user(self, message: JsonObject, raw: Raw) -> None:
-        self.items.append(Message("user", _parts(message.get("content")), origin=ORIGIN, native=_rest(message, "role", "content")))
+        self.items.append(
+            Message(
+                "user",
+                _parts(message.get("content")),
+                origin=ORIGIN,
+                native=_rest(message, "role", "content"),
+            )
+        )
 
     def _assistant(self, message: JsonObject, raw: Raw) -> None:
         """What an answer said is whole by now, even where its arguments are no JSON."""
@@ -122,7 +178,10 @@ class _Reader:
         response = accumulate(parse_body("chat", body, origin=ORIGIN, call_id=self._mint))
         if response.error is not None:
             raise ValueError(response.error.message)
-        made = [msgspec.structs.replace(item, status="completed", response_id=None) for item in response.items]
+        made = [
+            msgspec.structs.replace(item, status="completed", response_id=None)
+            for item in response.items
+        ]
         self._waiting = [item for item in made if isinstance(item, FunctionCall)]
         self.items += made
 
@@ -139,7 +198,13 @@ class _Reader:
         content = message.get("content")
         output: Output = _parts(content) if isinstance(content, list) else _text(content)
         named = str(call_id or (call.call_id if call else ""))
-        native = _rest(message, "role", "tool_call_id", "content", *(("name",) if message["role"] == "function" else ()))
+        native = _rest(
+            message,
+            "role",
+            "tool_call_id",
+            "content",
+            *(("name",) if message["role"] == "function" else ()),
+        )
         self.items.append(FunctionCallOutput(named, output, origin=ORIGIN, native=native))
 
 
@@ -154,7 +219,9 @@ ROLES: Final[dict[str, Callable[[_Reader, JsonObject, Raw], None]]] = {
 
 
 def _rest(block: JsonObject, *typed: str) -> JsonObject | None:
-    return {key: value for key, value in block.items() if key not in typed and value is not None} or None
+    return {
+        key: value for key, value in block.items() if key not in typed and value is not None
+    } or None
 
 
 def _text(content: Any) -> str:
@@ -186,23 +253,38 @@ def _text_part(text: Any) -> ContentPart | None:
 
 
 def _image(given: Any) -> ContentPart | None:
-    url, detail = (given, None) if isinstance(given, str) else (given.get("url"), given.get("detail"))
+    url, detail = (
+        (given, None) if isinstance(given, str) else (given.get("url"), given.get("detail"))
+    )
     media_type, data = _data_url(url)
-    return Image(data, None if data else url, media_type=media_type, native={"detail": detail} if detail else None)
+    return Image(
+        data,
+        None if data else url,
+        media_type=media_type,
+        native={"detail": detail} if detail else None,
+    )
 
 
 def _file(given: Any) -> ContentPart | None:
     held, name = given.get("file_data"), given.get("filename")
     media_type, data = _data_url(held)
     is_url = isinstance(held, str) and not data and "://" in held[:16]
-    return Document(None if is_url else data or held, held if is_url else None, given.get("file_id"), media_type, name)
+    return Document(
+        None if is_url else data or held,
+        held if is_url else None,
+        given.get("file_id"),
+        media_type,
+        name,
+    )
 
 
 def _audio(given: Any) -> ContentPart | None:
     if isinstance(given, str):
         return Audio(given)
     kind = str(given.get("format") or "wav")
-    subtype = next((known for known, name in AUDIO_FORMATS.items() if name == kind and "-" not in known), kind)
+    subtype = next(
+        (known for known, name in AUDIO_FORMATS.items() if name == kind and "-" not in known), kind
+    )
     return Audio(given["data"], media_type=f"audio/{subtype if kind != 'wav' else kind}")
 
 
@@ -230,7 +312,9 @@ def _listed(value: Any) -> list[str]:
 
 
 def _tools(asked: JsonObject) -> list[ToolSpec]:
-    legacy = [{"type": "function", "function": function} for function in asked.get("functions") or ()]
+    legacy = [
+        {"type": "function", "function": function} for function in asked.get("functions") or ()
+    ]
     return [_tool(tool) for tool in [*(asked.get("tools") or ()), *legacy]]
 
 
@@ -240,10 +324,16 @@ def _tool(tool: JsonObject) -> ToolSpec:
     if kind not in ("function", "custom") or not isinstance(body, dict):
         return ToolSpec(str(tool.get("name") or kind), native=tool)
     if kind == "function":
-        return ToolSpec(body["name"], body.get("description"), body.get("parameters"), body.get("strict"))
+        return ToolSpec(
+            body["name"], body.get("description"), body.get("parameters"), body.get("strict")
+        )
     form = body.get("format") or {"type": "text"}
     grammar = form.get("grammar")
-    return ToolSpec(body["name"], body.get("description"), format={"type": "grammar", **grammar} if isinstance(grammar, dict) else form)
+    return ToolSpec(
+        body["name"],
+        body.get("description"),
+        format={"type": "grammar", **grammar} if isinstance(grammar, dict) else form,
+    )
 
 
 def _choice(asked: JsonObject, left: JsonObject) -> str | None:
@@ -278,7 +368,11 @@ def _reasoning(asked: JsonObject, left: JsonObject) -> Any:
         said.take("chat_template_kwargs.thinking"),
     ]
     word = said.take("reasoning_effort") or said.take("reasoning.effort")
-    budget = said.take("thinking.budget_tokens") or said.take("thinking_budget") or said.take("reasoning.max_tokens")
+    budget = (
+        said.take("thinking.budget_tokens")
+        or said.take("thinking_budget")
+        or said.take("reasoning.max_tokens")
+    )
     said.leave("thinking", "reasoning", "chat_template_kwargs")
     if word == "none" or "disabled" in switches or any(switch is False for switch in switches):
         return "off"

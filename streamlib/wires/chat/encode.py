@@ -93,9 +93,20 @@ class Encoder:
 
     media_type = "text/event-stream"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None, created_at: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        created_at: int | None = None,
+    ) -> None:
         self._losses = Report()
-        self._head: JsonObject = {"id": "", "object": "chat.completion.chunk", "created": created_at or 0, "model": ""}
+        self._head: JsonObject = {
+            "id": "",
+            "object": "chat.completion.chunk",
+            "created": created_at or 0,
+            "model": "",
+        }
         self._response_id = response_id or FIRST_ID
         self._model = model or ""
         self._named = False
@@ -131,13 +142,17 @@ class Encoder:
         envelope, self._envelope = self._envelope, {}
         return sse({**self._head, "choices": choices, **envelope, **values})
 
-    def _choice(self, choice: int, delta: JsonObject, finish: str | None = None, **values: Any) -> bytes:
+    def _choice(
+        self, choice: int, delta: JsonObject, finish: str | None = None, **values: Any
+    ) -> bytes:
         """A chunk of one choice; the first of each says who speaks."""
         start = b"" if self._named else self._on_created(Created())
         if choice not in self._roles:
             self._roles.add(choice)
             delta = {"role": "assistant", **delta}
-        return start + self._chunk([{"index": choice, "delta": delta, **values, "finish_reason": finish}])
+        return start + self._chunk(
+            [{"index": choice, "delta": delta, **values, "finish_reason": finish}]
+        )
 
     def _say(self, index: int, **delta: Any) -> bytes:
         return self._choice(self._items[index].choice, delta)
@@ -146,7 +161,11 @@ class Encoder:
 
     def _on_created(self, event: Created) -> bytes:
         self._named = True
-        self._head = {**self._head, "id": event.response_id or self._response_id, "model": event.model or self._model}
+        self._head = {
+            **self._head,
+            "id": event.response_id or self._response_id,
+            "model": event.model or self._model,
+        }
         return self._choice(0, {"content": ""})
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
@@ -169,14 +188,22 @@ class Encoder:
         number = self._numbers[event.index] = self._calls.get(item.choice, 0)
         self._calls[item.choice] = number + 1
         self._text.pop(item.choice, None)
-        return self._say(event.index, tool_calls=[{"index": number, **call_object(item, empty=True)}])
+        return self._say(
+            event.index, tool_calls=[{"index": number, **call_object(item, empty=True)}]
+        )
 
     def _adjacent(self, index: int) -> None:
         """Notes where two items of one kind, with nothing between, become one."""
         choice = self._items[index].choice
         last = self._text.get(choice)
-        if last is not None and last != index and type(self._items[last]) is type(self._items[index]):
-            self._losses.dropped("/items", "Chat has no blocks: neighbours of one kind run together")
+        if (
+            last is not None
+            and last != index
+            and type(self._items[last]) is type(self._items[index])
+        ):
+            self._losses.dropped(
+                "/items", "Chat has no blocks: neighbours of one kind run together"
+            )
         self._text[choice] = index
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
@@ -184,7 +211,9 @@ class Encoder:
         if not event.logprobs:
             return self._say(event.index, content=event.delta)
         tokens = {"content": list(event.logprobs), "refusal": None}
-        return self._choice(self._items[event.index].choice, {"content": event.delta}, logprobs=tokens)
+        return self._choice(
+            self._items[event.index].choice, {"content": event.delta}, logprobs=tokens
+        )
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
         self._adjacent(event.index)
@@ -209,8 +238,15 @@ class Encoder:
         if number is None:
             return b""
         custom = isinstance(self._items[event.index], CustomToolCall)
-        said = {"custom": {"input": event.delta}} if custom else {"function": {"arguments": event.delta}}
-        return self._say(event.index, tool_calls=[{"index": number, **({"type": "custom"} if custom else {}), **said}])
+        said = (
+            {"custom": {"input": event.delta}}
+            if custom
+            else {"function": {"arguments": event.delta}}
+        )
+        return self._say(
+            event.index,
+            tool_calls=[{"index": number, **({"type": "custom"} if custom else {}), **said}],
+        )
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         own = is_own(self._items[event.index])
@@ -218,7 +254,9 @@ class Encoder:
         if annotation is None:
             return b""
         self._adjacent(event.index)
-        if own and annotation.get("type") == "reference":  # Mistral: a part between two pieces of text
+        if (
+            own and annotation.get("type") == "reference"
+        ):  # Mistral: a part between two pieces of text
             return self._say(event.index, content=[annotation])
         return self._say(event.index, annotations=[annotation])
 
@@ -227,7 +265,9 @@ class Encoder:
         if (event.media_type or "").startswith("image/"):
             return b""
         if event.media_type:
-            self._losses.dropped("/media_type", "Chat does not name the format of audio: the request does")
+            self._losses.dropped(
+                "/media_type", "Chat does not name the format of audio: the request does"
+            )
         said = {"data": event.data, "transcript": event.transcript}
         return self._say(event.index, audio={key: value for key, value in said.items() if value})
 
@@ -253,22 +293,35 @@ class Encoder:
                 self._text.pop(item.choice, None)
                 out += self._say(index, images=[image_object(part)])
             elif isinstance(part, Audio):
-                rest = {key: value for key, value in audio_object(part, item.native).items() if key not in ("data", "transcript")}
+                rest = {
+                    key: value
+                    for key, value in audio_object(part, item.native).items()
+                    if key not in ("data", "transcript")
+                }
                 out += self._say(index, audio=rest) if rest else b""
         if not item.signature:
             return out
         if is_own(item):
             if item.text:
-                self._losses.dropped("/signature", "the signature follows its text, as a text of its own that is empty")
+                self._losses.dropped(
+                    "/signature",
+                    "the signature follows its text, as a text of its own that is empty",
+                )
             return out + self._say(index, content="", **signed(item.signature, item.native))
         self._losses.dropped("/signature", "a signature of another wire stays behind")
         return out
 
     def _end_call(self, index: int, item: Any) -> bytes:
         if item.name != getattr(self._items[index], "name", item.name):
-            self._losses.dropped("/name", "a name that became another one stays as it was first told")
+            self._losses.dropped(
+                "/name", "a name that became another one stays as it was first told"
+            )
         extras = call_extras(item, self._losses)
-        return self._say(index, tool_calls=[{"index": self._numbers[index], **extras}]) if extras else b""
+        return (
+            self._say(index, tool_calls=[{"index": self._numbers[index], **extras}])
+            if extras
+            else b""
+        )
 
     def _end_server_call(self, index: int, item: Any) -> bytes:
         if not is_own(item):
@@ -283,7 +336,12 @@ class Encoder:
             self._losses.dropped("/server_tools", NO_PLACE)
             return b""
         self._text.pop(item.choice, None)
-        told = {"index": self._ran[item.call_id], "type": item.name, "output": item.output, **(item.native or {})}
+        told = {
+            "index": self._ran[item.call_id],
+            "type": item.name,
+            "output": item.output,
+            **(item.native or {}),
+        }
         return self._say(index, executed_tools=[told])
 
     def _end_opaque(self, index: int, item: Any) -> bytes:
@@ -291,7 +349,9 @@ class Encoder:
             self._losses.dropped(f"/{item.kind}", NO_PLACE)
             return b""
         self._text.pop(item.choice, None)
-        return self._say(index, **({"tool_calls" if is_call_entry(item.payload) else "content": [item.payload]}))
+        return self._say(
+            index, **({"tool_calls" if is_call_entry(item.payload) else "content": [item.payload]})
+        )
 
     # --- the end ---
 
@@ -301,9 +361,17 @@ class Encoder:
         self._usage = event.usage or self._usage
         if event.stop_sequence is not None:
             self._losses.dropped("/stop_sequence", NO_PLACE)
-        for end in event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),):
+        for end in event.choices or (
+            FinishedChoice(0, event.stop_reason, event.native_stop_reason),
+        ):
             refused = end.choice in self._refused
-            word = finish_reason(end.stop_reason, end.native_stop_reason, self._losses, own=self._own, refused=refused)
+            word = finish_reason(
+                end.stop_reason,
+                end.native_stop_reason,
+                self._losses,
+                own=self._own,
+                refused=refused,
+            )
             out += self._choice(end.choice, {}, word)
         self._done = True
         return out + self._count()
@@ -317,7 +385,9 @@ class Encoder:
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
         """Clients take every event for a chunk, and stumble over one without choices."""
-        self._losses.dropped(f"/{event.event}", "an event of no known kind would be taken for a chunk")
+        self._losses.dropped(
+            f"/{event.event}", "an event of no known kind would be taken for a chunk"
+        )
         return b""
 
     def _nothing(self, event: Any) -> bytes:
@@ -412,7 +482,11 @@ def _body_message(item: Any, message: JsonObject, losses: Report) -> None:
         match part:
             case Text():
                 _add(message, "content", part.text)
-                notes = [one for note in part.annotations if (one := annotation_object(note, losses, own=is_own(item)))]
+                notes = [
+                    one
+                    for note in part.annotations
+                    if (one := annotation_object(note, losses, own=is_own(item)))
+                ]
                 if notes:
                     _add(message, "annotations", *notes)
             case Refusal():
@@ -446,7 +520,11 @@ def _body_call(item: Any, message: JsonObject, losses: Report) -> None:
 
 def _function(item: Any, extras: JsonObject) -> JsonObject:
     """Keys of the function that we do not know stand beside its name and arguments."""
-    return {"function": {**call_object(item)["function"], **extras["function"]}} if "function" in extras else {}
+    return (
+        {"function": {**call_object(item)["function"], **extras["function"]}}
+        if "function" in extras
+        else {}
+    )
 
 
 _BODY: Final[dict[type, Callable[[Any, JsonObject, Report], None]]] = {

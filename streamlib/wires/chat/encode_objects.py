@@ -7,7 +7,16 @@ from typing import Final
 from streamlib.request.media import data_url
 from streamlib.wires.encoders import Report
 from streamlib_parsers.events import StopReason
-from streamlib_parsers.items import Audio, CustomToolCall, FunctionCall, Image, JsonObject, Reasoning, ResponseItem, ServerToolCall
+from streamlib_parsers.items import (
+    Audio,
+    CustomToolCall,
+    FunctionCall,
+    Image,
+    JsonObject,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+)
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
 from streamlib_parsers.wires.chat import usage as read_usage
@@ -35,7 +44,9 @@ def is_own(item: ResponseItem) -> bool:
     return item.origin is not None and item.origin.wire_api == "chat"
 
 
-def finish_reason(reason: StopReason, native: str | None, losses: Report, *, own: bool, refused: bool = False) -> str:
+def finish_reason(
+    reason: StopReason, native: str | None, losses: Report, *, own: bool, refused: bool = False
+) -> str:
     """The wire's word. Words of its own servers stay, however odd; a refusal in words is an ordinary stop."""
     known = STOP_REASONS.get((native or "").lower())
     if native and (own or (native in WORDS and known == reason)):
@@ -61,21 +72,38 @@ def usage_object(usage: Usage | None, losses: Report, *, own: bool) -> JsonObjec
     """The provider's own object where it says the same in this wire's words, else one made of the numbers."""
     if usage is None:
         return None
-    if (own or all(key in usage.raw for key in TOTALS[:2])) and read_usage(usage.raw).same_numbers(usage):
+    if (own or all(key in usage.raw for key in TOTALS[:2])) and read_usage(usage.raw).same_numbers(
+        usage
+    ):
         return usage.raw
     spent, given = usage.input_tokens or 0, usage.output_tokens or 0
-    inner = {"cached_tokens": usage.cache_read_input_tokens, "cache_write_tokens": usage.cache_write_input_tokens}
-    lifetimes = {name: getattr(usage, f"cache_write_{name}_input_tokens") for name in ("5m", "1h", "24h")}
+    inner = {
+        "cached_tokens": usage.cache_read_input_tokens,
+        "cache_write_tokens": usage.cache_write_input_tokens,
+    }
+    lifetimes = {
+        name: getattr(usage, f"cache_write_{name}_input_tokens") for name in ("5m", "1h", "24h")
+    }
     details = {
         "prompt_tokens_details": {**inner, **_modalities(usage.input_modalities)},
-        "completion_tokens_details": {"reasoning_tokens": usage.reasoning_output_tokens, **_modalities(usage.output_modalities)},
-        "cache_creation": {f"ephemeral_{name}_input_tokens": count for name, count in lifetimes.items()},
+        "completion_tokens_details": {
+            "reasoning_tokens": usage.reasoning_output_tokens,
+            **_modalities(usage.output_modalities),
+        },
+        "cache_creation": {
+            f"ephemeral_{name}_input_tokens": count for name, count in lifetimes.items()
+        },
     }
-    known = {name: {key: count for key, count in counts.items() if count is not None} for name, counts in details.items()}
+    known = {
+        name: {key: count for key, count in counts.items() if count is not None}
+        for name, counts in details.items()
+    }
     totals = dict(zip(TOTALS, (spent, given, spent + given), strict=True))
     body: JsonObject = {**totals, **{name: counts for name, counts in known.items() if counts}}
     if not read_usage(body).same_numbers(usage):
-        losses.dropped("/usage", "clients want totals: an unknown one is 0; some counts have no name here")
+        losses.dropped(
+            "/usage", "clients want totals: an unknown one is 0; some counts have no name here"
+        )
     return body
 
 
@@ -92,11 +120,26 @@ def details_of(item: Reasoning, *, textless: bool) -> JsonObject:
     A signature without a list to stand in is given one, of OpenRouter's form.
     """
     native = item.native or {}
-    keys = {key: [_without_text(one) if textless else one for one in native[key]] for key in REASONING_DETAIL_KEYS if native.get(key)}
-    if item.signature and not any(one.get("signature") for elements in keys.values() for one in elements):
+    keys = {
+        key: [_without_text(one) if textless else one for one in native[key]]
+        for key in REASONING_DETAIL_KEYS
+        if native.get(key)
+    }
+    if item.signature and not any(
+        one.get("signature") for elements in keys.values() for one in elements
+    ):
         text = "" if textless else item.content
-        keys["reasoning_details"] = [{"type": "reasoning.text", "text": text, "signature": item.signature, "index": 0}]
-    return {**keys, **({OPAQUE_REASONING_KEY: native[OPAQUE_REASONING_KEY]} if native.get(OPAQUE_REASONING_KEY) else {})}
+        keys["reasoning_details"] = [
+            {"type": "reasoning.text", "text": text, "signature": item.signature, "index": 0}
+        ]
+    return {
+        **keys,
+        **(
+            {OPAQUE_REASONING_KEY: native[OPAQUE_REASONING_KEY]}
+            if native.get(OPAQUE_REASONING_KEY)
+            else {}
+        ),
+    }
 
 
 def tells_more(keys: JsonObject) -> bool:
@@ -104,7 +147,10 @@ def tells_more(keys: JsonObject) -> bool:
     dull = {"type", "text", "thinking", "index", "format"}
     lists = [elements for key, elements in keys.items() if key in REASONING_DETAIL_KEYS]
     return OPAQUE_REASONING_KEY in keys or any(
-        one.get(key) not in (None, "") for elements in lists for one in elements for key in one.keys() - dull
+        one.get(key) not in (None, "")
+        for elements in lists
+        for one in elements
+        for key in one.keys() - dull
     )
 
 
@@ -124,8 +170,16 @@ def thought_text(item: Reasoning) -> str:
 def call_object(item: FunctionCall | CustomToolCall, *, empty: bool = False) -> JsonObject:
     """An entry of `tool_calls`. empty: without its arguments, which deltas will bring."""
     if isinstance(item, CustomToolCall):
-        return {"id": item.call_id, "type": "custom", "custom": {"name": item.name, "input": "" if empty else item.input}}
-    return {"id": item.call_id, "type": "function", "function": {"name": item.name, "arguments": "" if empty else item.arguments}}
+        return {
+            "id": item.call_id,
+            "type": "custom",
+            "custom": {"name": item.name, "input": "" if empty else item.input},
+        }
+    return {
+        "id": item.call_id,
+        "type": "function",
+        "function": {"name": item.name, "arguments": "" if empty else item.arguments},
+    }
 
 
 def call_extras(item: FunctionCall | CustomToolCall, losses: Report) -> JsonObject:
@@ -134,7 +188,10 @@ def call_extras(item: FunctionCall | CustomToolCall, losses: Report) -> JsonObje
         if item.signature:
             losses.dropped("/signature", "a signature of another wire stays behind")
         return {}
-    return {**(item.native or {}), **(signed(item.signature, item.native) if item.signature else {})}
+    return {
+        **(item.native or {}),
+        **(signed(item.signature, item.native) if item.signature else {}),
+    }
 
 
 def signed(signature: str, native: JsonObject | None) -> JsonObject:
@@ -151,7 +208,12 @@ def image_object(part: Image) -> JsonObject:
 
 def audio_object(part: Audio, native: JsonObject | None) -> JsonObject:
     """An answer's audio, whole."""
-    said = {"id": part.name, "data": part.data, "transcript": part.transcript, **((native or {}).get("audio") or {})}
+    said = {
+        "id": part.name,
+        "data": part.data,
+        "transcript": part.transcript,
+        **((native or {}).get("audio") or {}),
+    }
     return {key: value for key, value in said.items() if value is not None}
 
 
@@ -161,7 +223,10 @@ def annotation_object(annotation: JsonObject, losses: Report, *, own: bool) -> J
         return annotation
     keys = ("url", "title", "start_index", "end_index")
     if annotation.get("type") == "url_citation" and annotation.get("url"):
-        return {"type": "url_citation", "url_citation": {key: annotation[key] for key in keys if key in annotation}}
+        return {
+            "type": "url_citation",
+            "url_citation": {key: annotation[key] for key in keys if key in annotation},
+        }
     losses.dropped("/annotations", "Chat cites URLs only")
     return None
 

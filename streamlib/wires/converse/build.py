@@ -30,12 +30,26 @@ from streamlib_parsers.items import JsonObject, Message, ServerToolCall, ToolSpe
 
 EXTRA: Final = "additionalModelRequestFields"
 """What Converse passes on to the model as it is."""
-TIERS: Final = {"priority": "priority", "default": "default", "flex": "flex", "reserved": "reserved", "standard_only": "default"}
+TIERS: Final = {
+    "priority": "priority",
+    "default": "default",
+    "flex": "flex",
+    "reserved": "reserved",
+    "standard_only": "default",
+}
 METADATA: Final = re.compile(r"[a-zA-Z0-9\s:_@$#=/+,.-]{1,256}")
 METADATA_PAIRS: Final = 16
 BREAKPOINTS: Final = 4
 LIFETIMES: Final = frozenset({"5m", "1h"})
-ELSEWHERE: Final = ("presence_penalty", "frequency_penalty", "seed", "n", "logprobs", "verbosity", "user_id")
+ELSEWHERE: Final = (
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "n",
+    "logprobs",
+    "verbosity",
+    "user_id",
+)
 """Settings that other wires have and Converse has not."""
 STOP_PATHS: Final = ["/stop_sequence", "/delta/stop_sequence"]
 """Where Claude says which stop sequence it met: in a whole answer, in a stream."""
@@ -61,7 +75,13 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
     kind = family_of(where)
     items = _fit_ids(items, kind, report)
     system, items = _leading_system(prompt, items)
-    turns = _turns(_blocks(items, BuildContext(where, kind, report, {}), _unheard_system(system, kind, report)), kind, report)
+    turns = _turns(
+        _blocks(
+            items, BuildContext(where, kind, report, {}), _unheard_system(system, kind, report)
+        ),
+        kind,
+        report,
+    )
     choice = _choice(prompt, where, kind, report)
     fields = _model_fields(prompt, turns, choice, where, kind, report)
     config = _inference(prompt, fields.pop("max_tokens", None), where, report)
@@ -71,8 +91,17 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
         fields["tool_choice"] = {"type": "none"}  # the stubs are there to be read, not to be called
     texts: list[JsonObject] = [{"text": one.text} for one in system] if kind.system else []
     _cache(prompt, _Cacheable(turns, system, texts, tools), kind, report)
-    body: JsonObject = {"messages": [{"role": turn.role, "content": [block.body for block in turn.blocks]} for turn in turns]}
-    named = {"system": texts, "inferenceConfig": config, "toolConfig": _tool_config(tools, choice, fields), EXTRA: fields}
+    body: JsonObject = {
+        "messages": [
+            {"role": turn.role, "content": [block.body for block in turn.blocks]} for turn in turns
+        ]
+    }
+    named = {
+        "system": texts,
+        "inferenceConfig": config,
+        "toolConfig": _tool_config(tools, choice, fields),
+        EXTRA: fields,
+    }
     body.update({name: value for name, value in named.items() if value})
     body.update(_output_config(prompt, kind, report))
     body.update(_plain(prompt, fields, kind, report))
@@ -87,7 +116,11 @@ def family_of(where: Target) -> Family:
 
 def _fit_ids(items: list[IndexedItem], kind: Family, report: Report) -> list[IndexedItem]:
     """Converse takes `.` and `:` in ids, and Kimi makes such; Claude behind it does not (B8)."""
-    ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))] if kind is CLAUDE else []
+    ids = (
+        [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
+        if kind is CLAUDE
+        else []
+    )
     changed = fit_names(ids, Charset())
     out: list[IndexedItem] = []
     for one in items:
@@ -102,7 +135,9 @@ def _fit_ids(items: list[IndexedItem], kind: Family, report: Report) -> list[Ind
 # --- turns ---
 
 
-def _leading_system(prompt: Prompt, items: list[IndexedItem]) -> tuple[list[System], list[IndexedItem]]:
+def _leading_system(
+    prompt: Prompt, items: list[IndexedItem]
+) -> tuple[list[System], list[IndexedItem]]:
     """System and developer messages before the first other item belong to `system`."""
     texts = [System(prompt.instructions, -1)] if prompt.instructions else []
     count = 0
@@ -118,7 +153,9 @@ def _unheard_system(system: list[System], kind: Family, report: Report) -> list[
     """The system prompt of a model that takes none: what the user says first (B21)."""
     if kind.system or not system:
         return []
-    report.add("changed", "/instructions", "the model takes no system prompt: sent as user text (B21)")
+    report.add(
+        "changed", "/instructions", "the model takes no system prompt: sent as user text (B21)"
+    )
     return [Block("user", {"text": one.text}, one.at) for one in system]
 
 
@@ -148,7 +185,9 @@ def _turns(blocks: Iterator[Block], kind: Family, report: Report) -> list[Turn]:
     for turn in turns:
         _results_first(turn, report)
     if turns[0].role != "user":
-        report.add("generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added (B4)")
+        report.add(
+            "generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added (B4)"
+        )
         turns.insert(0, Turn("user", [Block("user", {"text": FILLER}, -1)]))
     return turns if kind.mixed else [part for turn in turns for part in _unmixed(turn, report)]
 
@@ -158,7 +197,12 @@ def _results_first(turn: Turn, report: Report) -> None:
         return
     ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
     if ordered != turn.blocks:
-        report.add("repaired", f"/input/{turn.blocks[0].at}", "tool results stand before other content (B6)", breaks_prefix=True)
+        report.add(
+            "repaired",
+            f"/input/{turn.blocks[0].at}",
+            "tool results stand before other content (B6)",
+            breaks_prefix=True,
+        )
         turn.blocks[:] = ordered
 
 
@@ -168,8 +212,16 @@ def _unmixed(turn: Turn, report: Report) -> list[Turn]:
     others = turn.blocks[len(results) :]
     if turn.role != "user" or not results or not others:
         return [turn]
-    report.add("generated", f"/input/{others[0].at}", f"tool results stand in a turn of their own: {FILLER!r} of the assistant added (B7)")
-    return [Turn("user", results), Turn("assistant", [Block("assistant", {"text": FILLER}, -1)]), Turn("user", others)]
+    report.add(
+        "generated",
+        f"/input/{others[0].at}",
+        f"tool results stand in a turn of their own: {FILLER!r} of the assistant added (B7)",
+    )
+    return [
+        Turn("user", results),
+        Turn("assistant", [Block("assistant", {"text": FILLER}, -1)]),
+        Turn("user", others),
+    ]
 
 
 # --- the last turn ---
@@ -181,7 +233,9 @@ def _last_turn(turns: list[Turn], fields: JsonObject, where: Target, report: Rep
         return
     blocks = turns[-1].blocks
     off = fields.get("thinking", {}).get("type") == "disabled"
-    if off or ("thinking" not in fields and where.traits.max_output and not where.traits.thinking_default):
+    if off or (
+        "thinking" not in fields and where.traits.max_output and not where.traits.thinking_default
+    ):
         _without_thoughts(blocks, report)
     while blocks and blocks[-1].member == "reasoningContent":
         report.dropped(f"/input/{blocks.pop().at}", "a request does not end with a thought (A14)")
@@ -191,39 +245,61 @@ def _last_turn(turns: list[Turn], fields: JsonObject, where: Target, report: Rep
         last = blocks[-1]
         blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})
     if turns[-1].role == "assistant" and not where.traits.prefill and not _continues(blocks[-1]):
-        report.add("generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)")
+        report.add(
+            "generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)"
+        )
         turns.append(Turn("user", [Block("user", {"text": "Continue."}, -1)]))
 
 
 def _without_thoughts(blocks: list[Block], report: Report) -> None:
     for block in blocks:
         if block.member == "reasoningContent":
-            report.add("dropped", f"/input/{block.at}", "thinking is off: no thought in the last assistant turn (T8b)", breaks_prefix=True)
+            report.add(
+                "dropped",
+                f"/input/{block.at}",
+                "thinking is off: no thought in the last assistant turn (T8b)",
+                breaks_prefix=True,
+            )
     blocks[:] = [block for block in blocks if block.member != "reasoningContent"]
 
 
 def _continues(block: Block) -> bool:
     """Whether the turn is one the provider paused: it ends in a tool of its own."""
-    return block.member == "toolResult" or block.body.get("toolUse", {}).get("type") == "server_tool_use"
+    return (
+        block.member == "toolResult"
+        or block.body.get("toolUse", {}).get("type") == "server_tool_use"
+    )
 
 
 # --- tools ---
 
 
-def _tools(prompt: Prompt, items: list[IndexedItem], kind: Family, report: Report) -> list[JsonObject]:
+def _tools(
+    prompt: Prompt, items: list[IndexedItem], kind: Family, report: Report
+) -> list[JsonObject]:
     """The tools that Converse knows of; those that Claude brings go to `_model_fields`. Calls in the history need them all (B1)."""
-    tools = [made for at, tool in enumerate(prompt.tools) if (made := _tool(tool, at, kind, report))]
-    calls = {one.item.name: one.item for one in items if isinstance(one.item, (*CALLS, ServerToolCall))}
+    tools = [
+        made for at, tool in enumerate(prompt.tools) if (made := _tool(tool, at, kind, report))
+    ]
+    calls = {
+        one.item.name: one.item for one in items if isinstance(one.item, (*CALLS, ServerToolCall))
+    }
     if tools or not calls:
         return tools
-    report.add("generated", "/tools", "calls in the history need their tools: stubs for those that are not given (B1)")
+    report.add(
+        "generated",
+        "/tools",
+        "calls in the history need their tools: stubs for those that are not given (B1)",
+    )
     return [_stub(name, server=isinstance(call, ServerToolCall)) for name, call in calls.items()]
 
 
 def _stub(name: str, *, server: bool) -> JsonObject:
     if server:
         return {"systemTool": {"name": name}}
-    return {"toolSpec": {"name": name, "inputSchema": {"json": {"type": "object", "properties": {}}}}}
+    return {
+        "toolSpec": {"name": name, "inputSchema": {"json": {"type": "object", "properties": {}}}}
+    }
 
 
 def _tool(tool: ToolSpec, at: int, kind: Family, report: Report) -> JsonObject | None:
@@ -233,19 +309,36 @@ def _tool(tool: ToolSpec, at: int, kind: Family, report: Report) -> JsonObject |
         if kind is not CLAUDE:
             report.dropped(f"/tools/{at}", "a hosted tool of another wire")
         return None
-    schema: JsonObject = tool.schema if isinstance(tool.schema, dict) else {"type": "object", "properties": {}}
+    schema: JsonObject = (
+        tool.schema if isinstance(tool.schema, dict) else {"type": "object", "properties": {}}
+    )
     if tool.format is not None:
-        report.add("changed", f"/tools/{at}/format", "Converse has no free-form tools: it takes one string, input")
-        schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        report.add(
+            "changed",
+            f"/tools/{at}/format",
+            "Converse has no free-form tools: it takes one string, input",
+        )
+        schema = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        }
     elif schema.get("type") != "object":
         report.add("changed", f"/tools/{at}/schema", "an input schema is of type object (B10)")
-        schema = {"type": "object", **{key: value for key, value in schema.items() if key != "type"}}
+        schema = {
+            "type": "object",
+            **{key: value for key, value in schema.items() if key != "type"},
+        }
     said = {"description": tool.description} if tool.description else {}
     strict = {"strict": tool.strict} if tool.strict is not None else {}
     return {"toolSpec": {"name": tool.name, **said, "inputSchema": {"json": schema}, **strict}}
 
 
-FALLBACKS: Final[dict[Choice, tuple[Choice, ...]]] = {"tool": ("any", "auto"), "any": ("auto",), "auto": ()}
+FALLBACKS: Final[dict[Choice, tuple[Choice, ...]]] = {
+    "tool": ("any", "auto"),
+    "any": ("auto",),
+    "auto": (),
+}
 
 
 def _choice(prompt: Prompt, where: Target, kind: Family, report: Report) -> JsonObject:
@@ -257,24 +350,41 @@ def _choice(prompt: Prompt, where: Target, kind: Family, report: Report) -> Json
         return {"none": {}}
     words: dict[str, Choice] = {"auto": "auto", "required": "any"}
     wanted = words.get(asked, "tool")
-    allowed = kind.choices if where.traits.forced_tools else tuple(one for one in kind.choices if one == "auto")
+    allowed = (
+        kind.choices
+        if where.traits.forced_tools
+        else tuple(one for one in kind.choices if one == "auto")
+    )
     found = next((one for one in (wanted, *FALLBACKS[wanted]) if one in allowed), None)
     if found != wanted:
-        report.add("changed", "/tool_choice", f"{where.model} takes no such choice: {found or 'left out'} (B17)")
+        report.add(
+            "changed",
+            "/tool_choice",
+            f"{where.model} takes no such choice: {found or 'left out'} (B17)",
+        )
     return {found: {"name": asked} if found == "tool" else {}} if found else {}
 
 
 def _tool_config(tools: list[JsonObject], choice: JsonObject, fields: JsonObject) -> JsonObject:
     if not tools:
         return {}
-    said = choice if choice.keys() <= {"auto", "any", "tool"} and "tool_choice" not in fields else {}
+    said = (
+        choice if choice.keys() <= {"auto", "any", "tool"} and "tool_choice" not in fields else {}
+    )
     return {"tools": tools, **({"toolChoice": said} if said else {})}
 
 
 # --- what goes to the model itself ---
 
 
-def _model_fields(prompt: Prompt, turns: list[Turn], choice: JsonObject, where: Target, kind: Family, report: Report) -> JsonObject:
+def _model_fields(
+    prompt: Prompt,
+    turns: list[Turn],
+    choice: JsonObject,
+    where: Target,
+    kind: Family,
+    report: Report,
+) -> JsonObject:
     """`additionalModelRequestFields`: only keys this very family knows, for others are refused (B22)."""
     fields: JsonObject = {}
     if prompt.top_k is not None and kind.top_k and where.traits.sampling:
@@ -282,9 +392,17 @@ def _model_fields(prompt: Prompt, turns: list[Turn], choice: JsonObject, where: 
     elif prompt.top_k is not None:
         report.dropped("/top_k", f"{where.model} takes no top_k (B22)")
     if kind is CLAUDE:
-        return merged(fields, {**_claude_tools(prompt, choice), **_claude_thinking(prompt, turns, choice, where, report)})
+        return merged(
+            fields,
+            {
+                **_claude_tools(prompt, choice),
+                **_claude_thinking(prompt, turns, choice, where, report),
+            },
+        )
     if choice.keys() == {"none"}:
-        report.dropped("/tool_choice", "Converse has no word for none: the model may still call (B16)")
+        report.dropped(
+            "/tool_choice", "Converse has no word for none: the model may still call (B16)"
+        )
     if prompt.parallel_tools is not None:
         report.dropped("/parallel_tools", "Converse cannot say how many calls may come at once")
     return merged(fields, _level(prompt, where, kind, report))
@@ -292,24 +410,43 @@ def _model_fields(prompt: Prompt, turns: list[Turn], choice: JsonObject, where: 
 
 def _claude_tools(prompt: Prompt, choice: JsonObject) -> JsonObject:
     """What Converse has no words for: Claude's own tools, `none`, and one call at a time."""
-    own = [tool.native for tool in prompt.tools if tool.native is not None and not tool.native.keys() & {"toolSpec", "systemTool"}]
+    own = [
+        tool.native
+        for tool in prompt.tools
+        if tool.native is not None and not tool.native.keys() & {"toolSpec", "systemTool"}
+    ]
     form = next(iter(choice), "auto")
     fields: JsonObject = {"tools": own} if own else {}
     if form == "none":
         fields["tool_choice"] = {"type": "none"}
     elif prompt.parallel_tools is False and prompt.tools:
-        fields["tool_choice"] = {"type": form, **choice.get(form, {}), "disable_parallel_tool_use": True}
+        fields["tool_choice"] = {
+            "type": form,
+            **choice.get(form, {}),
+            "disable_parallel_tool_use": True,
+        }
     return fields
 
 
-def _claude_thinking(prompt: Prompt, turns: list[Turn], choice: JsonObject, where: Target, report: Report) -> JsonObject:
+def _claude_thinking(
+    prompt: Prompt, turns: list[Turn], choice: JsonObject, where: Target, report: Report
+) -> JsonObject:
     forced, unthought = bool(choice.keys() & {"any", "tool"}), _loop_without_thinking(turns)
-    fields = thinking(prompt, where, report, max_tokens=prompt.max_output_tokens, forced=forced, unthought=unthought)
+    fields = thinking(
+        prompt,
+        where,
+        report,
+        max_tokens=prompt.max_output_tokens,
+        forced=forced,
+        unthought=unthought,
+    )
     word = effort(prompt, where, report, fields.get("thinking"))
     if word:
         fields["output_config"] = {"effort": word}
     given = where.provider.headers.get("anthropic-beta", "").split(",")
-    betas = [beta.strip() for beta in given if beta.strip()] + ([BINDING_BETA] if "block_binding" in fields.get("thinking", {}) else [])
+    betas = [beta.strip() for beta in given if beta.strip()] + (
+        [BINDING_BETA] if "block_binding" in fields.get("thinking", {}) else []
+    )
     return {**fields, **({"anthropic_beta": betas} if betas else {})}
 
 
@@ -329,7 +466,9 @@ def _level(prompt: Prompt, where: Target, kind: Family, report: Report) -> JsonO
     if wanted == "off" and kind.unthink:
         return dict(kind.unthink)
     if not kind.effort or wanted == "off":
-        report.dropped("/reasoning", f"{where.model}: thinking cannot be asked for or switched off here (B22)")
+        report.dropped(
+            "/reasoning", f"{where.model}: thinking cannot be asked for or switched off here (B22)"
+        )
         return {}
     word = nearest(wanted, kind.efforts)
     if word != asked.effort:
@@ -360,7 +499,9 @@ def _inference(prompt: Prompt, raised: int | None, where: Target, report: Report
     return config
 
 
-def _sampling(name: str, wire: str, value: float | None, where: Target, report: Report) -> JsonObject:
+def _sampling(
+    name: str, wire: str, value: float | None, where: Target, report: Report
+) -> JsonObject:
     if value is None:
         return {}
     if not where.traits.sampling:
@@ -375,9 +516,17 @@ def _output_config(prompt: Prompt, kind: Family, report: Report) -> JsonObject:
     """The schema is a JSON text inside the JSON."""
     if prompt.output_schema is None:
         return {}
-    schema = strict_schema(prompt.output_schema, "messages", "/output_schema", report) if kind is CLAUDE else prompt.output_schema
+    schema = (
+        strict_schema(prompt.output_schema, "messages", "/output_schema", report)
+        if kind is CLAUDE
+        else prompt.output_schema
+    )
     definition = {"schema": msgspec.json.encode(schema).decode("utf-8")}
-    return {"outputConfig": {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}}
+    return {
+        "outputConfig": {
+            "textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}
+        }
+    }
 
 
 def _plain(prompt: Prompt, fields: JsonObject, kind: Family, report: Report) -> JsonObject:
@@ -388,15 +537,25 @@ def _plain(prompt: Prompt, fields: JsonObject, kind: Family, report: Report) -> 
         body["serviceTier"] = {"type": TIERS[prompt.service_tier]}
     elif prompt.service_tier:
         report.dropped("/service_tier", f"one of {', '.join(TIERS)}")
-    paths = [*(STOP_PATHS if prompt.stop else []), *([THOUGHT_PATH] if "thinking" in fields else [])] if kind is CLAUDE else []
+    paths = (
+        [*(STOP_PATHS if prompt.stop else []), *([THOUGHT_PATH] if "thinking" in fields else [])]
+        if kind is CLAUDE
+        else []
+    )
     return {**body, "additionalModelResponseFieldPaths": paths} if paths else body
 
 
 def _metadata(given: dict[str, str], report: Report) -> dict[str, str]:
-    fits = {key: value for key, value in given.items() if METADATA.fullmatch(key) and (not value or METADATA.fullmatch(value))}
+    fits = {
+        key: value
+        for key, value in given.items()
+        if METADATA.fullmatch(key) and (not value or METADATA.fullmatch(value))
+    }
     kept = dict(list(fits.items())[:METADATA_PAIRS])
     for key in given.keys() - kept.keys():
-        report.dropped(f"/metadata/{key}", f"at most {METADATA_PAIRS} pairs of at most 256 plain characters")
+        report.dropped(
+            f"/metadata/{key}", f"at most {METADATA_PAIRS} pairs of at most 256 plain characters"
+        )
     return kept
 
 
@@ -422,7 +581,12 @@ def _cache(prompt: Prompt, places: _Cacheable, kind: Family, report: Report) -> 
     options = prompt.cache if isinstance(prompt.cache, CacheOptions) else CacheOptions()
     if options.ttl and options.ttl not in LIFETIMES:
         report.dropped("/cache/ttl", f"one of {', '.join(sorted(LIFETIMES))}")
-    point = {"cachePoint": {"type": "default", **({"ttl": options.ttl} if options.ttl in LIFETIMES else {})}}
+    point = {
+        "cachePoint": {
+            "type": "default",
+            **({"ttl": options.ttl} if options.ttl in LIFETIMES else {}),
+        }
+    }
     if options.breakpoints:
         _mark_items(set(sorted(options.breakpoints)[-BREAKPOINTS:]), point, places, report)
         return
@@ -437,7 +601,9 @@ def _mark_items(wanted: set[int], point: JsonObject, places: _Cacheable, report:
         last = {block.at: n + 1 for n, block in enumerate(turn.blocks)}
         for behind in sorted((last[at] for at in wanted & last.keys()), reverse=True):
             _mark(turn, behind, point, report)
-    marked = [n + 1 for n, one in enumerate(places.system) if one.at in wanted] if places.texts else []
+    marked = (
+        [n + 1 for n, one in enumerate(places.system) if one.at in wanted] if places.texts else []
+    )
     for behind in reversed(marked):
         places.texts.insert(behind, point)
 

@@ -41,7 +41,12 @@ FILLER: Final = "."
 NO_OUTPUT: Final = "(no output)"
 NAME_LENGTH: Final = 200
 
-IMAGE_FORMATS: Final = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp"}
+IMAGE_FORMATS: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
 DOCUMENT_FORMATS: Final = {
     "application/pdf": "pdf",
     "text/csv": "csv",
@@ -71,7 +76,9 @@ MEDIA: Final[dict[type, tuple[str, dict[str, str]]]] = {
 """Media parts: their member, and its `format` by media type."""
 DOCUMENT_KEYS: Final = ("context", "citations")
 """Members of a document that no typed field holds."""
-MEMBERS: Final = frozenset({"json", "video", "audio", "document", "searchResult", "image", "toolAddition", "toolRemoval"})
+MEMBERS: Final = frozenset(
+    {"json", "video", "audio", "document", "searchResult", "image", "toolAddition", "toolRemoval"}
+)
 """Members that a part of a kind we do not know keeps whole in its `native`."""
 
 
@@ -112,15 +119,21 @@ def _message(one: IndexedItem, sending: BuildContext) -> Said:
     else:
         blocks = [block for part in item.content if (block := _part(part, one, sending))]
         yield from (("user", block) for block in blocks)
-        if any("document" in block for block in blocks) and not any(block.get("text", "").strip() for block in blocks):
-            sending.report.add("generated", one.path, f"a document needs text beside it: {FILLER!r} added (B12)")
+        if any("document" in block for block in blocks) and not any(
+            block.get("text", "").strip() for block in blocks
+        ):
+            sending.report.add(
+                "generated", one.path, f"a document needs text beside it: {FILLER!r} added (B12)"
+            )
             yield "user", {"text": FILLER}
 
 
 def _system_inside(text: str, one: IndexedItem, sending: BuildContext) -> tuple[str, JsonObject]:
     if sending.family.system_inside and sending.where.traits.system_role:
         return "system", {"text": text}
-    sending.report.add("changed", one.path, "the model takes no system message here: sent as user text (A17)")
+    sending.report.add(
+        "changed", one.path, "the model takes no system message here: sent as user text (A17)"
+    )
     return "user", {"text": f"<system>\n{text}\n</system>"}
 
 
@@ -128,14 +141,24 @@ def _assistant(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     for part in item.content:
         if isinstance(part, Text) and part.annotations:
-            yield "assistant", {"citationsContent": {"content": [{"text": part.text}], "citations": list(part.annotations)}}
+            yield (
+                "assistant",
+                {
+                    "citationsContent": {
+                        "content": [{"text": part.text}],
+                        "citations": list(part.annotations),
+                    }
+                },
+            )
         elif isinstance(part, (Text, Refusal)):
             yield "assistant", {"text": part.text if isinstance(part, Text) else part.refusal}
         elif isinstance(part, Audio) and part.transcript:
             sending.report.add("changed", one.path, "what the model spoke, sent as text (B13)")
             yield "assistant", {"text": part.transcript}
         else:
-            sending.report.dropped(one.path, "images, documents and audio stand in user turns only (B13)")
+            sending.report.dropped(
+                one.path, "images, documents and audio stand in user turns only (B13)"
+            )
 
 
 def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
@@ -145,11 +168,18 @@ def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
     sealed = item.encrypted_content if item.redacted or not item.content else None
     if sealed and replays:
         yield "assistant", {"reasoningContent": {"redactedContent": sealed}}
-    elif (item.signature and item.status == "completed" and replays) or sending.where.provider.unsigned_thinking:
+    elif (
+        item.signature and item.status == "completed" and replays
+    ) or sending.where.provider.unsigned_thinking:
         signature = {"signature": item.signature} if item.signature else {}
-        yield "assistant", {"reasoningContent": {"reasoningText": {"text": item.content, **signature}}}
+        yield (
+            "assistant",
+            {"reasoningContent": {"reasoningText": {"text": item.content, **signature}}},
+        )
     elif thoughts in ("signed", "text") and (text := reasoning_as_text(item)) is not None:
-        report.add("downgraded", one.path, "a thought that cannot go back as one, sent as text (B15)")
+        report.add(
+            "downgraded", one.path, "a thought that cannot go back as one, sent as text (B15)"
+        )
         yield "assistant", {"text": text.text}
     else:
         report.dropped(one.path, f"{sending.where.model} takes no earlier thoughts (B15)")
@@ -157,19 +187,30 @@ def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
 
 def _call(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
-    use = {"toolUseId": item.call_id, "name": item.name, "input": as_object(item, one.path, sending.report)}
+    use = {
+        "toolUseId": item.call_id,
+        "name": item.name,
+        "input": as_object(item, one.path, sending.report),
+    }
     yield "assistant", {"toolUse": {**use, **(item.native or {})}}
 
 
 def _custom_call(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     sending.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-    yield "assistant", {"toolUse": {"toolUseId": item.call_id, "name": item.name, "input": {"input": item.input}}}
+    yield (
+        "assistant",
+        {"toolUse": {"toolUseId": item.call_id, "name": item.name, "input": {"input": item.input}}},
+    )
 
 
 def _server_call(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
-    use = {"toolUseId": item.call_id, "name": item.name, "input": as_object(item, one.path, sending.report)}
+    use = {
+        "toolUseId": item.call_id,
+        "name": item.name,
+        "input": as_object(item, one.path, sending.report),
+    }
     yield "assistant", {"toolUse": {**use, "type": "server_tool_use", **(item.native or {})}}
 
 
@@ -177,7 +218,10 @@ def _server_result(one: IndexedItem, sending: BuildContext) -> Said:
     item: Any = one.item
     whole = {"text": item.output} if isinstance(item.output, str) else {"json": item.output}
     output = item.output if isinstance(item.output, list) and item.output else [whole]
-    yield "assistant", {"toolResult": {"toolUseId": item.call_id, "content": output, **(item.native or {})}}
+    yield (
+        "assistant",
+        {"toolResult": {"toolUseId": item.call_id, "content": output, **(item.native or {})}},
+    )
 
 
 def _output(one: IndexedItem, sending: BuildContext) -> Said:
@@ -193,7 +237,9 @@ def _output(one: IndexedItem, sending: BuildContext) -> Said:
     if item.is_error and sending.family.status:
         result["status"] = "error"
     elif item.is_error:
-        report.dropped(f"{one.path}/is_error", f"{sending.where.model} takes no status of a result (B18)")
+        report.dropped(
+            f"{one.path}/is_error", f"{sending.where.model} takes no status of a result (B18)"
+        )
     yield "user", {"toolResult": {**result, **(item.native or {})}}
 
 
@@ -248,23 +294,36 @@ def _part(part: ContentPart, one: IndexedItem, sending: BuildContext) -> JsonObj
 
 def _guarded(block: JsonObject, native: JsonObject) -> JsonObject:
     """What a guardrail is to look at; `native` has the rest of it (`qualifiers`)."""
-    inner = {"text": {"text": block["text"], **native["guardContent"]}} if "text" in block else block
+    inner = (
+        {"text": {"text": block["text"], **native["guardContent"]}} if "text" in block else block
+    )
     return {"guardContent": inner}
 
 
-def _media(part: Image | Document | Audio, one: IndexedItem, sending: BuildContext) -> JsonObject | None:
+def _media(
+    part: Image | Document | Audio, one: IndexedItem, sending: BuildContext
+) -> JsonObject | None:
     member, formats = MEDIA[type(part)]
     kind = media_type(part).partition(";")[0].strip().lower()
     named = _format_of_name(part, formats)
-    written, source = (formats.get(kind) or named) if part.media_type else (named or formats.get(kind)), _source(part)
+    written, source = (
+        (formats.get(kind) or named) if part.media_type else (named or formats.get(kind)),
+        _source(part),
+    )
     if written is None or source is None:
-        reason = f"Converse has no format for {kind}" if source else "Converse takes bytes or an S3 location, no URL and no file id"
+        reason = (
+            f"Converse has no format for {kind}"
+            if source
+            else "Converse takes bytes or an S3 location, no URL and no file id"
+        )
         sending.report.dropped(one.path, f"{reason} (B13)")
         return None
     block: JsonObject = {"format": written, "source": source}
     if isinstance(part, Document):
         block["name"] = _name(part, one, sending)
-        block |= {key: part.native[key] for key in DOCUMENT_KEYS if part.native and key in part.native}
+        block |= {
+            key: part.native[key] for key in DOCUMENT_KEYS if part.native and key in part.native
+        }
     return {member: block}
 
 
@@ -273,14 +332,25 @@ def _format_of_name(part: Image | Document | Audio, formats: dict[str, str]) -> 
     ending = (part.name or "").rpartition(".")[2].lower()
     if ending in formats.values():
         return ending
-    return "txt" if isinstance(part, Document) and (part.media_type or "").startswith("text/") else None
+    return (
+        "txt"
+        if isinstance(part, Document) and (part.media_type or "").startswith("text/")
+        else None
+    )
 
 
 def _source(part: Image | Document | Audio) -> JsonObject | None:
     if part.data:
         return {"bytes": part.data}
     if part.url and part.url.startswith("s3://"):
-        return {"s3Location": {"uri": part.url, **{key: value for key, value in (part.native or {}).items() if key == "bucketOwner"}}}
+        return {
+            "s3Location": {
+                "uri": part.url,
+                **{
+                    key: value for key, value in (part.native or {}).items() if key == "bucketOwner"
+                },
+            }
+        }
     return None
 
 
@@ -288,9 +358,13 @@ def _name(part: Document, one: IndexedItem, sending: BuildContext) -> str:
     """A name as the API takes it, unique in the request (B11); the same in every request of a growing conversation."""
     given = (part.name or "").strip()
     clean = re.sub(r"\s+", " ", re.sub(r"[^a-zA-Z0-9\s\-()\[\]]+", "-", given))[:NAME_LENGTH]
-    name = _unique(given if clean == given and given else clean.strip(" -") or "document", sending.names)
+    name = _unique(
+        given if clean == given and given else clean.strip(" -") or "document", sending.names
+    )
     if name != given:
-        sending.report.add("renamed" if given else "generated", one.path, f"a document is named {name!r} (B11)")
+        sending.report.add(
+            "renamed" if given else "generated", one.path, f"a document is named {name!r} (B11)"
+        )
     return name
 
 

@@ -15,7 +15,12 @@ from msgspec import Raw
 
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
 from streamlib.wires.converse.build import EXTRA
-from streamlib.wires.converse.build_content import AUDIO_FORMATS, DOCUMENT_FORMATS, DOCUMENT_KEYS, IMAGE_FORMATS
+from streamlib.wires.converse.build_content import (
+    AUDIO_FORMATS,
+    DOCUMENT_FORMATS,
+    DOCUMENT_KEYS,
+    IMAGE_FORMATS,
+)
 from streamlib.wires.routes import route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
@@ -43,7 +48,9 @@ OBJECTS: Final = frozenset({"inferenceConfig", "toolConfig", "outputConfig", "se
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"}
+    asked: JsonObject = {
+        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
+    }
     for key in OBJECTS & asked.keys():
         asked[key] = msgspec.convert(asked[key] or {}, JsonObject)
     reader = Reader()
@@ -77,7 +84,13 @@ def taken(asked: JsonObject, *paths: str) -> Any:
     for path in paths:
         head, dot, rest = path.partition(".")
         inner = asked.get(head)
-        value = taken(inner, rest) if dot and isinstance(inner, dict) else None if dot else asked.pop(head, None)
+        value = (
+            taken(inner, rest)
+            if dot and isinstance(inner, dict)
+            else None
+            if dot
+            else asked.pop(head, None)
+        )
         if dot and inner == {}:
             del asked[head]
         if value is not None:
@@ -112,7 +125,9 @@ class Reader:
         blocks = asked.pop("system", None) or []
         instructions: str | None = None
         for block in blocks:
-            text = block.get("text") or (block.get("guardContent") or {}).get("text", {}).get("text")
+            text = block.get("text") or (block.get("guardContent") or {}).get("text", {}).get(
+                "text"
+            )
             if "cachePoint" in block:
                 self._mark(block["cachePoint"])
             elif instructions is None:
@@ -132,13 +147,20 @@ class Reader:
             elif "toolSpec" in tool:
                 spec = tool["toolSpec"]
                 made.append(
-                    ToolSpec(spec["name"], spec.get("description"), (spec.get("inputSchema") or {}).get("json"), spec.get("strict"))
+                    ToolSpec(
+                        spec["name"],
+                        spec.get("description"),
+                        (spec.get("inputSchema") or {}).get("json"),
+                        spec.get("strict"),
+                    )
                 )
             else:
                 kind, named = next(iter(tool.items()), ("", None))
                 if not kind:
                     raise ValueError("an empty tool")
-                made.append(ToolSpec(named["name"] if isinstance(named, dict) else kind, native=tool))
+                made.append(
+                    ToolSpec(named["name"] if isinstance(named, dict) else kind, native=tool)
+                )
         return made
 
     def turn(self, turn: dict[str, Raw]) -> None:
@@ -165,10 +187,14 @@ class Reader:
         if role == "assistant":
             self.items += self._assistant(blocks) if blocks else ()
         else:
-            self.items += self._heard(role, [msgspec.json.decode(raw, type=dict[str, Any]) for raw in blocks])
+            self.items += self._heard(
+                role, [msgspec.json.decode(raw, type=dict[str, Any]) for raw in blocks]
+            )
 
     def _assistant(self, blocks: list[Raw]) -> tuple[ResponseItem, ...]:
-        body = msgspec.json.encode({"output": {"message": {"role": "assistant", "content": blocks}}})
+        body = msgspec.json.encode(
+            {"output": {"message": {"role": "assistant", "content": blocks}}}
+        )
         response = accumulate(parse_body("converse", body, origin=self._origin))
         if response.error is not None:
             raise ValueError(response.error.message)
@@ -193,14 +219,26 @@ class Reader:
         if "toolResult" not in block:
             return Opaque(next(iter(block)), block, origin=self._origin, native={"role": role})
         result = block["toolResult"]
-        native = {key: value for key, value in result.items() if key not in ("toolUseId", "content", "status")}
-        return FunctionCallOutput(result["toolUseId"], _output(result["content"]), result.get("status") == "error", native=native or None)
+        native = {
+            key: value
+            for key, value in result.items()
+            if key not in ("toolUseId", "content", "status")
+        }
+        return FunctionCallOutput(
+            result["toolUseId"],
+            _output(result["content"]),
+            result.get("status") == "error",
+            native=native or None,
+        )
 
 
 def _output(content: list[JsonObject]) -> Output:
     if len(content) == 1 and content[0].keys() == {"text"}:
         return str(content[0]["text"])
-    return tuple(_part(one) or Text(msgspec.json.encode(one.get("json", one)).decode("utf-8"), native=one) for one in content)
+    return tuple(
+        _part(one) or Text(msgspec.json.encode(one.get("json", one)).decode("utf-8"), native=one)
+        for one in content
+    )
 
 
 # --- parts ---
@@ -229,7 +267,9 @@ def _audio(block: JsonObject) -> ContentPart | None:
 
 def _document(block: JsonObject) -> ContentPart | None:
     document = block["document"]
-    return _sourced(Document, document, _typed("application", document, DOCUMENT_FORMATS), document.get("name"))
+    return _sourced(
+        Document, document, _typed("application", document, DOCUMENT_FORMATS), document.get("name")
+    )
 
 
 def _typed(kind: str, block: JsonObject, formats: dict[str, str]) -> str | None:
@@ -238,12 +278,17 @@ def _typed(kind: str, block: JsonObject, formats: dict[str, str]) -> str | None:
     return named or (f"{kind}/{written}" if written else None)
 
 
-def _sourced(make: Any, block: JsonObject, media_type: str | None, name: str | None) -> ContentPart | None:
+def _sourced(
+    make: Any, block: JsonObject, media_type: str | None, name: str | None
+) -> ContentPart | None:
     """A part of bytes, of an S3 location, or of text; a source we do not know is none."""
     source, native = block["source"], {key: block[key] for key in DOCUMENT_KEYS if key in block}
     data, url = source.get("bytes"), None
     if "s3Location" in source:
-        url, native = source["s3Location"]["uri"], {**native, **{key: one for key, one in source["s3Location"].items() if key != "uri"}}
+        url, native = (
+            source["s3Location"]["uri"],
+            {**native, **{key: one for key, one in source["s3Location"].items() if key != "uri"}},
+        )
     elif "text" in source:
         data = msgspec.to_builtins(str(source["text"]).encode("utf-8"))
         media_type = media_type or "text/plain"
@@ -256,9 +301,18 @@ def _guarded(block: JsonObject) -> ContentPart | None:
     """What a guardrail is to look at."""
     inner = block["guardContent"]
     if "text" in inner:
-        return Text(inner["text"]["text"], native={"guardContent": {key: one for key, one in inner["text"].items() if key != "text"}})
+        return Text(
+            inner["text"]["text"],
+            native={
+                "guardContent": {key: one for key, one in inner["text"].items() if key != "text"}
+            },
+        )
     image = _image(inner) if "image" in inner else None
-    return msgspec.structs.replace(image, native={**(image.native or {}), "guardContent": {}}) if image else None
+    return (
+        msgspec.structs.replace(image, native={**(image.native or {}), "guardContent": {}})
+        if image
+        else None
+    )
 
 
 PARTS: Final[dict[str, Callable[[JsonObject], ContentPart | None]]] = {
@@ -278,8 +332,17 @@ def _choice(asked: JsonObject) -> JsonObject:
     own = taken(asked, f"{EXTRA}.tool_choice") or {}
     given = taken(asked, "toolConfig.toolChoice")
     form, said = next(iter(given.items())) if given else (own.get("type"), own)
-    words: dict[str | None, str | None] = {None: None, "auto": "auto", "any": "required", "none": "none", "tool": (said or {}).get("name")}
-    return {"tool_choice": words[form], "parallel_tools": False if own.get("disable_parallel_tool_use") else None}
+    words: dict[str | None, str | None] = {
+        None: None,
+        "auto": "auto",
+        "any": "required",
+        "none": "none",
+        "tool": (said or {}).get("name"),
+    }
+    return {
+        "tool_choice": words[form],
+        "parallel_tools": False if own.get("disable_parallel_tool_use") else None,
+    }
 
 
 EFFORT_PATHS: Final = (
@@ -303,7 +366,11 @@ def _reasoning(asked: JsonObject) -> Any:
         return "off"
     if not kind and not word:
         return None
-    return ReasoningOptions(effort if effort in EFFORTS else None, thinking.get("budget_tokens"), display=thinking.get("display"))
+    return ReasoningOptions(
+        effort if effort in EFFORTS else None,
+        thinking.get("budget_tokens"),
+        display=thinking.get("display"),
+    )
 
 
 def _schema(asked: JsonObject) -> JsonObject | None:

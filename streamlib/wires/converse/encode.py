@@ -52,7 +52,15 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.items import CustomToolCall, Image, JsonObject, Message, Reasoning, ResponseItem, ServerToolResult
+from streamlib_parsers.items import (
+    CustomToolCall,
+    Image,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    ServerToolResult,
+)
 from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "encode_body", "error_body"]
@@ -99,7 +107,9 @@ class Encoder:
 
     def _on_created(self, event: Created) -> bytes:
         if event.response_id or event.model:
-            self._losses.dropped("/response_id", "Converse names neither the response nor its model")
+            self._losses.dropped(
+                "/response_id", "Converse names neither the response nor its model"
+            )
         return b""
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
@@ -140,12 +150,16 @@ class Encoder:
         if item.choice:
             self._losses.dropped("/choices", "Converse has one choice")
             return out
-        if not can_stand(item) or (isinstance(item, Reasoning) and item.redacted and self._foreign and sealed(item) is None):
+        if not can_stand(item) or (
+            isinstance(item, Reasoning) and item.redacted and self._foreign and sealed(item) is None
+        ):
             self._losses.dropped(f"/{type(item).__name__}", "Converse has no such block")
             return out
         self._items[event.index] = item
         if isinstance(item, CustomToolCall):
-            self._losses.dropped("/custom_tool_call", "a free-form call is a toolUse with its text as `input`")
+            self._losses.dropped(
+                "/custom_tool_call", "a free-form call is a toolUse with its text as `input`"
+            )
             self._inputs[event.index] = []
         start = start_of(item)
         if start is None:
@@ -171,7 +185,9 @@ class Encoder:
             self._blocks[index] = len(self._blocks)
         if index not in self._blocks:
             return out
-        return out + event_frame("contentBlockDelta", {"contentBlockIndex": self._blocks[index], "delta": member})
+        return out + event_frame(
+            "contentBlockDelta", {"contentBlockIndex": self._blocks[index], "delta": member}
+        )
 
     def _say(self, index: int, text: str) -> bytes:
         if index in self._images:
@@ -221,7 +237,9 @@ class Encoder:
             self._pending = None
             out = self._start(event.index, {"image": {"format": IMAGE_TYPES[event.media_type]}})
         if event.index not in self._images:
-            self._losses.dropped("/media", "Converse has images of its own formats only, each in a block of its own")
+            self._losses.dropped(
+                "/media", "Converse has images of its own formats only, each in a block of its own"
+            )
             return out
         return out + self._delta(event.index, {"image": {"source": {"bytes": event.data}}})
 
@@ -231,7 +249,9 @@ class Encoder:
         if event.index not in self._items:
             return b""
         item = event.item
-        out = self._settle(event.index) + b"".join(self._delta(event.index, member) for member in self._late(event.index, item))
+        out = self._settle(event.index) + b"".join(
+            self._delta(event.index, member) for member in self._late(event.index, item)
+        )
         if self._pending == event.index:
             out += self._delta(event.index, opening(item))  # it said nothing
         if event.index in self._blocks and (item.status == "completed" or is_broken(item)):
@@ -248,7 +268,11 @@ class Encoder:
         if isinstance(item, ServerToolResult):
             return [{"toolResult": results(item)}] if item.output else []
         if index in self._inputs:
-            return [{"toolUse": {"input": free_form("".join(self._inputs.pop(index)))}}] if item.status == "completed" else []
+            return (
+                [{"toolUse": {"input": free_form("".join(self._inputs.pop(index)))}}]
+                if item.status == "completed"
+                else []
+            )
         image = item.content[0] if isinstance(item, Message) and item.content else None
         if index in self._images and isinstance(image, Image) and (source := on_s3(image)):
             return [{"image": {"source": source}}]
@@ -257,7 +281,10 @@ class Encoder:
     def _seals(self, item: Reasoning) -> list[JsonObject]:
         seal = sealed(item)
         if item.encrypted_content and seal is None:
-            self._losses.dropped("/encrypted_content", "Converse carries sealed reasoning as redacted content in base64 only")
+            self._losses.dropped(
+                "/encrypted_content",
+                "Converse carries sealed reasoning as redacted content in base64 only",
+            )
         values = {"redactedContent": seal, "signature": item.signature}
         return [{"reasoningContent": {name: value}} for name, value in values.items() if value]
 
@@ -284,7 +311,11 @@ class Encoder:
     def _last_words(self, usage: Usage | None, envelope: JsonObject) -> JsonObject:
         """`metadata`. Clients count on its numbers: for another wire's answer, those that nobody said are zeros."""
         said = usage_object(usage, self._losses, complete=self._foreign)
-        return {**({"usage": said} if said else {}), **({"metrics": {"latencyMs": 0}} if self._foreign else {}), **envelope}
+        return {
+            **({"usage": said} if said else {}),
+            **({"metrics": {"latencyMs": 0}} if self._foreign else {}),
+            **envelope,
+        }
 
     def _on_failed(self, event: Failed) -> bytes:
         return self._settle() + exception_frame(event.error)
@@ -321,8 +352,14 @@ def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
     foreign = any(not is_own(item) for item in response.items)
-    content = [block for item in response.items if can_stand(item) and (block := block_of(item, losses)) is not None]
-    metadata = {key: value for key, value in response.metadata.items() if not foreign or key in OWN_KEYS}
+    content = [
+        block
+        for item in response.items
+        if can_stand(item) and (block := block_of(item, losses)) is not None
+    ]
+    metadata = {
+        key: value for key, value in response.metadata.items() if not foreign or key in OWN_KEYS
+    }
     if response.stop_sequence:
         metadata.setdefault(STOP_FIELDS, {"stop_sequence": response.stop_sequence})
     last = response.timing.last if response.timing else None

@@ -41,7 +41,13 @@ NATIVE_STOP: Final[dict[StopReason, str]] = {
     "pause": "end_turn",
     "other": "end_turn",
 }
-IMAGE_TYPES: Final = {"image/png": "png", "image/jpeg": "jpeg", "image/gif": "gif", "image/webp": "webp", "image/*": "png"}
+IMAGE_TYPES: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+    "image/*": "png",
+}
 """Media type -> `format`."""
 RESULT_MEMBERS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
 
@@ -82,7 +88,9 @@ def free_form(text: str) -> str:
 def results(item: ServerToolResult) -> list[JsonObject]:
     """The content of a result: this wire's own members, or whatever another wire gave as one JSON value."""
     output = item.output
-    members = isinstance(output, list) and all(isinstance(one, dict) and len(one) == 1 and one.keys() <= RESULT_MEMBERS for one in output)
+    members = isinstance(output, list) and all(
+        isinstance(one, dict) and len(one) == 1 and one.keys() <= RESULT_MEMBERS for one in output
+    )
     if isinstance(output, list) and (members or is_own(item)):
         return output
     return [{"text": output} if isinstance(output, str) else {"json": output}]
@@ -106,7 +114,11 @@ def opening(item: ResponseItem) -> JsonObject:
 
 def _start_message(item: Any) -> JsonObject | None:
     image = item.content[0] if item.content else None
-    return {"image": {"format": IMAGE_TYPES.get(image.media_type or "", "png")}} if isinstance(image, Image) else None
+    return (
+        {"image": {"format": IMAGE_TYPES.get(image.media_type or "", "png")}}
+        if isinstance(image, Image)
+        else None
+    )
 
 
 def _start_call(item: Any) -> JsonObject:
@@ -114,7 +126,14 @@ def _start_call(item: Any) -> JsonObject:
 
 
 def _start_server_call(item: Any) -> JsonObject:
-    return {"toolUse": {"toolUseId": item.call_id, "name": item.name, "type": "server_tool_use", **_native(item)}}
+    return {
+        "toolUse": {
+            "toolUseId": item.call_id,
+            "name": item.name,
+            "type": "server_tool_use",
+            **_native(item),
+        }
+    }
 
 
 def _start_result(item: Any) -> JsonObject:
@@ -146,7 +165,11 @@ def block_of(item: ResponseItem, losses: Report) -> JsonObject | None:
 
 def _message(item: Any, losses: Report) -> JsonObject | None:
     image = next((part for part in item.content if isinstance(part, Image)), None)
-    texts = [part.text if isinstance(part, Text) else part.refusal for part in item.content if isinstance(part, (Text, Refusal))]
+    texts = [
+        part.text if isinstance(part, Text) else part.refusal
+        for part in item.content
+        if isinstance(part, (Text, Refusal))
+    ]
     spoken = [part.transcript for part in item.content if getattr(part, "transcript", None)]
     if image is not None and not texts:
         return _image(image, losses)
@@ -154,7 +177,11 @@ def _message(item: Any, losses: Report) -> JsonObject | None:
         losses.dropped("/media", "an image stands in a block of its own")
     text = {"text": "".join([*texts, *spoken])}
     notes = [note for part in item.content if isinstance(part, Text) for note in part.annotations]
-    return {"citationsContent": {"content": [text], "citations": notes}} if notes and is_own(item) else text
+    return (
+        {"citationsContent": {"content": [text], "citations": notes}}
+        if notes and is_own(item)
+        else text
+    )
 
 
 def _image(image: Image, losses: Report) -> JsonObject | None:
@@ -176,13 +203,25 @@ def _reasoning(item: Any, losses: Report) -> JsonObject | None:
         seal = sealed(item)
         return {"reasoningContent": {"redactedContent": seal}} if seal else None
     said = "\n\n".join([*item.summary, *([item.content] if item.content else [])])
-    return {"reasoningContent": {"reasoningText": {"text": said, **({"signature": item.signature} if item.signature else {})}}}
+    return {
+        "reasoningContent": {
+            "reasoningText": {
+                "text": said,
+                **({"signature": item.signature} if item.signature else {}),
+            }
+        }
+    }
 
 
 def _call(item: Any, losses: Report) -> JsonObject | None:
     if item.status == "incomplete":
         return None
-    return {"toolUse": {**_start_call(item)["toolUse"], "input": Raw((item.arguments or "{}").encode("utf-8"))}}
+    return {
+        "toolUse": {
+            **_start_call(item)["toolUse"],
+            "input": Raw((item.arguments or "{}").encode("utf-8")),
+        }
+    }
 
 
 def _custom(item: Any, losses: Report) -> JsonObject | None:
@@ -193,11 +232,18 @@ def _custom(item: Any, losses: Report) -> JsonObject | None:
 
 def _server_call(item: Any, losses: Report) -> JsonObject | None:
     arguments = item.arguments if item.arguments and is_json(item.arguments) else "{}"
-    return {"toolUse": {**_start_server_call(item)["toolUse"], "input": Raw(arguments.encode("utf-8"))}}
+    return {
+        "toolUse": {**_start_server_call(item)["toolUse"], "input": Raw(arguments.encode("utf-8"))}
+    }
 
 
 def _server_result(item: Any, losses: Report) -> JsonObject:
-    return {"toolResult": {**_start_result(item)["toolResult"], "content": results(item) if item.output else []}}
+    return {
+        "toolResult": {
+            **_start_result(item)["toolResult"],
+            "content": results(item) if item.output else [],
+        }
+    }
 
 
 BLOCKS: Final[dict[type, Callable[[Any, Report], JsonObject | None]]] = {
@@ -233,7 +279,11 @@ def usage_object(usage: Usage | None, losses: Report, *, complete: bool) -> Json
         return None
     usage = usage or Usage()
     written, read = usage.cache_write_input_tokens, usage.cache_read_input_tokens
-    fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - (written or 0) - (read or 0))
+    fresh = (
+        None
+        if usage.input_tokens is None
+        else max(0, usage.input_tokens - (written or 0) - (read or 0))
+    )
     body: JsonObject = {"inputTokens": fresh, "outputTokens": usage.output_tokens}
     if complete and None in body.values():
         losses.dropped("/usage", "Converse has no word for unknown usage: zeros")
@@ -248,5 +298,7 @@ def usage_object(usage: Usage | None, losses: Report, *, complete: bool) -> Json
 
 def _lifetimes(usage: Usage) -> JsonObject:
     given = {"5m": usage.cache_write_5m_input_tokens, "1h": usage.cache_write_1h_input_tokens}
-    details = [{"ttl": ttl, "inputTokens": count} for ttl, count in given.items() if count is not None]
+    details = [
+        {"ttl": ttl, "inputTokens": count} for ttl, count in given.items() if count is not None
+    ]
     return {"cacheDetails": details} if details else {}

@@ -17,7 +17,13 @@ from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.gemini.build_parts import Part, parts
-from streamlib.wires.gemini.build_settings import generation_config, plain, tool_config, tools, without_cached
+from streamlib.wires.gemini.build_settings import (
+    generation_config,
+    plain,
+    tool_config,
+    tools,
+    without_cached,
+)
 from streamlib_parsers.items import JsonObject, Message
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
@@ -29,7 +35,9 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
     system, items = _leading_system(prompt, items)
     turns = _turns(parts(items, where, report), where, report)
     offered = tools(prompt, where, report)
-    replayed = any("toolCall" in part or "toolResponse" in part for turn in turns for part in turn["parts"])
+    replayed = any(
+        "toolCall" in part or "toolResponse" in part for turn in turns for part in turn["parts"]
+    )
     config = tool_config(prompt, offered, replayed, where, report)
     body: JsonObject = {
         "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
@@ -39,10 +47,14 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
         "generationConfig": generation_config(prompt, offered, where, report),
         **plain(prompt, where, report),
     }
-    return BuiltRequest(without_cached({key: value for key, value in body.items() if value}, prompt, report))
+    return BuiltRequest(
+        without_cached({key: value for key, value in body.items() if value}, prompt, report)
+    )
 
 
-def _leading_system(prompt: Prompt, items: list[IndexedItem]) -> tuple[list[str], list[IndexedItem]]:
+def _leading_system(
+    prompt: Prompt, items: list[IndexedItem]
+) -> tuple[list[str], list[IndexedItem]]:
     """System and developer messages before the first other item belong to `systemInstruction`."""
     texts = [prompt.instructions or ""]
     count = 0
@@ -64,11 +76,15 @@ def _turns(said: Iterable[Part], where: Target, report: Report) -> list[JsonObje
         made = list(run)
         if role == "model":
             _signed(made, where, report)
-        turns.append({"role": "model" if role == "model" else "user", "parts": [part.body for part in made]})
+        turns.append(
+            {"role": "model" if role == "model" else "user", "parts": [part.body for part in made]}
+        )
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     if turns[0]["role"] == "model" and any("functionCall" in part for part in turns[0]["parts"]):
-        report.add("generated", "/input", "a call follows a user turn: 'Continue.' added before it (G1)")
+        report.add(
+            "generated", "/input", "a call follows a user turn: 'Continue.' added before it (G1)"
+        )
         turns.insert(0, {"role": "user", "parts": [{"text": "Continue."}]})
     return turns
 
@@ -83,7 +99,11 @@ def _unbroken(said: Iterable[Part], report: Report) -> Iterator[Part]:
     held: list[Part] = []
     for part in said:
         if part.said == "user" and open_calls:
-            report.add("repaired", f"/input/{part.at}", "moved behind the results of the calls before it (G2)")
+            report.add(
+                "repaired",
+                f"/input/{part.at}",
+                "moved behind the results of the calls before it (G2)",
+            )
             held.append(part)
             continue
         if held and not open_calls and part.said != "attachment":
@@ -97,14 +117,24 @@ def _unbroken(said: Iterable[Part], report: Report) -> Iterator[Part]:
 
 def _arranged(said: list[Part], report: Report) -> Iterator[Part]:
     """The results after a turn stand in the order of its calls (G3), and what is attached to them after the last."""
-    order = {part.call_id: n for n, part in enumerate(said) if part.said == "model" and part.call_id is not None}
+    order = {
+        part.call_id: n
+        for n, part in enumerate(said)
+        if part.said == "model" and part.call_id is not None
+    }
     for answers, run in groupby(said, lambda part: part.said in ("result", "attachment")):
         made = list(run)
         if answers:
-            ranked = sorted(made, key=lambda part: (part.said == "attachment", order[part.call_id or ""]))
+            ranked = sorted(
+                made, key=lambda part: (part.said == "attachment", order[part.call_id or ""])
+            )
             given = [part for part in made if part.said == "result"]
             if ranked[: len(given)] != given:
-                report.add("repaired", f"/input/{given[0].at}", "results stand in the order of their calls (G3)")
+                report.add(
+                    "repaired",
+                    f"/input/{given[0].at}",
+                    "results stand in the order of their calls (G3)",
+                )
             made = ranked
         yield from made
 
@@ -115,5 +145,9 @@ def _signed(step: list[Part], where: Target, report: Report) -> None:
     first = next((n for n, part in enumerate(step) if "functionCall" in part.body), None)
     if first is None or not where.traits.signed_calls or "thoughtSignature" in step[first].body:
         return
-    report.add("generated", f"/input/{step[first].at}/signature", "no thought of this model's: sent with the stand-in (G5, G6)")
+    report.add(
+        "generated",
+        f"/input/{step[first].at}/signature",
+        "no thought of this model's: sent with the stand-in (G5, G6)",
+    )
     step[first] = step[first]._replace(body={**step[first].body, "thoughtSignature": NO_SIGNATURE})

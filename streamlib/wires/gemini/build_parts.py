@@ -69,11 +69,20 @@ class BuildContext(NamedTuple):
 
 Parts: TypeAlias = Iterator[Part]
 
-RESULT_TYPES: Final = frozenset({"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"})
+RESULT_TYPES: Final = frozenset(
+    {"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
+)
 """Media types that a result may hold (G20)."""
 ATTRIBUTES: Final = frozenset(
     {
-        *("thought", "thoughtSignature", "videoMetadata", "mediaResolution", "partMetadata", "mediaProcessing"),
+        *(
+            "thought",
+            "thoughtSignature",
+            "videoMetadata",
+            "mediaResolution",
+            "partMetadata",
+            "mediaProcessing",
+        ),
         *("speechMetadata", "documentMetadata", "spreadsheetMetadata", "audioMetadata"),
     }
 )
@@ -86,7 +95,9 @@ _ENDINGS: Final = {
     "video": "mp4 mov=quicktime webm mpeg",
 }
 URL_TYPES: Final = {
-    word.partition("=")[0]: f"{kind}/{word.partition('=')[2] or word}" for kind, words in _ENDINGS.items() for word in words.split()
+    word.partition("=")[0]: f"{kind}/{word.partition('=')[2] or word}"
+    for kind, words in _ENDINGS.items()
+    for word in words.split()
 }
 """What the ending of an address says of a file."""
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -107,7 +118,11 @@ def whole_part(kind: str, data: Any, item: Any) -> JsonObject:
     inner = native.get(kind)
     beside = {key: value for key, value in native.items() if key not in {"type", kind}}
     signed = {"thoughtSignature": item.signature} if item.signature else {}
-    return {kind: {**data, **inner} if isinstance(inner, dict) and isinstance(data, dict) else data, **beside, **signed}
+    return {
+        kind: {**data, **inner} if isinstance(inner, dict) and isinstance(data, dict) else data,
+        **beside,
+        **signed,
+    }
 
 
 # --- one function a kind of item ---
@@ -116,7 +131,11 @@ def whole_part(kind: str, data: Any, item: Any) -> JsonObject:
 def _message(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     if item.role in ("system", "developer"):
-        sending.report.add("changed", one.path, "Gemini takes no system message amid a conversation: sent as user text (G8)")
+        sending.report.add(
+            "changed",
+            one.path,
+            "Gemini takes no system message amid a conversation: sent as user text (G8)",
+        )
         yield Part("user", {"text": f"<system>\n{item.text}\n</system>"}, one.position)
         return
     content = item.content or ((Text(""),) if item.signature else ())
@@ -130,7 +149,11 @@ def _message(one: IndexedItem, sending: BuildContext) -> Parts:
             continue
         native = {**((item.native or {}) if len(content) == 1 else {}), **(part.native or {})}
         holder = msgspec.structs.replace(item, native=native, signature=signature)
-        yield Part("model" if item.role == "assistant" else "user", whole_part(*member, holder), one.position)
+        yield Part(
+            "model" if item.role == "assistant" else "user",
+            whole_part(*member, holder),
+            one.position,
+        )
 
 
 def _member(part: ContentPart, path: str, sending: BuildContext) -> tuple[str, Any] | None:
@@ -146,14 +169,21 @@ def _member(part: ContentPart, path: str, sending: BuildContext) -> tuple[str, A
             return _medium(part, path, sending)
 
 
-def _medium(part: Image | Document | Audio, path: str, sending: BuildContext) -> tuple[str, Any] | None:
+def _medium(
+    part: Image | Document | Audio, path: str, sending: BuildContext
+) -> tuple[str, Any] | None:
     """As `medium`; of a part whose bytes are not here its transcript, where it has one."""
     if part.name and not sending.takes("displayName"):
-        sending.report.dropped(f"{path}/name", f"{sending.where.provider.name}: {sending.where.provider.unsupported['displayName']}")
+        sending.report.dropped(
+            f"{path}/name",
+            f"{sending.where.provider.name}: {sending.where.provider.unsupported['displayName']}",
+        )
         part = msgspec.structs.replace(part, name=None)
     found = medium(part)
     if found is None and isinstance(part, Audio) and part.transcript:
-        sending.report.add("changed", path, "audio kept by another provider, sent as its transcript")
+        sending.report.add(
+            "changed", path, "audio kept by another provider, sent as its transcript"
+        )
         return "text", part.transcript
     if found is None:
         sending.report.dropped(path, "a part without data (G7)")
@@ -164,7 +194,9 @@ def medium(part: Image | Document | Audio) -> tuple[str, JsonObject] | None:
     """The data member of a media part and its value, or None where its bytes are not here."""
     inline = DATA_URL.fullmatch(part.url or "")
     if inline:
-        part = msgspec.structs.replace(part, data=inline[2], url=None, media_type=inline[1] or part.media_type)
+        part = msgspec.structs.replace(
+            part, data=inline[2], url=None, media_type=inline[1] or part.media_type
+        )
     name = {"displayName": part.name} if part.name else {}
     address = part.url or part.file_id
     if part.data:
@@ -204,27 +236,50 @@ def _call(one: IndexedItem, sending: BuildContext) -> Parts:
 def _custom_call(one: IndexedItem, sending: BuildContext) -> Parts:
     item: Any = one.item
     sending.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-    yield Part("model", {"functionCall": {"name": item.name, "args": {"input": item.input}}}, one.position, item.call_id)
+    yield Part(
+        "model",
+        {"functionCall": {"name": item.name, "args": {"input": item.input}}},
+        one.position,
+        item.call_id,
+    )
 
 
 def _output(one: IndexedItem, sending: BuildContext) -> Parts:
     """One `functionResponse`, and the media that it cannot hold."""
     item: Any = one.item
     said = (Text(item.output),) if isinstance(item.output, str) else item.output
-    media = [part for part in said if isinstance(part, (Image, Document, Audio)) and (part.data or part.url or part.file_id)]
-    held = [part for part in media if sending.where.traits.rich_results and media_type(part) in RESULT_TYPES]
+    media = [
+        part
+        for part in said
+        if isinstance(part, (Image, Document, Audio)) and (part.data or part.url or part.file_id)
+    ]
+    held = [
+        part
+        for part in media
+        if sending.where.traits.rich_results and media_type(part) in RESULT_TYPES
+    ]
     call = sending.calls[item.call_id]
     given = {"id": call.id} if isinstance(call, FunctionCall) and call.id else {}
     blobs = [{found[0]: found[1]} for part in held if (found := _medium(part, one.path, sending))]
     blobs += ((item.native or {}).get("functionResponse") or {}).get("parts", ())
     response = _response(item, said)
-    data: JsonObject = {**given, "name": call.name, "response": {} if blobs and response == {"output": ""} else response}
-    body = whole_part("functionResponse", data, msgspec.structs.replace(item, native=_without(item.native, "response")))
+    data: JsonObject = {
+        **given,
+        "name": call.name,
+        "response": {} if blobs and response == {"output": ""} else response,
+    }
+    body = whole_part(
+        "functionResponse",
+        data,
+        msgspec.structs.replace(item, native=_without(item.native, "response")),
+    )
     body["functionResponse"].update({"parts": blobs} if blobs else {})
     yield Part("result", body, one.position, item.call_id)
     for part in media:
         if part not in held and (found := _medium(part, one.path, sending)):
-            sending.report.add("changed", one.path, "what a result cannot hold follows it as a user turn (G4, G20)")
+            sending.report.add(
+                "changed", one.path, "what a result cannot hold follows it as a user turn (G4, G20)"
+            )
             yield Part("attachment", {found[0]: found[1]}, one.position, item.call_id)
 
 
@@ -233,7 +288,9 @@ def _response(item: FunctionCallOutput, said: tuple[ContentPart, ...]) -> Any:
 
     Where the caller's request had another object there, the text is that object, and goes back in its own bytes.
     """
-    text = "\n".join(_words(part) for part in said if not isinstance(part, (Image, Document)) and _words(part))
+    text = "\n".join(
+        _words(part) for part in said if not isinstance(part, (Image, Document)) and _words(part)
+    )
     if (item.native or {}).get("response") == "object" and _is_object(text):
         return Raw(text.encode("utf-8"))
     return {"error" if item.is_error else "output": text}
@@ -274,13 +331,21 @@ def server_part(item: Any) -> JsonObject | None:
 
 
 def _code(item: Any) -> JsonObject | None:
-    return msgspec.json.decode(item.arguments, type=dict[str, Raw]) if _is_object(item.arguments) else None
+    return (
+        msgspec.json.decode(item.arguments, type=dict[str, Raw])
+        if _is_object(item.arguments)
+        else None
+    )
 
 
 def _tool_call(item: Any) -> JsonObject | None:
     if not item.arguments:
         return {"toolType": item.name}
-    return {"toolType": item.name, "args": Raw(item.arguments.encode("utf-8"))} if _is_object(item.arguments) else None
+    return (
+        {"toolType": item.name, "args": Raw(item.arguments.encode("utf-8"))}
+        if _is_object(item.arguments)
+        else None
+    )
 
 
 def _code_result(item: Any) -> JsonObject | None:
@@ -320,7 +385,9 @@ def _opaque(one: IndexedItem, sending: BuildContext) -> Parts:
     if item.payload.keys() <= ATTRIBUTES and item.payload.keys() - {"thoughtSignature"}:
         sending.report.dropped(one.path, "a part without data (G25)")
         return
-    yield Part("user" if (item.native or {}).get("role") == "user" else "model", item.payload, one.position)
+    yield Part(
+        "user" if (item.native or {}).get("role") == "user" else "model", item.payload, one.position
+    )
 
 
 KINDS: Final[dict[type, Callable[[IndexedItem, BuildContext], Parts]]] = {

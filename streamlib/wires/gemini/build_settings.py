@@ -19,7 +19,11 @@ LEVELS: Final = ("minimal", "low", "medium", "high", "xhigh")
 MOST_STOPS: Final = 5
 DYNAMIC: Final = -1
 """A budget: as many tokens as the model thinks fit."""
-CACHED: Final = {"systemInstruction": "/instructions", "tools": "/tools", "toolConfig": "/tool_choice"}
+CACHED: Final = {
+    "systemInstruction": "/instructions",
+    "tools": "/tools",
+    "toolConfig": "/tool_choice",
+}
 """What is part of cached content, and where it stands in the prompt."""
 
 # --- tools ---
@@ -45,22 +49,43 @@ def tools(prompt: Prompt, where: Target, report: Report) -> Tools:
                 sent.append({"functionDeclarations": declarations})
             declarations.append(_declaration(tool, at, report))
         elif "functionDeclarations" not in tool.native and own and not where.traits.mixed_tools:
-            report.dropped(f"/tools/{at}", f"{where.model} takes no hosted tool beside functions (G17)")
+            report.dropped(
+                f"/tools/{at}", f"{where.model} takes no hosted tool beside functions (G17)"
+            )
         else:
             hosted |= "functionDeclarations" not in tool.native
             sent.append(tool.native)
-    return Tools(sent, [one["name"] for tool in sent for one in tool.get("functionDeclarations") or ()], hosted)
+    return Tools(
+        sent,
+        [one["name"] for tool in sent for one in tool.get("functionDeclarations") or ()],
+        hosted,
+    )
 
 
 def _declaration(tool: ToolSpec, at: int, report: Report) -> JsonObject:
-    body: JsonObject = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
+    body: JsonObject = {
+        "name": tool.name,
+        **({"description": tool.description} if tool.description else {}),
+    }
     schema = tool.schema or {}
     if tool.strict:
         report.dropped(f"/tools/{at}/strict", "Gemini has no strict functions")
     if tool.format is not None:
-        report.add("changed", f"/tools/{at}/format", "Gemini has no free-form tools: it takes one string, input")
-        schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
-    if schema.keys() <= BARE and not schema.get("properties") and not schema.get("additionalProperties"):
+        report.add(
+            "changed",
+            f"/tools/{at}/format",
+            "Gemini has no free-form tools: it takes one string, input",
+        )
+        schema = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        }
+    if (
+        schema.keys() <= BARE
+        and not schema.get("properties")
+        and not schema.get("additionalProperties")
+    ):
         return body  # G13
     if schema.get("type") != "object":
         report.add("changed", f"/tools/{at}/schema", "parameters are of type object")
@@ -68,7 +93,13 @@ def _declaration(tool: ToolSpec, at: int, report: Report) -> JsonObject:
     return {**body, "parametersJsonSchema": json_schema(schema, f"/tools/{at}/schema", report)}
 
 
-def tool_config(prompt: Prompt, offered: Tools, replayed: bool, where: Target, report: Report) -> JsonObject:  # noqa: FBT001
+def tool_config(
+    prompt: Prompt,
+    offered: Tools,
+    replayed: bool,
+    where: Target,
+    report: Report,  # noqa: FBT001
+) -> JsonObject:
     """replayed: a call of a hosted tool stands in the history."""
     config: JsonObject = {}
     choice = prompt.tool_choice
@@ -81,20 +112,27 @@ def tool_config(prompt: Prompt, offered: Tools, replayed: bool, where: Target, r
     if prompt.parallel_tools is False:
         report.dropped("/parallel_tools", "Gemini calls as many functions at once as it likes")
     circulated = replayed or (offered.hosted and bool(offered.functions))
-    if circulated and "toolConfig.includeServerSideToolInvocations" not in where.provider.unsupported:
+    if (
+        circulated
+        and "toolConfig.includeServerSideToolInvocations" not in where.provider.unsupported
+    ):
         config["includeServerSideToolInvocations"] = True
     return config
 
 
 # --- schemas ---
 
-BARE: Final = frozenset({"type", "properties", "required", "additionalProperties", "title", "$schema"})
+BARE: Final = frozenset(
+    {"type", "properties", "required", "additionalProperties", "title", "$schema"}
+)
 """Keywords of a schema that says no more than that there are no arguments."""
 UNKNOWN: Final = frozenset({"examples", "discriminator", "exclusiveMinimum", "exclusiveMaximum"})
 FORMATS: Final = frozenset({"date-time", "date", "time"})
 """Formats of strings that are known."""
 NAMED: Final = frozenset({"properties", "$defs", "definitions"})
-NESTED: Final = frozenset({"anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties", "not"})
+NESTED: Final = frozenset(
+    {"anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties", "not"}
+)
 
 
 def json_schema(node: Any, path: str, report: Report) -> Any:
@@ -105,20 +143,37 @@ def json_schema(node: Any, path: str, report: Report) -> Any:
         return node
     kind = node.get("type")
     texts = "string" in (kind if isinstance(kind, list) else [kind])
-    moved = {key: value for key, value in node.items() if key in UNKNOWN or (key == "format" and texts and value not in FORMATS)}
-    kept = {key: _child(key, value, path, report) for key, value in node.items() if key not in moved and key not in {"$schema", "const"}}
+    moved = {
+        key: value
+        for key, value in node.items()
+        if key in UNKNOWN or (key == "format" and texts and value not in FORMATS)
+    }
+    kept = {
+        key: _child(key, value, path, report)
+        for key, value in node.items()
+        if key not in moved and key not in {"$schema", "const"}
+    }
     if "const" in node:
         kept["enum"] = [node["const"]]
     if moved:
-        report.add("changed", path, f"not taken here, moved into the description: {', '.join(sorted(moved))} (G12)")
+        report.add(
+            "changed",
+            path,
+            f"not taken here, moved into the description: {', '.join(sorted(moved))} (G12)",
+        )
         words = ", ".join(f"{key}: {value}" for key, value in moved.items())
-        kept["description"] = f"{kept['description']} ({words})" if kept.get("description") else f"({words})"
+        kept["description"] = (
+            f"{kept['description']} ({words})" if kept.get("description") else f"({words})"
+        )
     return kept
 
 
 def _child(key: str, value: Any, path: str, report: Report) -> Any:
     if key in NAMED and isinstance(value, dict):
-        return {name: json_schema(child, f"{path}/{key}/{name}", report) for name, child in value.items()}
+        return {
+            name: json_schema(child, f"{path}/{key}/{name}", report)
+            for name, child in value.items()
+        }
     return json_schema(value, f"{path}/{key}", report) if key in NESTED else value
 
 
@@ -144,7 +199,11 @@ PLAIN: Final = {"seed": "seed", "n": "candidateCount"}
 def _sampling(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     """G23: newer models have a mind of their own."""
     config: JsonObject = {}
-    for table, taken in ((SAMPLING, where.traits.sampling), (PENALTIES, where.traits.penalties), (PLAIN, True)):
+    for table, taken in (
+        (SAMPLING, where.traits.sampling),
+        (PENALTIES, where.traits.penalties),
+        (PLAIN, True),
+    ):
         for name, word in table.items():
             value = getattr(prompt, name)
             if value is not None and taken:
@@ -223,7 +282,10 @@ def _amount(asked: ReasoningOptions, where: Target, report: Report) -> JsonObjec
     takes_budget, takes_level = "budget" in where.traits.thinking, "level" in where.traits.thinking
     by_level = takes_level and (asked.effort is not None or not takes_budget)
     if asked.effort is not None and asked.budget is not None:
-        report.dropped("/reasoning/budget" if by_level else "/reasoning/effort", "a level or a budget, never both (G10)")
+        report.dropped(
+            "/reasoning/budget" if by_level else "/reasoning/effort",
+            "a level or a budget, never both (G10)",
+        )
     if asked.effort is None and asked.budget is None:
         return {}
     return _level(asked, where, report) if by_level else _budget(asked, where, report)
@@ -244,7 +306,9 @@ def _budget(asked: ReasoningOptions, where: Target, report: Report) -> JsonObjec
     least, most = where.traits.budgets or (tokens, tokens)
     fitted = tokens if tokens == DYNAMIC else max(least, min(most, tokens))
     if asked.budget is not None and fitted != tokens:
-        report.add("changed", "/reasoning", f"{where.model} thinks with {least} to {most} tokens (G11)")
+        report.add(
+            "changed", "/reasoning", f"{where.model} thinks with {least} to {most} tokens (G11)"
+        )
     return {"thinkingBudget": fitted}
 
 
@@ -257,11 +321,15 @@ def plain(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     if prompt.service_tier:
         body["serviceTier"] = prompt.service_tier
     if prompt.metadata and "labels" in where.provider.unsupported:
-        report.dropped("/metadata", f"{where.provider.name}: {where.provider.unsupported['labels']}")
+        report.dropped(
+            "/metadata", f"{where.provider.name}: {where.provider.unsupported['labels']}"
+        )
     elif prompt.metadata:
         body["labels"] = prompt.metadata
     if isinstance(prompt.cache, CacheOptions):
-        report.dropped("/cache", "Gemini caches by itself, or by another call (`cachedContent` in `extra`)")
+        report.dropped(
+            "/cache", "Gemini caches by itself, or by another call (`cachedContent` in `extra`)"
+        )
     for name in ("verbosity", "user_id"):
         if getattr(prompt, name) is not None:
             report.dropped(f"/{name}", f"Gemini has no {name}")

@@ -21,9 +21,30 @@ from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt
 from streamlib.wires.gemini.decode_settings import listed, settings
 from streamlib_parsers.accumulate import accumulate
-from streamlib_parsers.items import ContentPart, FunctionCall, FunctionCallOutput, JsonObject, Message, Opaque, Origin, ResponseItem, Text
+from streamlib_parsers.items import (
+    ContentPart,
+    FunctionCall,
+    FunctionCallOutput,
+    JsonObject,
+    Message,
+    Opaque,
+    Origin,
+    ResponseItem,
+    Text,
+)
 from streamlib_parsers.protocol import parse_body
-from streamlib_parsers.wires.gemini.parts import NULL, Object, as_object, as_objects, as_string, as_value, media_of, optional, present, rest
+from streamlib_parsers.wires.gemini.parts import (
+    NULL,
+    Object,
+    as_object,
+    as_objects,
+    as_string,
+    as_value,
+    media_of,
+    optional,
+    present,
+    rest,
+)
 
 ORIGIN: Final = Origin("gemini")
 _PATH: Final = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")
@@ -57,7 +78,11 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
 
 
 def _system(content: Any) -> list[str]:
-    return [msgspec.convert(part["text"], str) for part in listed((content or {}).get("parts")) if part.get("text")]
+    return [
+        msgspec.convert(part["text"], str)
+        for part in listed((content or {}).get("parts"))
+        if part.get("text")
+    ]
 
 
 class _Called(NamedTuple):
@@ -123,8 +148,14 @@ class _Reader:
         media = [(one, _content(one)) for one in map(_part, _objects(inner.get("parts", b"[]")))]
         text, is_error, native = _text_of(inner.get("response", NULL))
         left: JsonObject = rest(inner, "id", "name", "response", "parts") or {}
-        left |= {"parts": odd} if (odd := [_decoded(one) for one, found in media if found is None]) else {}
-        native |= (rest(part, "functionResponse") or {}) | ({"functionResponse": left} if left else {})
+        left |= (
+            {"parts": odd}
+            if (odd := [_decoded(one) for one, found in media if found is None])
+            else {}
+        )
+        native |= (rest(part, "functionResponse") or {}) | (
+            {"functionResponse": left} if left else {}
+        )
         held = [found for _, found in media if found is not None]
         return FunctionCallOutput(
             self._call_id(optional(inner, "id"), optional(inner, "name") or ""),
@@ -136,7 +167,10 @@ class _Reader:
 
     def _call_id(self, given: str | None, name: str) -> str:
         """Of the call with that id, else of the oldest one of that name that has no result."""
-        for waiting in (self._waiting["id", given or ""] if given else deque[_Called](), self._waiting["name", name]):
+        for waiting in (
+            self._waiting["id", given or ""] if given else deque[_Called](),
+            self._waiting["name", name],
+        ):
             while waiting:
                 called = waiting.popleft()
                 if called.call_id not in self._answered:
@@ -155,7 +189,11 @@ def _part(part: Object) -> Object:
     for key in MEMBERS:
         if key in part:
             inner = as_object(part[key])
-            part[key] = Raw(msgspec.json.encode(camel_case(inner))) if any("_" in name for name in inner) else part[key]
+            part[key] = (
+                Raw(msgspec.json.encode(camel_case(inner)))
+                if any("_" in name for name in inner)
+                else part[key]
+            )
     return part
 
 
@@ -190,4 +228,8 @@ def _text_of(response: Raw) -> tuple[str, bool, JsonObject]:
         key, text = next(iter(value.items()))
         if key in ("output", "error") and isinstance(text, str):
             return text, key == "error", {}
-    return bytes(response).decode("utf-8"), False, {"response": "object"} if isinstance(value, dict) else {}
+    return (
+        bytes(response).decode("utf-8"),
+        False,
+        {"response": "object"} if isinstance(value, dict) else {},
+    )

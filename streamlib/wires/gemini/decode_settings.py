@@ -33,7 +33,9 @@ def settings(asked: JsonObject) -> Prompt:
     extra = {key: value for key, value in asked.items() if key not in READ}
     values |= _logprobs(config) | _thinking(config) | _schema(config)
     choice = _choice(calling)
-    extra |= {key: left for key, left in (("generationConfig", config), ("toolConfig", calling)) if left}
+    extra |= {
+        key: left for key, left in (("generationConfig", config), ("toolConfig", calling)) if left
+    }
     return Prompt(
         tools=[tool for one in listed(asked.get("tools")) for tool in _tools(_known(one))],
         tool_choice=choice,
@@ -69,7 +71,9 @@ def _thinking(config: JsonObject) -> JsonObject:
     if budget == 0:
         return {"reasoning": "off"}
     if budget == -1 or (word and word not in LEVELS):
-        config["thinkingConfig"] = {key: value for key, value in thinking.items() if key != "includeThoughts"}
+        config["thinkingConfig"] = {
+            key: value for key, value in thinking.items() if key != "includeThoughts"
+        }
         budget, word = None, ""
     display = None if thinking.get("includeThoughts") else "omitted"
     return {"reasoning": ReasoningOptions(word.lower() or None, budget, display=display)}  # type: ignore[arg-type]  # one of LEVELS
@@ -98,7 +102,9 @@ def _tools(tool: JsonObject) -> Iterator[ToolSpec]:
             continue
         for one in listed(value):
             declaration = _known(one)
-            schema = declaration.get("parametersJsonSchema") or json_schema(declaration.get("parameters"))
+            schema = declaration.get("parametersJsonSchema") or json_schema(
+                declaration.get("parameters")
+            )
             yield ToolSpec(declaration["name"], declaration.get("description"), schema)
 
 
@@ -108,16 +114,29 @@ WORDS: Final = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
 def _choice(calling: JsonObject) -> str | None:
     """The choice; what it cannot say (several names, `VALIDATED`) stays in toolConfig beside it."""
     config = _known(calling.pop("functionCallingConfig", None))
-    mode, names = str(config.pop("mode", "") or "").upper(), config.pop("allowedFunctionNames", None) or []
+    mode, names = (
+        str(config.pop("mode", "") or "").upper(),
+        config.pop("allowedFunctionNames", None) or [],
+    )
     sayable = mode in WORDS and (not names or (mode == "ANY" and len(names) == 1))
     if not sayable:
-        config |= ({"mode": mode} if mode else {}) | ({"allowedFunctionNames": names} if names else {})
+        config |= ({"mode": mode} if mode else {}) | (
+            {"allowedFunctionNames": names} if names else {}
+        )
     if config:
         calling["functionCallingConfig"] = config
     return names[0] if sayable and names else WORDS.get(mode)
 
 
-TYPES: Final = {1: "string", 2: "number", 3: "integer", 4: "boolean", 5: "array", 6: "object", 7: "null"}
+TYPES: Final = {
+    1: "string",
+    2: "number",
+    3: "integer",
+    4: "boolean",
+    5: "array",
+    6: "object",
+    7: "null",
+}
 """Types by their number, which clients of protobuf send."""
 
 
@@ -128,11 +147,17 @@ def json_schema(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     node = camel_case(node)
-    schema = {key: json_schema(value) if key in {"items", "anyOf"} else value for key, value in node.items() if key != "nullable"}
+    schema = {
+        key: json_schema(value) if key in {"items", "anyOf"} else value
+        for key, value in node.items()
+        if key != "nullable"
+    }
     kind = node.get("type")
     if isinstance(kind, (str, int)):
         kind = kind.lower() if isinstance(kind, str) else TYPES[kind]
         schema["type"] = [kind, "null"] if node.get("nullable") is True else kind
     if isinstance(node.get("properties"), dict):
-        schema["properties"] = {name: json_schema(child) for name, child in node["properties"].items()}
+        schema["properties"] = {
+            name: json_schema(child) for name, child in node["properties"].items()
+        }
     return schema

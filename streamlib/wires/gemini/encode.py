@@ -47,7 +47,15 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.items import FunctionCall, JsonObject, Message, Reasoning, Refusal, ResponseItem, Text
+from streamlib_parsers.items import (
+    FunctionCall,
+    JsonObject,
+    Message,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    Text,
+)
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
 
@@ -137,17 +145,28 @@ class Encoder:
 
     def _last(self, ends: Sequence[FinishedChoice]) -> bytes:
         """A chunk without parts: metadata, counts, and the reasons for which the candidates ended."""
-        left = [end for end in ends if not (self._blocked and end.native_stop_reason == self._blocked)]
+        left = [
+            end for end in ends if not (self._blocked and end.native_stop_reason == self._blocked)
+        ]
         finish = {end.choice: finish_reason(end, self._losses) for end in left}
-        choices = sorted({*finish, *(place.choice for place, _ in self._held if place.choice is not None)}) or [0]
+        choices = sorted(
+            {*finish, *(place.choice for place, _ in self._held if place.choice is not None)}
+        ) or [0]
         made = [
-            candidate([NOTHING_SAID], choice, [(place, value) for place, value in self._held if place.choice == choice], finish.get(choice))
+            candidate(
+                [NOTHING_SAID],
+                choice,
+                [(place, value) for place, value in self._held if place.choice == choice],
+                finish.get(choice),
+            )
             for choice in choices
         ]
         around = {place.key: value for place, value in self._held if place.choice is None}
         counts = usage_object(self._usage, self._losses)
         self._held, self._usage = [], None
-        return self._chunk(made if self._items or not self._blocked else (), **around, usageMetadata=counts)
+        return self._chunk(
+            made if self._items or not self._blocked else (), **around, usageMetadata=counts
+        )
 
     # --- the envelope ---
 
@@ -187,7 +206,9 @@ class Encoder:
         return out
 
     def _alone(self, item: ResponseItem) -> bool:
-        return not isinstance(item, STREAMED) or bool(is_own(item) and (item.signature or item.native))
+        return not isinstance(item, STREAMED) or bool(
+            is_own(item) and (item.signature or item.native)
+        )
 
     def _text(self, index: int, text: str, *, thought: bool = False) -> bytes:
         item = self._items[index]
@@ -229,7 +250,9 @@ class Encoder:
         pending = self._calls.get(event.index)
         if pending is not None:
             if pending.pieces:
-                self._losses.dropped("/arguments", "a part holds a whole call: its arguments are not streamed")
+                self._losses.dropped(
+                    "/arguments", "a part holds a whole call: its arguments are not streamed"
+                )
             pending.add(event.delta)
         return out
 
@@ -244,7 +267,9 @@ class Encoder:
             if index == but or not pending.is_whole(settled=settled):
                 break
             del self._calls[index]
-            whole = msgspec.structs.replace(self._items[index], arguments="".join(pending.pieces), status="completed")
+            whole = msgspec.structs.replace(
+                self._items[index], arguments="".join(pending.pieces), status="completed"
+            )
             out += self._say(index, *parts_of(whole, self._losses))
         return out
 
@@ -259,8 +284,16 @@ class Encoder:
 
     def _rest(self, index: int, item: ResponseItem) -> bytes:
         """What an item whose text has gone out says beside it: media, a signature that came last."""
-        content = [part for part in item.content if not isinstance(part, (Text, Refusal))] if isinstance(item, Message) else []
-        bare: JsonObject = {"content": tuple(content)} if isinstance(item, Message) else {"content": "", "summary": ()}
+        content = (
+            [part for part in item.content if not isinstance(part, (Text, Refusal))]
+            if isinstance(item, Message)
+            else []
+        )
+        bare: JsonObject = (
+            {"content": tuple(content)}
+            if isinstance(item, Message)
+            else {"content": "", "summary": ()}
+        )
         return self._say(index, *parts_of(msgspec.structs.replace(item, **bare), self._losses))
 
     # --- the end ---
@@ -271,7 +304,9 @@ class Encoder:
             self._usage = event.usage
         if event.stop_sequence is not None:
             self._losses.dropped("/stop_sequence", "Gemini does not say which sequence stopped it")
-        return self._last(event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),))
+        return self._last(
+            event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
+        )
 
     def _on_failed(self, event: Failed) -> bytes:
         out = self._flush() or (self._chunk() if self._unsaid else b"")
@@ -318,10 +353,14 @@ def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
     values = [(place_of(key), value) for key, value in response.metadata.items()]
-    choices = response.choices or (Choice(0, response.items, response.stop_reason, response.native_stop_reason),)
+    choices = response.choices or (
+        Choice(0, response.items, response.stop_reason, response.native_stop_reason),
+    )
     blocked = block_reason(response.metadata)
     body = {
-        "candidates": None if blocked and not response.items else [_whole_candidate(one, values, blocked, losses) for one in choices],
+        "candidates": None
+        if blocked and not response.items
+        else [_whole_candidate(one, values, blocked, losses) for one in choices],
         **{place.key: value for place, value in values if place.choice is None},
         "usageMetadata": usage_object(response.usage, losses),
         "modelVersion": response.model or model,
@@ -330,10 +369,21 @@ def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     return msgspec.json.encode({key: value for key, value in body.items() if value is not None})
 
 
-def _whole_candidate(choice: Choice, values: list[tuple[Place, Any]], blocked: str | None, losses: Report) -> JsonObject:
+def _whole_candidate(
+    choice: Choice, values: list[tuple[Place, Any]], blocked: str | None, losses: Report
+) -> JsonObject:
     """A candidate without a reason is whole all the same, where none was given."""
     parts = [part for item in choice.items for part in parts_of(item, losses)]
     end = FinishedChoice(choice.index, choice.stop_reason or "other", choice.native_stop_reason)
     blocked_here = blocked is not None and end.native_stop_reason == blocked
-    finish = None if blocked_here or (end.native_stop_reason is None and end.stop_reason == "other") else finish_reason(end, losses)
-    return candidate(parts, choice.index, [(place, value) for place, value in values if place.choice == choice.index], finish)
+    finish = (
+        None
+        if blocked_here or (end.native_stop_reason is None and end.stop_reason == "other")
+        else finish_reason(end, losses)
+    )
+    return candidate(
+        parts,
+        choice.index,
+        [(place, value) for place, value in values if place.choice == choice.index],
+        finish,
+    )

@@ -76,7 +76,14 @@ def _message(item: Message, losses: Report) -> list[JsonObject]:
     if len(parts) == 1:
         kind, data = next(iter(parts[0].items()))
         return [whole_part(kind, data, said)]
-    return [*parts[:-1], {**parts[-1], **({"thoughtSignature": said.signature} if said.signature else {})}] if parts else []
+    return (
+        [
+            *parts[:-1],
+            {**parts[-1], **({"thoughtSignature": said.signature} if said.signature else {})},
+        ]
+        if parts
+        else []
+    )
 
 
 def _content(part: Any, losses: Report) -> JsonObject | None:
@@ -115,13 +122,21 @@ def _call(item: FunctionCall | CustomToolCall, losses: Report) -> list[JsonObjec
         return []
     own = isinstance(item, FunctionCall) and is_own(item)
     given = {"id": item.id} if own and item.id else {} if own else {"id": item.call_id}
-    return [whole_part("functionCall", {**given, "name": item.name, **_arguments(item, losses, own=own)}, _state(item, losses))]
+    return [
+        whole_part(
+            "functionCall",
+            {**given, "name": item.name, **_arguments(item, losses, own=own)},
+            _state(item, losses),
+        )
+    ]
 
 
 def _arguments(item: FunctionCall | CustomToolCall, losses: Report, *, own: bool) -> JsonObject:
     """`args`, in their own bytes; an object, always."""
     if isinstance(item, CustomToolCall):
-        losses.dropped("/custom_tool_call", "a free-form call is a functionCall with its text as `input`")
+        losses.dropped(
+            "/custom_tool_call", "a free-form call is a functionCall with its text as `input`"
+        )
         return {"args": {"input": item.input}}
     if own and not item.arguments:
         return {}
@@ -135,7 +150,14 @@ def _arguments(item: FunctionCall | CustomToolCall, losses: Report, *, own: bool
 
 CANDIDATE_KEYS: Final = frozenset(
     {
-        *("safetyRatings", "citationMetadata", "groundingMetadata", "groundingAttributions", "urlContextMetadata", "logprobsResult"),
+        *(
+            "safetyRatings",
+            "citationMetadata",
+            "groundingMetadata",
+            "groundingAttributions",
+            "urlContextMetadata",
+            "logprobsResult",
+        ),
         *("avgLogprobs", "finishMessage", "tokenCount", "continuationToken"),
     }
 )
@@ -162,13 +184,22 @@ def place_of(key: str) -> Place:
     return Place(0 if key in CANDIDATE_KEYS else None, key)
 
 
-def candidate(parts: Iterable[JsonObject], choice: int, values: Iterable[tuple[Place, Any]] = (), finish: str | None = None) -> JsonObject:
+def candidate(
+    parts: Iterable[JsonObject],
+    choice: int,
+    values: Iterable[tuple[Place, Any]] = (),
+    finish: str | None = None,
+) -> JsonObject:
     """One candidate, with the metadata that stands in it."""
     values = list(values)
     body: JsonObject = {"content": {"parts": list(parts), "role": "model"}}
     body["content"] |= {place.key: value for place, value in values if place.inside}
     body |= {"finishReason": finish} if finish else {}
-    return {**body, "index": choice, **{place.key: value for place, value in values if not place.inside}}
+    return {
+        **body,
+        "index": choice,
+        **{place.key: value for place, value in values if not place.inside},
+    }
 
 
 def block_reason(metadata: JsonObject) -> str | None:
@@ -215,9 +246,13 @@ def usage_object(usage: Usage | None, losses: Report) -> JsonObject | None:
     if usage.raw and read_usage(usage.raw).same_numbers(usage):
         return usage.raw
     if usage.cache_write_input_tokens:
-        losses.dropped("/usage/cache_write_input_tokens", "Gemini does not count what is written to a cache")
+        losses.dropped(
+            "/usage/cache_write_input_tokens", "Gemini does not count what is written to a cache"
+        )
     thought, said, read = usage.reasoning_output_tokens, usage.output_tokens, usage.input_tokens
-    beside = said is None or (thought or 0) <= said  # else they were counted by another rule: Gemini's older one has them inside
+    beside = (
+        said is None or (thought or 0) <= said
+    )  # else they were counted by another rule: Gemini's older one has them inside
     body = {
         "promptTokenCount": read,
         "cachedContentTokenCount": usage.cache_read_input_tokens,
@@ -232,7 +267,9 @@ def usage_object(usage: Usage | None, losses: Report) -> JsonObject | None:
 
 
 def _details(modalities: dict[str, int]) -> list[JsonObject] | None:
-    return [{"modality": name.upper(), "tokenCount": tokens} for name, tokens in modalities.items()] or None
+    return [
+        {"modality": name.upper(), "tokenCount": tokens} for name, tokens in modalities.items()
+    ] or None
 
 
 # --- errors ---
@@ -267,10 +304,19 @@ def error_body(error: ErrorInfo) -> JsonObject:
     code, status = STATUSES.get(error.kind, (500, "INTERNAL"))
     details: list[JsonObject] = []
     if error.kind in REASONS:
-        details.append({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": REASONS[error.kind], "domain": "googleapis.com"})
+        details.append(
+            {
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": REASONS[error.kind],
+                "domain": "googleapis.com",
+            }
+        )
     if error.retry_after is not None:
         details.append(
-            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": f"{error.retry_after:.3f}".rstrip("0").rstrip(".") + "s"}
+            {
+                "@type": "type.googleapis.com/google.rpc.RetryInfo",
+                "retryDelay": f"{error.retry_after:.3f}".rstrip("0").rstrip(".") + "s",
+            }
         )
     body = {"code": code, "message": error.message, "status": status}
     return {"error": {**body, **({"details": details} if details else {})}}

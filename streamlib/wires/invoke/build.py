@@ -35,18 +35,26 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
     """The body, and headers for what Bedrock wants there."""
     write = BODIES.get(family_of(where).body)
     if write is None:
-        raise invalid_request(f"{where.model} has a body of its own with InvokeModel: ask it with wire_api='converse'", "wire_api")
+        raise invalid_request(
+            f"{where.model} has a body of its own with InvokeModel: ask it with wire_api='converse'",
+            "wire_api",
+        )
     return write(prompt, items, where, report)
 
 
-def _claude(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def _claude(
+    prompt: Prompt, items: list[IndexedItem], where: Target, report: Report
+) -> BuiltRequest:
     built = messages.build(prompt, [_with_bytes(one, report) for one in items], where, report)
     body = {key: value for key, value in built.body.items() if key not in ("model", "stream")}
     given = built.headers.get("anthropic-beta") or where.provider.headers.get("anthropic-beta", "")
     betas = [beta.strip() for beta in given.split(",") if beta.strip()]
     _mark(body, body.pop("cache_control", None))
     headers = _tier(body.pop("service_tier", None), report)
-    return BuiltRequest({"anthropic_version": VERSION, **({"anthropic_beta": betas} if betas else {}), **body}, headers)
+    return BuiltRequest(
+        {"anthropic_version": VERSION, **({"anthropic_beta": betas} if betas else {}), **body},
+        headers,
+    )
 
 
 def _nova(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
@@ -56,16 +64,24 @@ def _nova(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
         headers[METADATA_HEADER] = msgspec.json.encode(metadata).decode("utf-8")
     if body.pop("outputConfig", None):
         report.dropped("/output_schema", "Nova takes a schema through Converse only")
-    return BuiltRequest({"schemaVersion": "messages-v1", **merged(body, body.pop(EXTRA, {}))}, headers)
+    return BuiltRequest(
+        {"schemaVersion": "messages-v1", **merged(body, body.pop(EXTRA, {}))}, headers
+    )
 
 
 def _chat(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
-    shaped = msgspec.structs.replace(where, provider=msgspec.structs.replace(where.provider, chat=CHAT))
+    shaped = msgspec.structs.replace(
+        where, provider=msgspec.structs.replace(where.provider, chat=CHAT)
+    )
     body = chat.build(prompt, items, shaped, report).body
-    return BuiltRequest({key: value for key, value in body.items() if key not in ("model", "stream")})
+    return BuiltRequest(
+        {key: value for key, value in body.items() if key not in ("model", "stream")}
+    )
 
 
-BODIES: Final[dict[WireApi | None, Callable[[Prompt, list[IndexedItem], Target, Report], BuiltRequest]]] = {
+BODIES: Final[
+    dict[WireApi | None, Callable[[Prompt, list[IndexedItem], Target, Report], BuiltRequest]]
+] = {
     "messages": _claude,
     "converse": _nova,
     "chat": _chat,
@@ -75,11 +91,15 @@ BODIES: Final[dict[WireApi | None, Callable[[Prompt, list[IndexedItem], Target, 
 def _with_bytes(one: IndexedItem, report: Report) -> IndexedItem:
     """Bedrock fetches nothing: images and documents are sent in bytes (A21)."""
     item: Any = one.item
-    field = "output" if isinstance(item, OUTPUTS) else "content" if isinstance(item, Message) else ""
+    field = (
+        "output" if isinstance(item, OUTPUTS) else "content" if isinstance(item, Message) else ""
+    )
     parts = getattr(item, field) if field else ()
     if isinstance(parts, str):
         return one
-    kept = tuple(part for part in parts if not (getattr(part, "url", None) or getattr(part, "file_id", None)))
+    kept = tuple(
+        part for part in parts if not (getattr(part, "url", None) or getattr(part, "file_id", None))
+    )
     if len(kept) == len(parts):
         return one
     report.dropped(one.path, "InvokeModel takes images and documents in bytes only (A21)")

@@ -64,7 +64,11 @@ def _claude(raw: Raws) -> Prompt:
 
 def _nova(raw: Raws) -> Prompt:
     """Keys that Converse passes on to the model stand beside its own here."""
-    values: JsonObject = {key: msgspec.json.decode(value) for key, value in raw.items() if key not in ("messages", "schemaVersion")}
+    values: JsonObject = {
+        key: msgspec.json.decode(value)
+        for key, value in raw.items()
+        if key not in ("messages", "schemaVersion")
+    }
     for path, renamed in RENAMED.items():
         if (value := taken(values, path)) is not None:
             values = merged(values, nested(renamed, value))
@@ -83,7 +87,14 @@ def _chat(raw: Raws) -> Prompt:
 
 
 def _neither(raw: Raws) -> Prompt:
-    raise ValueError("only bodies of Messages, Converse and Chat Completions are read, no text prompts")
+    raise ValueError(
+        "only bodies of Messages, Converse and Chat Completions are read, no text prompts"
+    )
 
 
-BODIES: Final[dict[Any, Callable[[Raws], Prompt]]] = {"messages": _claude, "converse": _nova, "chat": _chat, None: _neither}
+BODIES: Final[dict[Any, Callable[[Raws], Prompt]]] = {
+    "messages": _claude,
+    "converse": _nova,
+    "chat": _chat,
+    None: _neither,
+}

@@ -17,7 +17,13 @@ from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, 
 from streamlib.wires.encoders import Report
 from streamlib.wires.messages import encode as messages
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import Failed, OutputItemAdded, OutputItemDone, ResponseEvent, ResponseMetadata
+from streamlib_parsers.events import (
+    Failed,
+    OutputItemAdded,
+    OutputItemDone,
+    ResponseEvent,
+    ResponseMetadata,
+)
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem
 from streamlib_parsers.wires.invoke import BEDROCK
 
@@ -43,8 +49,12 @@ class Encoder:
     def feed(self, event: ResponseEvent) -> bytes:
         """The bytes of one event."""
         if isinstance(event, ResponseMetadata):
-            self._added |= {key: value for key, value in event.values.items() if key.startswith(BEDROCK)}
-            event = ResponseMetadata({key: value for key, value in event.values.items() if key not in self._added})
+            self._added |= {
+                key: value for key, value in event.values.items() if key.startswith(BEDROCK)
+            }
+            event = ResponseMetadata(
+                {key: value for key, value in event.values.items() if key not in self._added}
+            )
             return self._framed(self._inner.feed(event)) if event.values else b""
         if isinstance(event, (OutputItemAdded, OutputItemDone)):
             event = msgspec.structs.replace(event, item=_as_messages(event.item))
@@ -69,7 +79,10 @@ def _events(text: bytes) -> Iterator[tuple[bytes, bytes]]:
     for block in text.split(b"\n\n"):
         first, _, rest = block.partition(b"\n")
         if rest:
-            yield first.removeprefix(b"event: "), b"\n".join(line.removeprefix(b"data: ") for line in rest.split(b"\n"))
+            yield (
+                first.removeprefix(b"event: "),
+                b"\n".join(line.removeprefix(b"data: ") for line in rest.split(b"\n")),
+            )
 
 
 def _as_messages(item: ResponseItem) -> ResponseItem:

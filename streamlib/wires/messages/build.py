@@ -75,14 +75,19 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
     body.update(_plain(prompt))
     _last_turn(body, where, report)
     _cache(prompt, body)
-    body["messages"] = [{"role": turn["role"], "content": [block.body for block in turn["content"]]} for turn in body["messages"]]
+    body["messages"] = [
+        {"role": turn["role"], "content": [block.body for block in turn["content"]]}
+        for turn in body["messages"]
+    ]
     return BuiltRequest(body, _betas(prompt, body, where, report))
 
 
 # --- turns ---
 
 
-def _leading_system(prompt: Prompt, items: list[IndexedItem]) -> tuple[list[str], list[IndexedItem]]:
+def _leading_system(
+    prompt: Prompt, items: list[IndexedItem]
+) -> tuple[list[str], list[IndexedItem]]:
     """System and developer messages before the first other item belong to `system`."""
     texts = [prompt.instructions] if prompt.instructions else []
     count = 0
@@ -116,10 +121,17 @@ def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[Json
         turns[-1]["content"].append(block)
     for turn in turns:
         ordered = (
-            sorted(turn["content"], key=lambda block: block.body["type"] != "tool_result") if turn["role"] == "user" else turn["content"]
+            sorted(turn["content"], key=lambda block: block.body["type"] != "tool_result")
+            if turn["role"] == "user"
+            else turn["content"]
         )
         if ordered != turn["content"]:
-            report.add("repaired", f"/input/{turn['content'][0].at}", "tool results stand before other content (A6)", breaks_prefix=True)
+            report.add(
+                "repaired",
+                f"/input/{turn['content'][0].at}",
+                "tool results stand before other content (A6)",
+                breaks_prefix=True,
+            )
         turn["content"] = ordered
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
@@ -138,7 +150,11 @@ def _message(one: IndexedItem, where: Target, report: Report) -> Said:
         if where.traits.system_role:
             yield "system", {"type": "text", "text": item.text}
         else:
-            report.add("changed", one.path, "the model takes no system message here: sent as user text (A17)")
+            report.add(
+                "changed",
+                one.path,
+                "the model takes no system message here: sent as user text (A17)",
+            )
             yield "user", {"type": "text", "text": f"<system>\n{item.text}\n</system>"}
         return
     for part in item.content:
@@ -150,9 +166,20 @@ def _message(one: IndexedItem, where: Target, report: Report) -> Said:
 def _reasoning(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     if item.redacted or (item.encrypted_content and not item.content):
-        yield "assistant", {"type": "redacted_thinking", "data": item.encrypted_content, **(item.native or {})}
+        yield (
+            "assistant",
+            {"type": "redacted_thinking", "data": item.encrypted_content, **(item.native or {})},
+        )
     elif (item.signature and item.status == "completed") or where.provider.unsigned_thinking:
-        yield "assistant", {"type": "thinking", "thinking": item.content, "signature": item.signature or "", **(item.native or {})}
+        yield (
+            "assistant",
+            {
+                "type": "thinking",
+                "thinking": item.content,
+                "signature": item.signature or "",
+                **(item.native or {}),
+            },
+        )
     elif (text := reasoning_as_text(item)) is not None:
         report.add("downgraded", one.path, "a thought without its signature, sent as text (T10)")
         yield "assistant", {"type": "text", "text": text.text}
@@ -162,20 +189,32 @@ def _reasoning(one: IndexedItem, where: Target, report: Report) -> Said:
 
 def _call(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
-    block = {"type": "tool_use", "id": item.call_id, "name": item.name, "input": as_object(item, one.path, report)}
+    block = {
+        "type": "tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": as_object(item, one.path, report),
+    }
     yield "assistant", {**block, **(item.native or {})}
 
 
 def _custom_call(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-    yield "assistant", {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input}}
+    yield (
+        "assistant",
+        {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input}},
+    )
 
 
 def _output(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
-    said = [part for part in (_part(part, one, report) for part in parts) if part and (part["type"] != "text" or part["text"].strip())]
+    said = [
+        part
+        for part in (_part(part, one, report) for part in parts)
+        if part and (part["type"] != "text" or part["text"].strip())
+    ]
     block: JsonObject = {"type": "tool_result", "tool_use_id": item.call_id}
     if said:
         block["content"] = said
@@ -186,23 +225,42 @@ def _output(one: IndexedItem, where: Target, report: Report) -> Said:
 
 def _server_call(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
-    block = {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": as_object(item, one.path, report)}
+    block = {
+        "type": "server_tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": as_object(item, one.path, report),
+    }
     yield "assistant", {**block, **(item.native or {})}
 
 
 def _server_result(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
-    yield "assistant", {"type": f"{item.name}_tool_result", "tool_use_id": item.call_id, "content": item.output, **(item.native or {})}
+    yield (
+        "assistant",
+        {
+            "type": f"{item.name}_tool_result",
+            "tool_use_id": item.call_id,
+            "content": item.output,
+            **(item.native or {}),
+        },
+    )
 
 
 def _compaction(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
-    fields = {"content": item.content or None, "encrypted_content": item.encrypted_content, "signature": item.signature}
+    fields = {
+        "content": item.content or None,
+        "encrypted_content": item.encrypted_content,
+        "signature": item.signature,
+    }
     yield (
         "assistant",
         {
             "type": "compaction",
-            **{key: value for key, value in fields.items() if value is not None or key == "content"},
+            **{
+                key: value for key, value in fields.items() if value is not None or key == "content"
+            },
             **(item.native or {}),
         },
     )
@@ -210,7 +268,11 @@ def _compaction(one: IndexedItem, where: Target, report: Report) -> Said:
 
 def _opaque(one: IndexedItem, where: Target, report: Report) -> Said:
     item: Any = one.item
-    block = item.payload if isinstance(item.payload.get("type"), str) else {**item.payload, "type": item.kind}
+    block = (
+        item.payload
+        if isinstance(item.payload.get("type"), str)
+        else {**item.payload, "type": item.kind}
+    )
     yield (item.native or {}).get("role", "assistant"), block
 
 
@@ -237,14 +299,27 @@ def _part(part: ContentPart, one: IndexedItem, report: Report) -> JsonObject | N
         return native
     match part:
         case Text():
-            citations = [{key: value for key, value in note.items() if key not in CITATION_RESPONSE_KEYS} for note in part.annotations]
-            return {"type": "text", "text": part.text, **({"citations": citations} if citations else {}), **native}
+            citations = [
+                {key: value for key, value in note.items() if key not in CITATION_RESPONSE_KEYS}
+                for note in part.annotations
+            ]
+            return {
+                "type": "text",
+                "text": part.text,
+                **({"citations": citations} if citations else {}),
+                **native,
+            }
         case Refusal():
             return {"type": "text", "text": part.refusal}
         case Image():
             return {"type": "image", "source": _source(part), **native}
         case Document():
-            return {"type": "document", "source": _source(part), **({"title": part.name} if part.name else {}), **native}
+            return {
+                "type": "document",
+                "source": _source(part),
+                **({"title": part.name} if part.name else {}),
+                **native,
+            }
         case Audio():
             report.dropped(one.path, "Messages takes no audio")
             return {"type": "text", "text": part.transcript} if part.transcript else None
@@ -289,13 +364,26 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
     if tool.description:
         body["description"] = tool.description
     if tool.format is not None:
-        report.add("changed", f"/tools/{at}/format", "Messages has no free-form tools: it takes one string, input")
-        body["input_schema"] = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        report.add(
+            "changed",
+            f"/tools/{at}/format",
+            "Messages has no free-form tools: it takes one string, input",
+        )
+        body["input_schema"] = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        }
         return body
-    body["input_schema"] = tool.schema if isinstance(tool.schema, dict) else {"type": "object", "properties": {}}
+    body["input_schema"] = (
+        tool.schema if isinstance(tool.schema, dict) else {"type": "object", "properties": {}}
+    )
     if body["input_schema"].get("type") != "object":
         report.add("changed", f"/tools/{at}/schema", "an input schema is of type object (S5)")
-        body["input_schema"] = {"type": "object", **{key: value for key, value in body["input_schema"].items() if key != "type"}}
+        body["input_schema"] = {
+            "type": "object",
+            **{key: value for key, value in body["input_schema"].items() if key != "type"},
+        }
     if tool.strict is not None:
         body["strict"] = tool.strict
     return body
@@ -304,10 +392,18 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
 def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     if not prompt.tools:
         return {}
-    kinds: dict[str | None, JsonObject] = {"auto": {"type": "auto"}, "required": {"type": "any"}, "none": {"type": "none"}}
-    choice = kinds.get(prompt.tool_choice) or ({"type": "tool", "name": prompt.tool_choice} if prompt.tool_choice else None)
+    kinds: dict[str | None, JsonObject] = {
+        "auto": {"type": "auto"},
+        "required": {"type": "any"},
+        "none": {"type": "none"},
+    }
+    choice = kinds.get(prompt.tool_choice) or (
+        {"type": "tool", "name": prompt.tool_choice} if prompt.tool_choice else None
+    )
     if choice and choice["type"] in ("any", "tool") and not where.traits.forced_tools:
-        report.add("changed", "/tool_choice", f"{where.model} takes no forced tool choice: auto (T7)")
+        report.add(
+            "changed", "/tool_choice", f"{where.model} takes no forced tool choice: auto (T7)"
+        )
         choice = {"type": "auto"}
     if prompt.parallel_tools is False and (choice or {}).get("type") != "none":
         choice = {**(choice or {"type": "auto"}), "disable_parallel_tool_use": True}
@@ -316,14 +412,25 @@ def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
 
 def _thinking(prompt: Prompt, body: JsonObject, where: Target, report: Report) -> JsonObject:
     forced = body.get("tool_choice", {}).get("type") in ("any", "tool")
-    return thinking(prompt, where, report, max_tokens=body["max_tokens"], forced=forced, unthought=_loop_without_thinking(body))
+    return thinking(
+        prompt,
+        where,
+        report,
+        max_tokens=body["max_tokens"],
+        forced=forced,
+        unthought=_loop_without_thinking(body),
+    )
 
 
 def _loop_without_thinking(body: JsonObject) -> bool:
     """Whether the last assistant turn called tools without having thought first."""
     last = next((turn for turn in reversed(body["messages"]) if turn["role"] == "assistant"), None)
     kinds = [block.body["type"] for block in last["content"]] if last else []
-    return "tool_use" in kinds and kinds[0] not in ("thinking", "redacted_thinking") and body["messages"][-1]["role"] == "user"
+    return (
+        "tool_use" in kinds
+        and kinds[0] not in ("thinking", "redacted_thinking")
+        and body["messages"][-1]["role"] == "user"
+    )
 
 
 def _output_config(prompt: Prompt, where: Target, report: Report, body: JsonObject) -> JsonObject:
@@ -390,18 +497,36 @@ def _last_turn(body: JsonObject, where: Target, report: Report) -> None:
         turns.pop()
     elif blocks[-1].body["type"] == "text":
         _trimmed(blocks)
-    if turns and turns[-1]["role"] == "assistant" and not where.traits.prefill and not _continues(turns[-1]["content"]):
-        report.add("generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)")
-        turns.append({"role": "user", "content": [Block("user", {"type": "text", "text": "Continue."}, -1)]})
+    if (
+        turns
+        and turns[-1]["role"] == "assistant"
+        and not where.traits.prefill
+        and not _continues(turns[-1]["content"])
+    ):
+        report.add(
+            "generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)"
+        )
+        turns.append(
+            {"role": "user", "content": [Block("user", {"type": "text", "text": "Continue."}, -1)]}
+        )
     if not turns:
         raise invalid_request("nothing is left to send", "empty_input")
 
 
 def _without_thinking(turns: list[JsonObject], report: Report) -> None:
-    kept = [block for block in turns[-1]["content"] if block.body["type"] not in ("thinking", "redacted_thinking")]
+    kept = [
+        block
+        for block in turns[-1]["content"]
+        if block.body["type"] not in ("thinking", "redacted_thinking")
+    ]
     for block in turns[-1]["content"]:
         if block not in kept:
-            report.add("dropped", f"/input/{block.at}", "thinking is off: no thought in the last assistant turn (T8b)", breaks_prefix=True)
+            report.add(
+                "dropped",
+                f"/input/{block.at}",
+                "thinking is off: no thought in the last assistant turn (T8b)",
+                breaks_prefix=True,
+            )
     turns[-1]["content"][:] = kept  # in place: the caller looks at what is left
 
 
@@ -414,7 +539,9 @@ def _trimmed(blocks: list[Block]) -> None:
 def _continues(blocks: list[Block]) -> bool:
     """Whether the turn is one the provider paused: it ends in a tool of its own."""
     kind = blocks[-1].body["type"]
-    return kind in ("server_tool_use", "mcp_tool_use", "compaction") or kind.endswith("_tool_result")
+    return kind in ("server_tool_use", "mcp_tool_use", "compaction") or kind.endswith(
+        "_tool_result"
+    )
 
 
 # --- caching and betas ---
@@ -431,7 +558,11 @@ def _cache(prompt: Prompt, body: JsonObject) -> None:
         return
     wanted = set(sorted(options.breakpoints)[-4:])
     for turn in body["messages"]:
-        last = {block.at: n for n, block in enumerate(turn["content"]) if block.body["type"] not in ("thinking", "redacted_thinking")}
+        last = {
+            block.at: n
+            for n, block in enumerate(turn["content"])
+            if block.body["type"] not in ("thinking", "redacted_thinking")
+        }
         for at in wanted & last.keys():
             block = turn["content"][last[at]]
             turn["content"][last[at]] = block._replace(body={**block.body, "cache_control": marker})

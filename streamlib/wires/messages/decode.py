@@ -32,7 +32,17 @@ from streamlib_parsers.protocol import parse_body
 ORIGIN: Final = Origin("messages")
 READ: Final = frozenset(
     {
-        *("model", "messages", "system", "max_tokens", "tools", "tool_choice", "thinking", "output_config", "stop_sequences"),
+        *(
+            "model",
+            "messages",
+            "system",
+            "max_tokens",
+            "tools",
+            "tool_choice",
+            "thinking",
+            "output_config",
+            "stop_sequences",
+        ),
         *("stream", "temperature", "top_p", "top_k", "metadata", "service_tier", "cache_control"),
     }
 )
@@ -42,7 +52,9 @@ READ: Final = frozenset(
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"}
+    asked: JsonObject = {
+        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
+    }
     reader = _Reader()
     system = _texts(asked.get("system"))
     for text in system[1:]:
@@ -55,7 +67,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         instructions=system[0] if system else None,
         tools=[_tool(tool) for tool in asked.get("tools") or ()],
         tool_choice=_choice(asked.get("tool_choice")),
-        parallel_tools=False if (asked.get("tool_choice") or {}).get("disable_parallel_tool_use") else None,
+        parallel_tools=False
+        if (asked.get("tool_choice") or {}).get("disable_parallel_tool_use")
+        else None,
         reasoning=_reasoning(asked.get("thinking"), config),
         output_schema=(config.get("format") or {}).get("schema"),
         max_output_tokens=asked.get("max_tokens"),
@@ -84,7 +98,9 @@ class _Reader:
         role = msgspec.json.decode(turn["role"], type=str)
         content = turn["content"]
         if bytes(content).lstrip()[:1] == b'"':
-            content = Raw(msgspec.json.encode([{"type": "text", "text": msgspec.json.decode(content)}]))
+            content = Raw(
+                msgspec.json.encode([{"type": "text", "text": msgspec.json.decode(content)}])
+            )
         blocks = msgspec.json.decode(content, type=list[dict[str, Raw]])
         marks = [self._mark(block) for block in blocks]
         made = self._assistant(blocks) if role == "assistant" else list(self._user(role, blocks))
@@ -132,8 +148,16 @@ MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": D
 def _part(block: JsonObject) -> ContentPart | None:
     source = block.get("source")
     if block["type"] == "text":
-        return Text(block["text"], tuple(block.get("citations") or ()), native=_rest(block, "type", "text", "citations"))
-    if block["type"] not in MEDIA or not isinstance(source, dict) or source.get("type") == "content":
+        return Text(
+            block["text"],
+            tuple(block.get("citations") or ()),
+            native=_rest(block, "type", "text", "citations"),
+        )
+    if (
+        block["type"] not in MEDIA
+        or not isinstance(source, dict)
+        or source.get("type") == "content"
+    ):
         return None
     data = source.get("data")
     if source["type"] == "text":
@@ -149,7 +173,9 @@ def _part(block: JsonObject) -> ContentPart | None:
 
 
 def _rest(block: JsonObject, *typed: str) -> JsonObject | None:
-    return {key: value for key, value in block.items() if key not in typed and value is not None} or None
+    return {
+        key: value for key, value in block.items() if key not in typed and value is not None
+    } or None
 
 
 def _other(block: JsonObject, role: str) -> ResponseItem:
@@ -157,9 +183,13 @@ def _other(block: JsonObject, role: str) -> ResponseItem:
         return Opaque(block["type"], block, origin=ORIGIN, native={"role": role})
     output = block.get("content") or ""
     if isinstance(output, list):
-        output = tuple(_part(part) or Text(msgspec.json.encode(part).decode(), native=part) for part in output)
+        output = tuple(
+            _part(part) or Text(msgspec.json.encode(part).decode(), native=part) for part in output
+        )
     native = _rest(block, "type", "tool_use_id", "content", "is_error")
-    return FunctionCallOutput(block["tool_use_id"], output, bool(block.get("is_error")), native=native, origin=ORIGIN)
+    return FunctionCallOutput(
+        block["tool_use_id"], output, bool(block.get("is_error")), native=native, origin=ORIGIN
+    )
 
 
 def _texts(system: Any) -> list[str]:
@@ -171,13 +201,20 @@ def _texts(system: Any) -> list[str]:
 def _tool(tool: JsonObject) -> ToolSpec:
     if tool.get("type", "custom") != "custom":
         return ToolSpec(tool.get("name") or tool["type"], native=tool)
-    return ToolSpec(tool["name"], tool.get("description"), tool.get("input_schema"), tool.get("strict"))
+    return ToolSpec(
+        tool["name"], tool.get("description"), tool.get("input_schema"), tool.get("strict")
+    )
 
 
 def _choice(choice: Any) -> str | None:
     if not choice:
         return None
-    words: dict[str, str | None] = {"auto": "auto", "any": "required", "none": "none", "tool": choice.get("name")}
+    words: dict[str, str | None] = {
+        "auto": "auto",
+        "any": "required",
+        "none": "none",
+        "tool": choice.get("name"),
+    }
     return words[choice["type"]]
 
 
@@ -186,7 +223,11 @@ def _reasoning(thinking: Any, config: JsonObject) -> Any:
         return ReasoningOptions(effort=config["effort"]) if config.get("effort") else None
     if thinking["type"] in ("disabled", "between_tools"):
         return "off"
-    return ReasoningOptions(effort=config.get("effort"), budget=thinking.get("budget_tokens"), display=thinking.get("display"))
+    return ReasoningOptions(
+        effort=config.get("effort"),
+        budget=thinking.get("budget_tokens"),
+        display=thinking.get("display"),
+    )
 
 
 def _cache(marker: Any, reader: _Reader) -> Any:

@@ -158,7 +158,10 @@ class Encoder:
         if self._usage is None:
             self._losses.dropped("/usage", "message_start has no word for unknown usage: zeros")
         self._started = True
-        start = {**(self._start or {}), "usage": usage_object(self._usage) or {"input_tokens": 0, "output_tokens": 0}}
+        start = {
+            **(self._start or {}),
+            "usage": usage_object(self._usage) or {"input_tokens": 0, "output_tokens": 0},
+        }
         return sse({"type": "message_start", "message": start}, "message_start")
 
     def _flush(self, stop: JsonObject | None = None) -> bytes:
@@ -166,7 +169,11 @@ class Encoder:
         if not (stop or self._unsaid or self._envelope):
             return b""
         delta = {**self._envelope, **(stop or {"stop_reason": None, "stop_sequence": None})}
-        body = {"type": "message_delta", "delta": delta, "usage": usage_object(self._usage) or {"output_tokens": 0}}
+        body = {
+            "type": "message_delta",
+            "delta": delta,
+            "usage": usage_object(self._usage) or {"output_tokens": 0},
+        }
         self._envelope, self._unsaid = {}, False
         return sse(body, "message_delta")
 
@@ -195,7 +202,9 @@ class Encoder:
     def _delta(self, index: int, kind: str, **values: Any) -> bytes:
         if index not in self._begun:
             return b""
-        return self._flush() + self._frame("content_block_delta", index, delta={"type": kind, **values})
+        return self._flush() + self._frame(
+            "content_block_delta", index, delta={"type": kind, **values}
+        )
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
         if event.logprobs:
@@ -234,7 +243,9 @@ class Encoder:
         elif isinstance(event.item, Compaction):
             out += self._delta(event.index, "compaction_delta", **_compaction_values(event.item))
         elif event.index in self._inputs and event.item.status == "completed":
-            text = msgspec.json.encode({"input": "".join(self._inputs.pop(event.index))}).decode("utf-8")
+            text = msgspec.json.encode({"input": "".join(self._inputs.pop(event.index))}).decode(
+                "utf-8"
+            )
             out += self._delta(event.index, "input_json_delta", partial_json=text)
         if event.item.signature and not isinstance(event.item, (Compaction, Opaque)):
             out += self._delta(event.index, "signature_delta", signature=event.item.signature)
@@ -255,7 +266,10 @@ class Encoder:
     def _on_completed(self, event: Completed) -> bytes:
         out = self._begin()
         self._usage = event.usage or self._usage
-        stop = {"stop_reason": native_stop(event.stop_reason, event.native_stop_reason, self._losses), "stop_sequence": event.stop_sequence}
+        stop = {
+            "stop_reason": native_stop(event.stop_reason, event.native_stop_reason, self._losses),
+            "stop_sequence": event.stop_sequence,
+        }
         return out + self._flush(stop) + sse({"type": "message_stop"}, "message_stop")
 
     def _on_failed(self, event: Failed) -> bytes:
@@ -317,7 +331,10 @@ def native_stop(stop_reason: StopReason, native: str | None, losses: Report) -> 
 
 def error_body(error: ErrorInfo) -> JsonObject:
     """The wire's error object."""
-    return {"type": "error", "error": {"type": ERROR_TYPES.get(error.kind, "api_error"), "message": error.message}}
+    return {
+        "type": "error",
+        "error": {"type": ERROR_TYPES.get(error.kind, "api_error"), "message": error.message},
+    }
 
 
 def usage_object(usage: Usage | None) -> JsonObject | None:
@@ -327,8 +344,16 @@ def usage_object(usage: Usage | None) -> JsonObject | None:
     if usage.raw and read_usage(usage.raw).same_numbers(usage):
         return usage.raw
     written, read = usage.cache_write_input_tokens, usage.cache_read_input_tokens
-    fresh = None if usage.input_tokens is None else max(0, usage.input_tokens - (written or 0) - (read or 0))
-    body: JsonObject = {"input_tokens": fresh, "cache_creation_input_tokens": written, "cache_read_input_tokens": read}
+    fresh = (
+        None
+        if usage.input_tokens is None
+        else max(0, usage.input_tokens - (written or 0) - (read or 0))
+    )
+    body: JsonObject = {
+        "input_tokens": fresh,
+        "cache_creation_input_tokens": written,
+        "cache_read_input_tokens": read,
+    }
     if usage.cache_write_1h_input_tokens is not None:
         body["cache_creation"] = {
             "ephemeral_5m_input_tokens": usage.cache_write_5m_input_tokens or 0,
@@ -336,7 +361,10 @@ def usage_object(usage: Usage | None) -> JsonObject | None:
         }
     if usage.reasoning_output_tokens is not None:
         body["output_tokens_details"] = {"thinking_tokens": usage.reasoning_output_tokens}
-    return {**{key: value for key, value in body.items() if value is not None}, "output_tokens": usage.output_tokens or 0}
+    return {
+        **{key: value for key, value in body.items() if value is not None},
+        "output_tokens": usage.output_tokens or 0,
+    }
 
 
 # --- blocks: an item as a content block ---
@@ -369,7 +397,11 @@ def _native(item: ResponseItem) -> JsonObject:
 
 
 def _message(item: Any, losses: Report) -> JsonObject:
-    texts = [part.text if isinstance(part, Text) else part.refusal for part in item.content if isinstance(part, (Text, Refusal))]
+    texts = [
+        part.text if isinstance(part, Text) else part.refusal
+        for part in item.content
+        if isinstance(part, (Text, Refusal))
+    ]
     if len(texts) < len(item.content):
         losses.dropped("/media", "Messages has no images or audio in an answer")
     notes = [note for part in item.content if isinstance(part, Text) for note in part.annotations]
@@ -380,22 +412,39 @@ def _reasoning(item: Any, losses: Report) -> JsonObject:
     if item.redacted:
         return {"type": "redacted_thinking", "data": item.encrypted_content or ""}
     if item.encrypted_content:
-        losses.dropped("/encrypted_content", "Messages carries encrypted reasoning only as redacted thinking")
+        losses.dropped(
+            "/encrypted_content", "Messages carries encrypted reasoning only as redacted thinking"
+        )
     said = "\n\n".join([*item.summary, *([item.content] if item.content else [])])
     return {"type": "thinking", "thinking": said, "signature": item.signature or ""}
 
 
 def _call(item: Any, losses: Report) -> JsonObject:
-    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses)}
+    return {
+        "type": "tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": _input(item, losses),
+    }
 
 
 def _custom(item: Any, losses: Report) -> JsonObject:
     losses.dropped("/custom_tool_call", "a free-form call is a tool_use with its text as `input`")
-    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input} if item.input else {}}
+    return {
+        "type": "tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": {"input": item.input} if item.input else {},
+    }
 
 
 def _server_call(item: Any, losses: Report) -> JsonObject:
-    return {"type": "server_tool_use", "id": item.call_id, "name": item.name, "input": _input(item, losses)}
+    return {
+        "type": "server_tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": _input(item, losses),
+    }
 
 
 def _input(item: Any, losses: Report) -> Any:
@@ -404,11 +453,20 @@ def _input(item: Any, losses: Report) -> Any:
 
 
 def _server_result(item: Any, losses: Report) -> JsonObject:
-    return {"type": f"{item.name or 'server'}_tool_result", "tool_use_id": item.call_id, "content": item.output}
+    return {
+        "type": f"{item.name or 'server'}_tool_result",
+        "tool_use_id": item.call_id,
+        "content": item.output,
+    }
 
 
 def _compaction(item: Any, losses: Report) -> JsonObject:
-    return {"type": "compaction", "content": None, **_compaction_values(item), **({"signature": item.signature} if item.signature else {})}
+    return {
+        "type": "compaction",
+        "content": None,
+        **_compaction_values(item),
+        **({"signature": item.signature} if item.signature else {}),
+    }
 
 
 def _opaque(item: Any, losses: Report) -> JsonObject:

@@ -55,8 +55,23 @@ OPTIONS: Final = {
     "frequency_penalty": "frequency_penalty",
 }
 """Settings and their names in `options`. `num_ctx` and others: `extra={"options": {"num_ctx": 32768}}`."""
-LEVELS: Final = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high", "max": "high"}
-ELSEWHERE: Final = ("tool_choice", "parallel_tools", "verbosity", "n", "metadata", "service_tier", "user_id")
+LEVELS: Final = {
+    "minimal": "low",
+    "low": "low",
+    "medium": "medium",
+    "high": "high",
+    "xhigh": "high",
+    "max": "high",
+}
+ELSEWHERE: Final = (
+    "tool_choice",
+    "parallel_tools",
+    "verbosity",
+    "n",
+    "metadata",
+    "service_tier",
+    "user_id",
+)
 """Settings that other wires have and this one has not."""
 SEPARATOR: Final = "\n\n"
 ATTACHED: Final = "[attached to the message above]"
@@ -74,8 +89,14 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
     if prompt.output_schema is not None:
         body["format"] = prompt.output_schema
     if prompt.logprobs is not None:
-        body.update({"logprobs": True, **({"top_logprobs": prompt.logprobs} if prompt.logprobs else {})})
-    options = {name: value for field, name in OPTIONS.items() if (value := getattr(prompt, field)) is not None}
+        body.update(
+            {"logprobs": True, **({"top_logprobs": prompt.logprobs} if prompt.logprobs else {})}
+        )
+    options = {
+        name: value
+        for field, name in OPTIONS.items()
+        if (value := getattr(prompt, field)) is not None
+    }
     if prompt.stop:
         options["stop"] = list(prompt.stop)
     if options:
@@ -86,7 +107,9 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
 
 def _lacking(prompt: Prompt, report: Report) -> None:
     for name in ELSEWHERE:
-        if getattr(prompt, name) is not None and not (name == "tool_choice" and prompt.tool_choice == "auto"):
+        if getattr(prompt, name) is not None and not (
+            name == "tool_choice" and prompt.tool_choice == "auto"
+        ):
             report.dropped(f"/{name}", f"Ollama has no {name}")
     if isinstance(prompt.cache, CacheOptions) and prompt.cache.breakpoints:
         report.dropped("/cache/breakpoints", "Ollama caches by itself")
@@ -114,10 +137,22 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
     said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
-    schema = tool.schema if isinstance(tool.schema, dict) and tool.schema else {"type": "object", "properties": {}}
+    schema = (
+        tool.schema
+        if isinstance(tool.schema, dict) and tool.schema
+        else {"type": "object", "properties": {}}
+    )
     if tool.format is not None:
-        report.add("changed", f"/tools/{at}/format", "Ollama has no free-form tools: it takes one string, input")
-        schema = {"type": "object", "properties": {"input": {"type": "string"}}, "required": ["input"]}
+        report.add(
+            "changed",
+            f"/tools/{at}/format",
+            "Ollama has no free-form tools: it takes one string, input",
+        )
+        schema = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        }
     if tool.strict:
         report.dropped(f"/tools/{at}/strict", "Ollama has no strict tools")
     return {"type": "function", "function": {**said, "parameters": schema}}
@@ -140,7 +175,11 @@ def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[
 
 def _in_call_order(items: list[IndexedItem]) -> list[IndexedItem]:
     """O3."""
-    order = {one.item.call_id: n for n, one in enumerate(items) if isinstance(one.item, (FunctionCall, CustomToolCall))}
+    order = {
+        one.item.call_id: n
+        for n, one in enumerate(items)
+        if isinstance(one.item, (FunctionCall, CustomToolCall))
+    }
     out: list[IndexedItem] = []
     run: list[IndexedItem] = []
     for one in items:
@@ -154,7 +193,9 @@ def _in_call_order(items: list[IndexedItem]) -> list[IndexedItem]:
 
 
 def _sorted(run: list[IndexedItem], order: dict[str, int]) -> list[IndexedItem]:
-    return sorted(run, key=lambda one: order.get(one.item.call_id, 0) if isinstance(one.item, OUTPUTS) else 0)
+    return sorted(
+        run, key=lambda one: order.get(one.item.call_id, 0) if isinstance(one.item, OUTPUTS) else 0
+    )
 
 
 class Writer:
@@ -178,7 +219,9 @@ class Writer:
     def _end_turn(self) -> None:
         turn, self._turn = self._turn, None
         if turn is not None:
-            texts: JsonObject = {key: "".join(turn[key]) for key in ("content", "thinking") if key in turn}
+            texts: JsonObject = {
+                key: "".join(turn[key]) for key in ("content", "thinking") if key in turn
+            }
             self.sent.append({**turn, **texts})
 
     def message(self, one: IndexedItem) -> None:
@@ -191,7 +234,9 @@ class Writer:
         self.flush()
         if text or images:
             said = {"images": images} if images else {}
-            self.sent.append({"role": ROLES.get(item.role, item.role), "content": text, **said, **_own(item)})
+            self.sent.append(
+                {"role": ROLES.get(item.role, item.role), "content": text, **said, **_own(item)}
+            )
         else:
             self._report.dropped(one.path, "a message without content")
 
@@ -199,19 +244,31 @@ class Writer:
         if text or images:
             self._gather(one, "content" if text else "")["content"] += [text] if text else []
         if images:
-            self._report.add("changed", one.path, "an answer's images stand in a user message after it")
+            self._report.add(
+                "changed", one.path, "an answer's images stand in a user message after it"
+            )
             self._images += images
 
     def _gather(self, one: IndexedItem, field: str) -> JsonObject:
         """The message being gathered: until its calls are answered everything belongs to it."""
         turn = self._turn
         same = one.item.response_id is not None and one.item.response_id == self._response
-        goes_on = turn is not None and (same or "tool_calls" in turn or not (turn["content"] and field in ("content", "thinking")))
+        goes_on = turn is not None and (
+            same
+            or "tool_calls" in turn
+            or not (turn["content"] and field in ("content", "thinking"))
+        )
         if turn is None or not goes_on:
             self.flush()
             turn = self._turn = {"role": "assistant", "content": []}
-        elif (field != "tool_calls" and "tool_calls" in turn) or (field == "thinking" and turn["content"]):
-            self._report.add("changed", one.path, "one text and one thought a message: the order within the answer is lost")
+        elif (field != "tool_calls" and "tool_calls" in turn) or (
+            field == "thinking" and turn["content"]
+        ):
+            self._report.add(
+                "changed",
+                one.path,
+                "one text and one thought a message: the order within the answer is lost",
+            )
         self._response = one.item.response_id
         return turn
 
@@ -228,7 +285,11 @@ class Writer:
         """O2."""
         item: Any = one.item
         native = _own(item)
-        function = {"name": item.name, "arguments": as_object(item, one.path, self._report), **native.pop("function", {})}
+        function = {
+            "name": item.name,
+            "arguments": as_object(item, one.path, self._report),
+            **native.pop("function", {}),
+        }
         self._call(one, {"id": item.call_id, "type": "function", **native, "function": function})
 
     def custom_call(self, one: IndexedItem) -> None:
@@ -246,15 +307,23 @@ class Writer:
         """A result names its tool."""
         item: Any = one.item
         self._end_turn()
-        text, images = (item.output, []) if isinstance(item.output, str) else self._read(item.output, one)
+        text, images = (
+            (item.output, []) if isinstance(item.output, str) else self._read(item.output, one)
+        )
         if images:
-            self._report.add("changed", one.path, "images of a result stand in a user message after it")
+            self._report.add(
+                "changed", one.path, "images of a result stand in a user message after it"
+            )
             self._images += images
         if item.is_error:
-            self._report.add("changed", f"{one.path}/is_error", "said in the text: Ollama has no is_error")
+            self._report.add(
+                "changed", f"{one.path}/is_error", "said in the text: Ollama has no is_error"
+            )
             text = f"[error] {text}".strip()
         name = self._names.get(item.call_id, "")
-        self.sent.append({"role": "tool", "tool_name": name, "tool_call_id": item.call_id, "content": text})
+        self.sent.append(
+            {"role": "tool", "tool_name": name, "tool_call_id": item.call_id, "content": text}
+        )
 
     def compaction(self, one: IndexedItem) -> None:
         """Its text, as the user's."""
@@ -274,7 +343,9 @@ class Writer:
         """The text and the images of some parts."""
         images = [part.data for part in parts if isinstance(part, Image) and part.data]
         texts = [text for part in parts if (text := self._text(part, one))]
-        return ("" if isinstance(one.item, Message) and one.item.role == "assistant" else SEPARATOR).join(texts), images
+        return (
+            "" if isinstance(one.item, Message) and one.item.role == "assistant" else SEPARATOR
+        ).join(texts), images
 
     def _text(self, part: ContentPart, one: IndexedItem) -> str:
         match part:
@@ -282,7 +353,9 @@ class Writer:
                 return part.text
             case Refusal():
                 return part.refusal
-            case Document(data=str(data)) if (kind := media_type(part)).startswith("text/") or kind in TEXTUAL:
+            case Document(data=str(data)) if (kind := media_type(part)).startswith(
+                "text/"
+            ) or kind in TEXTUAL:
                 self._report.add("changed", one.path, "a document of text is sent as text")
                 return f"[{part.name or kind}]\n{plain_text(data)}"
             case Image(data=str()):
@@ -291,7 +364,10 @@ class Writer:
                 self._report.dropped(one.path, "Ollama takes no audio: its transcript is sent")
                 return transcript
             case _:
-                self._report.dropped(one.path, f"Ollama takes no such {type(part).__name__.lower()}: images as bytes only (O6)")
+                self._report.dropped(
+                    one.path,
+                    f"Ollama takes no such {type(part).__name__.lower()}: images as bytes only (O6)",
+                )
                 return ""
 
 

@@ -31,7 +31,19 @@ from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.ollama import IMAGE_TYPES
 
 ORIGIN: Final = Origin("ollama")
-READ: Final = frozenset({"model", "messages", "tools", "stream", "think", "format", "logprobs", "top_logprobs", "options"})
+READ: Final = frozenset(
+    {
+        "model",
+        "messages",
+        "tools",
+        "stream",
+        "think",
+        "format",
+        "logprobs",
+        "top_logprobs",
+        "options",
+    }
+)
 """Top-level keys with a place in `Prompt`; the others go into `extra`."""
 FIELDS: Final = {name: field for field, name in OPTIONS.items()}
 
@@ -39,12 +51,20 @@ FIELDS: Final = {name: field for field, name in OPTIONS.items()}
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"}
+    asked: JsonObject = {
+        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
+    }
     reader = _Reader()
     for message in msgspec.json.decode(raw["messages"], type=list[Raw]):
         reader.read(message)
-    options = {key: value for key, value in (asked.get("options") or {}).items() if value is not None}
-    settings = {FIELDS[key]: options.pop(key) for key in FIELDS if key in options and not _is_endless(key, options[key])}
+    options = {
+        key: value for key, value in (asked.get("options") or {}).items() if value is not None
+    }
+    settings = {
+        FIELDS[key]: options.pop(key)
+        for key in FIELDS
+        if key in options and not _is_endless(key, options[key])
+    }
     return Prompt(
         input=reader.items,
         instructions=reader.instructions,
@@ -64,7 +84,11 @@ def _extra(asked: JsonObject, options: JsonObject) -> JsonObject:
     """What a prompt has no word for: `num_ctx` and its kin, `keep_alive`, the format `json`."""
     extra = {key: value for key, value in asked.items() if key not in READ and value is not None}
     form = asked.get("format")
-    return {**extra, **({"options": options} if options else {}), **({"format": form} if form and isinstance(form, str) else {})}
+    return {
+        **extra,
+        **({"options": options} if options else {}),
+        **({"format": form} if form and isinstance(form, str) else {}),
+    }
 
 
 def _is_endless(key: str, value: Any) -> bool:
@@ -132,13 +156,23 @@ class _Reader:
 
     def _tool(self, message: JsonObject, raw: Raw) -> None:
         call_id, name = message.get("tool_call_id"), message.get("tool_name") or message.get("name")
-        fits = (call for call in self._waiting if (call.call_id == call_id if call_id else name in (None, call.name)))
+        fits = (
+            call
+            for call in self._waiting
+            if (call.call_id == call_id if call_id else name in (None, call.name))
+        )
         call = next(fits, None) or next(iter(self._waiting), None)
         if call is not None:
             self._waiting.remove(call)
         parts = _parts(message)
-        output = message.get("content") or "" if all(isinstance(part, Text) for part in parts) else parts
-        self.items.append(FunctionCallOutput(str(call_id or (call.call_id if call else "")), output, origin=ORIGIN))
+        output = (
+            message.get("content") or "" if all(isinstance(part, Text) for part in parts) else parts
+        )
+        self.items.append(
+            FunctionCallOutput(
+                str(call_id or (call.call_id if call else "")), output, origin=ORIGIN
+            )
+        )
 
 
 ROLES: Final[dict[str, Callable[[_Reader, JsonObject, Raw], None]]] = {

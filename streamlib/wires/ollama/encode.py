@@ -43,7 +43,17 @@ from streamlib_parsers.events import (
     StopReason,
     TokenCount,
 )
-from streamlib_parsers.items import CustomToolCall, FunctionCall, Image, JsonObject, Message, Reasoning, Refusal, ResponseItem, Text
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    Image,
+    JsonObject,
+    Message,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    Text,
+)
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.ollama import TYPED, USAGE_KEYS
@@ -64,7 +74,9 @@ class Encoder:
 
     media_type = "application/x-ndjson"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None, created_at: str = EPOCH) -> None:
+    def __init__(
+        self, *, model: str | None = None, response_id: str | None = None, created_at: str = EPOCH
+    ) -> None:
         self._losses = Report()
         self._head: JsonObject = {"model": model or "", "created_at": created_at}
         self._envelope: JsonObject = {}
@@ -93,7 +105,14 @@ class Encoder:
             self._losses.dropped("/choices", "Ollama has one choice")
             return b""
         message = {"role": "assistant", "content": "", **said}
-        return _line({**self._head, "message": message, **({"logprobs": list(logprobs)} if logprobs else {}), "done": False})
+        return _line(
+            {
+                **self._head,
+                "message": message,
+                **({"logprobs": list(logprobs)} if logprobs else {}),
+                "done": False,
+            }
+        )
 
     # --- the envelope ---
 
@@ -140,10 +159,16 @@ class Encoder:
         first = event.index not in self._pieces
         self._pieces.add(event.index)
         whole = first and event.delta.startswith("{") and is_json(event.delta)
-        if not (whole and isinstance(item, FunctionCall) and _is_own(item) and item.name) or event.index in self._told:
+        if (
+            not (whole and isinstance(item, FunctionCall) and _is_own(item) and item.name)
+            or event.index in self._told
+        ):
             return b""
         self._told.add(event.index)
-        return self._line(event.index, tool_calls=[_call(msgspec.structs.replace(item, arguments=event.delta), self._losses)])
+        return self._line(
+            event.index,
+            tool_calls=[_call(msgspec.structs.replace(item, arguments=event.delta), self._losses)],
+        )
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         self._losses.dropped("/annotations", NO_PLACE)
@@ -166,7 +191,9 @@ class Encoder:
         if index in self._told:
             return b""
         if item.status == "incomplete":
-            self._losses.dropped("/incomplete", "a call that was cut is left out: it would look callable")
+            self._losses.dropped(
+                "/incomplete", "a call that was cut is left out: it would look callable"
+            )
             return b""
         return self._line(index, tool_calls=[_call(item, self._losses)])
 
@@ -176,7 +203,13 @@ class Encoder:
         self._head["model"] = event.model or self._head["model"]
         word = _done_reason(event.stop_reason, event.native_stop_reason)
         message = {"role": "assistant", "content": ""}
-        return _line({**self._head, "message": message, **_last(word, self._envelope, event.usage or self._usage, self._losses)})
+        return _line(
+            {
+                **self._head,
+                "message": message,
+                **_last(word, self._envelope, event.usage or self._usage, self._losses),
+            }
+        )
 
     def _on_failed(self, event: Failed) -> bytes:
         return _line(error_body(event.error))
@@ -232,7 +265,11 @@ def _call(item: FunctionCall | CustomToolCall, losses: Report) -> JsonObject:
             losses.dropped("/arguments", "arguments without text are written {}")
         arguments = Raw((item.arguments or "{}").encode("utf-8"))
     rest = {key: value for key, value in native.items() if key != "function"}
-    return {"id": item.call_id, **rest, "function": {"name": item.name, "arguments": arguments, **native.get("function", {})}}
+    return {
+        "id": item.call_id,
+        **rest,
+        "function": {"name": item.name, "arguments": arguments, **native.get("function", {})},
+    }
 
 
 def _images(item: Message, losses: Report) -> list[str]:
@@ -243,7 +280,11 @@ def _images(item: Message, losses: Report) -> list[str]:
 
 
 def _done_reason(reason: StopReason, native: str | None) -> str:
-    return native if native in OWN_WORDS and (native == WORDS.get(reason, "stop") or reason == "other") else WORDS.get(reason, "stop")
+    return (
+        native
+        if native in OWN_WORDS and (native == WORDS.get(reason, "stop") or reason == "other")
+        else WORDS.get(reason, "stop")
+    )
 
 
 def _last(word: str, envelope: JsonObject, usage: Usage | None, losses: Report) -> JsonObject:
@@ -275,8 +316,18 @@ def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
         return msgspec.json.encode(error_body(response.error))
     message: JsonObject = {"role": "assistant", "content": response.text + response.refusal}
     if response.reasoning:
-        message["thinking"] = "\n\n".join(text for item in response.items if isinstance(item, Reasoning) for text in _thoughts(item))
-    images = [data for item in response.items if isinstance(item, Message) for data in _images(item, losses)]
+        message["thinking"] = "\n\n".join(
+            text
+            for item in response.items
+            if isinstance(item, Reasoning)
+            for text in _thoughts(item)
+        )
+    images = [
+        data
+        for item in response.items
+        if isinstance(item, Message)
+        for data in _images(item, losses)
+    ]
     if images:
         message["images"] = images
     if response.calls:

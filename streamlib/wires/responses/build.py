@@ -62,7 +62,12 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
 
 def _stored(prompt: Prompt, where: Target) -> bool:
     """Whether the server keeps the response: as asked, else as the provider has it, else no."""
-    values = {"store": False, **where.provider.defaults, **(prompt.extra or {}), **where.provider.overrides}
+    values = {
+        "store": False,
+        **where.provider.defaults,
+        **(prompt.extra or {}),
+        **where.provider.overrides,
+    }
     return bool(values["store"])
 
 
@@ -107,8 +112,14 @@ def _chosen(prompt: Prompt) -> Any:
     tool = next((tool for tool in prompt.tools if tool.name == name), None)
     native = (tool.native if tool else None) or {}
     if native.get("type", "function") not in ("function", "custom"):
-        return {"type": native["type"], **({"server_label": native["server_label"]} if "server_label" in native else {})}
-    return {"type": native.get("type", "custom" if tool and tool.format is not None else "function"), "name": name}
+        return {
+            "type": native["type"],
+            **({"server_label": native["server_label"]} if "server_label" in native else {}),
+        }
+    return {
+        "type": native.get("type", "custom" if tool and tool.format is not None else "function"),
+        "name": name,
+    }
 
 
 # --- thinking ---
@@ -140,7 +151,13 @@ def _effort(prompt: Prompt, where: Target, report: Report) -> str | None:
     effort = wanted if wanted in where.traits.efforts else nearest(wanted, where.traits.efforts)
     if asked.budget is not None or effort != wanted:
         words = f"effort {effort or 'left out'}"
-        report.add("changed", "/reasoning", f"{where.model}: {words} (S2)" if asked.effort else f"Responses takes no budget: {words} (S2)")
+        report.add(
+            "changed",
+            "/reasoning",
+            f"{where.model}: {words} (S2)"
+            if asked.effort
+            else f"Responses takes no budget: {words} (S2)",
+        )
     return effort
 
 
@@ -165,7 +182,9 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     text: JsonObject = {}
     if prompt.verbosity:
         text["verbosity"] = prompt.verbosity
-    own = (prompt.extra or {}).get("text")  # a format in `extra` is the caller's, whole: ours is not mixed into it
+    own = (prompt.extra or {}).get(
+        "text"
+    )  # a format in `extra` is the caller's, whole: ours is not mixed into it
     if prompt.output_schema is not None and not (isinstance(own, dict) and "format" in own):
         title = str(prompt.output_schema.get("title") or "output")
         name = fit_names([title], TOOL_NAMES["responses"]).get(title, title)
@@ -238,11 +257,20 @@ def _marked(sent: list[InputObject], prompt: Prompt, report: Report) -> list[Inp
     if not isinstance(prompt.cache, CacheOptions):
         return sent
     for at in sorted(prompt.cache.breakpoints)[-4:]:
-        parts = next((_parts(one.body) for one in reversed(sent) if one.one.position == at and _parts(one.body)), None)
+        parts = next(
+            (
+                _parts(one.body)
+                for one in reversed(sent)
+                if one.one.position == at and _parts(one.body)
+            ),
+            None,
+        )
         if parts:
             parts[-1] = {**parts[-1], "prompt_cache_breakpoint": {"mode": "explicit"}}
         else:
-            report.dropped(f"/cache/breakpoints/{at}", "the item has no part that can carry a breakpoint")
+            report.dropped(
+                f"/cache/breakpoints/{at}", "the item has no part that can carry a breakpoint"
+            )
     return sent
 
 

@@ -43,14 +43,35 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, TO_ANSWER, wire_item
 
-ID_PREFIXES: Final = {"message": "msg_", "reasoning": "rs_", "function_call": "fc_", "custom_tool_call": "ctc_"}
-WITHOUT_ID: Final = frozenset({*ID_PREFIXES, "function_call_output", "custom_tool_call_output", "compaction", "compaction_summary"})
+ID_PREFIXES: Final = {
+    "message": "msg_",
+    "reasoning": "rs_",
+    "function_call": "fc_",
+    "custom_tool_call": "ctc_",
+}
+WITHOUT_ID: Final = frozenset(
+    {
+        *ID_PREFIXES,
+        "function_call_output",
+        "custom_tool_call_output",
+        "compaction",
+        "compaction_summary",
+    }
+)
 """Kinds whose id only stored responses know (R1). Hosted tools keep theirs: their types require one."""
-WITH_STATUS: Final = frozenset({"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"})
+WITH_STATUS: Final = frozenset(
+    {"web_search_call", "file_search_call", "code_interpreter_call", "image_generation_call"}
+)
 """Kinds whose `status` is required."""
 ANSWERS: Final = {answer: kind for kind, (_, answer) in TO_ANSWER.items()}
 UNREAD: Final = "said in the text: Responses has no is_error"
-EXTENSIONS: Final = {"application/pdf": "pdf", "text/plain": "txt", "text/markdown": "md", "text/csv": "csv", "text/html": "html"}
+EXTENSIONS: Final = {
+    "application/pdf": "pdf",
+    "text/plain": "txt",
+    "text/markdown": "md",
+    "text/csv": "csv",
+    "text/html": "html",
+}
 
 
 class InputObject(NamedTuple):
@@ -75,8 +96,13 @@ def wire_input(items: list[IndexedItem], sending: BuildContext) -> list[InputObj
         if isinstance(one.item, Opaque) and "content_index" in (one.item.native or {}):
             _put_back(one.item, one, sent, sending.report)
         else:
-            sent += [InputObject(_tidied(body, stored=sending.stored), one) for body in ITEMS[type(one.item)](one, sending)]
-    return _before_what_they_produced(_answered(_not_empty(sent, sending.report), sending.report), sending.report)
+            sent += [
+                InputObject(_tidied(body, stored=sending.stored), one)
+                for body in ITEMS[type(one.item)](one, sending)
+            ]
+    return _before_what_they_produced(
+        _answered(_not_empty(sent, sending.report), sending.report), sending.report
+    )
 
 
 # --- items ---
@@ -91,14 +117,22 @@ def _message(one: IndexedItem, sending: BuildContext) -> Bodies:
         return
     role = sending.where.provider.roles.get(item.role, item.role)
     parts = [_part(part, one, sending.report) for part in item.content]
-    yield {"type": "message", **(item.native or {}), "role": role, "content": [part for part in parts if part]}
+    yield {
+        "type": "message",
+        **(item.native or {}),
+        "role": role,
+        "content": [part for part in parts if part],
+    }
 
 
 def _said(item: Message, one: IndexedItem, report: Report) -> JsonObject:
     """What the model said: text and refusals only (R5); `phase` and native keys as they were."""
     kept = [spoken for part in item.content if (spoken := _spoken(part, one, report)) is not None]
     body = wire_item(msgspec.structs.replace(item, content=tuple(kept)))
-    body["content"] = [_native_part(part) or {**made, **(part.native or {})} for part, made in zip(kept, body["content"], strict=True)]
+    body["content"] = [
+        _native_part(part) or {**made, **(part.native or {})}
+        for part, made in zip(kept, body["content"], strict=True)
+    ]
     return {**body, "status": item.status}
 
 
@@ -112,13 +146,19 @@ def _spoken(part: ContentPart, one: IndexedItem, report: Report) -> Text | Refus
 def _reasoning(one: IndexedItem, sending: BuildContext) -> Bodies:
     """Kept where the server can read it: sealed, stored, or in plain words to the server that said them (R2)."""
     item = cast(Reasoning, one.item)
-    readable = item.content and (item.origin is not None or sending.where.provider.unsigned_thinking)
+    readable = item.content and (
+        item.origin is not None or sending.where.provider.unsigned_thinking
+    )
     if item.status == "incomplete":
         sending.report.dropped(one.path, "the thought was cut (R8)")
-    elif item.encrypted_content or readable or (sending.stored and _has_own_id(item.id, "reasoning")):
+    elif (
+        item.encrypted_content or readable or (sending.stored and _has_own_id(item.id, "reasoning"))
+    ):
         yield wire_item(item)
     elif item.content and (text := reasoning_as_text(item)) is not None:
-        sending.report.add("downgraded", one.path, "a thought without encrypted_content, sent as text (R2)")
+        sending.report.add(
+            "downgraded", one.path, "a thought without encrypted_content, sent as text (R2)"
+        )
         yield wire_item(text)
     else:
         sending.report.dropped(one.path, "a thought without encrypted_content (R2)")
@@ -137,11 +177,19 @@ def _custom_call(one: IndexedItem, sending: BuildContext) -> Bodies:
 
 def _output(one: IndexedItem, sending: BuildContext) -> Bodies:
     item = cast("FunctionCallOutput | CustomToolCallOutput", one.item)
-    kind = "custom_tool_call_output" if isinstance(item, CustomToolCallOutput) else "function_call_output"
+    kind = (
+        "custom_tool_call_output"
+        if isinstance(item, CustomToolCallOutput)
+        else "function_call_output"
+    )
     output = _output_value(item.output, one, sending.report)
     if item.is_error:
         sending.report.add("changed", f"{one.path}/is_error", UNREAD)
-        output = f"[error] {output}".strip() if isinstance(output, str) else [{"type": "input_text", "text": "[error]"}, *output]
+        output = (
+            f"[error] {output}".strip()
+            if isinstance(output, str)
+            else [{"type": "input_text", "text": "[error]"}, *output]
+        )
     yield {**(item.native or {}), "type": kind, "call_id": item.call_id, "output": output}
 
 
@@ -221,7 +269,11 @@ def _tidied(body: JsonObject, *, stored: bool) -> JsonObject:
     kind = body.get("type")
     if kind not in WITHOUT_ID:
         return body
-    tidy = {key: value for key, value in body.items() if value is not None and key not in ("id", "status")}
+    tidy = {
+        key: value
+        for key, value in body.items()
+        if value is not None and key not in ("id", "status")
+    }
     if stored and _has_own_id(body.get("id"), kind):
         tidy["id"] = body["id"]
         tidy.update({"status": body["status"]} if kind == "message" else {})
@@ -229,13 +281,19 @@ def _tidied(body: JsonObject, *, stored: bool) -> JsonObject:
 
 
 def _has_own_id(item_id: str | None, kind: str) -> bool:
-    return item_id is not None and len(item_id) <= 64 and item_id.startswith(ID_PREFIXES.get(kind, ""))
+    return (
+        item_id is not None and len(item_id) <= 64 and item_id.startswith(ID_PREFIXES.get(kind, ""))
+    )
 
 
 def _put_back(item: Opaque, one: IndexedItem, sent: list[InputObject], report: Report) -> None:
     """A content part of a kind we do not know goes back into its message."""
     native = item.native or {}
-    if sent and isinstance(sent[-1].one.item, Message) and sent[-1].one.item.id == native.get("item_id"):
+    if (
+        sent
+        and isinstance(sent[-1].one.item, Message)
+        and sent[-1].one.item.id == native.get("item_id")
+    ):
         sent[-1].body["content"].insert(native["content_index"], item.payload)
     else:
         report.dropped(one.path, f"{item.kind} belongs to a message that is not here")
@@ -258,7 +316,11 @@ def _answered(sent: list[InputObject], report: Report) -> list[InputObject]:
     kept: list[InputObject] = []
     for one in sent:
         kind = str(one.body.get("type"))
-        if kind in ANSWERS and isinstance(one.one.item, Opaque) and not calls.intersection(_names(one.body)):
+        if (
+            kind in ANSWERS
+            and isinstance(one.one.item, Opaque)
+            and not calls.intersection(_names(one.body))
+        ):
             report.dropped(one.one.path, f"{kind} without its call (R6)")
         elif kind in TO_ANSWER and _waits(one) and not answers.intersection(_names(one.body)):
             report.dropped(one.one.path, f"{kind} without an answer (R6)")
@@ -270,7 +332,9 @@ def _answered(sent: list[InputObject], report: Report) -> list[InputObject]:
 def _waits(one: InputObject) -> bool:
     environment = one.body.get("environment") or {}
     return (
-        isinstance(one.one.item, Opaque) and one.body["type"] != "mcp_approval_request" and environment.get("type") != "container_reference"
+        isinstance(one.one.item, Opaque)
+        and one.body["type"] != "mcp_approval_request"
+        and environment.get("type") != "container_reference"
     )
 
 
@@ -294,13 +358,17 @@ def _before_what_they_produced(sent: list[InputObject], report: Report) -> list[
 
 
 def _same_response(one: ResponseItem, other: ResponseItem) -> bool:
-    return one.response_id is None or other.response_id is None or one.response_id == other.response_id
+    return (
+        one.response_id is None or other.response_id is None or one.response_id == other.response_id
+    )
 
 
 def _is_produced(item: ResponseItem) -> bool:
     if isinstance(item, Message):
         return item.role == "assistant"
-    return not isinstance(item, (FunctionCallOutput, CustomToolCallOutput)) and not (isinstance(item, Opaque) and item.kind in ANSWERS)
+    return not isinstance(item, (FunctionCallOutput, CustomToolCallOutput)) and not (
+        isinstance(item, Opaque) and item.kind in ANSWERS
+    )
 
 
 # --- parts ---

@@ -70,7 +70,9 @@ BREAKPOINT: Final = "prompt_cache_breakpoint"
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {key: msgspec.json.decode(value) for key, value in raw.items() if key != "input"}
+    asked: JsonObject = {
+        key: msgspec.json.decode(value) for key, value in raw.items() if key != "input"
+    }
     reader = _Reader()
     for item in _objects(raw.get("input")):
         reader.read(item)
@@ -139,14 +141,23 @@ def _item(block: JsonObject, raw: Raw) -> ResponseItem:
         return _message(block)
     if kind in OUTPUTS and isinstance(block.get("call_id"), str):
         native = _rest(block, "type", "id", "status", "call_id", "output")
-        answer: ResponseItem = OUTPUTS[kind](block["call_id"], _output(block["output"]), id=block.get("id"), native=native, origin=ORIGIN)
+        answer: ResponseItem = OUTPUTS[kind](
+            block["call_id"],
+            _output(block["output"]),
+            id=block.get("id"),
+            native=native,
+            origin=ORIGIN,
+        )
         return answer
     if kind in OUTPUTS:
         return Opaque(kind, block, id=block.get("id"), origin=ORIGIN)
     return with_origin(item_of(block, raw), ORIGIN)
 
 
-OUTPUTS: Final[dict[str, Any]] = {"function_call_output": FunctionCallOutput, "custom_tool_call_output": CustomToolCallOutput}
+OUTPUTS: Final[dict[str, Any]] = {
+    "function_call_output": FunctionCallOutput,
+    "custom_tool_call_output": CustomToolCallOutput,
+}
 
 
 def _message(block: JsonObject) -> Message:
@@ -156,11 +167,21 @@ def _message(block: JsonObject) -> Message:
     said = tuple(_part(part) for part in parts)
     status: ItemStatus = "incomplete" if block.get("status") == "incomplete" else "completed"
     native = _rest(block, "type", "id", "status", "role", "content", "phase")
-    return Message(block["role"], said, block.get("phase"), id=block.get("id"), status=status, origin=ORIGIN, native=native)
+    return Message(
+        block["role"],
+        said,
+        block.get("phase"),
+        id=block.get("id"),
+        status=status,
+        origin=ORIGIN,
+        native=native,
+    )
 
 
 def _rest(block: JsonObject, *typed: str) -> JsonObject | None:
-    return {key: value for key, value in block.items() if key not in typed and value is not None} or None
+    return {
+        key: value for key, value in block.items() if key not in typed and value is not None
+    } or None
 
 
 def _output(output: Any) -> Output:
@@ -176,7 +197,11 @@ def _part(part: JsonObject) -> ContentPart:
 
 
 def _text(part: JsonObject) -> Text:
-    return Text(part["text"], tuple(part.get("annotations") or ()), native=_rest(part, "type", "text", "annotations", "logprobs"))
+    return Text(
+        part["text"],
+        tuple(part.get("annotations") or ()),
+        native=_rest(part, "type", "text", "annotations", "logprobs"),
+    )
 
 
 def _refusal(part: JsonObject) -> Refusal:
@@ -191,13 +216,24 @@ def _image(part: JsonObject) -> Image:
 def _document(part: JsonObject) -> Document:
     """A name beside a URL or an id has no place in the builder's form, so it stays the wire's own."""
     place = _placed(part.get("file_data") or part.get("file_url"), part.get("file_id"))
-    typed = ["type", "file_data", "file_url", "file_id", *(["filename"] if place.get("data") else [])]
+    typed = [
+        "type",
+        "file_data",
+        "file_url",
+        "file_id",
+        *(["filename"] if place.get("data") else []),
+    ]
     return Document(**place, name=part.get("filename"), native=_rest(part, *typed))
 
 
 def _audio(part: JsonObject) -> Audio:
     sound = part["input_audio"]
-    return Audio(data=sound["data"], media_type="audio/mpeg" if sound.get("format") == "mp3" else f"audio/{sound.get('format') or 'wav'}")
+    return Audio(
+        data=sound["data"],
+        media_type="audio/mpeg"
+        if sound.get("format") == "mp3"
+        else f"audio/{sound.get('format') or 'wav'}",
+    )
 
 
 def _placed(url: str | None, file_id: str | None) -> dict[str, Any]:
@@ -229,10 +265,18 @@ TOOL_KEYS: Final = frozenset({"type", "name", "description", "parameters", "stri
 def _tool(tool: JsonObject) -> ToolSpec:
     """A function tool with keys of its own (`defer_loading` …) is the wire's own object."""
     if tool["type"] == "custom":
-        return ToolSpec(tool["name"], tool.get("description"), format=tool.get("format") or {"type": "text"})
+        return ToolSpec(
+            tool["name"], tool.get("description"), format=tool.get("format") or {"type": "text"}
+        )
     if tool["type"] == "function":
         more = {key for key, value in tool.items() if value is not None} - TOOL_KEYS
-        return ToolSpec(tool["name"], tool.get("description"), tool.get("parameters"), tool.get("strict"), native=tool if more else None)
+        return ToolSpec(
+            tool["name"],
+            tool.get("description"),
+            tool.get("parameters"),
+            tool.get("strict"),
+            native=tool if more else None,
+        )
     return ToolSpec(tool.get("name") or tool.get("server_label") or tool["type"], native=tool)
 
 
@@ -251,13 +295,19 @@ def _reasoning(reasoning: Any) -> Any:
     if not reasoning:
         return None
     effort = "off" if reasoning.get("effort") == "none" else reasoning.get("effort")
-    options = ReasoningOptions(effort=effort if effort in EFFORTS else None, summary=reasoning.get("summary"))
+    options = ReasoningOptions(
+        effort=effort if effort in EFFORTS else None, summary=reasoning.get("summary")
+    )
     return options if options != ReasoningOptions() else None
 
 
 def _logprobs(asked: JsonObject) -> int | None:
     count = asked.get("top_logprobs")
-    return 0 if count is None and "message.output_text.logprobs" in (asked.get("include") or ()) else count
+    return (
+        0
+        if count is None and "message.output_text.logprobs" in (asked.get("include") or ())
+        else count
+    )
 
 
 def _cache(options: Any, reader: _Reader) -> CacheOptions | None:
@@ -268,12 +318,19 @@ def _cache(options: Any, reader: _Reader) -> CacheOptions | None:
 def _extra(asked: JsonObject) -> JsonObject:
     """Unknown keys, and known ones that say more than `Prompt` can: those stay whole."""
     extra = {key: value for key, value in asked.items() if key not in READ}
-    text, reasoning, options = (asked.get(key) or {} for key in ("text", "reasoning", "prompt_cache_options"))
+    text, reasoning, options = (
+        asked.get(key) or {} for key in ("text", "reasoning", "prompt_cache_options")
+    )
     whole = {
         "include": bool(set(asked.get("include") or ()) - WRITTEN),
-        "text": not (_is_typed_format(text.get("format") or {"type": "text"}) and not set(text) - {"format", "verbosity"}),
-        "reasoning": bool(set(reasoning) - {"effort", "summary"}) or reasoning.get("effort") not in (None, "none", *EFFORTS),
-        "tool_choice": isinstance(asked.get("tool_choice"), dict) and not _is_one_tool(asked["tool_choice"]),
+        "text": not (
+            _is_typed_format(text.get("format") or {"type": "text"})
+            and not set(text) - {"format", "verbosity"}
+        ),
+        "reasoning": bool(set(reasoning) - {"effort", "summary"})
+        or reasoning.get("effort") not in (None, "none", *EFFORTS),
+        "tool_choice": isinstance(asked.get("tool_choice"), dict)
+        and not _is_one_tool(asked["tool_choice"]),
         "prompt_cache_options": bool(set(options) - {"ttl"}),
     }
     return {**extra, **{key: asked[key] for key, kept in whole.items() if kept}}

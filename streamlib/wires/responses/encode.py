@@ -56,7 +56,13 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
-from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, ResponseItem, ServerToolCall
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    ResponseItem,
+    ServerToolCall,
+)
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.responses.events import PROGRESS
 from streamlib_parsers.wires.responses.items import outline
@@ -75,11 +81,25 @@ class Family(NamedTuple):
 
 
 FAMILIES: Final[dict[type, Family]] = {
-    OutputTextDelta: Family("response.output_text", "output_text", "text", "response.content_part", "content_index"),
-    RefusalDelta: Family("response.refusal", "refusal", "refusal", "response.content_part", "content_index"),
-    ReasoningContentDelta: Family("response.reasoning_text", "reasoning_text", "text", "response.content_part", "content_index"),
+    OutputTextDelta: Family(
+        "response.output_text", "output_text", "text", "response.content_part", "content_index"
+    ),
+    RefusalDelta: Family(
+        "response.refusal", "refusal", "refusal", "response.content_part", "content_index"
+    ),
+    ReasoningContentDelta: Family(
+        "response.reasoning_text",
+        "reasoning_text",
+        "text",
+        "response.content_part",
+        "content_index",
+    ),
     ReasoningSummaryDelta: Family(
-        "response.reasoning_summary_text", "summary_text", "text", "response.reasoning_summary_part", "summary_index"
+        "response.reasoning_summary_text",
+        "summary_text",
+        "text",
+        "response.reasoning_summary_part",
+        "summary_index",
     ),
 }
 
@@ -119,7 +139,13 @@ class Encoder:
 
     media_type = "text/event-stream"
 
-    def __init__(self, *, model: str | None = None, response_id: str | None = None, created_at: int | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        response_id: str | None = None,
+        created_at: int | None = None,
+    ) -> None:
         self._head: JsonObject = {"id": response_id or "resp_0", "model": model or ""}
         if created_at is not None:
             self._head.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
@@ -160,7 +186,12 @@ class Encoder:
     def _response(self, status: str, **fields: Any) -> JsonObject:
         output = fields.pop("output", ())
         return response_object(
-            self._head, status, output, self._envelope, usage=usage_object(self._usage, own=self._is_own is not False), **fields
+            self._head,
+            status,
+            output,
+            self._envelope,
+            usage=usage_object(self._usage, own=self._is_own is not False),
+            **fields,
         )
 
     def _on_created(self, event: Created) -> bytes:
@@ -189,7 +220,9 @@ class Encoder:
         self._begun = True
         self._unsaid.clear()
         response = self._response("in_progress")
-        return self._frame("response.created", response=response) + self._frame("response.in_progress", response=response)
+        return self._frame("response.created", response=response) + self._frame(
+            "response.in_progress", response=response
+        )
 
     def _flush(self) -> bytes:
         """Everything that was held: the stream goes on."""
@@ -232,7 +265,9 @@ class Encoder:
     def _about(self, slot: Slot, kind: str, **values: Any) -> bytes:
         return self._frame(kind, item_id=slot.id, output_index=slot.place, **values)
 
-    def _on_text(self, event: OutputTextDelta | RefusalDelta | ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
+    def _on_text(
+        self, event: OutputTextDelta | RefusalDelta | ReasoningContentDelta | ReasoningSummaryDelta
+    ) -> bytes:
         slot = self._slots.get(event.index)
         if slot is None:
             return b""
@@ -244,7 +279,9 @@ class Encoder:
             self._losses.dropped("/logprobs", "Responses has logprobs of text only")
         out = self._flush() + self._begin_part(slot, family, part)
         slot.parts[family, part].append(event.delta)
-        return out + self._about(slot, f"{family.events}.delta", **{family.number: part}, delta=event.delta, **values)
+        return out + self._about(
+            slot, f"{family.events}.delta", **{family.number: part}, delta=event.delta, **values
+        )
 
     def _begin_part(self, slot: Slot, family: Family, part: int) -> bytes:
         if (family, part) in slot.parts:
@@ -263,31 +300,49 @@ class Encoder:
         if slot is None:
             return b""
         name, _ = ARGUMENTS.get(slot.kind, ("", ""))
-        return self._flush() + (self._about(slot, f"{name}.delta", delta=event.delta) if name else b"")
+        return self._flush() + (
+            self._about(slot, f"{name}.delta", delta=event.delta) if name else b""
+        )
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         slot = self._slots.get(event.index)
-        annotation = citation(event.annotation, self._losses, own=is_own(slot.item)) if slot else None
+        annotation = (
+            citation(event.annotation, self._losses, own=is_own(slot.item)) if slot else None
+        )
         if slot is None or annotation is None:
             return b""
         out = self._flush() + self._begin_part(slot, FAMILIES[OutputTextDelta], event.content_index)
         said = slot.annotations.setdefault(event.content_index, [])
         said.append(annotation)
         place = {"content_index": event.content_index, "annotation_index": len(said) - 1}
-        return out + self._about(slot, "response.output_text.annotation.added", **place, annotation=annotation)
+        return out + self._about(
+            slot, "response.output_text.annotation.added", **place, annotation=annotation
+        )
 
     def _on_media(self, event: MediaDelta) -> bytes:
         slot = self._slots.get(event.index)
         if slot is not None and slot.kind == "image_generation_call" and event.data:
             values = {"partial_image_index": event.content_index, "partial_image_b64": event.data}
             form = (event.media_type or "image/png").removeprefix("image/")
-            return self._flush() + self._about(slot, f"response.{slot.kind}.partial_image", **values, output_format=form)
+            return self._flush() + self._about(
+                slot, f"response.{slot.kind}.partial_image", **values, output_format=form
+            )
         if slot is None or slot.kind != "message" or event.media_type:
-            self._losses.dropped("/media", "Responses streams audio without its type, and images of its own tool only")
+            self._losses.dropped(
+                "/media",
+                "Responses streams audio without its type, and images of its own tool only",
+            )
             return b""
         out = self._flush()
-        for kind, delta in (("response.audio.delta", event.data), ("response.audio.transcript.delta", event.transcript)):
-            out += self._about(slot, kind, content_index=event.content_index, delta=delta) if delta else b""
+        for kind, delta in (
+            ("response.audio.delta", event.data),
+            ("response.audio.transcript.delta", event.transcript),
+        ):
+            out += (
+                self._about(slot, kind, content_index=event.content_index, delta=delta)
+                if delta
+                else b""
+            )
         return out
 
     def _on_progress(self, event: ItemProgress) -> bytes:
@@ -319,7 +374,9 @@ class Encoder:
         for (family, part), fragments in slot.parts.items():
             text = "".join(fragments)
             more: JsonObject = {"logprobs": []} if family.part == "output_text" else {}
-            out += self._about(slot, f"{family.events}.done", **{family.number: part, family.field: text}, **more)
+            out += self._about(
+                slot, f"{family.events}.done", **{family.number: part, family.field: text}, **more
+            )
             out += self._part(slot, "done", family, part, text)
         if slot.kind in ARGUMENTS and isinstance(slot.item, CALLS):
             name, field = ARGUMENTS[slot.kind]
@@ -340,7 +397,11 @@ class Encoder:
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if isinstance(event.data, dict) and event.data.get("type", event.event) == event.event and self._may_pass(event.event):
+        if (
+            isinstance(event.data, dict)
+            and event.data.get("type", event.event) == event.event
+            and self._may_pass(event.event)
+        ):
             return (self._flush() if self._created else b"") + sse(event.data, event.event or None)
         self._losses.dropped("/passthrough", "an event that only another wire knows")
         return b""
@@ -358,13 +419,19 @@ class Encoder:
         self._usage = event.usage or self._usage
         note_unknown(self._usage, self._losses)
         self._head["model"] = event.model or self._head["model"]
-        refused = any(family.part == "refusal" for slot in self._slots.values() for family, _ in slot.parts)
-        status, reason = ending(event.stop_reason, event.native_stop_reason, self._losses, refused=refused)
+        refused = any(
+            family.part == "refusal" for slot in self._slots.values() for family, _ in slot.parts
+        )
+        status, reason = ending(
+            event.stop_reason, event.native_stop_reason, self._losses, refused=refused
+        )
         if status == "completed" and event.stop_reason not in ("stop", "tool_calls", "refusal"):
             self._losses.dropped("/stop_reason", f"Responses has no word for {event.stop_reason}")
         if event.stop_sequence is not None:
             self._losses.dropped("/stop_sequence", "Responses has no stop sequences")
-        details = self._envelope.get("incomplete_details") or ({"reason": reason} if reason else None)
+        details = self._envelope.get("incomplete_details") or (
+            {"reason": reason} if reason else None
+        )
         output = [slot.body for slot in self._slots.values() if slot.body]
         response = self._response(status, output=output, incomplete_details=details)
         return out + self._frame(f"response.{status}", response=response)
@@ -379,7 +446,11 @@ class Encoder:
             self._losses.dropped("/error", f"written as {error['code']}")
         status = {"status": event.error.status} if event.error.status is not None else {}
         failed = self._response("failed", error=error)
-        return out + self._frame("error", error=error, **status) + self._frame("response.failed", response=failed)
+        return (
+            out
+            + self._frame("error", error=error, **status)
+            + self._frame("response.failed", response=failed)
+        )
 
     def _nothing(self, event: Any) -> bytes:
         """Known, and rightly without bytes: headers carry rate limits, notices are made again by whoever parses."""
@@ -423,17 +494,31 @@ def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
     status, fields = _end(response, envelope, losses, own=own)
     note_unknown(response.usage, losses)
     usage = usage_object(response.usage, own=own)
-    return msgspec.json.encode(response_object(head, status, _output(response, head["id"], losses), envelope, usage=usage, **fields))
+    return msgspec.json.encode(
+        response_object(
+            head, status, _output(response, head["id"], losses), envelope, usage=usage, **fields
+        )
+    )
 
 
-def _end(response: Response, envelope: JsonObject, losses: Report, *, own: bool) -> tuple[str | None, JsonObject]:
+def _end(
+    response: Response, envelope: JsonObject, losses: Report, *, own: bool
+) -> tuple[str | None, JsonObject]:
     """Status, and why. A server's own word for its status, where it is none of the wire's, stays."""
     if response.error is not None:
         return "failed", {"error": error_object(response.error)}
-    status, reason = ending(response.stop_reason or "other", response.native_stop_reason, losses, refused=bool(response.refusal))
+    status, reason = ending(
+        response.stop_reason or "other",
+        response.native_stop_reason,
+        losses,
+        refused=bool(response.refusal),
+    )
     if response.stop_reason == "other" and status == "completed" and own:
         return response.native_stop_reason, {}
-    return status, {"incomplete_details": envelope.get("incomplete_details") or ({"reason": reason} if reason else None)}
+    return status, {
+        "incomplete_details": envelope.get("incomplete_details")
+        or ({"reason": reason} if reason else None)
+    }
 
 
 def _output(response: Response, response_id: str, losses: Report) -> list[JsonObject]:
@@ -443,5 +528,11 @@ def _output(response: Response, response_id: str, losses: Report) -> list[JsonOb
         if said is not None:
             output.append(item_object(said, item.status, response_id, len(output)))
         for image in images_of(item):
-            output.append({**image, "id": minted_id(image["type"], response_id, len(output)), "status": "completed"})
+            output.append(
+                {
+                    **image,
+                    "id": minted_id(image["type"], response_id, len(output)),
+                    "status": "completed",
+                }
+            )
     return output

@@ -32,7 +32,13 @@ from streamlib_parsers.wires.responses import usage as read_usage
 from streamlib_parsers.wires.responses.events import TYPED_KEYS
 from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, wire_item
 
-ID_PREFIXES: Final = {"message": "msg", "reasoning": "rs", "function_call": "fc", "custom_tool_call": "ctc", "image_generation_call": "ig"}
+ID_PREFIXES: Final = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "image_generation_call": "ig",
+}
 LONGEST_ID: Final = 48
 """Characters of the response's id that an item's generated id repeats: ids have 64."""
 
@@ -64,12 +70,19 @@ def _message(item: Any, losses: Report) -> ResponseItem:
     parts: list[Text | Refusal] = []
     for part in item.content:
         if isinstance(part, Text) and part.annotations:
-            cited = [one for note in part.annotations if (one := citation(note, losses, own=own)) is not None]
+            cited = [
+                one
+                for note in part.annotations
+                if (one := citation(note, losses, own=own)) is not None
+            ]
             parts.append(msgspec.structs.replace(part, annotations=cited))
         elif isinstance(part, (Text, Refusal)):
             parts.append(part)
         else:
-            losses.dropped("/media", "a message of Responses holds text only; its images follow it as image_generation_call")
+            losses.dropped(
+                "/media",
+                "a message of Responses holds text only; its images follow it as image_generation_call",
+            )
     return msgspec.structs.replace(item, content=tuple(parts))  # type: ignore[no-any-return]
 
 
@@ -118,13 +131,20 @@ def images_of(item: ResponseItem) -> list[JsonObject]:
     parts = item.content if isinstance(item, Message) else ()
     images = [part for part in parts if isinstance(part, Image) and part.data]
     return [
-        {"type": "image_generation_call", "result": one.data, "output_format": media_type(one).removeprefix("image/")} for one in images
+        {
+            "type": "image_generation_call",
+            "result": one.data,
+            "output_format": media_type(one).removeprefix("image/"),
+        }
+        for one in images
     ]
 
 
 def minted_id(kind: str, response_id: str, place: int) -> str:
     """The same id for the same place of the same response."""
-    return f"{ID_PREFIXES.get(kind, 'item')}_{response_id.removeprefix('resp_')[:LONGEST_ID]}_{place}"
+    return (
+        f"{ID_PREFIXES.get(kind, 'item')}_{response_id.removeprefix('resp_')[:LONGEST_ID]}_{place}"
+    )
 
 
 def item_object(item: ResponseItem, status: str, response_id: str, place: int) -> JsonObject:
@@ -144,9 +164,17 @@ def citation(note: JsonObject, losses: Report, *, own: bool) -> JsonObject | Non
     if not isinstance(inner.get("url"), str):
         losses.dropped("/annotations", "a citation without a URL has no form here")
         return None
-    places = {key: inner.get(key) if isinstance(inner.get(key), int) else 0 for key in ("start_index", "end_index")}
+    places = {
+        key: inner.get(key) if isinstance(inner.get(key), int) else 0
+        for key in ("start_index", "end_index")
+    }
     losses.dropped("/annotations", "citations of another wire are written as url_citation")
-    return {"type": "url_citation", "url": inner["url"], "title": inner.get("title") or "", **places}
+    return {
+        "type": "url_citation",
+        "url": inner["url"],
+        "title": inner.get("title") or "",
+        **places,
+    }
 
 
 # --- usage ---
@@ -161,13 +189,25 @@ def usage_object(usage: Usage | None, *, own: bool) -> JsonObject | None:
     """
     if usage is None:
         return None
-    if all(key in usage.raw for key in TOTALS[: 2 + (not own)]) and read_usage(usage.raw).same_numbers(usage):
+    if all(key in usage.raw for key in TOTALS[: 2 + (not own)]) and read_usage(
+        usage.raw
+    ).same_numbers(usage):
         return usage.raw
     read, written = usage.cache_read_input_tokens, usage.cache_write_input_tokens
-    inner = {"cached_tokens": read, "cache_write_tokens": written, **_modalities(usage.input_modalities)}
-    outer = {"reasoning_tokens": usage.reasoning_output_tokens, **_modalities(usage.output_modalities)}
+    inner = {
+        "cached_tokens": read,
+        "cache_write_tokens": written,
+        **_modalities(usage.input_modalities),
+    }
+    outer = {
+        "reasoning_tokens": usage.reasoning_output_tokens,
+        **_modalities(usage.output_modalities),
+    }
     spent, given = usage.input_tokens or 0, usage.output_tokens or 0
-    details = {"input_tokens_details": _details(inner, "cached_tokens"), "output_tokens_details": _details(outer, "reasoning_tokens")}
+    details = {
+        "input_tokens_details": _details(inner, "cached_tokens"),
+        "output_tokens_details": _details(outer, "reasoning_tokens"),
+    }
     known = {key: value for key, value in details.items() if value}
     return {"input_tokens": spent, "output_tokens": given, "total_tokens": spent + given, **known}
 
@@ -185,7 +225,11 @@ def note_unknown(usage: Usage | None, losses: Report) -> None:
 
 
 def _modalities(split: dict[str, int]) -> dict[str, int]:
-    return {f"{kind}_tokens": count for kind, count in split.items() if kind in ("text", "image", "audio")}
+    return {
+        f"{kind}_tokens": count
+        for kind, count in split.items()
+        if kind in ("text", "image", "audio")
+    }
 
 
 # --- errors ---
@@ -205,17 +249,35 @@ ERROR_CODES: Final[dict[ErrorKind, str]] = {
     "cancelled": "cancelled",
 }
 """Codes that this wire's clients know. Kinds that are not here are `server_error`."""
-REFUSED: Final = frozenset({"authentication", "permission", "context_window_exceeded", "invalid_request", "invalid_history", "not_found"})
+REFUSED: Final = frozenset(
+    {
+        "authentication",
+        "permission",
+        "context_window_exceeded",
+        "invalid_request",
+        "invalid_history",
+        "not_found",
+    }
+)
 
 
 def error_object(error: ErrorInfo) -> JsonObject:
     """The wire's error: the provider's own object where it has this shape and says the same, else one made of the kind."""
     detail = error.detail
-    is_ours = isinstance(detail, dict) and isinstance(detail.get("message"), str) and isinstance(detail.get("code"), str)
+    is_ours = (
+        isinstance(detail, dict)
+        and isinstance(detail.get("message"), str)
+        and isinstance(detail.get("code"), str)
+    )
     if is_ours and classify(None, {"error": detail}).kind == error.kind:
         return detail  # type: ignore[no-any-return]
     code = ERROR_CODES.get(error.kind, "server_error")
-    body = {"type": "invalid_request_error" if error.kind in REFUSED else code, "code": code, "message": error.message, "param": None}
+    body = {
+        "type": "invalid_request_error" if error.kind in REFUSED else code,
+        "code": code,
+        "message": error.message,
+        "param": None,
+    }
     return body if error.retry_after is None else {**body, "retry_after": error.retry_after}
 
 
@@ -227,12 +289,17 @@ def error_body(error: ErrorInfo) -> JsonObject:
 # --- the response ---
 
 
-def ending(stop_reason: StopReason, native: str | None, losses: Report, *, refused: bool) -> tuple[str, str | None]:
+def ending(
+    stop_reason: StopReason, native: str | None, losses: Report, *, refused: bool
+) -> tuple[str, str | None]:
     """(status, reason of an incomplete response): the wire's own words where they were its own. refused: in words of its own."""
     if native is not None and native.partition(":")[0] == "incomplete":
         return "incomplete", native.partition(":")[2] or None
     if stop_reason == "refusal" and not refused:
-        losses.dropped("/stop_reason", "Responses knows a refusal by its words, and there are none: content_filter")
+        losses.dropped(
+            "/stop_reason",
+            "Responses knows a refusal by its words, and there are none: content_filter",
+        )
         return "incomplete", "content_filter"
     reasons = {"length": "max_output_tokens", "content_filter": "content_filter"}
     return ("incomplete", reasons[stop_reason]) if stop_reason in reasons else ("completed", None)
@@ -245,7 +312,27 @@ def envelope_of(values: JsonObject, losses: Report) -> JsonObject:
     return {key: value for key, value in values.items() if key not in TYPED_KEYS}
 
 
-def response_object(head: JsonObject, status: str | None, output: Iterable[JsonObject], envelope: JsonObject, **fields: Any) -> JsonObject:
+def response_object(
+    head: JsonObject,
+    status: str | None,
+    output: Iterable[JsonObject],
+    envelope: JsonObject,
+    **fields: Any,
+) -> JsonObject:
     """A Response. head: id, model and, where a clock is known, created_at with what clients expect beside it."""
-    nothing: JsonObject = {"error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "tools": []}
-    return {"object": "response", **head, "status": status, "output": list(output), **nothing, **envelope, **fields}
+    nothing: JsonObject = {
+        "error": None,
+        "incomplete_details": None,
+        "instructions": None,
+        "metadata": {},
+        "tools": [],
+    }
+    return {
+        "object": "response",
+        **head,
+        "status": status,
+        "output": list(output),
+        **nothing,
+        **envelope,
+        **fields,
+    }

@@ -11,23 +11,44 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.dialects.coercion import Parameter, arguments_text, coerced, property_schema, unescaped
+from streamlib_parsers.dialects.coercion import (
+    Parameter,
+    arguments_text,
+    coerced,
+    property_schema,
+    unescaped,
+)
 from streamlib_parsers.dialects.python_literals import keyword_arguments, literal
 
-DEFS = {"$defs": {"Point": {"type": "object"}, "Loop": {"$ref": "#/$defs/Loop"}, "a/b": {"type": "integer"}}}
+DEFS = {
+    "$defs": {
+        "Point": {"type": "object"},
+        "Loop": {"$ref": "#/$defs/Loop"},
+        "a/b": {"type": "integer"},
+    }
+}
 
 
 def value(text: str, schema: dict[str, Any], **options: Any) -> Any:
     return json.loads(coerced(text, schema, {**DEFS, **schema}, **options))
 
 
-INTEGER, NUMBER, BOOLEAN, STRING = {"type": "integer"}, {"type": "number"}, {"type": "boolean"}, {"type": "string"}
+INTEGER, NUMBER, BOOLEAN, STRING = (
+    {"type": "integer"},
+    {"type": "number"},
+    {"type": "boolean"},
+    {"type": "string"},
+)
 OBJECT, ARRAY = {"type": "object"}, {"type": "array"}
 NULLABLE = {"type": ["string", "null"]}
 
 
-@pytest.mark.parametrize("text", ["123", "true", "null", "None", "", " a ", "{}", "1.0", '"a"', "NaN"])
-@pytest.mark.parametrize("schema", [{}, STRING, {"description": "?"}, {"type": "string", "enum": ["a"]}])
+@pytest.mark.parametrize(
+    "text", ["123", "true", "null", "None", "", " a ", "{}", "1.0", '"a"', "NaN"]
+)
+@pytest.mark.parametrize(
+    "schema", [{}, STRING, {"description": "?"}, {"type": "string", "enum": ["a"]}]
+)
 def test_a_string_stays_as_it_was_written(text: str, schema: dict[str, Any]) -> None:
     assert value(text, schema) == text
 
@@ -67,13 +88,24 @@ def test_integers(text: str, wanted: int) -> None:
     assert isinstance(value(text, INTEGER), int)
 
 
-@pytest.mark.parametrize("text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000])
+@pytest.mark.parametrize(
+    "text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000]
+)
 def test_what_is_no_integer_stays_text(text: str) -> None:
     assert value(text, INTEGER) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"), [("1", "1"), ("1.0", "1.0"), ("108.", "108.0"), ("+2", "2"), ("1e5", "1e5"), (" -0.5 ", "-0.5"), ("1_0.5", "10.5")]
+    ("text", "wanted"),
+    [
+        ("1", "1"),
+        ("1.0", "1.0"),
+        ("108.", "108.0"),
+        ("+2", "2"),
+        ("1e5", "1e5"),
+        (" -0.5 ", "-0.5"),
+        ("1_0.5", "10.5"),
+    ],
 )
 def test_numbers_keep_their_spelling_where_it_is_json(text: str, wanted: str) -> None:
     assert coerced(text, NUMBER, {}) == wanted
@@ -85,7 +117,16 @@ def test_a_number_is_never_infinite(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"), [("true", True), ("False", False), ("TRUE ", True), ("1", True), ("0", False), ("yes", "yes"), ("2", "2")]
+    ("text", "wanted"),
+    [
+        ("true", True),
+        ("False", False),
+        ("TRUE ", True),
+        ("1", True),
+        ("0", False),
+        ("yes", "yes"),
+        ("2", "2"),
+    ],
 )
 def test_booleans(text: str, wanted: Any) -> None:
     assert value(text, BOOLEAN) is wanted or value(text, BOOLEAN) == wanted
@@ -129,7 +170,9 @@ def test_an_object_that_is_json_keeps_its_own_text() -> None:
         ("2", {"anyOf": [{"enum": [1, 2]}, {"type": "null"}]}, 2),
     ],
 )
-def test_enumerations_without_a_type_are_matched(text: str, schema: dict[str, Any], wanted: Any) -> None:
+def test_enumerations_without_a_type_are_matched(
+    text: str, schema: dict[str, Any], wanted: Any
+) -> None:
     assert value(text, schema) == wanted
 
 
@@ -147,7 +190,9 @@ def test_enumerations_without_a_type_are_matched(text: str, schema: dict[str, An
         ('{"a":1}', {"allOf": [{"$ref": "#/$defs/Point"}]}, {"a": 1}),
     ],
 )
-def test_alternatives_are_tried_in_order_strings_last(text: str, schema: dict[str, Any], wanted: Any) -> None:
+def test_alternatives_are_tried_in_order_strings_last(
+    text: str, schema: dict[str, Any], wanted: Any
+) -> None:
     assert value(text, schema) == wanted
 
 
@@ -178,17 +223,35 @@ def within(depth: int, wrap: Any) -> dict[str, Any]:
     [
         (4, lambda size: within(size, lambda inner: {"anyOf": [inner]})),
         (16, lambda size: {"anyOf": [{"type": "null"}] * (size - 1) + [INTEGER]}),
-        (15, lambda size: {"$ref": "#/0", **{str(n): {"$ref": f"#/{n + 1}"} for n in range(size - 1)}, str(size - 1): INTEGER}),
+        (
+            15,
+            lambda size: {
+                "$ref": "#/0",
+                **{str(n): {"$ref": f"#/{n + 1}"} for n in range(size - 1)},
+                str(size - 1): INTEGER,
+            },
+        ),
     ],
     ids=["nested", "beside-each-other", "references"],
 )
-def test_alternatives_and_references_are_followed_so_far_and_no_further(most: int, schema: Any) -> None:
+def test_alternatives_and_references_are_followed_so_far_and_no_further(
+    most: int, schema: Any
+) -> None:
     assert value("5", schema(most)) == 5
     assert value("5", schema(most + 1)) == "5"
 
 
 @pytest.mark.parametrize(
-    "schema", [{"type": 5}, {"type": [None]}, {"anyOf": "x"}, {"anyOf": [None, 3]}, {"$ref": 5}, {"enum": "ab"}, {"properties": 3}]
+    "schema",
+    [
+        {"type": 5},
+        {"type": [None]},
+        {"anyOf": "x"},
+        {"anyOf": [None, 3]},
+        {"$ref": 5},
+        {"enum": "ab"},
+        {"properties": 3},
+    ],
 )
 def test_a_schema_that_is_none_leaves_text(schema: dict[str, Any]) -> None:
     assert value("1", schema) == "1"
@@ -203,14 +266,22 @@ def test_what_has_no_schema_is_json_only_where_the_dialect_says_so() -> None:
 
 def test_the_call_itself_rules_over_the_schema() -> None:
     schema = {"properties": {"a": INTEGER, "b": STRING}}
-    text = arguments_text(schema, [Parameter("a", "1", is_string=True), Parameter("b", "[1]", is_string=False)], "never", print)
+    text = arguments_text(
+        schema,
+        [Parameter("a", "1", is_string=True), Parameter("b", "[1]", is_string=False)],
+        "never",
+        print,
+    )
     assert json.loads(text) == {"a": "1", "b": [1]}
 
 
 def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
     notices: list[tuple[str, str]] = []
     text = arguments_text(
-        {}, [Parameter("a", "1"), Parameter("b", "2"), Parameter("a", "3")], "never", lambda *notice: notices.append(notice)
+        {},
+        [Parameter("a", "1"), Parameter("b", "2"), Parameter("a", "3")],
+        "never",
+        lambda *notice: notices.append(notice),
     )
     assert (text, notices) == ('{"a":"3","b":"2"}', [("duplicate_parameter", "a")])
 
@@ -225,7 +296,9 @@ def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
         ("always", "a &amp;lt; &quot;&apos;", "a &lt; \"'"),
     ],
 )
-def test_character_references_are_read_only_where_the_dialect_says_so(entities: Any, text: str, wanted: str) -> None:
+def test_character_references_are_read_only_where_the_dialect_says_so(
+    entities: Any, text: str, wanted: str
+) -> None:
     assert json.loads(arguments_text({}, [Parameter("k", text)], entities, print)) == {"k": wanted}
 
 
@@ -242,20 +315,54 @@ def test_every_character_has_a_number_and_what_is_none_stays(text: str, wanted: 
     assert unescaped(text) == wanted
 
 
-@pytest.mark.parametrize("text", ["&a;", "&", "&&lt", "&#;", "&#x;", "&#xD800;", "&#0;", "&#99999999;", "&#-5;", "&nbsp;", "&LT;", "&#٣;"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "&a;",
+        "&",
+        "&&lt",
+        "&#;",
+        "&#x;",
+        "&#xD800;",
+        "&#0;",
+        "&#99999999;",
+        "&#-5;",
+        "&nbsp;",
+        "&LT;",
+        "&#٣;",
+    ],
+)
 def test_other_references_stay(text: str) -> None:
     assert unescaped(text) == text
 
 
 @given(st.text())
 def test_what_was_escaped_is_read_back(text: str) -> None:
-    escaped = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;").replace("'", "&apos;")
+    escaped = (
+        text.replace("&", "&amp;")
+        .replace("<", "&lt;")
+        .replace(">", "&gt;")
+        .replace('"', "&quot;")
+        .replace("'", "&apos;")
+    )
     assert unescaped(escaped) == text
 
 
 @given(
     st.text(max_size=30),
-    st.sampled_from([INTEGER, NUMBER, BOOLEAN, STRING, OBJECT, ARRAY, {}, NULLABLE, {"anyOf": [STRING, ARRAY, NUMBER]}]),
+    st.sampled_from(
+        [
+            INTEGER,
+            NUMBER,
+            BOOLEAN,
+            STRING,
+            OBJECT,
+            ARRAY,
+            {},
+            NULLABLE,
+            {"anyOf": [STRING, ARRAY, NUMBER]},
+        ]
+    ),
 )
 def test_any_text_becomes_json(text: str, schema: dict[str, Any]) -> None:
     json.loads(coerced(text, schema, schema), parse_constant=pytest.fail)
@@ -264,8 +371,14 @@ def test_any_text_becomes_json(text: str, schema: dict[str, Any]) -> None:
 # --- Python literals ---
 
 LITERALS = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=6), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -291,7 +404,13 @@ def test_what_is_read_is_what_python_reads(text: str) -> None:
 
 
 def test_white_space_may_stand_between_any_two_marks() -> None:
-    assert literal("\n[ 'a' , 1 , ( ) , { 'b' : None } , True ] ") == ["a", 1, [], {"b": None}, True]
+    assert literal("\n[ 'a' , 1 , ( ) , { 'b' : None } , True ] ") == [
+        "a",
+        1,
+        [],
+        {"b": None},
+        True,
+    ]
     assert keyword_arguments(" a = 'x' , b = 1 , ") == {"a": "x", "b": 1}
 
 
@@ -303,19 +422,44 @@ def test_lists_in_lists_are_read_so_deep_and_no_deeper() -> None:
 
 def test_escapes_are_characters_and_halves_of_one_are_refused() -> None:
     assert literal(r"'\x00\xff\ud7ff\ue000\U0010ffff\q'") == "\x00\xff\ud7ff\ue000\U0010ffff\\q"
-    for text in (r"'\ud800'", r"'\udfff'", r"'\U00110000'", r"'\x4'", r"'\x4 '", r"'\x+1'", r"'\u 123'"):
+    for text in (
+        r"'\ud800'",
+        r"'\udfff'",
+        r"'\U00110000'",
+        r"'\x4'",
+        r"'\x4 '",
+        r"'\x+1'",
+        r"'\u 123'",
+    ):
         with pytest.raises(ValueError, match=r"."):
             literal(text)
 
 
 def test_keyword_arguments() -> None:
-    assert keyword_arguments("a=1, b='x, y', c=[1, {'d': (2,)}],") == {"a": 1, "b": "x, y", "c": [1, {"d": [2]}]}
+    assert keyword_arguments("a=1, b='x, y', c=[1, {'d': (2,)}],") == {
+        "a": 1,
+        "b": "x, y",
+        "c": [1, {"d": [2]}],
+    }
     assert keyword_arguments(" ") == {}
     assert keyword_arguments("t=true, n=null") == {"t": True, "n": None}
 
 
 @pytest.mark.parametrize(
-    "text", ["1", "a=b", "a=f()", "a=1 b=2", "a=__import__('os')", "a=[1", "a='x", "=1", "a=1e999", "a=1,,b=2", "a=" + "[" * 500]
+    "text",
+    [
+        "1",
+        "a=b",
+        "a=f()",
+        "a=1 b=2",
+        "a=__import__('os')",
+        "a=[1",
+        "a='x",
+        "=1",
+        "a=1e999",
+        "a=1,,b=2",
+        "a=" + "[" * 500,
+    ],
 )
 def test_what_is_no_list_of_literals_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):

@@ -48,13 +48,19 @@ F = [("f", {"k": "v"})]
 
 
 def native(name: str, arguments: str) -> dict[str, Any]:
-    return {"tool_calls": [{"index": 0, "id": "native", "function": {"name": name, "arguments": arguments}}]}
+    return {
+        "tool_calls": [
+            {"index": 0, "id": "native", "function": {"name": name, "arguments": arguments}}
+        ]
+    }
 
 
 @pytest.mark.parametrize("native_first", [False, True])
 def test_a_call_that_the_wire_gives_too_is_given_once(native_first: bool) -> None:
     deltas = [{"content": f"Hi {HERMES}"}, native("f", '{"k":"v"}')]
-    response = accumulate(chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"]))
+    response = accumulate(
+        chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"])
+    )
     assert [call.call_id for call in response.calls] == ["native"]
     assert response.text == "Hi "
     assert [notice.code for notice in response.notices] == ["duplicate_call"]
@@ -73,12 +79,23 @@ def test_other_calls_than_the_wires_own_are_text(native_first: bool) -> None:
 
 
 def test_answers_are_told_apart() -> None:
-    bodies = [{"index": choice, "delta": {"content": text}} for choice, text in enumerate([HERMES, "Hi", f"x{HERMES}"])]
+    bodies = [
+        {"index": choice, "delta": {"content": text}}
+        for choice, text in enumerate([HERMES, "Hi", f"x{HERMES}"])
+    ]
     bodies += [{"index": choice, "delta": {}, "finish_reason": "stop"} for choice in range(3)]
     p = parser("chat", tools=TOOLS, dialects=["hermes"])
-    events = [event for choice in bodies for event in p.feed_event(json.dumps({"id": "r", "choices": [choice]}))] + p.close()
+    events = [
+        event
+        for choice in bodies
+        for event in p.feed_event(json.dumps({"id": "r", "choices": [choice]}))
+    ] + p.close()
     response = accumulate(events)
-    assert [choice.stop_reason for choice in response.choices] == ["tool_calls", "stop", "tool_calls"]
+    assert [choice.stop_reason for choice in response.choices] == [
+        "tool_calls",
+        "stop",
+        "tool_calls",
+    ]
     assert [[type(item).__name__ for item in choice.items] for choice in response.choices] == [
         ["FunctionCall"],
         ["Message"],
@@ -90,7 +107,13 @@ def test_answers_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    ("finish", "reason"), [("stop", "tool_calls"), ("length", "length"), ("tool_calls", "tool_calls"), ("content_filter", "content_filter")]
+    ("finish", "reason"),
+    [
+        ("stop", "tool_calls"),
+        ("length", "length"),
+        ("tool_calls", "tool_calls"),
+        ("content_filter", "content_filter"),
+    ],
 )
 def test_a_recovered_call_turns_an_ordinary_stop_into_tool_calls(finish: str, reason: str) -> None:
     events = chat([{"content": HERMES}], finish, tools=TOOLS, dialects=["hermes"])
@@ -103,13 +126,28 @@ def test_a_recovered_call_turns_an_ordinary_stop_into_tool_calls(finish: str, re
 
 def test_a_stream_that_was_cut_has_no_call_to_answer() -> None:
     p = parser("chat", tools=TOOLS, dialects=["hermes"])
-    response = accumulate([*p.feed(chat_body([{"content": f"Hi {HERMES}"}], None).removesuffix(b"data: [DONE]\n\n")), *p.close()])
+    response = accumulate(
+        [
+            *p.feed(
+                chat_body([{"content": f"Hi {HERMES}"}], None).removesuffix(b"data: [DONE]\n\n")
+            ),
+            *p.close(),
+        ]
+    )
     assert (response.status, response.text, response.calls) == ("failed", "Hi ", [])
 
 
 def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> None:
     stage = DialectFilter(["hermes"], TOOLS)
-    events = stage.feed([OutputItemAdded(0, Message("assistant")), OutputTextDelta(0, 0, f"a{HERMES}b<tool_call>{{")]) + stage.close()
+    events = (
+        stage.feed(
+            [
+                OutputItemAdded(0, Message("assistant")),
+                OutputTextDelta(0, 0, f"a{HERMES}b<tool_call>{{"),
+            ]
+        )
+        + stage.close()
+    )
     assert {event.index for event in events if isinstance(event, OutputItemDone)} == {
         event.index for event in events if isinstance(event, OutputItemAdded)
     }
@@ -125,16 +163,28 @@ def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> No
         ([{"reasoning_content": f"I call: {HERMES}"}], "stop", "hermes", F),
         ([{"reasoning_content": f"I call: {HERMES}"}, {"content": " \n"}], "stop", "hermes", F),
         ([{"reasoning_content": f"I call: {HERMES}"}, {"content": "Hi"}], "stop", "hermes", []),
-        ([{"reasoning_content": f"I call: {HERMES}"}, native("g", "{}")], "tool_calls", "hermes", [("g", {})]),
+        (
+            [{"reasoning_content": f"I call: {HERMES}"}, native("g", "{}")],
+            "tool_calls",
+            "hermes",
+            [("g", {})],
+        ),
         ([{"reasoning_content": f"I call: {HERMES}"}], "length", "hermes", []),
-        ([{"reasoning_content": f"I call: {HERMES.removesuffix('</tool_call>')}"}], "stop", "hermes", F),
+        (
+            [{"reasoning_content": f"I call: {HERMES.removesuffix('</tool_call>')}"}],
+            "stop",
+            "hermes",
+            F,
+        ),
         ([{"reasoning_content": f"I call: `{HERMES}`"}], "stop", "hermes", []),
         ([{"reasoning_content": f"I call: {HERMES[:-20]}"}], "stop", "hermes", []),
         ([{"reasoning_content": xai("f", k="v")}], "stop", "xai", []),
         ([{"reasoning_content": xai("f", k="v")}], "tool_calls", "xai", F),
     ],
 )
-def test_a_call_in_a_thought_counts_only_where_nothing_follows_it(deltas: list[Any], finish: str, dialect: str, calls: list[Any]) -> None:
+def test_a_call_in_a_thought_counts_only_where_nothing_follows_it(
+    deltas: list[Any], finish: str, dialect: str, calls: list[Any]
+) -> None:
     response = accumulate(chat(deltas, finish, tools=TOOLS, dialects=[dialect]))
     assert calls_of(response) == calls
     assert response.reasoning == deltas[0]["reasoning_content"]
@@ -176,7 +226,16 @@ def bodies() -> dict[str, bytes]:
                 ],
             }
         ).encode(),
-        "gemini": json.dumps({"candidates": [{"content": {"role": "model", "parts": [{"text": said}]}, "finishReason": "STOP"}]}).encode(),
+        "gemini": json.dumps(
+            {
+                "candidates": [
+                    {
+                        "content": {"role": "model", "parts": [{"text": said}]},
+                        "finishReason": "STOP",
+                    }
+                ]
+            }
+        ).encode(),
         "converse": json.dumps(
             {
                 "output": {"message": {"role": "assistant", "content": [{"text": said}]}},
@@ -206,11 +265,17 @@ def test_every_wire_has_the_same_dialects(wire: Any) -> None:
 def test_the_message_of_a_wire_keeps_its_id_and_a_message_without_calls_is_untouched() -> None:
     body = bodies()["responses"]
     messages = [
-        item for item in accumulate(parse_body("responses", body, tools=TOOLS, dialects=["hermes"])).items if isinstance(item, Message)
+        item
+        for item in accumulate(
+            parse_body("responses", body, tools=TOOLS, dialects=["hermes"])
+        ).items
+        if isinstance(item, Message)
     ]
     assert [message.id for message in messages] == ["msg_1"]
     plain = body.replace(json.dumps(HERMES)[1:-1].encode(), b"you")
-    assert parse_body("responses", plain, tools=TOOLS, dialects=["hermes", "think"]) == parse_body("responses", plain)
+    assert parse_body("responses", plain, tools=TOOLS, dialects=["hermes", "think"]) == parse_body(
+        "responses", plain
+    )
 
 
 def test_log_probabilities_stay_with_their_text() -> None:
@@ -229,7 +294,12 @@ def test_log_probabilities_stay_with_their_text() -> None:
 
 @pytest.mark.parametrize(
     "form",
-    [form for form in FORMS if form.calls and form.name not in ("llama3_json-bare", "pythonic", "harmony", "phi4_mini_json")],
+    [
+        form
+        for form in FORMS
+        if form.calls
+        and form.name not in ("llama3_json-bare", "pythonic", "harmony", "phi4_mini_json")
+    ],
     ids=lambda form: form.name,
 )
 def test_a_call_in_text_with_no_dialect_is_noticed(form: Form) -> None:
@@ -242,7 +312,9 @@ def test_a_call_in_text_with_no_dialect_is_noticed(form: Form) -> None:
 
 
 @pytest.mark.parametrize("dialects", [[], ["harmony"]])
-def test_a_codex_call_that_cannot_be_read_leaves_its_message_incomplete(dialects: list[str]) -> None:
+def test_a_codex_call_that_cannot_be_read_leaves_its_message_incomplete(
+    dialects: list[str],
+) -> None:
     text = 'Listing. to=functions.shell {"cmd": ["ls"'
     response = accumulate(chat([{"content": text}], tools=[ToolSpec("shell")], dialects=dialects))
     assert (response.text, response.items[0].status) == (text, "incomplete")
@@ -250,7 +322,13 @@ def test_a_codex_call_that_cannot_be_read_leaves_its_message_incomplete(dialects
 
 
 @pytest.mark.parametrize(
-    ("text", "tools"), [("Hi <b>you</b> [1] {2}", TOOLS), (f"`{HERMES}`", TOOLS), (f"```\n{HERMES}\n```", TOOLS), (HERMES, [])]
+    ("text", "tools"),
+    [
+        ("Hi <b>you</b> [1] {2}", TOOLS),
+        (f"`{HERMES}`", TOOLS),
+        (f"```\n{HERMES}\n```", TOOLS),
+        (HERMES, []),
+    ],
 )
 def test_ordinary_text_is_not_noticed(text: str, tools: list[ToolSpec]) -> None:
     assert accumulate(chat([{"content": text}], tools=tools)).notices == ()
@@ -284,7 +362,14 @@ def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:
 
 def staged_message(deltas: list[Any], done: Message) -> list[ResponseEvent]:
     stage = DialectFilter(["hermes", "think"], TOOLS)
-    return stage.feed([OutputItemAdded(0, Message("assistant", id="m")), *deltas, OutputItemDone(0, done), Completed(stop_reason="stop")])
+    return stage.feed(
+        [
+            OutputItemAdded(0, Message("assistant", id="m")),
+            *deltas,
+            OutputItemDone(0, done),
+            Completed(stop_reason="stop"),
+        ]
+    )
 
 
 def test_every_part_of_a_message_is_looked_through_by_itself() -> None:
@@ -327,18 +412,33 @@ def test_a_message_with_no_text_at_all_comes_through() -> None:
 
 
 def test_a_signed_message_that_was_all_call_keeps_its_signature() -> None:
-    events = staged_message([OutputTextDelta(0, 0, HERMES)], Message("assistant", [Text(HERMES)], id="m", signature="s"))
-    assert [(type(item).__name__, item.signature) for item in accumulate(events).items] == [("FunctionCall", None), ("Message", "s")]
+    events = staged_message(
+        [OutputTextDelta(0, 0, HERMES)], Message("assistant", [Text(HERMES)], id="m", signature="s")
+    )
+    assert [(type(item).__name__, item.signature) for item in accumulate(events).items] == [
+        ("FunctionCall", None),
+        ("Message", "s"),
+    ]
 
 
 def test_a_refusal_ends_a_thought() -> None:
     deltas = [OutputTextDelta(0, 0, "<think>hm"), RefusalDelta(0, 1, "no")]
-    response = accumulate(staged_message(deltas, Message("assistant", [Text("<think>hm"), Refusal("no")])))
+    response = accumulate(
+        staged_message(deltas, Message("assistant", [Text("<think>hm"), Refusal("no")]))
+    )
     assert (response.reasoning, response.text, response.refusal) == ("hm", "", "no")
 
 
 def test_a_notice_about_a_message_follows_it() -> None:
     stage = DialectFilter(["hermes"], TOOLS)
     text = OutputTextDelta(0, 0, f"a{HERMES}b")
-    events = stage.feed([OutputItemAdded(0, Message("assistant")), text, Notice("odd", "", 0), Notice("odd", "", 7), Notice("odd")])
+    events = stage.feed(
+        [
+            OutputItemAdded(0, Message("assistant")),
+            text,
+            Notice("odd", "", 0),
+            Notice("odd", "", 7),
+            Notice("odd"),
+        ]
+    )
     assert [event.index for event in events if isinstance(event, Notice)] == [2, None, None]

@@ -26,31 +26,68 @@ def elements(depth: int) -> str:
 
 CEILINGS: list[tuple[str, str, Any, int]] = [
     ("name", "mistral", lambda size: f"[TOOL_CALLS]{'n' * size}{{}}", 256),
-    ("name-and-attributes", "anthropic", lambda size: f'<invoke{"":>{size - 209}} name="{"n" * 200}"></invoke>', 256),
-    ("header-of-a-channel", "harmony", lambda size: f"<|channel|>{' to=g':>{size}}<|message|>{{}}", 289),
+    (
+        "name-and-attributes",
+        "anthropic",
+        lambda size: f'<invoke{"":>{size - 209}} name="{"n" * 200}"></invoke>',
+        256,
+    ),
+    (
+        "header-of-a-channel",
+        "harmony",
+        lambda size: f"<|channel|>{' to=g':>{size}}<|message|>{{}}",
+        289,
+    ),
     ("noise-before-arguments", "harmony", lambda size: f"to=functions.g{' ' * size}{{}}", 119),
     ("number", "gemma4", lambda size: f"<|tool_call>call:g{{k:{'1' * size}}}<tool_call|>", 256),
     ("python-number", "pythonic", lambda size: f"[g(k={'1' * size})]", 400),
     ("python-lists", "pythonic", lambda depth: f"[g(k={nested('[', '', ']', depth)})]", 101),
-    ("python-dicts", "pythonic", lambda depth: "[g(k=" + nested('{"a":', "1", "}", depth) + ")]", 100),
-    ("lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '', ']', depth)}}}<tool_call|>", 50),
-    ("objects", "gemma4", lambda depth: f"<|tool_call>call:g{nested('{k:', '1', '}', depth)}<tool_call|>", 51),
-    ("lists-in-lists", "gemma4", lambda depth: f"<|tool_call>call:g{{k:{nested('[', '1', ']', depth)}}}<tool_call|>", 50),
+    (
+        "python-dicts",
+        "pythonic",
+        lambda depth: "[g(k=" + nested('{"a":', "1", "}", depth) + ")]",
+        100,
+    ),
+    (
+        "lists",
+        "gemma4",
+        lambda depth: f"<|tool_call>call:g{{k:{nested('[', '', ']', depth)}}}<tool_call|>",
+        50,
+    ),
+    (
+        "objects",
+        "gemma4",
+        lambda depth: f"<|tool_call>call:g{nested('{k:', '1', '}', depth)}<tool_call|>",
+        51,
+    ),
+    (
+        "lists-in-lists",
+        "gemma4",
+        lambda depth: f"<|tool_call>call:g{{k:{nested('[', '1', ']', depth)}}}<tool_call|>",
+        50,
+    ),
     ("elements", "minimax_m3", elements, 50),
 ]
 """(what is bounded, dialect, text of a size, the largest size that is still a call)"""
 
 
-@pytest.mark.parametrize(("dialect", "text", "most"), [row[1:] for row in CEILINGS], ids=[row[0] for row in CEILINGS])
+@pytest.mark.parametrize(
+    ("dialect", "text", "most"), [row[1:] for row in CEILINGS], ids=[row[0] for row in CEILINGS]
+)
 def test_what_just_fits_is_a_call_and_one_more_is_text(dialect: str, text: Any, most: int) -> None:
     for pieces in (lambda text: [text], list):
         said, _, calls, _ = told(staged(pieces(text(most)), [dialect], [*TOOLS, *NAMES]))
         assert (said, len(calls)) == ("", 1)
-        assert told(staged(pieces(text(most + 1)), [dialect], [*TOOLS, *NAMES]))[::2] == (text(most + 1), [])
+        assert told(staged(pieces(text(most + 1)), [dialect], [*TOOLS, *NAMES]))[::2] == (
+            text(most + 1),
+            [],
+        )
 
 
 @pytest.mark.parametrize(("held", "most"), [(2000, 2000), (1, 1024)])
-def test_a_form_as_long_as_the_ceiling_is_a_call_and_a_longer_one_is_text(held: int, most: int) -> None:
+def test_a_form_as_long_as_the_ceiling_is_a_call_and_a_longer_one_is_text(
+    held: int, most: int
+) -> None:
     room = most - len(xai("f", k=""))
     for size, calls in ((room, [("f", {"k": "x" * room})]), (room + 1, [])):
         text = xai("f", k="x" * size)
@@ -74,23 +111,41 @@ def test_what_broke_off_is_looked_through_again_up_to_twice_the_message_and_a_li
 
 
 def test_how_often_a_text_is_looked_through_does_not_hang_on_its_pieces() -> None:
-    opening, call = '<tool_call>{"name": "f", "arguments": {[', '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+    opening, call = (
+        '<tool_call>{"name": "f", "arguments": {[',
+        '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>',
+    )
     found: list[int] = []
-    for size in (65_200, 65_500, 65_800, 66_100):  # every opening ends here, but is no JSON; what comes behind them is no part of it
+    for size in (
+        65_200,
+        65_500,
+        65_800,
+        66_100,
+    ):  # every opening ends here, but is no JSON; what comes behind them is no part of it
         text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}{']}}' * 3}{'y' * 1000}"
-        calls = [told(staged(pieces, ["hermes"]))[2] for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)])]
+        calls = [
+            told(staged(pieces, ["hermes"]))[2]
+            for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)])
+        ]
         assert calls[0] == calls[1]
         found.append(len(calls[0]))
     assert sorted(set(found)) == [0, 1]
 
 
 @pytest.mark.parametrize(
-    ("begin", "dialect"), [("<|channel|>final<|message|>", "harmony"), ("<|channel|>analysis<|message|>", "harmony"), ("<think>", "think")]
+    ("begin", "dialect"),
+    [
+        ("<|channel|>final<|message|>", "harmony"),
+        ("<|channel|>analysis<|message|>", "harmony"),
+        ("<think>", "think"),
+    ],
 )
 def test_what_is_given_out_at_once_has_no_ceiling(begin: str, dialect: str) -> None:
     words = "word " * 1000
     for pieces in ([begin + words], list(begin + words)):
-        said, thought, _, notices = told(staged(pieces, [dialect], limits=Limits(held_bytes=1024), stop_reason="length"))
+        said, thought, _, notices = told(
+            staged(pieces, [dialect], limits=Limits(held_bytes=1024), stop_reason="length")
+        )
         assert (said + thought, notices) == (words, [])
 
 

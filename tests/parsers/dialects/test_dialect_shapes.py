@@ -51,7 +51,10 @@ GIVEN_BACK = [
     ("dots", '<invoke name="f"><parameter name="k">v</parameter></invoke>'),
     ("kimi_k2", '<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>"5"<|tool_call_end|>'),
     ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>5<|tool_call_end|>"),
-    ("kimi_k2", "<|tool_calls_section_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>"),
+    (
+        "kimi_k2",
+        "<|tool_calls_section_begin|>functions.f:0<|tool_call_argument_begin|>{}<|tool_call_end|>",
+    ),
     ("kimi_k2", "<|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{} and"),
     ("glm45", "<tool_call>f<arg_key>k</arg_key>v</arg_value></tool_call>"),
     ("anthropic", '<invoke name="f"><invoke name="f"></invoke>'),
@@ -59,7 +62,10 @@ GIVEN_BACK = [
     ("harmony", 'to=multi_tool_use.parallel {"tool_uses": 5}'),
     ("harmony", 'to=multi_tool_use.parallel {"tool_uses": []}'),
     ("harmony", 'to=multi_tool_use.parallel {"tool_uses": [5]}'),
-    ("harmony", 'to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "f", "parameters": 5}]}'),
+    (
+        "harmony",
+        'to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "f", "parameters": 5}]}',
+    ),
     ("llama3_json", '{"name": "f", "parameters": {}} and more'),
     ("llama3_json", '{"answer": 1}'),
     ("minimax_m3", f"{ELEMENT}<tool_call>{ELEMENT}<invoke>{ELEMENT}</invoke>{ELEMENT}</tool_call>"),
@@ -71,7 +77,10 @@ GIVEN_BACK = [
     ("gemma4", f"<|tool_call>call:f{{k:{'[' * 400}}}<tool_call|>"),
     ("gemma4", '<|tool_call>call:f{"":1}<tool_call|>'),
     ("anthropic", '<invoke name="f"><parameter>v</parameter></invoke>'),
-    ("kimi_k3", '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument type="string"<|sep|>a<|close|>argument<|sep|>'),
+    (
+        "kimi_k3",
+        '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument type="string"<|sep|>a<|close|>argument<|sep|>',
+    ),
 ]
 """(dialect, a text that is no call of it)"""
 
@@ -84,24 +93,60 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
         "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
         {"k": "v\n<arg_key>n</arg_key><arg_value>1"},
     ),
-    ("deepseek_v3", '<|tool_call_begin|>function<|tool_sep|>f\n```json\n{"k": "v"}\n```\n<|tool_call_end|>', {"k": "v"}),
+    (
+        "deepseek_v3",
+        '<|tool_call_begin|>function<|tool_sep|>f\n```json\n{"k": "v"}\n```\n<|tool_call_end|>',
+        {"k": "v"},
+    ),
     ("kimi_k3", k3('key="k"', "7"), {"k": "7"}),
     ("kimi_k3", k3('key="k" type="integer"', "7"), {"k": 7}),
     ("kimi_k3", k3('key="n" type="string"', "7"), {"n": "7"}),
     ("anthropic", f"{invoke('', 'f', k='v')}</function_calls>", {"k": "v"}),
-    ("minimax_m3", f'{ELEMENT}<invoke name="f">{ELEMENT}<k>v{ELEMENT}</k>{ELEMENT}</invoke>{ELEMENT}</tool_call>', {"k": "v"}),
+    (
+        "minimax_m3",
+        f'{ELEMENT}<invoke name="f">{ELEMENT}<k>v{ELEMENT}</k>{ELEMENT}</invoke>{ELEMENT}</tool_call>',
+        {"k": "v"},
+    ),
     ("kimi_k3", k3('key="k"', "v") + "<|close|>tools<|sep|>", {"k": "v"}),
-    ("mimo", "<tool_call><function=f><parameter=k>\nv\n</parameter></function></tool_call>", {"k": "\nv\n"}),
-    ("seed_oss", "<seed:tool_call><function=f><parameter=k>\nv\n</parameter></function></seed:tool_call>", {"k": "v"}),
-    ("dots", '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></dots_function_call>', {"k": "v"}),
-    ("minimax_m2", '<minimax:tool_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></minimax:tool_call>', {"k": "v"}),
+    (
+        "mimo",
+        "<tool_call><function=f><parameter=k>\nv\n</parameter></function></tool_call>",
+        {"k": "\nv\n"},
+    ),
+    (
+        "seed_oss",
+        "<seed:tool_call><function=f><parameter=k>\nv\n</parameter></function></seed:tool_call>",
+        {"k": "v"},
+    ),
+    (
+        "dots",
+        '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></dots_function_call>',
+        {"k": "v"},
+    ),
+    (
+        "minimax_m2",
+        '<minimax:tool_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></minimax:tool_call>',
+        {"k": "v"},
+    ),
     ("minicpm5", '<function name="f"><param name="k">\nv\n</param></function>', {"k": "\nv\n"}),
-    ("xai", '<xai:function_call name="f"><xai:parameter name="k">\nv\n</xai:parameter></xai:function_call>', {"k": "\nv\n"}),
-    ("mimo", "<tool_call><function=f><parameter=k>&#xZZ;&#65;&lt;</parameter></function></tool_call>", {"k": "&#xZZ;A<"}),
+    (
+        "xai",
+        '<xai:function_call name="f"><xai:parameter name="k">\nv\n</xai:parameter></xai:function_call>',
+        {"k": "\nv\n"},
+    ),
+    (
+        "mimo",
+        "<tool_call><function=f><parameter=k>&#xZZ;&#65;&lt;</parameter></function></tool_call>",
+        {"k": "&#xZZ;A<"},
+    ),
 ]
 
 
-@pytest.mark.parametrize(("dialect", "text"), GIVEN_BACK, ids=lambda value: value if len(value) < 100 else f"{value[:40]}…{value[-20:]}")
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    GIVEN_BACK,
+    ids=lambda value: value if len(value) < 100 else f"{value[:40]}…{value[-20:]}",
+)
 def test_what_is_no_call_is_the_text_it_was_at_any_cut(dialect: str, text: str) -> None:
     for pieces in ([text], *cuts_of(text, count=3)):
         events = staged(pieces if len(text) < 1_000 else [text], [dialect])
@@ -118,7 +163,10 @@ def test_what_is_nearly_a_call_is_one(dialect: str, text: str, arguments: dict[s
 
 def test_a_call_inside_one_without_a_name_is_found() -> None:
     inner = f'{ELEMENT}<invoke name="f">{ELEMENT}</invoke>'
-    assert told(staged([f"{ELEMENT}<invoke>{inner}"], ["minimax_m3"]))[::2] == (f"{ELEMENT}<invoke>", [("f", {})])
+    assert told(staged([f"{ELEMENT}<invoke>{inner}"], ["minimax_m3"]))[::2] == (
+        f"{ELEMENT}<invoke>",
+        [("f", {})],
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +178,9 @@ def test_a_call_inside_one_without_a_name_is_found() -> None:
         ("pythonic", '<|python_start|>[f(k="v")', "] and"),
     ],
 )
-def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(dialect: str, call: str, behind: str) -> None:
+def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(
+    dialect: str, call: str, behind: str
+) -> None:
     for pieces in ([call + behind], list(call + behind)):
         assert told(staged(pieces, [dialect]))[::2] == (behind, [("f", {"k": "v"})])
 

@@ -29,7 +29,9 @@ def test_an_unknown_dialect_is_an_error_that_says_what_is_near() -> None:
 
 def test_a_dialect_of_your_own_works_beside_the_others() -> None:
     mine = Dialect("mine", [JsonCalls([Opener("@call ")])])
-    events = chat([{"content": f'a @call {{"name": "g"}} {HERMES}'}], tools=TOOLS, dialects=[mine, "hermes"])
+    events = chat(
+        [{"content": f'a @call {{"name": "g"}} {HERMES}'}], tools=TOOLS, dialects=[mine, "hermes"]
+    )
     assert calls_of(accumulate(events)) == [("g", {}), *F]
 
 
@@ -90,7 +92,19 @@ ROWS = [
     ("olmo-3", ("pythonic", "think")),
     ("command-a", ("cohere", "think:open")),
     ("cohere/other", ("cohere", "think:open")),
-    ("something-else", ("hermes", "qwen3_coder", "glm45", "kimi_k2", "deepseek_v31", "deepseek_v32", "minimax_m2", "think:start")),
+    (
+        "something-else",
+        (
+            "hermes",
+            "qwen3_coder",
+            "glm45",
+            "kimi_k2",
+            "deepseek_v31",
+            "deepseek_v32",
+            "minimax_m2",
+            "think:start",
+        ),
+    ),
 ]
 
 
@@ -100,7 +114,9 @@ def test_a_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, .
 
 
 def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
-    reached = {next(part for part, _ in DIALECTS_BY_MODEL if part in model.lower()) for model, _ in ROWS}
+    reached = {
+        next(part for part, _ in DIALECTS_BY_MODEL if part in model.lower()) for model, _ in ROWS
+    }
     assert reached == {part for part, _ in DIALECTS_BY_MODEL}
     assert {name for _, names in DIALECTS_BY_MODEL for name in names} <= set(DIALECTS)
 
@@ -132,11 +148,14 @@ def test_every_dialect_is_documented() -> None:
 def test_the_documented_table_is_the_table() -> None:
     text = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
     rows = [
-        f"| {f'`{part}`' if part else 'every other'} | {' '.join(f'`{name}`' for name in names)} |" for part, names in DIALECTS_BY_MODEL
+        f"| {f'`{part}`' if part else 'every other'} | {' '.join(f'`{name}`' for name in names)} |"
+        for part, names in DIALECTS_BY_MODEL
     ]
     assert "\n".join(rows) in text
 
 
 def test_the_same_names_are_offered_as_in_the_contract() -> None:
     promised = "xai anthropic hermes qwen3_coder seed_oss glm45 glm47 kimi_k2 kimi_k3 deepseek_v3 deepseek_v31 deepseek_v32 minimax_m2"
-    assert {*promised.split(), "llama3_json", "pythonic", "mistral", "harmony", "think"} <= set(DIALECTS)
+    assert {*promised.split(), "llama3_json", "pythonic", "mistral", "harmony", "think"} <= set(
+        DIALECTS
+    )

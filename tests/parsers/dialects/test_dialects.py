@@ -62,7 +62,10 @@ def each_form(*, whole_message: bool = True) -> pytest.MarkDecorator:
     forms = [
         form
         for form in FORMS
-        if whole_message or not (form.name in alone or form.thought or "final" in form.name or "response<" in form.text)
+        if whole_message
+        or not (
+            form.name in alone or form.thought or "final" in form.name or "response<" in form.text
+        )
     ]
     return pytest.mark.parametrize("form", forms, ids=lambda form: form.name)
 
@@ -81,7 +84,10 @@ def test_a_form_gives_its_text_its_thoughts_and_its_calls(form: Form) -> None:
 def test_a_form_gives_the_same_events_for_every_cut(form: Form) -> None:
     whole = join_deltas(staged([form.text], form.dialects, form.tools))
     for at in range(len(form.text) + 1):
-        assert join_deltas(staged([form.text[:at], form.text[at:]], form.dialects, form.tools)) == whole, at
+        assert (
+            join_deltas(staged([form.text[:at], form.text[at:]], form.dialects, form.tools))
+            == whole
+        ), at
     for pieces in cuts_of(form.text):
         assert join_deltas(staged(pieces, form.dialects, form.tools)) == whole, pieces
 
@@ -89,7 +95,9 @@ def test_a_form_gives_the_same_events_for_every_cut(form: Form) -> None:
 @each_form(whole_message=False)
 def test_a_call_that_was_cut_comes_back_as_the_text_it_was(form: Form) -> None:
     for at in range(len(form.text)):
-        response = accumulate(staged([form.text[:at]], form.dialects, form.tools, stop_reason="length"))
+        response = accumulate(
+            staged([form.text[:at]], form.dialects, form.tools, stop_reason="length")
+        )
         assert response.calls or response.text == form.text[:at], at
 
 
@@ -99,7 +107,9 @@ def test_a_call_behind_one_that_was_never_closed_is_found(form: Form) -> None:
         broken = form.text[:at]
         if "```" in broken:
             continue  # an open fence makes code of what follows
-        calls = told(staged([f"{broken}\n\nThen a real one:\n{form.text}"], form.dialects, form.tools))[2]
+        calls = told(
+            staged([f"{broken}\n\nThen a real one:\n{form.text}"], form.dialects, form.tools)
+        )[2]
         assert calls[-len(form.calls) :] == form.calls, at
 
 
@@ -131,13 +141,22 @@ def test_prose_behind_a_mention_is_not_held_back() -> None:
     stage = DialectFilter(["hermes"], TOOLS)
     stage.feed([OutputItemAdded(0, Message("assistant"))])
     given_out = stage.feed([OutputTextDelta(0, 0, "Use <tool_call> to call a tool, like")])
-    assert [event.delta for event in given_out if isinstance(event, OutputTextDelta)] == ["Use <tool_call> to call a tool, like"]
+    assert [event.delta for event in given_out if isinstance(event, OutputTextDelta)] == [
+        "Use <tool_call> to call a tool, like"
+    ]
 
 
 def test_items_stand_in_the_order_of_the_text() -> None:
     events = staged([f"A{HERMES}B{HERMES}{HERMES}C"], ["hermes"])
     items = accumulate(events).items
-    assert [type(item).__name__ for item in items] == ["Message", "FunctionCall", "Message", "FunctionCall", "FunctionCall", "Message"]
+    assert [type(item).__name__ for item in items] == [
+        "Message",
+        "FunctionCall",
+        "Message",
+        "FunctionCall",
+        "FunctionCall",
+        "Message",
+    ]
     assert [event.index for event in events if isinstance(event, OutputItemAdded)] == list(range(6))
     assert [event.seq for event in events] == list(range(len(events)))
     assert len({item.call_id for item in items if isinstance(item, FunctionCall)}) == 3
@@ -147,9 +166,13 @@ def test_arguments_stream_where_the_dialect_is_json() -> None:
     stage = DialectFilter(["hermes"], TOOLS)
     stage.feed([OutputItemAdded(0, Message("assistant"))])
     deltas = [
-        stage.feed([OutputTextDelta(0, 0, piece)]) for piece in ('<tool_call>{"name": "f", "argum', 'ents": {"k": "ab', "cd", 'ef"}', "}")
+        stage.feed([OutputTextDelta(0, 0, piece)])
+        for piece in ('<tool_call>{"name": "f", "argum', 'ents": {"k": "ab', "cd", 'ef"}', "}")
     ]
-    assert [[event.delta for event in events if isinstance(event, FunctionCallArgumentsDelta)] for events in deltas] == [
+    assert [
+        [event.delta for event in events if isinstance(event, FunctionCallArgumentsDelta)]
+        for events in deltas
+    ] == [
         [],
         ['{"k": "ab'],
         ["cd"],
@@ -160,14 +183,20 @@ def test_arguments_stream_where_the_dialect_is_json() -> None:
 
 def test_arguments_are_the_text_of_the_model() -> None:
     arguments = '{"n" : 1.0,  "x":1e5, "s":"\\u00e9"}'
-    call = accumulate(staged([f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>'], ["hermes"])).calls[0]
+    call = accumulate(
+        staged([f'<tool_call>{{"name": "f", "arguments": {arguments}}}</tool_call>'], ["hermes"])
+    ).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.arguments == arguments
 
 
 def test_control_characters_in_the_text_of_the_model_are_escaped_as_json_wants_it() -> None:
     raw = "".join(map(chr, range(0x21)))
-    call = accumulate(staged([f'<tool_call>{{"name": "f", "arguments": {{"k": "{raw}"}}}}</tool_call>'], ["hermes"])).calls[0]
+    call = accumulate(
+        staged(
+            [f'<tool_call>{{"name": "f", "arguments": {{"k": "{raw}"}}}}</tool_call>'], ["hermes"]
+        )
+    ).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.arguments == json.dumps({"k": raw})
 
@@ -213,7 +242,16 @@ def test_nothing_is_found_in_code(text: str) -> None:
 
 @pytest.mark.parametrize(
     "before",
-    ["```\ncode\n```\n", "a `tick` b ", "an open `tick\n", "    ```\n", "```x``` ", "~~~\n```\n~~~\n", "```\n``\n```\n", "`` ` `` "],
+    [
+        "```\ncode\n```\n",
+        "a `tick` b ",
+        "an open `tick\n",
+        "    ```\n",
+        "```x``` ",
+        "~~~\n```\n~~~\n",
+        "```\n``\n```\n",
+        "`` ` `` ",
+    ],
 )
 def test_what_follows_code_is_no_code(before: str) -> None:
     for pieces in ([before + HERMES], list(before + HERMES)):
@@ -227,19 +265,28 @@ def test_a_model_keeps_the_ids_it_wrote_and_no_id_comes_twice() -> None:
 
 
 def test_a_kimi_call_without_a_usable_name_is_left_out_of_its_section() -> None:
-    calls = "".join(kimi(header, "{}") for header in ("functions.f.0", ":1", "functions.f:x", "functions.g:2"))
+    calls = "".join(
+        kimi(header, "{}") for header in ("functions.f.0", ":1", "functions.f:x", "functions.g:2")
+    )
     text = f"a<|tool_calls_section_begin|>{calls}<|tool_calls_section_end|>b"
     assert told(staged([text], ["kimi_k2"])) == ("ab", "", [("g", {})], ["leaked_tool_call"] * 3)
 
 
 def test_the_end_of_a_section_goes_the_way_of_its_last_call() -> None:
-    begin, end, nameless, other = "<|tool_calls_section_begin|>", "<|tool_calls_section_end|>", kimi(":1", "{}"), kimi("rm:2", "{}")
+    begin, end, nameless, other = (
+        "<|tool_calls_section_begin|>",
+        "<|tool_calls_section_end|>",
+        kimi(":1", "{}"),
+        kimi("rm:2", "{}"),
+    )
     assert told(staged([f"a{begin}{other}{nameless}{end}b"], ["kimi_k2"]))[0] == f"a{begin}{other}b"
     assert told(staged([f"a{begin}{nameless}{other}{end}b"], ["kimi_k2"]))[0] == f"a{other}{end}b"
 
 
 def test_the_last_of_two_equal_parameters_stands_with_a_notice() -> None:
-    text = xai("f", n="1").replace("</xai:function_call>", '<xai:parameter name="n">2</xai:parameter></xai:function_call>')
+    text = xai("f", n="1").replace(
+        "</xai:function_call>", '<xai:parameter name="n">2</xai:parameter></xai:function_call>'
+    )
     assert told(staged([text], ["xai"])) == ("", "", [("f", {"n": 2})], ["duplicate_parameter"])
 
 
@@ -247,7 +294,10 @@ def test_broken_arguments_are_no_call() -> None:
     text = '<tool_call>{"name": "f", "arguments": {"k": v}}</tool_call>'
     events = staged([text], ["hermes"])
     assert told(events) == (text, "", [], ["leaked_tool_call"])
-    assert [item.status for item in accumulate(events).items] == ["incomplete", "completed"]  # the call that had begun, and its text
+    assert [item.status for item in accumulate(events).items] == [
+        "incomplete",
+        "completed",
+    ]  # the call that had begun, and its text
 
 
 JSON_VALUES = st.recursive(
@@ -256,7 +306,9 @@ JSON_VALUES = st.recursive(
     | st.integers(-(10**9), 10**9)
     | st.text(max_size=12)
     | st.sampled_from(["</tool_call>", "<tool_call>", '"', "\\", "```", "{"]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -266,7 +318,9 @@ JSON_VALUES = st.recursive(
     st.sampled_from(["hermes", "kimi_k2", "mistral", "deepseek_v31"]),
     st.integers(1, 9),
 )
-def test_any_json_arguments_come_through_json_dialects(arguments: dict[str, Any], dialect: str, size: int) -> None:
+def test_any_json_arguments_come_through_json_dialects(
+    arguments: dict[str, Any], dialect: str, size: int
+) -> None:
     body = json.dumps(arguments, ensure_ascii=False)
     text = {
         "hermes": f'<tool_call>\n{{"name": "g", "arguments": {body}}}\n</tool_call>',
@@ -275,7 +329,11 @@ def test_any_json_arguments_come_through_json_dialects(arguments: dict[str, Any]
         "deepseek_v31": f"<|tool_call_begin|>g<|tool_sep|>{body}<|tool_call_end|>",
     }[dialect]
     pieces = [text[at : at + size] for at in range(0, len(text), size)]
-    assert told(staged(["Hi ", *pieces, "\nbye"], [dialect]))[:3] == ("Hi \nbye", "", [("g", arguments)])
+    assert told(staged(["Hi ", *pieces, "\nbye"], [dialect]))[:3] == (
+        "Hi \nbye",
+        "",
+        [("g", arguments)],
+    )
 
 
 @given(
@@ -296,19 +354,41 @@ def test_any_text_comes_through_tagged_dialects(value: str, dialect: str) -> Non
 # --- hostile and random text ---
 
 BITS = [
-    *sorted({bit for form in FORMS for bit in re.split(r'(?<=[>\]}])|(?=[<\[{])|(")|(\n)', form.text) if bit}),
-    *("`", "```\n", "\n", " ", "x", "<think>", "</think>", "to=functions.f {}", "<", "那é", "\ncall\n"),
+    *sorted(
+        {
+            bit
+            for form in FORMS
+            for bit in re.split(r'(?<=[>\]}])|(?=[<\[{])|(")|(\n)', form.text)
+            if bit
+        }
+    ),
+    *(
+        "`",
+        "```\n",
+        "\n",
+        " ",
+        "x",
+        "<think>",
+        "</think>",
+        "to=functions.f {}",
+        "<",
+        "那é",
+        "\ncall\n",
+    ),
 ]
 
 
 @settings(max_examples=150)
 @given(
     st.lists(st.sampled_from(BITS), max_size=40).map("".join),
-    st.lists(st.sampled_from(sorted(DIALECTS)), min_size=1, max_size=4, unique=True) | st.just(sorted(DIALECTS)),
+    st.lists(st.sampled_from(sorted(DIALECTS)), min_size=1, max_size=4, unique=True)
+    | st.just(sorted(DIALECTS)),
     st.sampled_from(["stop", "length", "tool_calls"]),
     st.integers(0, 2**32),
 )
-def test_any_text_gives_the_same_events_for_any_cut_and_loses_nothing(text: str, dialects: list[str], stop_reason: str, seed: int) -> None:
+def test_any_text_gives_the_same_events_for_any_cut_and_loses_nothing(
+    text: str, dialects: list[str], stop_reason: str, seed: int
+) -> None:
     events = staged([text], dialects, stop_reason=stop_reason)
     check_brackets(events)
     whole = join_deltas(events)
@@ -332,16 +412,30 @@ def test_a_form_longer_than_the_ceiling_comes_back_with_a_notice_at_every_cut() 
 
 def test_a_streamed_call_past_the_ceiling_ends_incomplete_and_its_text_comes_back() -> None:
     text = f'<tool_call>{{"name": "f", "arguments": {{"k": "{"x" * 3000}"}}}}</tool_call>'
-    events = staged([text[at : at + 7] for at in range(0, len(text), 7)], ["hermes"], limits=Limits(held_bytes=2000))
+    events = staged(
+        [text[at : at + 7] for at in range(0, len(text), 7)],
+        ["hermes"],
+        limits=Limits(held_bytes=2000),
+    )
     assert told(events)[:3] == (text, "", [])
     check_brackets(events)
 
 
-@pytest.mark.parametrize(("limits", "code"), [(Limits(items=3), "items"), (Limits(argument_bytes=10), "argument_bytes")])
+@pytest.mark.parametrize(
+    ("limits", "code"), [(Limits(items=3), "items"), (Limits(argument_bytes=10), "argument_bytes")]
+)
 def test_a_ceiling_ends_the_stream_with_everything_closed(limits: Limits, code: str) -> None:
     p = parser("chat", tools=TOOLS, dialects=["hermes"], limits=limits)
     body = chat_body(
-        [{"content": "a "}, *[{"content": f'<tool_call>{{"name": "f", "arguments": {{"k": "{"v" * 20}"}}}}</tool_call> b '}] * 4]
+        [
+            {"content": "a "},
+            *[
+                {
+                    "content": f'<tool_call>{{"name": "f", "arguments": {{"k": "{"v" * 20}"}}}}</tool_call> b '
+                }
+            ]
+            * 4,
+        ]
     )
     events = [*p.feed(body), *p.close()]
     check_brackets(events)
@@ -365,7 +459,9 @@ def test_a_ceiling_ends_the_stream_with_everything_closed(limits: Limits, code: 
     ],
 )
 @pytest.mark.parametrize("size", [10, 1 << 20])
-def test_openings_without_an_end_cost_linear_time(piece: str, dialects: list[str], size: int) -> None:
+def test_openings_without_an_end_cost_linear_time(
+    piece: str, dialects: list[str], size: int
+) -> None:
     check_growth(lambda n: piece * (n // len(piece)), dialects, size, small=20_000)
 
 
@@ -399,14 +495,24 @@ def cpu_time(run: Callable[[], object]) -> float:
 @pytest.mark.parametrize(
     ("make", "dialects"),
     [
-        (lambda n: f'<xai:function_call name="f"><xai:parameter name="k">{"abcdefghij" * (n // 10)}', ["xai"]),
+        (
+            lambda n: (
+                f'<xai:function_call name="f"><xai:parameter name="k">{"abcdefghij" * (n // 10)}'
+            ),
+            ["xai"],
+        ),
         (lambda n: xai("f", k="abc\n<a></b>" * (n // 11)), ["xai"]),
-        (lambda n: f'<tool_call>{{"name":"f","arguments":{{"k":"{"abcdefgh" * (n // 8)}', ["hermes"]),
+        (
+            lambda n: f'<tool_call>{{"name":"f","arguments":{{"k":"{"abcdefgh" * (n // 8)}',
+            ["hermes"],
+        ),
         (lambda n: "<think>" + "abc <b>\nd" * (n // 10), ["think", "hermes"]),
     ],
     ids=["xai-open", "xai-closed", "hermes-open", "think-open"],
 )
-def test_a_held_tag_of_a_megabyte_costs_linear_time(make: Callable[[int], str], dialects: list[str]) -> None:
+def test_a_held_tag_of_a_megabyte_costs_linear_time(
+    make: Callable[[int], str], dialects: list[str]
+) -> None:
     check_growth(make, dialects, 10, small=100_000)
 
 
@@ -425,20 +531,37 @@ OF_RECORDING |= {"qwen3xml": "qwen3_coder", "xai": "xai"}
 
 def typed_tools(calls: Iterable[dict[str, Any]]) -> list[ToolSpec]:
     """Tools whose schemas say what the expected values are."""
-    names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    return [tool(call["name"], **{key: names[type(value)] for key, value in call["arguments"].items()}) for call in calls]
+    names = {
+        bool: "boolean",
+        int: "integer",
+        float: "number",
+        str: "string",
+        list: "array",
+        dict: "object",
+    }
+    return [
+        tool(call["name"], **{key: names[type(value)] for key, value in call["arguments"].items()})
+        for call in calls
+    ]
 
 
 @each_recording(FOLDER, (".txt",))
 def test_recorded_texts_give_their_calls_at_every_cut(recording: Recording) -> None:
     text, expected = recording.body.decode(), recording.expected
-    dialect = next(name for start, name in OF_RECORDING.items() if recording.path.name.startswith(start))
+    dialect = next(
+        name for start, name in OF_RECORDING.items() if recording.path.name.startswith(start)
+    )
     tools = typed_tools(expected["tool_calls"])
     whole = staged([text], [dialect], tools)
     said, _, calls, _ = told(whole)
-    assert (said, calls) == (expected["content"], [(call["name"], call["arguments"]) for call in expected["tool_calls"]])
+    assert (said, calls) == (
+        expected["content"],
+        [(call["name"], call["arguments"]) for call in expected["tool_calls"]],
+    )
     for at in range(len(text) + 1):
-        assert join_deltas(staged([text[:at], text[at:]], [dialect], tools)) == join_deltas(whole), at
+        assert join_deltas(staged([text[:at], text[at:]], [dialect], tools)) == join_deltas(
+            whole
+        ), at
     for pieces in cuts_of(text, count=30):
         assert join_deltas(staged(pieces, [dialect], tools)) == join_deltas(whole), pieces
 
@@ -455,14 +578,20 @@ def test_recorded_answers_of_every_wire_are_the_same_with_all_dialects_on(folder
         body = recording.body
         before = accumulate([*plain.feed(body), *plain.close()])
         after = accumulate([*staged_one.feed(body), *staged_one.close()])
-        if any(notice.code == "text_replaced" and notice not in before.notices for notice in after.notices):
+        if any(
+            notice.code == "text_replaced" and notice not in before.notices
+            for notice in after.notices
+        ):
             assert "</think>" in before.text  # some servers lose the opening tag
             assert before.text.startswith(after.reasoning[:50])
         else:
             assert after == before, recording.path.name
 
 
-MADE = {"opens-1e5": '<xai:function_call name="f">' * 100_000, "spaces-1e6": "<think>" + " " * 10**6}
+MADE = {
+    "opens-1e5": '<xai:function_call name="f">' * 100_000,
+    "spaces-1e6": "<think>" + " " * 10**6,
+}
 
 
 @each_vector("tag_security_vectors")
@@ -478,9 +607,11 @@ def test_text_of_others_never_becomes_a_call(vector: dict[str, Any]) -> None:
     took = time.process_time() - begun
     response = accumulate(events)
     calls = [call for call in response.calls if call.call_id != "native"]
-    assert [{"name": call.name, "arguments": json.loads(call.arguments)} for call in calls if isinstance(call, FunctionCall)] == vector[
-        "calls"
-    ]
+    assert [
+        {"name": call.name, "arguments": json.loads(call.arguments)}
+        for call in calls
+        if isinstance(call, FunctionCall)
+    ] == vector["calls"]
     if vector["where"] == "assistant_delta":
         assert took < 3  # the vector says 1 s, on a machine of its own; growth is tested above
         assert vector["calls"] or response.text == text
@@ -495,7 +626,13 @@ def deltas_of(where: str, text: str) -> list[dict[str, Any]]:
         case "reasoning_delta":
             return [{"reasoning_content": text}]
         case "tool_args_delta":
-            return [{"tool_calls": [{"index": 0, "id": "native", "function": {"name": "A", "arguments": text}}]}]
+            return [
+                {
+                    "tool_calls": [
+                        {"index": 0, "id": "native", "function": {"name": "A", "arguments": text}}
+                    ]
+                }
+            ]
         case _:
             return [{"content": "ok"}]
 
@@ -504,7 +641,12 @@ def deltas_of(where: str, text: str) -> list[dict[str, Any]]:
 def test_only_what_the_assistant_says_is_looked_at(role: Any) -> None:
     stage = DialectFilter(["hermes"], TOOLS)
     message = Message(role, [Text(HERMES)])
-    events = [OutputItemAdded(0, Message(role)), OutputTextDelta(0, 0, HERMES), OutputItemDone(0, message), Completed(stop_reason="stop")]
+    events = [
+        OutputItemAdded(0, Message(role)),
+        OutputTextDelta(0, 0, HERMES),
+        OutputItemDone(0, message),
+        Completed(stop_reason="stop"),
+    ]
     response = accumulate(stage.feed(events))
     assert (response.calls, response.items, response.stop_reason) == ([], (message,), "stop")
 
@@ -519,13 +661,21 @@ def test_only_what_the_assistant_says_is_looked_at(role: Any) -> None:
         (kimi("functions.g:0", '""'), "kimi_k2", [("g", {})]),
         (kimi("functions.f:0", "[1]"), "kimi_k2", []),
         (kimi("f", '{"k": "v"}'), "kimi_k2", F),
-        (f"<tool_call>{function('f', k='v').replace('</function>', '')}</tool_call>", "qwen3_coder", F),
+        (
+            f"<tool_call>{function('f', k='v').replace('</function>', '')}</tool_call>",
+            "qwen3_coder",
+            F,
+        ),
         ('<tool_call>{"name": 5, "arguments": {}}</tool_call>', "hermes", []),
         ('<tool_call>{"name": "g", "arguments": [1]}</tool_call>', "hermes", []),
         ('<tool_call>{"name": "g", "arguments": null}</tool_call>', "hermes", [("g", {})]),
         ('<tool_call>{"name": "g", "arguments": {}, "arguments": {}}</tool_call>', "hermes", []),
         ('<tool_call>{"name": "g", "arguments": {}} so</tool_call>', "hermes", []),
-        ('<tool_call>{"name": "f", "id": "x", "arguments": {"k": "v"}, "why": [1, {"a": "}"}], "n": -1.5}</tool_call>', "hermes", F),
+        (
+            '<tool_call>{"name": "f", "id": "x", "arguments": {"k": "v"}, "why": [1, {"a": "}"}], "n": -1.5}</tool_call>',
+            "hermes",
+            F,
+        ),
         ('<tool_call>{"name" "f"}</tool_call>', "hermes", []),
         ("<tool_call>[]</tool_call>", "hermes", []),
         ("[f(k=v)]", "pythonic", []),
@@ -533,12 +683,24 @@ def test_only_what_the_assistant_says_is_looked_at(role: Any) -> None:
         ("[f(k='v') g()]", "pythonic", []),
         ("[f(k='v')] and", "pythonic", []),
         ("<|python_start|>[f(k='v')] and<|python_end|>", "pythonic", F),
-        ('<|open|>call tool="f"<|sep|><|open|>argument key="k"<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>', "kimi_k3", F),
-        ('<|open|>call tool="f"<|sep|><|open|>argument<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>', "kimi_k3", []),
+        (
+            '<|open|>call tool="f"<|sep|><|open|>argument key="k"<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>',
+            "kimi_k3",
+            F,
+        ),
+        (
+            '<|open|>call tool="f"<|sep|><|open|>argument<|sep|>v<|close|>argument<|sep|><|close|>call<|sep|>',
+            "kimi_k3",
+            [],
+        ),
         ('<|open|>call index="1"<|sep|><|close|>call<|sep|>', "kimi_k3", []),
         ("<|open|>tools<|sep|><|close|>tools<|sep|>", "kimi_k3", []),
         ('to=multi_tool_use.parallel {"tool_uses": []}', "harmony", []),
-        ('to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "functions.rm", "parameters": {}}]}', "harmony", []),
+        (
+            'to=multi_tool_use.parallel {"tool_uses": [{"recipient_name": "functions.rm", "parameters": {}}]}',
+            "harmony",
+            [],
+        ),
         ("<|channel|>commentary to=functions.f<|message|>{} x<|call|>", "harmony", []),
         ("<function_calls></function_calls>", "anthropic", []),
         ('<invoke name=f><parameter name="k">v</parameter></invoke>', "anthropic", F),
@@ -576,8 +738,13 @@ def test_nested_elements(inside: str, arguments: Any) -> None:
     assert calls or said == text
 
 
-@pytest.mark.parametrize("between", ["<|end|>\n<|start|>assistant", "<|end|>\n\n", "<|start|>assistant", "", "<|return|> "])
-def test_white_space_between_channels_is_no_text_and_a_channel_may_begin_without_the_end_of_the_last(between: str) -> None:
+@pytest.mark.parametrize(
+    "between",
+    ["<|end|>\n<|start|>assistant", "<|end|>\n\n", "<|start|>assistant", "", "<|return|> "],
+)
+def test_white_space_between_channels_is_no_text_and_a_channel_may_begin_without_the_end_of_the_last(
+    between: str,
+) -> None:
     text = f"<|channel|>analysis<|message|>Hm.{between}<|channel|>commentary<|message|>I look.{between}<|channel|>final<|message|>So."
     for pieces in ([text], list(text)):
         assert told(staged(pieces, ["harmony"]))[:2] == ("I look.So.", "Hm.")
@@ -612,7 +779,9 @@ def test_only_xai_reads_json_where_a_tool_was_offered_without_properties() -> No
         '<invoke name="f">%s</invoke>',
     )
     assert told(staged([xai], ["xai"], tools))[2] == [("f", {"k": [1]})]
-    assert told(staged([bare % '<parameter name="k">[1]</parameter>'], ["anthropic"], tools))[2] == [("f", {"k": "[1]"})]
+    assert told(staged([bare % '<parameter name="k">[1]</parameter>'], ["anthropic"], tools))[
+        2
+    ] == [("f", {"k": "[1]"})]
 
 
 def test_random_forms_in_a_row_are_all_found() -> None:
@@ -620,9 +789,17 @@ def test_random_forms_in_a_row_are_all_found() -> None:
     alone = [
         form
         for form in FORMS
-        if not form.thought and form.name not in ("llama3_json-bare", "pythonic", "harmony-leak", "harmony-parallel", "llama3_json")
+        if not form.thought
+        and form.name
+        not in ("llama3_json-bare", "pythonic", "harmony-leak", "harmony-parallel", "llama3_json")
     ]
-    closed = [form for form in alone if not form.name.endswith("no-end") and "harmony" not in form.name and "first" not in form.name]
+    closed = [
+        form
+        for form in alone
+        if not form.name.endswith("no-end")
+        and "harmony" not in form.name
+        and "first" not in form.name
+    ]
     for _ in range(150):
         forms = rng.sample(closed, 3)
         dialects = list(dict.fromkeys(name for form in forms for name in form.dialects))

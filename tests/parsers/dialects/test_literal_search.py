@@ -8,12 +8,20 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from streamlib_parsers.dialects.literal_search import SHORT, SMALL, WINDOW, LiteralSearch, StringBuffer
+from streamlib_parsers.dialects.literal_search import (
+    SHORT,
+    SMALL,
+    WINDOW,
+    LiteralSearch,
+    StringBuffer,
+)
 
 TAGS = ("<a>", "<ab>", "<", "b>", "\n<a>", "é", "[[")
 
 
-def hits_by_hand(literals: Sequence[str], text: str, at: int, *, over: bool) -> Iterator[tuple[int, str]]:
+def hits_by_hand(
+    literals: Sequence[str], text: str, at: int, *, over: bool
+) -> Iterator[tuple[int, str]]:
     """Every place looked at, every literal tried."""
     for place in range(at, len(text)):
         for literal in sorted(literals, key=len, reverse=True):
@@ -40,13 +48,19 @@ def texts() -> Iterator[str]:
 
 @pytest.mark.parametrize("over", [False, True])
 @pytest.mark.parametrize("literals", [TAGS, ("<a>",), ("<ab>", "<a", "é")], ids=len)
-def test_every_literal_is_found_where_it_stands_and_what_may_become_one_waits(literals: tuple[str, ...], over: bool) -> None:
+def test_every_literal_is_found_where_it_stands_and_what_may_become_one_waits(
+    literals: tuple[str, ...], over: bool
+) -> None:
     needles = LiteralSearch(literals)
     for text in texts():
         for at in (0, 1, len(text) - 4, len(text)):
             if 0 <= at <= len(text):
                 wanted = list(hits_by_hand(literals, text, at, over=over))
-                assert list(needles.hits(text, at, over=over)) == wanted, (text[-20:], len(text), at)
+                assert list(needles.hits(text, at, over=over)) == wanted, (
+                    text[-20:],
+                    len(text),
+                    at,
+                )
                 assert needles.first(text, at, over=over) == wanted[0]
         assert needles.absent(text) == (not any(literal[0] in text for literal in literals))
 

@@ -31,10 +31,16 @@ from tests.support.metrics import figure
 from tests.support.partitions import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
 from tests.support.shared import Recording, each_recording, each_vector
 
-EVENT = {":event-type": "contentBlockDelta", ":content-type": "application/json", ":message-type": "event"}
+EVENT = {
+    ":event-type": "contentBlockDelta",
+    ":content-type": "application/json",
+    ":message-type": "event",
+}
 
 
-def messages_of(chunks: Iterable[bytes], limits: Limits = LIMITS) -> tuple[list[Message], ErrorInfo | None]:
+def messages_of(
+    chunks: Iterable[bytes], limits: Limits = LIMITS
+) -> tuple[list[Message], ErrorInfo | None]:
     """The messages of a body, and how it failed."""
     framing = EventStreamFraming(limits)
     found = [message for chunk in chunks for message in framing.messages(chunk)]
@@ -42,7 +48,9 @@ def messages_of(chunks: Iterable[bytes], limits: Limits = LIMITS) -> tuple[list[
     return found, framing.failure.info if framing.failure else None
 
 
-def sealed(block: bytes, payload: bytes = b"", total: int | None = None, header_length: int | None = None) -> bytes:
+def sealed(
+    block: bytes, payload: bytes = b"", total: int | None = None, header_length: int | None = None
+) -> bytes:
     """A message with right checksums around whatever header block and lengths are given."""
     size = len(block) if header_length is None else header_length
     lengths = struct.pack(">II", 16 + len(block) + len(payload) if total is None else total, size)
@@ -94,7 +102,9 @@ def wanted_kind(error: str) -> str:
 
 
 @each_vector("aws_eventstream_vectors")
-def test_every_vector_reads_the_same_whole_at_every_split_and_byte_by_byte(vector: dict[str, Any]) -> None:
+def test_every_vector_reads_the_same_whole_at_every_split_and_byte_by_byte(
+    vector: dict[str, Any],
+) -> None:
     body = base64.b64decode(vector["raw_b64"])
     for chunks in ([body], byte_by_byte(body), *every_single_cut(body)):
         found, failure = messages_of(chunks)
@@ -103,13 +113,17 @@ def test_every_vector_reads_the_same_whole_at_every_split_and_byte_by_byte(vecto
             assert failure.kind == wanted_kind(vector["error"])
             continue
         assert failure is None
-        assert [{name: plain(value) for name, value in one.headers.items()} for one in found] == [m["headers"] for m in vector["messages"]]
+        assert [{name: plain(value) for name, value in one.headers.items()} for one in found] == [
+            m["headers"] for m in vector["messages"]
+        ]
         assert [one.payload.decode() for one in found] == [m["payload"] for m in vector["messages"]]
     figure(f"vector/{vector['id']}")
 
 
 @each_recording("aws-eventstream-vectors")
-def test_every_published_test_file_is_read_or_refused_as_its_authors_say(recording: Recording) -> None:
+def test_every_published_test_file_is_read_or_refused_as_its_authors_say(
+    recording: Recording,
+) -> None:
     body, wanted = recording.body, recording.expected
     for chunks in ([body], byte_by_byte(body), *every_single_cut(body)):
         found, failure = messages_of(chunks)
@@ -118,7 +132,10 @@ def test_every_published_test_file_is_read_or_refused_as_its_authors_say(recordi
             assert found == []
             continue
         assert failure is None
-        headers = {n: base64.b64decode(v["bytes_b64"]) if isinstance(v, dict) else v for n, v in wanted["headers"].items()}
+        headers = {
+            n: base64.b64decode(v["bytes_b64"]) if isinstance(v, dict) else v
+            for n, v in wanted["headers"].items()
+        }
         assert found == [Message(headers, base64.b64decode(wanted["payload_b64"]))]
 
 
@@ -138,7 +155,11 @@ def check_recording(recording: Recording) -> None:
     assert whole.failure is None
     assert Counter(frame.event for frame in whole.frames) == recording.expected["framing"]["types"]
     assert all(json.loads(frame.data or b"") for frame in whole.frames)
-    for chunks in (byte_by_byte(body), *random_partitions(body, 5), *every_single_cut(body, at_most=40)):
+    for chunks in (
+        byte_by_byte(body),
+        *random_partitions(body, 5),
+        *every_single_cut(body, at_most=40),
+    ):
         assert read(EventStreamFraming(), chunks) == whole
 
 
@@ -148,7 +169,9 @@ def test_a_recorded_stream_cut_anywhere_inside_a_message_is_truncated(recording:
     sizes = [len(encode_message(dict(m.headers), m.payload)) for m in messages_of([body])[0]]  # type: ignore[arg-type]
     boundaries = {sum(sizes[:n]) for n in range(len(sizes) + 1)}
     for place in {*range(0, len(body) + 1, max(1, len(body) // 300)), *boundaries}:
-        assert read(EventStreamFraming(), [body[:place]]).kind == (None if place in boundaries else "truncated")
+        assert read(EventStreamFraming(), [body[:place]]).kind == (
+            None if place in boundaries else "truncated"
+        )
 
 
 @each_recording("bedrock-converse", [".eventstream"])
@@ -161,7 +184,9 @@ def test_messages_with_every_header_type_read_as_botocore_reads_them() -> None:
 
 
 def agree_with_botocore(body: bytes) -> None:
-    oracle = pytest.importorskip("botocore.eventstream", reason="botocore is not installed: nothing to compare with").EventStreamBuffer()
+    oracle = pytest.importorskip(
+        "botocore.eventstream", reason="botocore is not installed: nothing to compare with"
+    ).EventStreamBuffer()
     oracle.add_data(body)
     found, failure = messages_of([body])
     assert failure is None
@@ -180,14 +205,22 @@ def damaged(body: bytes, bits: Iterable[int]) -> bytes:
 
 def good_bodies() -> list[bytes]:
     """Some 7 KB of good messages of all sizes: no headers, no payload, every header type, and a stream of several."""
-    payloads = [b'{"delta":{"text":"%s"},"p":"%s"}' % (b"x" * n, b"abcdefgh" * (n % 5)) for n in range(0, 300, 25)]
+    payloads = [
+        b'{"delta":{"text":"%s"},"p":"%s"}' % (b"x" * n, b"abcdefgh" * (n % 5))
+        for n in range(0, 300, 25)
+    ]
     return [
         sealed(b""),
         sealed(b"", b"{'foo':'bar'}"),
         sealed(EVERY_TYPE, b"payload"),
         sealed(EVERY_TYPE),
-        encode_message({":message-type": "error", ":error-code": "500", ":error-message": "busy"}, b""),
-        encode_message({":message-type": "exception", ":exception-type": "throttlingException"}, b'{"message":"slow down"}'),
+        encode_message(
+            {":message-type": "error", ":error-code": "500", ":error-message": "busy"}, b""
+        ),
+        encode_message(
+            {":message-type": "exception", ":exception-type": "throttlingException"},
+            b'{"message":"slow down"}',
+        ),
         events(3),
         *(encode_message(EVENT, payload) for payload in payloads),
         encode_message(EVENT, b'{"long":"%s"}' % (b"QUJD" * 800)),
@@ -232,8 +265,12 @@ def test_no_two_flipped_bits_ever_give_a_wrong_message() -> None:
 def test_damage_reads_the_same_at_any_split(data: st.DataObject) -> None:
     body = sealed(EVERY_TYPE, b"payload") + events(2)
     places = st.integers(0, len(body) * 8 - 1)
-    broken = damaged(body, data.draw(st.lists(places, max_size=3))) + data.draw(st.binary(max_size=30))
-    assert read(EventStreamFraming(), data.draw(cuts(broken))) == read(EventStreamFraming(), [broken])
+    broken = damaged(body, data.draw(st.lists(places, max_size=3))) + data.draw(
+        st.binary(max_size=30)
+    )
+    assert read(EventStreamFraming(), data.draw(cuts(broken))) == read(
+        EventStreamFraming(), [broken]
+    )
 
 
 @given(st.binary(max_size=400), st.data())
@@ -245,7 +282,9 @@ def test_any_bytes_end_in_our_failure_at_any_split(body: bytes, data: st.DataObj
 
 
 @given(st.binary(max_size=120), st.data())
-def test_any_header_block_is_read_or_refused_at_any_split(block: bytes, data: st.DataObject) -> None:
+def test_any_header_block_is_read_or_refused_at_any_split(
+    block: bytes, data: st.DataObject
+) -> None:
     body = sealed(block, b"{}")
     found, failure = messages_of([body])
     assert (failure is None) == (len(found) == 1)
@@ -271,7 +310,18 @@ def test_every_header_type_has_its_value() -> None:
         "timestamp": (0x193 << 32) + 1,
         "uuid": bytes(range(16)),
     }
-    assert [type(value) for value in message.headers.values()] == [bool, bool, int, int, int, int, bytes, str, int, bytes]
+    assert [type(value) for value in message.headers.values()] == [
+        bool,
+        bool,
+        int,
+        int,
+        int,
+        int,
+        bytes,
+        str,
+        int,
+        bytes,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -304,7 +354,10 @@ def test_a_length_that_holds_no_message_fails_at_once_and_never_loops(total: int
 
 
 def test_headers_longer_than_their_message_are_malformed() -> None:
-    assert read(EventStreamFraming(), [sealed(b"", total=20, header_length=5)[:12]]).kind == "malformed"
+    assert (
+        read(EventStreamFraming(), [sealed(b"", total=20, header_length=5)[:12]]).kind
+        == "malformed"
+    )
     assert read(EventStreamFraming(), [sealed(string("abc", "1"))]).failure is None
 
 
@@ -345,7 +398,10 @@ def test_an_empty_body_is_blank_and_no_failure() -> None:
     assert read(EventStreamFraming(), [b"\n"]).blank is False
 
 
-@pytest.mark.parametrize("body", [b'{"message":"The security token is expired"}', b"<html>\xc3\xa9" * 100, b"Bad Gateway 502"])
+@pytest.mark.parametrize(
+    "body",
+    [b'{"message":"The security token is expired"}', b"<html>\xc3\xa9" * 100, b"Bad Gateway 502"],
+)
 def test_a_body_of_another_kind_is_malformed_and_shown_the_same_at_any_split(body: bytes) -> None:
     whole = read(EventStreamFraming(), [body])
     assert whole.kind == "malformed"
@@ -378,7 +434,10 @@ def test_a_message_over_the_ceiling_fails_at_its_prelude(limits: Limits) -> None
     framing = EventStreamFraming(limits)
     framing.feed(announced(limits.event_bytes + 1))
     assert framing.failure is not None
-    assert (framing.failure.info.kind, framing.failure.info.code) == ("limit_exceeded", "event_bytes")
+    assert (framing.failure.info.kind, framing.failure.info.code) == (
+        "limit_exceeded",
+        "event_bytes",
+    )
 
 
 def test_a_header_block_over_the_ceiling_fails_at_its_prelude() -> None:
@@ -388,13 +447,18 @@ def test_a_header_block_over_the_ceiling_fails_at_its_prelude() -> None:
     framing = EventStreamFraming()
     framing.feed(announced(1 << 20, HEADER_BLOCK_BYTES + 1))
     assert framing.failure is not None
-    assert (framing.failure.info.kind, framing.failure.info.code) == ("limit_exceeded", "header_bytes")
+    assert (framing.failure.info.kind, framing.failure.info.code) == (
+        "limit_exceeded",
+        "header_bytes",
+    )
 
 
 def test_more_headers_than_the_ceiling_fail() -> None:
     body = sealed(b"".join(string(f"h{n}", "x") for n in range(1024)))
     assert len(decode_message(body).headers) == 1024
-    reading = read(EventStreamFraming(), [sealed(b"".join(string(f"h{n}", "x") for n in range(1025)))])
+    reading = read(
+        EventStreamFraming(), [sealed(b"".join(string(f"h{n}", "x") for n in range(1025)))]
+    )
     assert reading.failure is not None
     assert (reading.kind, reading.failure.code) == ("limit_exceeded", "header_count")
     assert read(EventStreamFraming(Limits(header_count=1023)), [body]).kind == "limit_exceeded"
@@ -402,7 +466,10 @@ def test_more_headers_than_the_ceiling_fail() -> None:
 
 def test_ten_thousand_different_header_blocks_are_read_and_not_all_kept() -> None:
     framing = EventStreamFraming()
-    body = b"".join(encode_message({":event-type": f"kind-{n}", ":message-type": "event"}, b"{}") for n in range(10_000))
+    body = b"".join(
+        encode_message({":event-type": f"kind-{n}", ":message-type": "event"}, b"{}")
+        for n in range(10_000)
+    )
     assert [frame.event for frame in framing.feed(body)] == [f"kind-{n}" for n in range(10_000)]
     assert len(framing._known) <= 64
     framing = EventStreamFraming()
@@ -420,27 +487,57 @@ def test_an_event_is_named_by_its_event_type() -> None:
 @pytest.mark.parametrize(
     ("headers", "payload", "frame"),
     [
-        ({":message-type": "exception", ":exception-type": "tooMany"}, b'{"m":1}', Frame("exception:tooMany", b'{"m":1}')),
+        (
+            {":message-type": "exception", ":exception-type": "tooMany"},
+            b'{"m":1}',
+            Frame("exception:tooMany", b'{"m":1}'),
+        ),
         ({":message-type": "exception"}, b"{}", Frame("exception:", b"{}")),
-        ({":message-type": "error", ":error-code": "500", ":error-message": 'a "b"'}, b"", Frame("error:500", b'{"message":"a \\"b\\""}')),
-        ({":message-type": "error", ":error-code": "500"}, b"", Frame("error:500", b'{"message":""}')),
-        ({":message-type": "error"}, b'{"message":"in the payload"}', Frame("error:", b'{"message":"in the payload"}')),
-        ({":message-type": "error", ":error-code": 7, ":error-message": 7}, b"", Frame("error:", b'{"message":""}')),
+        (
+            {":message-type": "error", ":error-code": "500", ":error-message": 'a "b"'},
+            b"",
+            Frame("error:500", b'{"message":"a \\"b\\""}'),
+        ),
+        (
+            {":message-type": "error", ":error-code": "500"},
+            b"",
+            Frame("error:500", b'{"message":""}'),
+        ),
+        (
+            {":message-type": "error"},
+            b'{"message":"in the payload"}',
+            Frame("error:", b'{"message":"in the payload"}'),
+        ),
+        (
+            {":message-type": "error", ":error-code": 7, ":error-message": 7},
+            b"",
+            Frame("error:", b'{"message":""}'),
+        ),
         ({":message-type": "event"}, b"{}", Frame(None, b"{}")),
         ({":message-type": "event", ":event-type": 1}, b"{}", Frame(None, b"{}")),
-        ({":message-type": "new", ":event-type": "messageStop"}, b"{}", Frame("new:messageStop", b"{}")),
+        (
+            {":message-type": "new", ":event-type": "messageStop"},
+            b"{}",
+            Frame("new:messageStop", b"{}"),
+        ),
         ({":message-type": True, ":event-type": "messageStop"}, b"{}", Frame(None, b"{}")),
         ({":event-type": "messageStop"}, b"{}", Frame(None, b"{}")),
         ({}, b"", Frame(None, b"")),
     ],
 )
-def test_a_message_of_any_other_type_never_passes_for_an_event(headers: Mapping[str, Any], payload: bytes, frame: Frame) -> None:
+def test_a_message_of_any_other_type_never_passes_for_an_event(
+    headers: Mapping[str, Any], payload: bytes, frame: Frame
+) -> None:
     assert frame_of(Message(headers, payload)) == frame
 
 
 def test_feed_gives_the_frames_of_the_messages() -> None:
-    body = events(2) + encode_message({":message-type": "error", ":error-code": "1", ":error-message": "m"}, b"")
-    assert EventStreamFraming().feed(body) == [frame_of(message) for message in EventStreamFraming().messages(body)]
+    body = events(2) + encode_message(
+        {":message-type": "error", ":error-code": "1", ":error-message": "m"}, b""
+    )
+    assert EventStreamFraming().feed(body) == [
+        frame_of(message) for message in EventStreamFraming().messages(body)
+    ]
     framing: Framing = EventStreamFraming()
     assert len(framing.feed(body)) == 3
 
@@ -458,7 +555,9 @@ def test_what_is_encoded_is_decoded(headers: dict[str, str], payload: bytes) -> 
     assert body == sealed(b"".join(string(name, value) for name, value in headers.items()), payload)
 
 
-@pytest.mark.parametrize("headers", [{"": "x"}, {"n" * 256: "x"}, {"n": "v" * (1 << 16)}, {"n": "\ud83d"}])
+@pytest.mark.parametrize(
+    "headers", [{"": "x"}, {"n" * 256: "x"}, {"n": "v" * (1 << 16)}, {"n": "\ud83d"}]
+)
 def test_a_header_that_cannot_be_written_is_refused(headers: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"cannot be written|surrogates"):
         encode_message(headers, b"")
@@ -489,7 +588,9 @@ def test_decoding_anything_but_one_message_raises(body: bytes, kind: str) -> Non
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.data())
-def test_good_messages_read_the_same_at_any_split(payloads: list[bytes], data: st.DataObject) -> None:
+def test_good_messages_read_the_same_at_any_split(
+    payloads: list[bytes], data: st.DataObject
+) -> None:
     body = b"".join(encode_message(EVENT, payload) for payload in payloads)
     reading = read(EventStreamFraming(), data.draw(cuts(body)))
     assert reading.data == payloads

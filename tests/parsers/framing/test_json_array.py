@@ -23,7 +23,12 @@ TRICKY = [
     {"nested": [{"a": [[], {}]}, "]", "}", '"', "\\", '\\"', "é }"], 'key } "': "\n\t\u0000"},
     {"emoji": "😀}", "data": "QUJD" * 30},
 ]
-BODY = BOM + b" \r\n[" + b"\n,\r\n".join(json.dumps(one, ensure_ascii=False, indent=2).encode() for one in TRICKY) + b"\n]\n"
+BODY = (
+    BOM
+    + b" \r\n["
+    + b"\n,\r\n".join(json.dumps(one, ensure_ascii=False, indent=2).encode() for one in TRICKY)
+    + b"\n]\n"
+)
 
 
 def elements(body: bytes, limits: Limits = LIMITS) -> Reading:
@@ -46,7 +51,11 @@ def test_recorded_bodies_give_their_elements_at_any_split(recording: Recording) 
     whole = elements(body)
     assert whole.failure is None
     assert values(whole) == json.loads(body)
-    for chunks in (byte_by_byte(body, 1 if len(body) < 100_000 else 7), *random_partitions(body, 5), *every_single_cut(body, at_most=50)):
+    for chunks in (
+        byte_by_byte(body, 1 if len(body) < 100_000 else 7),
+        *random_partitions(body, 5),
+        *every_single_cut(body, at_most=50),
+    ):
         assert read(JsonArrayFraming(), chunks) == whole
 
 
@@ -79,7 +88,11 @@ def test_an_element_is_given_at_its_last_brace_as_it_was_written() -> None:
 
 
 def test_one_object_instead_of_an_array_is_one_element() -> None:
-    assert elements(b'\n{"error":{"code":503}}\n') == ([Frame(None, b'{"error":{"code":503}}')], None, False)
+    assert elements(b'\n{"error":{"code":503}}\n') == (
+        [Frame(None, b'{"error":{"code":503}}')],
+        None,
+        False,
+    )
     assert elements(b'{"a":1}{"b":2}').kind == "malformed"
     assert elements(b'{"a":1},').kind == "malformed"
 
@@ -128,7 +141,10 @@ def test_a_missing_bracket_after_a_whole_element_is_left_to_the_wire() -> None:
     assert elements(b'[{"a":1}\n').failure is None
 
 
-@pytest.mark.parametrize("body", [b"[", b'[{"a":1},', b'[{"a":1}\n,\n', b'[{"a":"', b'[{"a":"\\', b"[{", b"{", b'{"a":{}'])
+@pytest.mark.parametrize(
+    "body",
+    [b"[", b'[{"a":1},', b'[{"a":1}\n,\n', b'[{"a":"', b'[{"a":"\\', b"[{", b"{", b'{"a":{}'],
+)
 def test_a_cut_body_is_truncated_and_may_be_tried_again(body: bytes) -> None:
     reading = elements(body)
     assert reading.failure is not None
@@ -160,7 +176,9 @@ def test_a_cut_body_is_truncated_and_may_be_tried_again(body: bytes) -> None:
         ("é".encode() * 500, 0, "é" * 100),
     ],
 )
-def test_what_is_not_json_is_malformed_and_shown_the_same_at_any_split(body: bytes, given: int, shown: str) -> None:
+def test_what_is_not_json_is_malformed_and_shown_the_same_at_any_split(
+    body: bytes, given: int, shown: str
+) -> None:
     whole = elements(body)
     assert len(whole.frames) == given
     assert whole.failure is not None
@@ -209,13 +227,22 @@ def test_an_endless_element_fails_before_its_end_and_is_not_kept() -> None:
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.text(alphabet='"\\{}[],'),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='"\\{}a'), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(alphabet='"\\{}a'), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
 
-@given(st.lists(st.dictionaries(st.text(), VALUES, max_size=4), max_size=5), st.booleans(), st.sampled_from([None, 1]), st.data())
-def test_any_objects_come_back_at_any_split(objects: list[Any], escape: bool, indent: int | None, data: st.DataObject) -> None:
+@given(
+    st.lists(st.dictionaries(st.text(), VALUES, max_size=4), max_size=5),
+    st.booleans(),
+    st.sampled_from([None, 1]),
+    st.data(),
+)
+def test_any_objects_come_back_at_any_split(
+    objects: list[Any], escape: bool, indent: int | None, data: st.DataObject
+) -> None:
     body = json.dumps(objects, ensure_ascii=escape, indent=indent).encode("utf-8", "surrogatepass")
     reading = read(JsonArrayFraming(), data.draw(cuts(body)))
     assert reading.failure is None
@@ -243,11 +270,31 @@ def by_hand(body: bytes) -> list[bytes]:
     return found
 
 
-SCRAPS = st.sampled_from([b'"', b"\\", b"{", b"}", b"[", b"]", b",", b"x", b" ", b'""', b'"a"', b'\\"', b"\\\\", b"QUJD", b"\xc3\xa9"])
+SCRAPS = st.sampled_from(
+    [
+        b'"',
+        b"\\",
+        b"{",
+        b"}",
+        b"[",
+        b"]",
+        b",",
+        b"x",
+        b" ",
+        b'""',
+        b'"a"',
+        b'\\"',
+        b"\\\\",
+        b"QUJD",
+        b"\xc3\xa9",
+    ]
+)
 
 
 @given(st.lists(SCRAPS, max_size=60), st.data())
-def test_the_scanner_finds_what_a_byte_by_byte_scan_finds(scraps: list[bytes], data: st.DataObject) -> None:
+def test_the_scanner_finds_what_a_byte_by_byte_scan_finds(
+    scraps: list[bytes], data: st.DataObject
+) -> None:
     body = b'[{"k":' + b"".join(scraps)
     reading = read(JsonArrayFraming(), data.draw(cuts(body)))
     assert reading.data == by_hand(body)[: len(reading.data)]
@@ -281,7 +328,9 @@ def keys(size: int) -> bytes:
 
 
 def chunks_of_gemini(size: int) -> bytes:
-    one = json.dumps({"candidates": [{"content": {"parts": [{"text": 'Hi "you"'}], "role": "model"}}]}, indent=2).encode()
+    one = json.dumps(
+        {"candidates": [{"content": {"parts": [{"text": 'Hi "you"'}], "role": "model"}}]}, indent=2
+    ).encode()
     return b"[" + b"\n,\n".join([one] * (size // len(one))) + b"]"
 
 

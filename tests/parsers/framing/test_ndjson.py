@@ -31,13 +31,20 @@ def test_recorded_streams_give_one_frame_a_line_at_any_split(recording: Recordin
     assert whole.failure is None
     assert whole.data == [line for line in body.split(b"\n") if line]
     assert all(isinstance(json.loads(data or b""), dict) for data in whole.data)
-    for chunks in (byte_by_byte(body), *random_partitions(body, 10), *every_single_cut(body, at_most=100)):
+    for chunks in (
+        byte_by_byte(body),
+        *random_partitions(body, 10),
+        *every_single_cut(body, at_most=100),
+    ):
         assert read(NdjsonFraming(), chunks) == whole
 
 
 def test_blank_lines_line_ends_and_a_byte_order_mark_are_no_part_of_the_data() -> None:
     whole = lines(MIXED)
-    assert whole.frames == [Frame(None, data) for data in (b'{"a":1}', '{"b":"é\\n"}'.encode(), b"[2]", b'"x\ry"', b'{"last":true}')]
+    assert whole.frames == [
+        Frame(None, data)
+        for data in (b'{"a":1}', '{"b":"é\\n"}'.encode(), b"[2]", b'"x\ry"', b'{"last":true}')
+    ]
     assert whole.failure is None
     for chunks in (byte_by_byte(MIXED), *every_single_cut(MIXED)):
         assert read(NdjsonFraming(), chunks) == whole
@@ -75,7 +82,9 @@ def test_a_body_of_anything_is_not_blank(body: bytes) -> None:
     assert not read(NdjsonFraming(), byte_by_byte(body)).blank
 
 
-@pytest.mark.parametrize("body", [b"<html>Bad Gateway</html>", b"  upstream error", '{"a":1}\n— no'.encode()])
+@pytest.mark.parametrize(
+    "body", [b"<html>Bad Gateway</html>", b"  upstream error", '{"a":1}\n— no'.encode()]
+)
 def test_a_last_line_that_cannot_begin_json_is_malformed_and_shown(body: bytes) -> None:
     whole = lines(body)
     assert whole.failure is not None
@@ -85,7 +94,9 @@ def test_a_last_line_that_cannot_begin_json_is_malformed_and_shown(body: bytes) 
         assert read(NdjsonFraming(), chunks) == whole
 
 
-@pytest.mark.parametrize("line", [b'{"', b"[", b'"', b"-", b"0", b"9", b"tru", b"fals", b"nul", b" {"])
+@pytest.mark.parametrize(
+    "line", [b'{"', b"[", b'"', b"-", b"0", b"9", b"tru", b"fals", b"nul", b" {"]
+)
 def test_a_last_line_that_can_begin_json_is_left_to_the_decoder(line: bytes) -> None:
     assert lines(line) == ([Frame(None, line)], None, False)
 
@@ -119,15 +130,30 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@given(st.lists(VALUES, max_size=6), st.sampled_from([b"\n", b"\r\n", b"\n\n", b" \r\n\t\n"]), st.booleans(), st.data())
-def test_any_json_values_come_back_at_any_split(values: list[Any], end: bytes, escape: bool, data: st.DataObject) -> None:
-    body = end.join(json.dumps(value, ensure_ascii=escape).encode("utf-8", "surrogatepass") for value in values)
+@given(
+    st.lists(VALUES, max_size=6),
+    st.sampled_from([b"\n", b"\r\n", b"\n\n", b" \r\n\t\n"]),
+    st.booleans(),
+    st.data(),
+)
+def test_any_json_values_come_back_at_any_split(
+    values: list[Any], end: bytes, escape: bool, data: st.DataObject
+) -> None:
+    body = end.join(
+        json.dumps(value, ensure_ascii=escape).encode("utf-8", "surrogatepass") for value in values
+    )
     reading = read(NdjsonFraming(), data.draw(cuts(body)))
     assert reading.failure is None
     assert [json.loads(one or b"") for one in reading.data] == values
 
 
-@given(st.lists(st.sampled_from([b"\n", b"\r", b" ", b"{", b"}", b"x", b'"', BOM, b"\xef", b"12345"]), max_size=30), st.data())
+@given(
+    st.lists(
+        st.sampled_from([b"\n", b"\r", b" ", b"{", b"}", b"x", b'"', BOM, b"\xef", b"12345"]),
+        max_size=30,
+    ),
+    st.data(),
+)
 def test_any_bytes_read_the_same_at_any_split(pieces: list[bytes], data: st.DataObject) -> None:
     body, limits = b"".join(pieces), Limits(event_bytes=12)
     assert read(NdjsonFraming(limits), data.draw(cuts(body))) == read(NdjsonFraming(limits), [body])
@@ -138,4 +164,11 @@ def test_twice_the_line_takes_at_most_twice_the_time() -> None:
 
 
 def test_twice_the_lines_take_at_most_twice_the_time() -> None:
-    assert growth(NdjsonFraming, lambda size: b'{"message":{"content":"Hi"},"done":false}\n' * (size // 42), 1 << 19) <= 2.3
+    assert (
+        growth(
+            NdjsonFraming,
+            lambda size: b'{"message":{"content":"Hi"},"done":false}\n' * (size // 42),
+            1 << 19,
+        )
+        <= 2.3
+    )

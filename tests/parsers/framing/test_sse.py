@@ -70,7 +70,9 @@ def oracle(body: bytes, ceiling: int = LIMITS.event_bytes) -> Outcome:
         found = [text(value) for value in values(block, b"id") if b"\0" not in value]
         ids.append(found[-1] if found else ids[-1])
     frames = [read_block(block, ident) for block, ident in zip(whole, ids[1:], strict=True)]
-    strict, tail = ([frame for frame in part if frame] for part in (frames[: len(ended)], frames[len(ended) :]))
+    strict, tail = (
+        [frame for frame in part if frame] for part in (frames[: len(ended)], frames[len(ended) :])
+    )
     delays = [int(value) for value in values(lines, b"retry") if re.fullmatch(rb"[0-9]+", value)]
     retry = min(delays[-1], MAX_RETRY) if delays else None
     blank = all(line.startswith(b":") for line in [*lines, rest] if line)
@@ -100,7 +102,11 @@ def values(lines: list[bytes], name: bytes) -> list[bytes]:
 
 
 def strays(lines: list[bytes]) -> list[bytes]:
-    return [line for line in lines if not re.match(rb"(data|event|id|retry)?:|(data|event|id|retry)?\Z", line)]
+    return [
+        line
+        for line in lines
+        if not re.match(rb"(data|event|id|retry)?:|(data|event|id|retry)?\Z", line)
+    ]
 
 
 def fits(block: list[bytes], ceiling: int) -> bool:
@@ -115,7 +121,11 @@ def text(value: bytes) -> str:
 def events(frames: Iterable[Frame]) -> list[dict[str, str]]:
     """Frames as the vectors write events; frames that only carry strays are no events."""
     return [
-        {"type": frame.event or "message", "data": frame.data.decode("utf-8", "replace"), "id": frame.id or ""}
+        {
+            "type": frame.event or "message",
+            "data": frame.data.decode("utf-8", "replace"),
+            "id": frame.id or "",
+        }
         for frame in frames
         if frame.data is not None
     ]
@@ -127,15 +137,21 @@ def say(figures: str) -> None:
 
 
 def double_cuts(body: bytes) -> Iterator[list[bytes]]:
-    return (cut_at(body, places) for places in combinations_with_replacement(range(len(body) + 1), 2))
+    return (
+        cut_at(body, places) for places in combinations_with_replacement(range(len(body) + 1), 2)
+    )
 
 
 # ---------------------------------------------------------------- the standard
 
 
 @each_vector("sse_vectors")
-@pytest.mark.parametrize("chunks", [lambda body: [body], byte_by_byte], ids=["whole", "byte-by-byte"])
-def test_the_vectors_hold_strict_and_tolerant(vector: dict[str, Any], chunks: Callable[[bytes], list[bytes]]) -> None:
+@pytest.mark.parametrize(
+    "chunks", [lambda body: [body], byte_by_byte], ids=["whole", "byte-by-byte"]
+)
+def test_the_vectors_hold_strict_and_tolerant(
+    vector: dict[str, Any], chunks: Callable[[bytes], list[bytes]]
+) -> None:
     outcome = run(chunks(base64.b64decode(vector["raw_b64"])))
     assert events(outcome.strict) == vector["strict"]
     assert events(outcome.tolerant) == vector["tolerant"]
@@ -170,15 +186,25 @@ def sse_bodies() -> list[Recording]:
 
 def test_recorded_bodies_give_the_events_agreed_upon() -> None:
     agreed = [one for one in sse_bodies() if "framing" in one.expected]
-    wrong = [one.path.name for one in agreed if framing_of(run([one.body]).strict) != summary(one.expected["framing"])]
+    wrong = [
+        one.path.name
+        for one in agreed
+        if framing_of(run([one.body]).strict) != summary(one.expected["framing"])
+    ]
     say(f"{len(agreed)} recorded bodies, {len(wrong)} differ")
     assert agreed
     assert wrong == []
 
 
 def framing_of(frames: list[Frame]) -> tuple[int, str]:
-    rows = [[frame.event or "", frame.data.decode("utf-8", "replace"), frame.id] for frame in frames if frame.data is not None]
-    return len(rows), hashlib.sha256(json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()).hexdigest()
+    rows = [
+        [frame.event or "", frame.data.decode("utf-8", "replace"), frame.id]
+        for frame in frames
+        if frame.data is not None
+    ]
+    return len(rows), hashlib.sha256(
+        json.dumps(rows, separators=(",", ":"), ensure_ascii=False).encode()
+    ).hexdigest()
 
 
 def summary(framing: dict[str, Any]) -> tuple[int, str]:
@@ -188,20 +214,59 @@ def summary(framing: dict[str, Any]) -> tuple[int, str]:
 def test_no_cut_changes_a_recorded_body() -> None:
     for one in sse_bodies():
         whole = run([one.body])
-        assert whole == run(byte_by_byte(one.body, 61)) == run(next(random_partitions(one.body, 1))), one.path.name
+        assert (
+            whole == run(byte_by_byte(one.body, 61)) == run(next(random_partitions(one.body, 1)))
+        ), one.path.name
 
 
 PIECES: Final = st.one_of(
     st.sampled_from(
-        [b"\n", b"\r", b"\r\n", b"\n\n", b": ", b":", b" ", b"data: ", b"data:", b"data", b"event: ", b"event:x", b"id: ", b"id:"]
+        [
+            b"\n",
+            b"\r",
+            b"\r\n",
+            b"\n\n",
+            b": ",
+            b":",
+            b" ",
+            b"data: ",
+            b"data:",
+            b"data",
+            b"event: ",
+            b"event:x",
+            b"id: ",
+            b"id:",
+        ]
     ),
     st.sampled_from(
-        [b"event: ping\ndata: {}\n\n", b"data: {}\n\n", b"data: a\r\n\r\n", b"id: 7\ndata\n\n", b": ping\n\n", b"error: {}\n", b"[DONE]"]
+        [
+            b"event: ping\ndata: {}\n\n",
+            b"data: {}\n\n",
+            b"data: a\r\n\r\n",
+            b"id: 7\ndata\n\n",
+            b": ping\n\n",
+            b"error: {}\n",
+            b"[DONE]",
+        ]
     ),
-    st.sampled_from([BOM, BOM[:1], BOM[:2], b"\0", b"\xff", b"\xf0\x9f", "😀".encode(), "\u2028".encode(), b"\x0b\x0c\x1c\x85"]),
+    st.sampled_from(
+        [
+            BOM,
+            BOM[:1],
+            BOM[:2],
+            b"\0",
+            b"\xff",
+            b"\xf0\x9f",
+            "😀".encode(),
+            "\u2028".encode(),
+            b"\x0b\x0c\x1c\x85",
+        ]
+    ),
     st.builds(
         lambda number: b"retry:%b" % number,
-        st.sampled_from([b"5", b" 10", b"+5", b"1_0", b"", "\u0663".encode(), b"9" * 30, b"0" * 40 + b"7"]),
+        st.sampled_from(
+            [b"5", b" 10", b"+5", b"1_0", b"", "\u0663".encode(), b"9" * 30, b"0" * 40 + b"7"]
+        ),
     ),
     st.binary(max_size=6),
 )
@@ -211,7 +276,9 @@ BODIES: Final = st.lists(PIECES, max_size=14).map(b"".join)
 @settings(max_examples=1_000)
 @given(BODIES, st.data())
 @example(BOM + BOM + b"data: x\n\n", None)
-def test_any_body_at_any_cut_is_what_the_standard_reads_off_it(body: bytes, data: st.DataObject | None) -> None:
+def test_any_body_at_any_cut_is_what_the_standard_reads_off_it(
+    body: bytes, data: st.DataObject | None
+) -> None:
     expected = oracle(body)
     assert run([body]) == expected
     assert run(byte_by_byte(body)) == expected
@@ -219,20 +286,43 @@ def test_any_body_at_any_cut_is_what_the_standard_reads_off_it(body: bytes, data
         assert run(data.draw(cuts(body, 6))) == expected
 
 
-ALIKE: Final = st.sampled_from([b"event: a\ndata: {}\n\n", b"event: a\r\ndata: {}\r\n\r\n", b"data: {}\n\n", b"event:  a\r\ndata: \n\n"])
+ALIKE: Final = st.sampled_from(
+    [
+        b"event: a\ndata: {}\n\n",
+        b"event: a\r\ndata: {}\r\n\r\n",
+        b"data: {}\n\n",
+        b"event:  a\r\ndata: \n\n",
+    ]
+)
 BETWEEN: Final = st.sampled_from(
-    [b": c\n\n", b"\n", b"\r", b"\r\n", b"id: 7\n", b"stray\n", b"data: x\n", b"event: b\n", b"data: 1\rdata: 2\n\n", b"data: a\r\n"]
+    [
+        b": c\n\n",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"id: 7\n",
+        b"stray\n",
+        b"data: x\n",
+        b"event: b\n",
+        b"data: 1\rdata: 2\n\n",
+        b"data: a\r\n",
+    ]
 )
 
 
 @settings(max_examples=200)
 @given(st.lists(st.tuples(ALIKE, st.integers(1, 4), BETWEEN | st.just(b"")), max_size=8), st.data())
 @example([(b"event: a\ndata: {}\n\n", 3, b"data: x\n"), (b"event: a\ndata: {}\n\n", 2, b"")], None)
-def test_events_that_are_written_alike_are_read_as_any_others(runs: list[tuple[bytes, int, bytes]], data: st.DataObject | None) -> None:
+def test_events_that_are_written_alike_are_read_as_any_others(
+    runs: list[tuple[bytes, int, bytes]], data: st.DataObject | None
+) -> None:
     body = b"".join(event * times + between for event, times, between in runs)
     expected = oracle(body)
     assert run([body]) == run(byte_by_byte(body)) == expected
-    assert run([event for event, times, between in runs for event in ([event] * times + [between])]) == expected
+    assert (
+        run([event for event, times, between in runs for event in ([event] * times + [between])])
+        == expected
+    )
     if data is not None:
         assert run(data.draw(cuts(body, 6))) == expected
 
@@ -246,25 +336,37 @@ def test_a_carriage_return_gives_the_event_out_at_once() -> None:
 
 
 def test_empty_chunks_do_not_part_a_carriage_return_from_its_line_feed() -> None:
-    assert run([b"", b"data: 1\r", b"", b"\ndata: 2\r\n", b"", b"\r\n"]).strict == [Frame(None, b"1\n2")]
+    assert run([b"", b"data: 1\r", b"", b"\ndata: 2\r\n", b"", b"\r\n"]).strict == [
+        Frame(None, b"1\n2")
+    ]
 
 
 def test_an_unfinished_byte_order_mark_is_text() -> None:
-    assert run([b"\xef", b"\xbb", b"data: x\n\n"]).strict == [Frame(None, None, None, b"\xef\xbbdata: x")]
+    assert run([b"\xef", b"\xbb", b"data: x\n\n"]).strict == [
+        Frame(None, None, None, b"\xef\xbbdata: x")
+    ]
     assert run([b"\xef", b"\xbb"]).tolerant == [Frame(None, None, None, b"\xef\xbb")]
 
 
 def test_an_event_name_does_not_outlive_a_block_without_data() -> None:
-    assert run([b"event: a\ndata: 1\n\nevent: a\n\ndata: 2\n\n"]).strict == [Frame("a", b"1"), Frame(None, b"2")]
+    assert run([b"event: a\ndata: 1\n\nevent: a\n\ndata: 2\n\n"]).strict == [
+        Frame("a", b"1"),
+        Frame(None, b"2"),
+    ]
 
 
 @pytest.mark.parametrize("line", [b"event", b"event:", b"event: ", b"event: a\nevent:"])
 def test_an_empty_event_name_is_none(line: bytes) -> None:
-    assert run([line + b"\ndata: 1\n\n" + line + b"\ndata: 2\n\n"]).strict == [Frame(None, b"1"), Frame(None, b"2")]
+    assert run([line + b"\ndata: 1\n\n" + line + b"\ndata: 2\n\n"]).strict == [
+        Frame(None, b"1"),
+        Frame(None, b"2"),
+    ]
 
 
 def test_data_stays_bytes_while_name_and_id_are_read_as_utf8() -> None:
-    assert run([b"event: \xff\nid: \xf0\x9f\ndata: \xff\n\n"]).strict == [Frame("\ufffd", b"\xff", "\ufffd")]
+    assert run([b"event: \xff\nid: \xf0\x9f\ndata: \xff\n\n"]).strict == [
+        Frame("\ufffd", b"\xff", "\ufffd")
+    ]
 
 
 def test_an_id_sticks_with_the_block_that_ends_and_can_be_reset() -> None:
@@ -273,7 +375,11 @@ def test_an_id_sticks_with_the_block_that_ends_and_can_be_reset() -> None:
     assert framing.last_event_id is None
     framing.feed(b"\n")
     assert framing.last_event_id == "1"
-    assert framing.feed(b"data: a\n\nid\ndata: b\n\ndata: c\n\n") == [Frame(None, b"a", "1"), Frame(None, b"b", ""), Frame(None, b"c", "")]
+    assert framing.feed(b"data: a\n\nid\ndata: b\n\ndata: c\n\n") == [
+        Frame(None, b"a", "1"),
+        Frame(None, b"b", ""),
+        Frame(None, b"c", ""),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -322,7 +428,19 @@ def test_nothing_but_comments_and_empty_lines_is_blank(body: bytes) -> None:
     assert run(byte_by_byte(body)).blank
 
 
-@pytest.mark.parametrize("body", [b"data: x\n\n", b"data", b"id: 1\n", b"retry: x\n", b"<html>\n", b": ping\n\n{}", b" ", b"event:\n"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"data: x\n\n",
+        b"data",
+        b"id: 1\n",
+        b"retry: x\n",
+        b"<html>\n",
+        b": ping\n\n{}",
+        b" ",
+        b"event:\n",
+    ],
+)
 def test_any_other_line_is_not_blank(body: bytes) -> None:
     assert not run([body]).blank
 
@@ -332,12 +450,20 @@ def test_any_other_line_is_not_blank(body: bytes) -> None:
 
 def test_a_stray_line_travels_with_the_next_event_and_changes_nothing_else() -> None:
     body = b'data: 1\n\nevent: e\nerror: {"code": 429}\ndata: 2\n: hi\n{}\n\ndata: 3\n\n'
-    assert run([body]).strict == [Frame(None, b"1"), Frame("e", b"2", None, b'error: {"code": 429}\n{}'), Frame(None, b"3")]
+    assert run([body]).strict == [
+        Frame(None, b"1"),
+        Frame("e", b"2", None, b'error: {"code": 429}\n{}'),
+        Frame(None, b"3"),
+    ]
 
 
 def test_a_block_of_stray_lines_is_a_frame_without_data() -> None:
     body = b'id: 1\ndata: 1\n\n{\n  "error": {"code": 503}\n}\r\n\r\ndata: 2\n\n'
-    assert run([body]).strict == [Frame(None, b"1", "1"), Frame(None, None, "1", b'{\n  "error": {"code": 503}\n}'), Frame(None, b"2", "1")]
+    assert run([body]).strict == [
+        Frame(None, b"1", "1"),
+        Frame(None, None, "1", b'{\n  "error": {"code": 503}\n}'),
+        Frame(None, b"2", "1"),
+    ]
 
 
 def test_stray_lines_at_the_end_come_with_close() -> None:
@@ -346,15 +472,25 @@ def test_stray_lines_at_the_end_come_with_close() -> None:
 
 
 def test_stray_lines_of_a_block_without_data_do_not_wait_for_a_later_event() -> None:
-    assert run([b"event: error\n{}\n\ndata: 1\n\n"]).strict == [Frame(None, None, None, b"{}"), Frame(None, b"1")]
+    assert run([b"event: error\n{}\n\ndata: 1\n\n"]).strict == [
+        Frame(None, None, None, b"{}"),
+        Frame(None, b"1"),
+    ]
 
 
 @settings(max_examples=300)
-@given(st.lists(st.sampled_from([b"data: 1", b"event: e", b"", b": c", b"id: 7", b"retry: 1"])), st.data())
-def test_stray_lines_never_change_which_events_come_out(lines: list[bytes], data: st.DataObject) -> None:
+@given(
+    st.lists(st.sampled_from([b"data: 1", b"event: e", b"", b": c", b"id: 7", b"retry: 1"])),
+    st.data(),
+)
+def test_stray_lines_never_change_which_events_come_out(
+    lines: list[bytes], data: st.DataObject
+) -> None:
     strayed = list(lines)
     for place in data.draw(st.lists(st.integers(0, len(lines)), max_size=5)):
-        strayed.insert(place, data.draw(st.sampled_from([b"error: {}", b"Data: x", b" data: x", b"{", b"dat"])))
+        strayed.insert(
+            place, data.draw(st.sampled_from([b"error: {}", b"Data: x", b" data: x", b"{", b"dat"]))
+        )
     plain, mixed = (run([b"".join(line + b"\n" for line in body)]) for body in (lines, strayed))
     assert events(plain.tolerant) == events(mixed.tolerant)
 
@@ -364,7 +500,9 @@ def test_stray_lines_never_change_which_events_come_out(lines: list[bytes], data
 
 @settings(max_examples=1_000)
 @given(BODIES, st.integers(4, 24), st.data())
-def test_a_ceiling_ends_any_body_at_the_same_place_whatever_the_cut(body: bytes, ceiling: int, data: st.DataObject) -> None:
+def test_a_ceiling_ends_any_body_at_the_same_place_whatever_the_cut(
+    body: bytes, ceiling: int, data: st.DataObject
+) -> None:
     limits = Limits(event_bytes=ceiling)
     expected = oracle(body, ceiling)
     for chunks in ([body], byte_by_byte(body), data.draw(cuts(body, 6))):
@@ -385,9 +523,21 @@ def test_a_ceiling_ends_any_body_at_the_same_place_whatever_the_cut(body: bytes,
         b"data: " + b"x" * 50 + b"\nstray " + b"x" * 45,
         b"stray " + b"x" * 45 + b"\ndata: " + b"x" * 50,
     ],
-    ids=["data", "comment", "stray", "name", "joined data", "empty data lines", "joined stray", "data and stray", "stray and data"],
+    ids=[
+        "data",
+        "comment",
+        "stray",
+        "name",
+        "joined data",
+        "empty data lines",
+        "joined stray",
+        "data and stray",
+        "stray and data",
+    ],
 )
-def test_a_line_or_event_past_the_ceiling_ends_the_stream_after_the_frames_before_it(block: bytes) -> None:
+def test_a_line_or_event_past_the_ceiling_ends_the_stream_after_the_frames_before_it(
+    block: bytes,
+) -> None:
     limits = Limits(event_bytes=100)
     body = b"data: 1\n\nevent: e\ndata: 2\n\n" + block + b"\n\ndata: 3\n\n"
     for chunks in [[body], byte_by_byte(body), *every_single_cut(body)]:
@@ -397,7 +547,12 @@ def test_a_line_or_event_past_the_ceiling_ends_the_stream_after_the_frames_befor
 
 
 @pytest.mark.parametrize(
-    "block", [b"data: " + b"x" * 94, b"\n".join([b"data:" + b"x" * 49] * 2), b"data: " + b"x" * 49 + b"\nstray " + b"x" * 45]
+    "block",
+    [
+        b"data: " + b"x" * 94,
+        b"\n".join([b"data:" + b"x" * 49] * 2),
+        b"data: " + b"x" * 49 + b"\nstray " + b"x" * 45,
+    ],
 )
 def test_a_line_and_event_as_long_as_the_ceiling_are_whole(block: bytes) -> None:
     outcome = run([block + b"\r\n\r\n", b"data: 2\n\n"], Limits(event_bytes=100))
@@ -434,7 +589,9 @@ def peak_of(chunks: Iterable[bytes], limits: Limits) -> tuple[int, SSEFraming, i
     ids=["line", "tiny chunks", "data lines", "empty data lines", "stray lines"],
 )
 def test_an_endless_event_holds_little_more_than_the_ceiling(chunk: bytes, ceiling: int) -> None:
-    peak, framing, _ = peak_of((chunk for _ in range(6 * ceiling // len(chunk))), Limits(event_bytes=ceiling))
+    peak, framing, _ = peak_of(
+        (chunk for _ in range(6 * ceiling // len(chunk))), Limits(event_bytes=ceiling)
+    )
     assert framing.failure is not None
     assert peak <= 1.2 * ceiling + 256 * 1024
 
@@ -444,18 +601,25 @@ def test_a_line_as_long_as_the_ceiling_is_held_twice_at_most() -> None:
     body = b"data: " + b"x" * (ceiling - 6) + b"\n\n"
     peak, framing, count = peak_of(byte_by_byte(body, 1024), Limits(event_bytes=ceiling))
     assert (framing.failure, count) == (None, 1)
-    assert peak - len(body) // 1024 * 1100 <= 2 * ceiling + 2 * MIB  # the chunks themselves are traced too
+    assert (
+        peak - len(body) // 1024 * 1100 <= 2 * ceiling + 2 * MIB
+    )  # the chunks themselves are traced too
 
 
 def test_endless_small_events_names_and_ids_hold_nothing() -> None:
-    chunks = (b"event: name-%d\nid: %d\ndata: {}\n\nretry: %d\nevent: alone\n: ping\n\n" % (n, n, n) for n in range(20_000))
+    chunks = (
+        b"event: name-%d\nid: %d\ndata: {}\n\nretry: %d\nevent: alone\n: ping\n\n" % (n, n, n)
+        for n in range(20_000)
+    )
     peak, framing, count = peak_of(chunks, LIMITS)
     assert (framing.failure, count) == (None, 20_000)
     assert peak < 256 * 1024
 
 
 def test_long_event_names_are_not_remembered() -> None:
-    _, _, count = peak_of((b"event: %d%b\ndata: {}\n\n" % (n, b"x" * 10_000) for n in range(60)), LIMITS)
+    _, _, count = peak_of(
+        (b"event: %d%b\ndata: {}\n\n" % (n, b"x" * 10_000) for n in range(60)), LIMITS
+    )
     assert count == 60
 
 
@@ -512,7 +676,13 @@ def paths() -> dict[str, str]:
 )
 def test_twice_the_input_takes_about_twice_the_time(chunk: bytes, count: int) -> None:
     # In a process of its own: the memory that other tests left behind changes what a fresh page costs, and large lines are mostly that.
-    run = subprocess.run([sys.executable, "-c", GROWTH, repr(chunk), str(count)], capture_output=True, text=True, check=True, env=paths())
+    run = subprocess.run(
+        [sys.executable, "-c", GROWTH, repr(chunk), str(count)],
+        capture_output=True,
+        text=True,
+        check=True,
+        env=paths(),
+    )
     ratio = float(run.stdout)
     say(f"{count} chunks of {len(chunk)}, twice as many: x{ratio:.2f}")
     assert ratio <= 2.3

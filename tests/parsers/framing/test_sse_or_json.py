@@ -21,13 +21,25 @@ ARRAY = b'[{"a":1}\n,\n{"b":[{}]}\n]'
 @pytest.mark.parametrize("blank", [b"", b"\n", b"\r\n\r\n ", BOM, BOM + b"\n\t"])
 @pytest.mark.parametrize(
     ("body", "framing"),
-    [(EVENTS, SSEFraming), (b": ping\n\n" + EVENTS, SSEFraming), (ARRAY, JsonArrayFraming), (b'{"error":{}}', JsonArrayFraming)],
+    [
+        (EVENTS, SSEFraming),
+        (b": ping\n\n" + EVENTS, SSEFraming),
+        (ARRAY, JsonArrayFraming),
+        (b'{"error":{}}', JsonArrayFraming),
+    ],
 )
-def test_the_first_byte_picks_the_framing_at_any_split(blank: bytes, body: bytes, framing: type[SSEFraming | JsonArrayFraming]) -> None:
+def test_the_first_byte_picks_the_framing_at_any_split(
+    blank: bytes, body: bytes, framing: type[SSEFraming | JsonArrayFraming]
+) -> None:
     body = blank + body
     expected = read(framing(), [body])
     assert expected.frames
-    for chunks in ([body], byte_by_byte(body), [b"", *byte_by_byte(body, 3), b""], *every_single_cut(body)):
+    for chunks in (
+        [body],
+        byte_by_byte(body),
+        [b"", *byte_by_byte(body, 3), b""],
+        *every_single_cut(body),
+    ):
         assert read(SSEOrJsonFraming(), chunks) == expected
 
 
@@ -48,7 +60,9 @@ def test_blank_bytes_are_held_up_to_the_ceiling_and_no_further() -> None:
 
 
 @given(st.data(), st.sampled_from([b"", b"[", b"{", b"data: ", BOM, b"\n"]), st.binary(max_size=40))
-def test_no_bytes_whatever_make_the_reading_depend_on_the_split(data: st.DataObject, start: bytes, rest: bytes) -> None:
+def test_no_bytes_whatever_make_the_reading_depend_on_the_split(
+    data: st.DataObject, start: bytes, rest: bytes
+) -> None:
     body = start + rest
     assert read(SSEOrJsonFraming(), data.draw(cuts(body))) == read(SSEOrJsonFraming(), [body])
 

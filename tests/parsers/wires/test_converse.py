@@ -58,11 +58,18 @@ def event(name: str, /, **payload: Any) -> bytes:
 
 
 def raw_event(name: str, payload: bytes) -> bytes:
-    return encode_message({":event-type": name, ":content-type": "application/json", ":message-type": "event"}, payload)
+    return encode_message(
+        {":event-type": name, ":content-type": "application/json", ":message-type": "event"},
+        payload,
+    )
 
 
 def exception(name: str, **payload: Any) -> bytes:
-    headers = {":exception-type": name, ":content-type": "application/json", ":message-type": "exception"}
+    headers = {
+        ":exception-type": name,
+        ":content-type": "application/json",
+        ":message-type": "exception",
+    }
     return encode_message(headers, json.dumps(payload).encode())
 
 
@@ -84,7 +91,11 @@ def texts(index: int, *said: str) -> bytes:
 
 def call(index: int, *fragments: str, **start: Any) -> bytes:
     use = {"toolUseId": "tooluse_1", "name": "get_weather", **start}
-    return begin(index, toolUse=use) + b"".join(delta(index, toolUse={"input": one}) for one in fragments) + stop(index)
+    return (
+        begin(index, toolUse=use)
+        + b"".join(delta(index, toolUse={"input": one}) for one in fragments)
+        + stop(index)
+    )
 
 
 def end(reason: str = "end_turn", **values: Any) -> bytes:
@@ -120,14 +131,21 @@ def error_kind(*chunks: bytes) -> str:
 
 def test_the_law_and_the_handlers_name_the_same_events() -> None:
     assert {name for row in TRANSITIONS.values() for name in row} == set(Machine.HANDLERS)
-    assert set(TRANSITIONS) == set(State) >= {state for row in TRANSITIONS.values() for state in row.values()}
+    assert (
+        set(TRANSITIONS)
+        == set(State)
+        >= {state for row in TRANSITIONS.values() for state in row.values()}
+    )
 
 
 def test_every_member_of_a_delta_can_be_applied_and_says_to_what() -> None:
     assert set(Delta.__struct_fields__) == set(Machine.DELTAS) == set(FITS) >= set(LAZY)
 
 
-@pytest.mark.parametrize(("word", "stop_reason"), [*STOP_REASONS.items(), ("malformed_tool_use", "other"), ("new_word", "other")])
+@pytest.mark.parametrize(
+    ("word", "stop_reason"),
+    [*STOP_REASONS.items(), ("malformed_tool_use", "other"), ("new_word", "other")],
+)
 def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: str) -> None:
     response = wires.response_of("converse", START, texts(0, "Hi"), end(word), METADATA)
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, word)
@@ -137,10 +155,24 @@ def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: st
 
 
 def test_a_stream_becomes_events_in_its_order() -> None:
-    thought = delta(0, reasoningContent={"text": "Hm"}) + delta(0, reasoningContent={"signature": "c2ln"}) + stop(0)
-    events = events_of(START, thought, texts(1, "Hel", "lo"), call(2, '{"city":', '"Paris"}'), end("tool_use"), METADATA)
+    thought = (
+        delta(0, reasoningContent={"text": "Hm"})
+        + delta(0, reasoningContent={"signature": "c2ln"})
+        + stop(0)
+    )
+    events = events_of(
+        START,
+        thought,
+        texts(1, "Hel", "lo"),
+        call(2, '{"city":', '"Paris"}'),
+        end("tool_use"),
+        METADATA,
+    )
     origin = events[1].item.origin  # type: ignore[union-attr]
-    reasoning, message = Reasoning(content="Hm", signature="c2ln", origin=origin), Message("assistant", (Text("Hello"),), origin=origin)
+    reasoning, message = (
+        Reasoning(content="Hm", signature="c2ln", origin=origin),
+        Message("assistant", (Text("Hello"),), origin=origin),
+    )
     tool = FunctionCall("tooluse_1", "get_weather", '{"city":"Paris"}', origin=origin)
     counted = Usage(input_tokens=371, output_tokens=77, raw=USAGE)
     assert events == [
@@ -152,19 +184,28 @@ def test_a_stream_becomes_events_in_its_order() -> None:
         OutputTextDelta(1, 0, "Hel"),
         OutputTextDelta(1, 0, "lo"),
         OutputItemDone(1, message),
-        OutputItemAdded(2, FunctionCall("tooluse_1", "get_weather", status="incomplete", origin=origin)),
+        OutputItemAdded(
+            2, FunctionCall("tooluse_1", "get_weather", status="incomplete", origin=origin)
+        ),
         FunctionCallArgumentsDelta(2, '{"city":'),
         FunctionCallArgumentsDelta(2, '"Paris"}'),
         OutputItemDone(2, tool),
         TokenCount(counted),
         ResponseMetadata({"metrics": {"latencyMs": 1251}}),
-        Completed(stop_reason="tool_calls", native_stop_reason="tool_use", usage=counted, choices=((0, "tool_calls", "tool_use"),)),
+        Completed(
+            stop_reason="tool_calls",
+            native_stop_reason="tool_use",
+            usage=counted,
+            choices=((0, "tool_calls", "tool_use"),),
+        ),
     ]
 
 
 def test_padding_is_never_shown() -> None:
     events = events_of(START, texts(0, "Hi"), event("news", a=1), TAIL)
-    assert not any("abcdefg" in repr(event) for event in events if not isinstance(event, Passthrough))
+    assert not any(
+        "abcdefg" in repr(event) for event in events if not isinstance(event, Passthrough)
+    )
 
 
 def test_completed_comes_with_the_usage_and_not_before() -> None:
@@ -198,11 +239,20 @@ def test_metadata_may_come_before_the_stop() -> None:
 
 
 def test_blocks_are_kept_by_index_even_when_they_interleave() -> None:
-    mixed = delta(0, text="a") + delta(1, reasoningContent={"text": "x"}) + delta(0, text="b") + stop(1) + stop(0)
+    mixed = (
+        delta(0, text="a")
+        + delta(1, reasoningContent={"text": "x"})
+        + delta(0, text="b")
+        + stop(1)
+        + stop(0)
+    )
     assert [item.text for item in items_of(mixed)] == ["ab", "x"]
 
 
-@pytest.mark.parametrize("shape", [{"text": "Hm", "signature": "c2ln"}, {"reasoningText": {"text": "Hm", "signature": "c2ln"}}])
+@pytest.mark.parametrize(
+    "shape",
+    [{"text": "Hm", "signature": "c2ln"}, {"reasoningText": {"text": "Hm", "signature": "c2ln"}}],
+)
 def test_a_thought_may_be_flat_or_nested_in_streams_and_bodies(shape: Json) -> None:
     wanted = [Reasoning(content="Hm", signature="c2ln")]
     assert items_of(delta(0, reasoningContent=shape), stop(0)) == wanted
@@ -210,7 +260,9 @@ def test_a_thought_may_be_flat_or_nested_in_streams_and_bodies(shape: Json) -> N
 
 
 def test_a_signature_without_a_thought_is_kept() -> None:
-    assert items_of(delta(0, reasoningContent={"signature": "c2ln"}), stop(0)) == [Reasoning(signature="c2ln")]
+    assert items_of(delta(0, reasoningContent={"signature": "c2ln"}), stop(0)) == [
+        Reasoning(signature="c2ln")
+    ]
 
 
 def test_a_signature_in_pieces_is_one() -> None:
@@ -224,17 +276,23 @@ def test_sealed_thought_is_kept_as_it_came(name: str) -> None:
     assert isinstance(added, OutputItemAdded)
     assert isinstance(added.item, Reasoning)
     assert added.item.redacted
-    assert items_of(delta(0, reasoningContent={name: "c2VhbGVk"}), stop(0)) == [Reasoning(encrypted_content="c2VhbGVk", redacted=True)]
+    assert items_of(delta(0, reasoningContent={name: "c2VhbGVk"}), stop(0)) == [
+        Reasoning(encrypted_content="c2VhbGVk", redacted=True)
+    ]
 
 
 def test_sealed_pieces_are_base64_each_and_are_joined_as_bytes() -> None:
     pieces = [base64.b64encode(one).decode() for one in (b"a", b"bc", b"def")]
-    (item,) = items_of(*(delta(0, reasoningContent={"redactedContent": one}) for one in pieces), stop(0))
+    (item,) = items_of(
+        *(delta(0, reasoningContent={"redactedContent": one}) for one in pieces), stop(0)
+    )
     assert base64.b64decode(item.encrypted_content, validate=True) == b"abcdef"
 
 
 def test_sealed_pieces_that_are_no_base64_are_joined_as_text() -> None:
-    (item,) = items_of(*(delta(0, reasoningContent={"redactedContent": one}) for one in ("é", "?")), stop(0))
+    (item,) = items_of(
+        *(delta(0, reasoningContent={"redactedContent": one}) for one in ("é", "?")), stop(0)
+    )
     assert item.encrypted_content == "é?"
 
 
@@ -251,7 +309,9 @@ def test_arguments_that_are_not_whole_make_the_call_incomplete() -> None:
 
 
 def test_a_tool_of_the_server_is_never_to_be_answered() -> None:
-    response = wires.response_of("converse", START, call(0, '{"snippet":"1"}', type="server_tool_use"), TAIL)
+    response = wires.response_of(
+        "converse", START, call(0, '{"snippet":"1"}', type="server_tool_use"), TAIL
+    )
     assert response.calls == []
     assert isinstance(response.items[0], ServerToolCall)
     assert response.items[0].native == {"type": "server_tool_use"}
@@ -259,11 +319,16 @@ def test_a_tool_of_the_server_is_never_to_be_answered() -> None:
 
 def test_unknown_keys_of_a_call_are_native_and_its_usual_type_is_not() -> None:
     assert items_of(call(0, type="tool_use"))[0].native is None
-    assert items_of(call(0, type="other_use", extra=1))[0].native == {"type": "other_use", "extra": 1}
+    assert items_of(call(0, type="other_use", extra=1))[0].native == {
+        "type": "other_use",
+        "extra": 1,
+    }
 
 
 def test_a_call_without_an_id_gets_one() -> None:
-    events = events_of(START, call(0, toolUseId=None), call(1, toolUseId=""), TAIL, call_id=lambda n: f"mine_{n}")
+    events = events_of(
+        START, call(0, toolUseId=None), call(1, toolUseId=""), TAIL, call_id=lambda n: f"mine_{n}"
+    )
     assert [one.call_id for one in accumulate(events).calls] == ["mine_0", "mine_1"]
 
 
@@ -274,8 +339,16 @@ def test_a_nameless_call_is_never_callable() -> None:
 
 
 def test_a_tool_result_is_joined_where_its_text_goes_on() -> None:
-    pieces = [[{"text": "a"}], [{"text": "b"}, {"text": "c"}], [{"json": {"x": 1}}], [{"text": "d"}]]
-    start = begin(0, toolResult={"toolUseId": "t1", "type": "nova_code_interpreter_result", "status": "success"})
+    pieces = [
+        [{"text": "a"}],
+        [{"text": "b"}, {"text": "c"}],
+        [{"json": {"x": 1}}],
+        [{"text": "d"}],
+    ]
+    start = begin(
+        0,
+        toolResult={"toolUseId": "t1", "type": "nova_code_interpreter_result", "status": "success"},
+    )
     (item,) = items_of(start, *(delta(0, toolResult=piece) for piece in pieces), stop(0))
     assert item == ServerToolResult(
         "t1",
@@ -291,7 +364,10 @@ def test_a_citation_may_come_with_its_text() -> None:
 
 
 def test_a_citation_may_come_before_its_text() -> None:
-    citation = {"title": "facts", "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 73}}}
+    citation = {
+        "title": "facts",
+        "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 73}},
+    }
     events = events_of(START, delta(0, citation=citation), texts(0, "Ruby"), TAIL)
     assert AnnotationAdded(0, 0, citation) in events
     assert accumulate(events).items[0].content == (Text("Ruby", (citation,)),)  # type: ignore[union-attr]
@@ -299,20 +375,34 @@ def test_a_citation_may_come_before_its_text() -> None:
 
 def test_an_image_in_pieces_is_one_and_every_delta_can_be_decoded() -> None:
     pieces = [base64.b64encode(one).decode() for one in (b"\x89", b"PNG")]
-    blocks = [begin(0, image={"format": "png"}), *(delta(0, image={"source": {"bytes": one}}) for one in pieces), stop(0)]
+    blocks = [
+        begin(0, image={"format": "png"}),
+        *(delta(0, image={"source": {"bytes": one}}) for one in pieces),
+        stop(0),
+    ]
     events = events_of(START, *blocks, TAIL)
     assert [event.data for event in events if isinstance(event, MediaDelta)] == pieces
-    assert items_of(*blocks)[0].content == (Image(data=base64.b64encode(b"\x89PNG").decode(), media_type="image/png"),)
+    assert items_of(*blocks)[0].content == (
+        Image(data=base64.b64encode(b"\x89PNG").decode(), media_type="image/png"),
+    )
 
 
 def test_an_image_may_lie_in_a_bucket() -> None:
     source = {"s3Location": {"uri": "s3://bucket/a.png", "bucketOwner": "1"}}
-    (item,) = items_of(begin(0, image={"format": "jpeg"}), delta(0, image={"source": source}), stop(0))
+    (item,) = items_of(
+        begin(0, image={"format": "jpeg"}), delta(0, image={"source": source}), stop(0)
+    )
     assert item.content == (Image(url="s3://bucket/a.png", media_type="image/jpeg"),)
 
 
 def test_an_image_that_failed_is_incomplete_and_its_error_is_shown() -> None:
-    events = events_of(START, begin(0, image={"format": "png"}), delta(0, image={"error": {"message": "no"}}), stop(0), TAIL)
+    events = events_of(
+        START,
+        begin(0, image={"format": "png"}),
+        delta(0, image={"error": {"message": "no"}}),
+        stop(0),
+        TAIL,
+    )
     assert accumulate(events).items[0].status == "incomplete"
     assert "no" in str([event.data for event in events if isinstance(event, Passthrough)])
 
@@ -323,7 +413,9 @@ def test_an_empty_start_says_nothing_and_the_first_delta_opens_the_block() -> No
 
 
 def test_nulls_are_absent_members() -> None:
-    assert items_of(begin(0, toolUse=None, text=None), delta(0, text="Hi", toolUse=None), stop(0)) == [Message("assistant", (Text("Hi"),))]
+    assert items_of(
+        begin(0, toolUse=None, text=None), delta(0, text="Hi", toolUse=None), stop(0)
+    ) == [Message("assistant", (Text("Hi"),))]
 
 
 # --- what we do not know ---
@@ -335,15 +427,26 @@ def test_an_unknown_block_is_kept_whole() -> None:
 
 
 def test_an_unknown_event_passes_through_in_its_place() -> None:
-    events = events_of(START, delta(0, text="a"), event("contentBlockNews", x=1), raw_event("pulse", b"not json"), texts(0, "b"), TAIL)
+    events = events_of(
+        START,
+        delta(0, text="a"),
+        event("contentBlockNews", x=1),
+        raw_event("pulse", b"not json"),
+        texts(0, "b"),
+        TAIL,
+    )
     kinds = [type(event).__name__ for event in events]
     assert kinds[2:6] == ["OutputTextDelta", "Passthrough", "Passthrough", "OutputTextDelta"]
     assert Passthrough("pulse", "not json") in events
 
 
-@pytest.mark.parametrize("member", [{"video": {}}, {"reasoningContent": {"novel": "x"}}, {"toolUse": {"input": "{}"}}])
+@pytest.mark.parametrize(
+    "member", [{"video": {}}, {"reasoningContent": {"novel": "x"}}, {"toolUse": {"input": "{}"}}]
+)
 def test_a_delta_that_cannot_be_applied_spoils_its_block_and_is_not_lost(member: Json) -> None:
-    opener = {"reasoningContent": {"text": "Hm"}} if "reasoningContent" in member else {"text": "Hi"}
+    opener = (
+        {"reasoningContent": {"text": "Hm"}} if "reasoningContent" in member else {"text": "Hi"}
+    )
     events = events_of(START, delta(0, **opener), delta(0, **member), stop(0), TAIL)
     assert accumulate(events).items[0].status == "incomplete"
     assert codes(events) == ["unknown_delta"]
@@ -357,7 +460,9 @@ def test_an_unknown_delta_without_a_block_passes_through() -> None:
 
 
 def test_an_empty_delta_is_nothing() -> None:
-    assert items_of(delta(0), delta(0, text="Hi"), delta(0), stop(0)) == [Message("assistant", (Text("Hi"),))]
+    assert items_of(delta(0), delta(0, text="Hi"), delta(0), stop(0)) == [
+        Message("assistant", (Text("Hi"),))
+    ]
 
 
 # --- what the law refuses ---
@@ -391,14 +496,26 @@ def test_broken_brackets_and_foreign_payloads_are_malformed(blocks: bytes) -> No
 @pytest.mark.parametrize("index", [-1, "0", 1.5, 10**7, None, True])
 @pytest.mark.parametrize("name", ["contentBlockStart", "contentBlockDelta", "contentBlockStop"])
 def test_an_index_is_a_small_whole_number(name: str, index: Any) -> None:
-    assert error_kind(START, event(name, contentBlockIndex=index, delta={"text": "a"}, start={}), TAIL) == "malformed"
+    assert (
+        error_kind(START, event(name, contentBlockIndex=index, delta={"text": "a"}, start={}), TAIL)
+        == "malformed"
+    )
 
 
 def test_a_float_index_with_a_whole_value_is_accepted() -> None:
-    deltas = event("contentBlockDelta", contentBlockIndex=0.0, delta={"text": "Hi"}), event("contentBlockStop", contentBlockIndex=0.0)
+    deltas = (
+        event("contentBlockDelta", contentBlockIndex=0.0, delta={"text": "Hi"}),
+        event("contentBlockStop", contentBlockIndex=0.0),
+    )
     assert [item.text for item in items_of(*deltas)] == ["Hi"]
-    called = event("contentBlockStart", contentBlockIndex=1.0, start={"toolUse": {"toolUseId": "t", "name": "f"}})
-    more = event("contentBlockDelta", contentBlockIndex=1.0, delta={"toolUse": {"input": '{"a":1}'}})
+    called = event(
+        "contentBlockStart",
+        contentBlockIndex=1.0,
+        start={"toolUse": {"toolUseId": "t", "name": "f"}},
+    )
+    more = event(
+        "contentBlockDelta", contentBlockIndex=1.0, delta={"toolUse": {"input": '{"a":1}'}}
+    )
     (call,) = items_of(called, more, event("contentBlockStop", contentBlockIndex=1.0))
     assert (call.name, call.arguments, call.status) == ("f", '{"a":1}', "completed")
 
@@ -407,18 +524,29 @@ def test_after_the_stop_nothing_is_applied_and_nothing_is_lost() -> None:
     events = events_of(START, texts(0, "Hi"), end(), delta(1, text="late"), START, METADATA)
     assert accumulate(events).text == "Hi"
     assert codes(events) == ["out_of_order", "out_of_order"]
-    assert [event.event for event in events if isinstance(event, Passthrough)] == ["contentBlockDelta", "messageStart"]
+    assert [event.event for event in events if isinstance(event, Passthrough)] == [
+        "contentBlockDelta",
+        "messageStart",
+    ]
 
 
 def test_blocks_that_a_gateway_never_stopped_are_closed_by_the_stop() -> None:
-    open_call = begin(1, toolUse={"toolUseId": "t", "name": "f"}) + delta(1, toolUse={"input": "{}"})
+    open_call = begin(1, toolUse={"toolUseId": "t", "name": "f"}) + delta(
+        1, toolUse={"input": "{}"}
+    )
     events = events_of(START, delta(0, text="Hi"), open_call, end("tool_use"), METADATA)
     assert [item.status for item in accumulate(events).items] == ["completed", "completed"]
     assert codes(events) == ["unclosed_block", "unclosed_block"]
 
 
 def test_a_block_that_ran_into_the_limit_unstopped_is_not_whole() -> None:
-    response = wires.response_of("converse", START, begin(0, toolUse={"toolUseId": "t", "name": "f"}), end("max_tokens"), METADATA)
+    response = wires.response_of(
+        "converse",
+        START,
+        begin(0, toolUse={"toolUseId": "t", "name": "f"}),
+        end("max_tokens"),
+        METADATA,
+    )
     assert response.calls == []
     assert response.items[0].status == "incomplete"
 
@@ -427,27 +555,53 @@ def test_a_block_that_ran_into_the_limit_unstopped_is_not_whole() -> None:
 
 
 def test_cached_input_counts_once_whatever_its_spelling() -> None:
-    both = {"cacheReadInputTokens": 5, "cacheReadInputTokenCount": 5, "cacheWriteInputTokens": 7, "cacheWriteInputTokenCount": 7}
-    for raw in ({"inputTokens": 3, **both}, {"inputTokens": 3, "cacheReadInputTokenCount": 5, "cacheWriteInputTokenCount": 7}):
+    both = {
+        "cacheReadInputTokens": 5,
+        "cacheReadInputTokenCount": 5,
+        "cacheWriteInputTokens": 7,
+        "cacheWriteInputTokenCount": 7,
+    }
+    for raw in (
+        {"inputTokens": 3, **both},
+        {"inputTokens": 3, "cacheReadInputTokenCount": 5, "cacheWriteInputTokenCount": 7},
+    ):
         counted = usage(raw)
-        assert (counted.input_tokens, counted.cache_read_input_tokens, counted.cache_write_input_tokens) == (15, 5, 7)
+        assert (
+            counted.input_tokens,
+            counted.cache_read_input_tokens,
+            counted.cache_write_input_tokens,
+        ) == (15, 5, 7)
 
 
 def test_cache_writes_are_split_by_lifetime() -> None:
     counted = usage(
-        {"inputTokens": 1, "cacheWriteInputTokens": 9, "cacheDetails": [{"ttl": "1h", "inputTokens": 4}, {"ttl": "5m", "inputTokens": 5}]}
+        {
+            "inputTokens": 1,
+            "cacheWriteInputTokens": 9,
+            "cacheDetails": [{"ttl": "1h", "inputTokens": 4}, {"ttl": "5m", "inputTokens": 5}],
+        }
     )
-    assert (counted.cache_write_5m_input_tokens, counted.cache_write_1h_input_tokens, counted.cache_write_24h_input_tokens) == (5, 4, None)
+    assert (
+        counted.cache_write_5m_input_tokens,
+        counted.cache_write_1h_input_tokens,
+        counted.cache_write_24h_input_tokens,
+    ) == (5, 4, None)
 
 
 def test_what_was_not_said_is_unknown() -> None:
     assert usage({}) == Usage()
-    assert usage({"outputTokens": 1, "cacheDetails": "x"}) == Usage(output_tokens=1, raw={"outputTokens": 1, "cacheDetails": "x"})
+    assert usage({"outputTokens": 1, "cacheDetails": "x"}) == Usage(
+        output_tokens=1, raw={"outputTokens": 1, "cacheDetails": "x"}
+    )
 
 
 def test_metadata_without_usage_erases_nothing() -> None:
-    before = wires.response_of("converse", START, texts(0, "Hi"), METADATA, event("metadata", trace={"a": 1}), end())
-    after = wires.response_of("converse", START, texts(0, "Hi"), end(), event("metadata", trace={"a": 1}), METADATA)
+    before = wires.response_of(
+        "converse", START, texts(0, "Hi"), METADATA, event("metadata", trace={"a": 1}), end()
+    )
+    after = wires.response_of(
+        "converse", START, texts(0, "Hi"), end(), event("metadata", trace={"a": 1}), METADATA
+    )
     for response in (before, after):
         assert response.usage is not None
         assert response.usage.input_tokens == 371
@@ -461,8 +615,17 @@ def test_metadata_without_usage_at_the_end_completes_without_a_notice() -> None:
 
 
 def test_what_the_model_answered_besides_is_read() -> None:
-    fields = {"delta": {"stop_sequence": "END"}, "usage": {"output_tokens_details": {"thinking_tokens": 12}}}
-    response = wires.response_of("converse", START, texts(0, "Hi"), end("stop_sequence", additionalModelResponseFields=fields), METADATA)
+    fields = {
+        "delta": {"stop_sequence": "END"},
+        "usage": {"output_tokens_details": {"thinking_tokens": 12}},
+    }
+    response = wires.response_of(
+        "converse",
+        START,
+        texts(0, "Hi"),
+        end("stop_sequence", additionalModelResponseFields=fields),
+        METADATA,
+    )
     assert response.stop_sequence == "END"
     assert response.usage is not None
     assert response.usage.reasoning_output_tokens == 12
@@ -473,7 +636,12 @@ def test_what_the_model_answered_besides_is_read() -> None:
 
 def test_a_router_names_the_model_it_chose() -> None:
     trace = {"promptRouter": {"invokedModelId": "arn:model"}}
-    assert wires.response_of("converse", START, texts(0, "Hi"), end(), event("metadata", usage=USAGE, trace=trace)).model == "arn:model"
+    assert (
+        wires.response_of(
+            "converse", START, texts(0, "Hi"), end(), event("metadata", usage=USAGE, trace=trace)
+        ).model
+        == "arn:model"
+    )
 
 
 # --- failures ---
@@ -490,7 +658,9 @@ EXCEPTIONS = {
 
 @pytest.mark.parametrize(("name", "kind"), EXCEPTIONS.items())
 @pytest.mark.parametrize("before", [b"", START + delta(0, text="Hi")], ids=["first", "later"])
-def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str, before: bytes) -> None:
+def test_an_exception_fails_by_its_name_and_keeps_what_came(
+    name: str, kind: str, before: bytes
+) -> None:
     events = events_of(before, exception(name, message="Too bad"))
     last = events[-1]
     assert isinstance(last, Failed)
@@ -499,30 +669,45 @@ def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str
 
 
 def test_an_exception_after_the_stop_is_still_a_failure() -> None:
-    assert error_kind(START, texts(0, "Hi"), end(), exception("internalServerException", message="x")) == "server_error"
+    assert (
+        error_kind(START, texts(0, "Hi"), end(), exception("internalServerException", message="x"))
+        == "server_error"
+    )
 
 
 def test_an_upstream_error_goes_by_its_own_status() -> None:
-    error = wires.error_of("converse", START, exception("modelStreamErrorException", message="x", originalStatusCode=429))
+    error = wires.error_of(
+        "converse",
+        START,
+        exception("modelStreamErrorException", message="x", originalStatusCode=429),
+    )
     assert error.status == 429
     assert error.retryable
 
 
 def test_an_error_message_without_a_payload_is_a_failure() -> None:
-    frame = encode_message({":message-type": "error", ":error-code": "503", ":error-message": "busy"}, b"")
+    frame = encode_message(
+        {":message-type": "error", ":error-code": "503", ":error-message": "busy"}, b""
+    )
     error = wires.error_of("converse", START, frame)
     assert (error.kind, error.message) == ("overloaded", "busy")
 
 
 def test_an_exception_recorded_as_a_line_is_a_failure() -> None:
-    events = wires.events_of_lines("converse", [json.dumps({"throttlingException": {"message": "slow down"}})])
+    events = wires.events_of_lines(
+        "converse", [json.dumps({"throttlingException": {"message": "slow down"}})]
+    )
     assert isinstance(events[-1], Failed)
     assert events[-1].error.kind == "rate_limited"
 
 
 @pytest.mark.parametrize("place", ["before any event", "inside", "before the stop"])
 def test_an_end_without_message_stop_is_truncated(place: str) -> None:
-    sent = {"before any event": START, "inside": START + delta(0, text="Hi"), "before the stop": START + texts(0, "Hi")}[place]
+    sent = {
+        "before any event": START,
+        "inside": START + delta(0, text="Hi"),
+        "before the stop": START + texts(0, "Hi"),
+    }[place]
     assert error_kind(sent) == "truncated"
 
 
@@ -533,7 +718,11 @@ def test_a_cut_frame_is_truncated_even_after_the_stop() -> None:
 
 
 def test_a_cut_block_keeps_what_came_of_it() -> None:
-    start = begin(0, toolResult={"toolUseId": "t1"}) + delta(0, toolResult=[{"text": "a"}]) + delta(0, toolResult=[{"text": "b"}])
+    start = (
+        begin(0, toolResult={"toolUseId": "t1"})
+        + delta(0, toolResult=[{"text": "a"}])
+        + delta(0, toolResult=[{"text": "b"}])
+    )
     response = wires.response_of("converse", START, start)
     assert response.items[0].output == [{"text": "ab"}]  # type: ignore[union-attr]
     assert response.items[0].status == "incomplete"
@@ -557,7 +746,10 @@ def test_arguments_have_a_ceiling() -> None:
 def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
     for inner in ("1", HALVES[0]):
         nested = "[" * depth + inner + "]" * depth
-        for payload in (f'{{"x":{nested}}}', f'{{"contentBlockStart":{{"contentBlockIndex":0,"start":{{"x":{nested}}}}}}}'):
+        for payload in (
+            f'{{"x":{nested}}}',
+            f'{{"contentBlockStart":{{"contentBlockIndex":0,"start":{{"x":{nested}}}}}}}',
+        ):
             assert isinstance(wires.events_of_lines("converse", [payload])[-1], Failed)
 
 
@@ -566,11 +758,16 @@ def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
 
 def test_an_emoji_cut_in_two_is_joined() -> None:
     deltas = [b'{"contentBlockIndex":0,"delta":{"text":%s}}' % half.encode() for half in HALVES]
-    assert [item.text for item in items_of(*(raw_event("contentBlockDelta", one) for one in deltas), stop(0))] == ["😀"]
+    assert [
+        item.text
+        for item in items_of(*(raw_event("contentBlockDelta", one) for one in deltas), stop(0))
+    ] == ["😀"]
 
 
 def test_half_an_emoji_that_stays_alone_is_valid_text() -> None:
-    lone = raw_event("contentBlockDelta", b'{"contentBlockIndex":0,"delta":{"text":%s}}' % HALVES[0].encode())
+    lone = raw_event(
+        "contentBlockDelta", b'{"contentBlockIndex":0,"delta":{"text":%s}}' % HALVES[0].encode()
+    )
     assert [item.text for item in items_of(lone, stop(0))] == ["\ufffd"]
 
 
@@ -587,14 +784,26 @@ MEMBERS = [
 
 def test_recorded_lines_may_wrap_the_payload_in_its_name() -> None:
     framed = events_of(*(event(name, **payload) for name, payload in MEMBERS))
-    assert wires.events_of_lines("converse", [json.dumps({name: payload}) for name, payload in MEMBERS]) == framed
+    assert (
+        wires.events_of_lines(
+            "converse", [json.dumps({name: payload}) for name, payload in MEMBERS]
+        )
+        == framed
+    )
     p = parser("converse")
-    named = [one for name, payload in MEMBERS for one in p.feed_event(json.dumps({name: payload}), name)]
+    named = [
+        one for name, payload in MEMBERS for one in p.feed_event(json.dumps({name: payload}), name)
+    ]
     assert [*named, *p.close()] == framed
 
 
 def body(*content: Json, **values: Any) -> bytes:
-    answer = {"output": {"message": {"role": "assistant", "content": content}}, "stopReason": "end_turn", "usage": USAGE, **values}
+    answer = {
+        "output": {"message": {"role": "assistant", "content": content}},
+        "stopReason": "end_turn",
+        "usage": USAGE,
+        **values,
+    }
     return json.dumps(answer).encode()
 
 
@@ -605,18 +814,24 @@ def body_items(*content: Json) -> list[Any]:
 
 
 def test_a_whole_body_gives_one_delta_a_part() -> None:
-    events = parse_body("converse", body({"text": "Hi"}, {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}}))
+    events = parse_body(
+        "converse", body({"text": "Hi"}, {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}})
+    )
     kinds = [type(event).__name__ for event in events]
     assert kinds == [
         *("Created", "OutputItemAdded", "OutputTextDelta", "OutputItemDone"),
-        *("OutputItemAdded", "FunctionCallArgumentsDelta", "OutputItemDone", "TokenCount", "Completed"),
+        *(
+            "OutputItemAdded",
+            "FunctionCallArgumentsDelta",
+            "OutputItemDone",
+            "TokenCount",
+            "Completed",
+        ),
     ]
 
 
 def test_a_whole_body_keeps_the_bytes_of_arguments() -> None:
-    sent = (
-        b'{"output":{"message":{"content":[{"toolUse":{"toolUseId":"t","name":"f","input":{"b": 1.0, "a":1e2}}}]}},"stopReason":"tool_use"}'
-    )
+    sent = b'{"output":{"message":{"content":[{"toolUse":{"toolUseId":"t","name":"f","input":{"b": 1.0, "a":1e2}}}]}},"stopReason":"tool_use"}'
     assert accumulate(parse_body("converse", sent)).calls[0].arguments == '{"b": 1.0, "a":1e2}'  # type: ignore[union-attr]
 
 
@@ -628,7 +843,14 @@ def test_every_block_of_a_whole_body_has_its_item() -> None:
         {"reasoningContent": {}},
         {"citationsContent": {"content": [{"text": "a"}, {"text": "b"}], "citations": [citation]}},
         {"toolUse": {"toolUseId": "t", "name": "f", "input": None, "type": "server_tool_use"}},
-        {"toolResult": {"toolUseId": "t", "content": [{"text": "a"}, {"text": "b"}], "status": "success", "type": "f_result"}},
+        {
+            "toolResult": {
+                "toolUseId": "t",
+                "content": [{"text": "a"}, {"text": "b"}],
+                "status": "success",
+                "type": "f_result",
+            }
+        },
         {"image": {"format": "webp", "source": {"bytes": "UklG"}}},
         {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}},
         {"text": "", "type": "text"},
@@ -638,7 +860,12 @@ def test_every_block_of_a_whole_body_has_its_item() -> None:
         Reasoning(),
         Message("assistant", (Text("ab", (citation,)),)),
         ServerToolCall("t", "f", native={"type": "server_tool_use"}),
-        ServerToolResult("t", "f", [{"text": "a"}, {"text": "b"}], native={"status": "success", "type": "f_result"}),
+        ServerToolResult(
+            "t",
+            "f",
+            [{"text": "a"}, {"text": "b"}],
+            native={"status": "success", "type": "f_result"},
+        ),
         Message("assistant", (Image(data="UklG", media_type="image/webp"),)),
         Opaque("audio", {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}}),
         Message("assistant", (Text(""),), native={"type": "text"}),
@@ -646,7 +873,9 @@ def test_every_block_of_a_whole_body_has_its_item() -> None:
 
 
 def test_a_whole_body_is_complete_even_without_a_reason_or_usage() -> None:
-    response = accumulate(parse_body("converse", b'{"output":{"message":{"content":[{"text":"Hi"}]}}}'))
+    response = accumulate(
+        parse_body("converse", b'{"output":{"message":{"content":[{"text":"Hi"}]}}}')
+    )
     assert (response.status, response.stop_reason, response.notices) == ("completed", "other", ())
 
 
@@ -707,19 +936,36 @@ PAYLOAD = st.recursive(
     st.none() | st.booleans() | st.integers(-2, 3) | st.text(max_size=3),
     lambda inner: (
         st.lists(inner, max_size=2)
-        | st.dictionaries(st.sampled_from([*BLOCKS, *JOINS, "contentBlockIndex", "delta", "start", "input"]), inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from([*BLOCKS, *JOINS, "contentBlockIndex", "delta", "start", "input"]),
+            inner,
+            max_size=3,
+        )
     ),
     max_leaves=6,
 )
 SHAPED = st.fixed_dictionaries(
-    {"contentBlockIndex": st.integers(0, 2), "delta": PAYLOAD, "start": PAYLOAD, "usage": PAYLOAD, "stopReason": PAYLOAD}
+    {
+        "contentBlockIndex": st.integers(0, 2),
+        "delta": PAYLOAD,
+        "start": PAYLOAD,
+        "usage": PAYLOAD,
+        "stopReason": PAYLOAD,
+    }
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from([*Machine.HANDLERS, "news", "exception:x"]), SHAPED | PAYLOAD), max_size=8))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from([*Machine.HANDLERS, "news", "exception:x"]), SHAPED | PAYLOAD),
+        max_size=8,
+    )
+)
 def test_hostile_payloads_end_in_exactly_one_terminal(frames: list[tuple[str, Any]]) -> None:
     p = parser("converse")
-    events = [one for name, payload in frames for one in p.feed_event(json.dumps(payload), name)] + p.close()
+    events = [
+        one for name, payload in frames for one in p.feed_event(json.dumps(payload), name)
+    ] + p.close()
     terminals = [event for event in events if isinstance(event, (Completed, Failed))]
     assert terminals == events[-1:]
     accumulate(events)
@@ -736,7 +982,9 @@ def test_the_page_says_what_the_code_does() -> None:
     assert set(wires.documented("converse", "Events")) == set(Machine.HANDLERS)
     assert set(wires.documented("converse", "Blocks")) == set(BLOCKS)
     assert set(wires.documented("converse", "Deltas")) == {camel(name) for name in Machine.DELTAS}
-    assert {word: row[0][0] for word, row in wires.documented("converse", "Stop reasons").items()} == STOP_REASONS
+    assert {
+        word: row[0][0] for word, row in wires.documented("converse", "Stop reasons").items()
+    } == STOP_REASONS
 
 
 # --- recordings ---
@@ -746,5 +994,7 @@ def test_the_page_says_what_the_code_does() -> None:
 def test_recordings_say_what_others_read_in_them(recording: Recording) -> None:
     differences = wires.disagreements(recording, STOP_REASONS)
     if "citationsContent" in ((recording.expected.get("facts") or {}).get("blocks") or ()):
-        differences = [one for one in differences if not one.startswith("text:")]  # the facts lack the text of cited blocks
+        differences = [
+            one for one in differences if not one.startswith("text:")
+        ]  # the facts lack the text of cited blocks
     assert differences == []

@@ -33,19 +33,35 @@ from tests.support.partitions import byte_by_byte, cuts, every_single_cut
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 Json = dict[str, Any]
-MEASURED = {METRICS: {"inputTokenCount": 7, "outputTokenCount": 3, "invocationLatency": 268, "firstByteLatency": 169}}
+MEASURED = {
+    METRICS: {
+        "inputTokenCount": 7,
+        "outputTokenCount": 3,
+        "invocationLatency": 268,
+        "firstByteLatency": 169,
+    }
+}
 
 
 def chunk(payload: Any) -> bytes:
-    return raw_chunk(json.dumps({"bytes": base64.b64encode(json.dumps(payload).encode()).decode(), "p": "abcdef"}).encode())
+    return raw_chunk(
+        json.dumps(
+            {"bytes": base64.b64encode(json.dumps(payload).encode()).decode(), "p": "abcdef"}
+        ).encode()
+    )
 
 
 def raw_chunk(payload: bytes) -> bytes:
-    return encode_message({":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"}, payload)
+    return encode_message(
+        {":event-type": "chunk", ":content-type": "application/json", ":message-type": "event"},
+        payload,
+    )
 
 
 def exception(name: str, **payload: Any) -> bytes:
-    return encode_message({":exception-type": name, ":message-type": "exception"}, json.dumps(payload).encode())
+    return encode_message(
+        {":exception-type": name, ":message-type": "exception"}, json.dumps(payload).encode()
+    )
 
 
 def stream(payloads: list[Json]) -> bytes:
@@ -65,25 +81,46 @@ def said_by_claude(*, metrics: bool = True) -> list[Json]:
     return [
         {
             "type": "message_start",
-            "message": {"id": "msg_bdrk_1", "type": "message", "role": "assistant", "model": "claude-x", "usage": usage},
+            "message": {
+                "id": "msg_bdrk_1",
+                "type": "message",
+                "role": "assistant",
+                "model": "claude-x",
+                "usage": usage,
+            },
         },
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "lo"}},
         {"type": "content_block_stop", "index": 0},
-        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 3}},
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 3},
+        },
         {"type": "message_stop", **(MEASURED if metrics else {})},
     ]
 
 
 def titan(text: str, reason: str | None, total: int | None) -> Json:
     read = None if total else 7
-    return {"outputText": text, "index": 0, "totalOutputTextTokenCount": total, "completionReason": reason, "inputTextTokenCount": read}
+    return {
+        "outputText": text,
+        "index": 0,
+        "totalOutputTextTokenCount": total,
+        "completionReason": reason,
+        "inputTextTokenCount": read,
+    }
 
 
 def llama(text: str, reason: str | None, counted: int) -> Json:
     read = 7 if counted == 1 else None
-    return {"generation": text, "prompt_token_count": read, "generation_token_count": counted, "stop_reason": reason}
+    return {
+        "generation": text,
+        "prompt_token_count": read,
+        "generation_token_count": counted,
+        "stop_reason": reason,
+    }
 
 
 def mistral(text: str, reason: str | None) -> Json:
@@ -94,12 +131,24 @@ def cohere(text: str) -> Json:
     return {"is_finished": False, "event_type": "text-generation", "text": text}
 
 
-COHERE_END = {"text": "Hello", "response_id": "r1", "generation_id": "g1", "chat_history": [{"role": "USER"}], "finish_reason": "COMPLETE"}
+COHERE_END = {
+    "text": "Hello",
+    "response_id": "r1",
+    "generation_id": "g1",
+    "chat_history": [{"role": "USER"}],
+    "finish_reason": "COMPLETE",
+}
 STREAMED: dict[str, list[Json]] = {
     "claude": said_by_claude(),
     "claude-2": [
         {"type": "completion", "completion": "Hel", "stop_reason": None, "stop": None},
-        {"type": "completion", "completion": "lo", "stop_reason": "stop_sequence", "stop": "\n\nHuman:", **MEASURED},
+        {
+            "type": "completion",
+            "completion": "lo",
+            "stop_reason": "stop_sequence",
+            "stop": "\n\nHuman:",
+            **MEASURED,
+        },
     ],
     "nova": [
         {"messageStart": {"role": "assistant"}},
@@ -115,9 +164,24 @@ STREAMED: dict[str, list[Json]] = {
         {"choices": [{"index": 0, "text": "lo", "stop_reason": "stop"}], **MEASURED},
     ],
     "chat": [
-        {"id": "c1", "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]},
+        {
+            "id": "c1",
+            "choices": [
+                {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+            ],
+        },
         {"id": "c1", "choices": [{"index": 0, "delta": {"content": "Hel"}, "finish_reason": None}]},
-        {"id": "c1", "choices": [{"index": 0, "delta": {"content": "lo"}, "finish_reason": "stop", "stop_reason": 518}]},
+        {
+            "id": "c1",
+            "choices": [
+                {
+                    "index": 0,
+                    "delta": {"content": "lo"},
+                    "finish_reason": "stop",
+                    "stop_reason": 518,
+                }
+            ],
+        },
         MEASURED,
     ],
     "titan": [titan("Hel", None, None), {**titan("lo", "FINISH", 3), **MEASURED}],
@@ -126,7 +190,13 @@ STREAMED: dict[str, list[Json]] = {
     "cohere": [
         cohere("Hel"),
         cohere("lo"),
-        {"is_finished": True, "event_type": "stream-end", "response": COHERE_END, "finish_reason": "COMPLETE", **MEASURED},
+        {
+            "is_finished": True,
+            "event_type": "stream-end",
+            "response": COHERE_END,
+            "finish_reason": "COMPLETE",
+            **MEASURED,
+        },
     ],
 }
 
@@ -140,16 +210,38 @@ BODY: dict[str, Json] = {
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 7, "output_tokens": 3},
     },
-    "claude-2": {"type": "completion", "completion": "Hello", "stop_reason": "stop_sequence", "stop": "\n\nHuman:"},
+    "claude-2": {
+        "type": "completion",
+        "completion": "Hello",
+        "stop_reason": "stop_sequence",
+        "stop": "\n\nHuman:",
+    },
     "nova": {
         "output": {"message": {"content": [{"text": "Hello"}], "role": "assistant"}},
         "stopReason": "end_turn",
         "usage": {"inputTokens": 7, "outputTokens": 3},
     },
     "completions": {"choices": [{"text": "Hello", "stop_reason": "stop"}]},
-    "chat": {"id": "c1", "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "finish_reason": "stop"}]},
-    "titan": {"inputTextTokenCount": 7, "results": [{"tokenCount": 3.0, "outputText": "Hello", "completionReason": "FINISH"}]},
-    "llama": {"generation": "Hello", "prompt_token_count": 7, "generation_token_count": 3, "stop_reason": "stop"},
+    "chat": {
+        "id": "c1",
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hello"},
+                "finish_reason": "stop",
+            }
+        ],
+    },
+    "titan": {
+        "inputTextTokenCount": 7,
+        "results": [{"tokenCount": 3.0, "outputText": "Hello", "completionReason": "FINISH"}],
+    },
+    "llama": {
+        "generation": "Hello",
+        "prompt_token_count": 7,
+        "generation_token_count": 3,
+        "stop_reason": "stop",
+    },
     "mistral": {"outputs": [{"text": "Hello", "stop_reason": "stop"}]},
     "cohere": COHERE_END,
 }
@@ -175,7 +267,10 @@ def test_a_stream_of_the_family_is_read(name: str) -> None:
     response = accumulate(events)
     assert (response.text, response.stop_reason, response.error) == ("Hello", "stop", None)
     assert response.usage is not None
-    assert (response.usage.input_tokens, response.usage.output_tokens) == ((45 if name == "claude" else 7), 3)
+    assert (response.usage.input_tokens, response.usage.output_tokens) == (
+        (45 if name == "claude" else 7),
+        3,
+    )
     assert response.metadata[METRICS] == MEASURED[METRICS]
     assert codes(events) == []
     assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == ["Hel", "lo"]
@@ -200,7 +295,12 @@ def test_every_prefix_of_a_stream_is_truncated_or_says_it_all(name: str) -> None
 
 @every_family
 def test_an_end_between_two_frames_before_the_terminal_is_truncated(name: str) -> None:
-    assert wires.error_of("invoke", stream(STREAMED[name][:2] if name not in SHORT else STREAMED[name][:1])).kind == "truncated"
+    assert (
+        wires.error_of(
+            "invoke", stream(STREAMED[name][:2] if name not in SHORT else STREAMED[name][:1])
+        ).kind
+        == "truncated"
+    )
 
 
 SHORT = {"claude-2", "completions", "titan", "llama", "mistral"}
@@ -214,7 +314,13 @@ def test_events_do_not_depend_on_where_the_bytes_were_cut(name: str) -> None:
     assert all(events_of(*chunks) == whole for chunks in every_single_cut(body, at_most=80))
 
 
-LONG = stream([*STREAMED["cohere"][:1], {"event_type": "search-results", "documents": [1]}, *STREAMED["cohere"][1:]])
+LONG = stream(
+    [
+        *STREAMED["cohere"][:1],
+        {"event_type": "search-results", "documents": [1]},
+        *STREAMED["cohere"][1:],
+    ]
+)
 
 
 @given(cuts(LONG))
@@ -229,8 +335,13 @@ def test_padding_and_frames_are_gone_and_recorded_payloads_read_alike(name: str)
     lines = [json.dumps(payload) for payload in STREAMED[name]]
     assert wires.events_of_lines("invoke", lines) == framed
     encoded = [base64.b64encode(line.encode()).decode() for line in lines]
-    assert wires.events_of_lines("invoke", [json.dumps({"bytes": one}) for one in encoded]) == framed
-    assert wires.events_of_lines("invoke", [json.dumps({"chunk": {"bytes": one}}) for one in encoded]) == framed
+    assert (
+        wires.events_of_lines("invoke", [json.dumps({"bytes": one}) for one in encoded]) == framed
+    )
+    assert (
+        wires.events_of_lines("invoke", [json.dumps({"chunk": {"bytes": one}}) for one in encoded])
+        == framed
+    )
 
 
 def test_completed_waits_for_the_end_of_input() -> None:
@@ -242,8 +353,16 @@ def test_completed_waits_for_the_end_of_input() -> None:
 
 
 def test_the_inner_machines_tables_hold() -> None:
-    for name, word, table in (("nova", "guardrail_intervened", converse), ("claude", "refusal", messages), ("chat", "length", chat)):
-        payloads = json.loads(json.dumps(STREAMED[name]).replace('"end_turn"', f'"{word}"').replace('"stop"', f'"{word}"'))
+    for name, word, table in (
+        ("nova", "guardrail_intervened", converse),
+        ("claude", "refusal", messages),
+        ("chat", "length", chat),
+    ):
+        payloads = json.loads(
+            json.dumps(STREAMED[name])
+            .replace('"end_turn"', f'"{word}"')
+            .replace('"stop"', f'"{word}"')
+        )
         assert wires.response_of("invoke", stream(payloads)).stop_reason == table.STOP_REASONS[word]
 
 
@@ -252,7 +371,10 @@ def test_claude_thinks_and_calls_through_invoke() -> None:
         {"type": "thinking", "thinking": "Hm", "signature": "c2ln"},
         {"type": "tool_use", "id": "toolu_bdrk_1", "name": "f", "input": {"a": 1.0}},
     ]
-    starts = [{"type": "content_block_start", "index": n, "content_block": one} for n, one in enumerate(blocks)]
+    starts = [
+        {"type": "content_block_start", "index": n, "content_block": one}
+        for n, one in enumerate(blocks)
+    ]
     stops = [{"type": "content_block_stop", "index": n} for n in range(2)]
     payloads = [said_by_claude()[0], *starts, *stops, *said_by_claude()[-2:]]
     response = wires.response_of("invoke", stream(payloads))
@@ -263,19 +385,51 @@ def test_claude_thinks_and_calls_through_invoke() -> None:
 
 def test_mistral_large_speaks_chat_with_another_word_for_the_end() -> None:
     payloads = [
-        {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hel"}, "stop_reason": None}]},
-        {"choices": [{"index": 0, "message": {"role": "assistant", "content": "lo"}, "stop_reason": "length"}], **MEASURED},
+        {
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "Hel"},
+                    "stop_reason": None,
+                }
+            ]
+        },
+        {
+            "choices": [
+                {
+                    "index": 0,
+                    "message": {"role": "assistant", "content": "lo"},
+                    "stop_reason": "length",
+                }
+            ],
+            **MEASURED,
+        },
     ]
     response = wires.response_of("invoke", stream(payloads))
-    assert (response.text, response.stop_reason, response.status) == ("Hello", "length", "incomplete")
-    whole = {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello"}, "stop_reason": "length"}]}
+    assert (response.text, response.stop_reason, response.status) == (
+        "Hello",
+        "length",
+        "incomplete",
+    )
+    whole = {
+        "choices": [
+            {
+                "index": 0,
+                "message": {"role": "assistant", "content": "Hello"},
+                "stop_reason": "length",
+            }
+        ]
+    }
     assert accumulate(parse_body("invoke", json.dumps(whole).encode())).stop_reason == "length"
 
 
 # --- text families ---
 
 
-@pytest.mark.parametrize(("word", "stop_reason"), [*((word, reason) for word, reason in STOP_REASONS.items()), ("ERROR", "other")])
+@pytest.mark.parametrize(
+    ("word", "stop_reason"),
+    [*((word, reason) for word, reason in STOP_REASONS.items()), ("ERROR", "other")],
+)
 def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: str) -> None:
     response = wires.response_of("invoke", chunk(mistral("Hi", word)))
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, word)
@@ -291,7 +445,10 @@ def test_an_answer_without_text_has_no_items() -> None:
 
 
 def test_text_after_the_reason_is_not_lost() -> None:
-    assert wires.response_of("invoke", stream([mistral("Hel", "stop"), mistral("lo", None)])).text == "Hello"
+    assert (
+        wires.response_of("invoke", stream([mistral("Hel", "stop"), mistral("lo", None)])).text
+        == "Hello"
+    )
 
 
 def test_a_guardrail_that_spoke_instead_of_the_model_is_a_filter() -> None:
@@ -302,25 +459,58 @@ def test_a_guardrail_that_spoke_instead_of_the_model_is_a_filter() -> None:
         "amazon-bedrock-trace": {"a": 1},
     }
     response = wires.response_of("invoke", chunk(blocked))
-    assert (response.stop_reason, response.native_stop_reason, response.text) == ("content_filter", "INTERVENED", "Input blocked")
-    assert response.metadata == {"amazon-bedrock-guardrailAction": "INTERVENED", "amazon-bedrock-trace": {"a": 1}}
+    assert (response.stop_reason, response.native_stop_reason, response.text) == (
+        "content_filter",
+        "INTERVENED",
+        "Input blocked",
+    )
+    assert response.metadata == {
+        "amazon-bedrock-guardrailAction": "INTERVENED",
+        "amazon-bedrock-trace": {"a": 1},
+    }
 
 
 def test_a_guardrail_that_only_masked_leaves_the_models_own_end() -> None:
     masked = {"amazon-bedrock-guardrailAction": "INTERVENED"}
-    assert wires.response_of("invoke", chunk({**mistral("Hi", "stop"), **masked})).stop_reason == "stop"
-    assert wires.error_of("invoke", chunk({**mistral("Hi", None), **masked}), chunk(mistral("more", None))).kind == "truncated"
+    assert (
+        wires.response_of("invoke", chunk({**mistral("Hi", "stop"), **masked})).stop_reason
+        == "stop"
+    )
+    assert (
+        wires.error_of(
+            "invoke", chunk({**mistral("Hi", None), **masked}), chunk(mistral("more", None))
+        ).kind
+        == "truncated"
+    )
 
 
 def test_own_counts_go_before_the_metrics() -> None:
-    counted = usage({"prompt_token_count": 5, "generation_token_count": 6, "inputTokenCount": 7, "outputTokenCount": 8})
+    counted = usage(
+        {
+            "prompt_token_count": 5,
+            "generation_token_count": 6,
+            "inputTokenCount": 7,
+            "outputTokenCount": 8,
+        }
+    )
     assert (counted.input_tokens, counted.output_tokens) == (5, 6)
     assert usage({}) == Usage()
 
 
 def test_metrics_count_cached_input_apart() -> None:
-    counted = usage({"inputTokenCount": 1, "cacheReadInputTokenCount": 2, "cacheWriteInputTokenCount": 4, "outputTokenCount": 8})
-    assert (counted.input_tokens, counted.cache_read_input_tokens, counted.cache_write_input_tokens) == (7, 2, 4)
+    counted = usage(
+        {
+            "inputTokenCount": 1,
+            "cacheReadInputTokenCount": 2,
+            "cacheWriteInputTokenCount": 4,
+            "outputTokenCount": 8,
+        }
+    )
+    assert (
+        counted.input_tokens,
+        counted.cache_read_input_tokens,
+        counted.cache_write_input_tokens,
+    ) == (7, 2, 4)
 
 
 def test_cohere_events_that_are_no_text_pass_through_in_their_place() -> None:
@@ -332,15 +522,25 @@ def test_cohere_events_that_are_no_text_pass_through_in_their_place() -> None:
 
 
 def test_unknown_keys_of_a_text_payload_are_metadata_and_known_ones_are_not() -> None:
-    metadata = wires.response_of("invoke", chunk({**titan("Hi", "FINISH", 1), "novel": {"a": 1}})).metadata
+    metadata = wires.response_of(
+        "invoke", chunk({**titan("Hi", "FINISH", 1), "novel": {"a": 1}})
+    ).metadata
     assert metadata == {"novel": {"a": 1}}
     assert not COUNTS & wires.response_of("invoke", stream(STREAMED["llama"])).metadata.keys()
-    assert "chat_history" not in str(wires.response_of("invoke", stream(STREAMED["cohere"])).metadata)
+    assert "chat_history" not in str(
+        wires.response_of("invoke", stream(STREAMED["cohere"])).metadata
+    )
 
 
 def test_an_emoji_cut_in_two_is_joined() -> None:
-    payloads = [b'{"generation":"\\ud83d","stop_reason":null}', b'{"generation":"\\ude00","stop_reason":"stop"}']
-    sent = b"".join(raw_chunk(json.dumps({"bytes": base64.b64encode(one).decode()}).encode()) for one in payloads)
+    payloads = [
+        b'{"generation":"\\ud83d","stop_reason":null}',
+        b'{"generation":"\\ude00","stop_reason":"stop"}',
+    ]
+    sent = b"".join(
+        raw_chunk(json.dumps({"bytes": base64.b64encode(one).decode()}).encode())
+        for one in payloads
+    )
     assert wires.response_of("invoke", sent).text == "😀"
 
 
@@ -349,14 +549,20 @@ def test_an_emoji_cut_in_two_is_joined() -> None:
 
 def test_an_unknown_family_passes_through_and_ends_where_its_frames_end() -> None:
     events = events_of(stream([{"tokens": [1]}, {"tokens": [2]}]))
-    assert [event.data for event in events if isinstance(event, Passthrough)] == [{"tokens": [1]}, {"tokens": [2]}]
+    assert [event.data for event in events if isinstance(event, Passthrough)] == [
+        {"tokens": [1]},
+        {"tokens": [2]},
+    ]
     assert isinstance(events[-1], Completed)
     assert events[-1].stop_reason == "other"
     assert codes(events) == ["unknown_family", "end_inferred"]
 
 
 def test_a_cut_frame_of_an_unknown_family_is_truncated() -> None:
-    assert wires.error_of("invoke", stream([{"tokens": [1]}, {"tokens": [2]}])[:-1]).kind == "truncated"
+    assert (
+        wires.error_of("invoke", stream([{"tokens": [1]}, {"tokens": [2]}])[:-1]).kind
+        == "truncated"
+    )
 
 
 def test_metrics_alone_are_no_answer() -> None:
@@ -392,12 +598,26 @@ def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str
 
 
 def test_an_error_inside_a_chunk_is_the_familys_own() -> None:
-    sent = stream([*said_by_claude()[:3], {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}])
+    sent = stream(
+        [
+            *said_by_claude()[:3],
+            {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
+        ]
+    )
     assert wires.error_of("invoke", sent).kind == "overloaded"
 
 
 @pytest.mark.parametrize(
-    "payload", [b'{"bytes":"not base64!"}', b'{"p":"abc"}', b'{"bytes":7}', b"[]", b"{", b'{"bytes":"W10="}', b'{"bytes":"e30"}']
+    "payload",
+    [
+        b'{"bytes":"not base64!"}',
+        b'{"p":"abc"}',
+        b'{"bytes":7}',
+        b"[]",
+        b"{",
+        b'{"bytes":"W10="}',
+        b'{"bytes":"e30"}',
+    ],
 )
 def test_a_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
     assert wires.error_of("invoke", raw_chunk(payload)).kind == "malformed"
@@ -410,7 +630,10 @@ def test_a_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
         (b"{}", "malformed"),
         (b"7", "malformed"),
         (b'{"images":["AAAA"]}', "malformed"),
-        (b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}', "overloaded"),
+        (
+            b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}',
+            "overloaded",
+        ),
     ],
 )
 def test_a_body_that_is_no_answer_fails(sent: bytes, kind: str) -> None:
@@ -433,7 +656,9 @@ def test_one_message_holds_the_text() -> None:
 @pytest.mark.parametrize("kind", [[], {}, ["stream-end"], 5])
 def test_an_event_type_that_is_no_word_passes_through(kind: Any) -> None:
     """It was looked up in a table: a list there raised an exception that is none of ours."""
-    events = events_of(stream([STREAMED["cohere"][0], {"event_type": kind, "text": "a"}, *STREAMED["cohere"][1:]]))
+    events = events_of(
+        stream([STREAMED["cohere"][0], {"event_type": kind, "text": "a"}, *STREAMED["cohere"][1:]])
+    )
     assert [event.event for event in events if isinstance(event, Passthrough)] == [str(kind)]
     assert accumulate(events).text == "Hello"
 
@@ -443,7 +668,15 @@ PAYLOAD = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from(sorted({mark.partition(".")[0] for one in FAMILIES for mark in (*one.marks, *one.text, *one.stop)})),
+            st.sampled_from(
+                sorted(
+                    {
+                        mark.partition(".")[0]
+                        for one in FAMILIES
+                        for mark in (*one.marks, *one.text, *one.stop)
+                    }
+                )
+            ),
             inner,
             max_size=3,
         )
@@ -473,7 +706,10 @@ def test_the_page_says_what_the_code_does() -> None:
         assert text == list(family.text)
         if not family.wire:
             assert complete == [*family.stop, *([family.finished] if family.finished else [])]
-    assert {word: row[0][0] for word, row in wires.documented("invoke", "Stop reasons of the table's families").items()} == STOP_REASONS
+    assert {
+        word: row[0][0]
+        for word, row in wires.documented("invoke", "Stop reasons of the table's families").items()
+    } == STOP_REASONS
 
 
 # --- recordings ---

@@ -31,7 +31,17 @@ from streamlib_parsers.wires.responses.items import wire_item
 from tests.support.gemini_streams import chunk as gemini_chunk
 from tests.support.gemini_streams import piece, read
 from tests.support.invariants import events_of
-from tests.support.responses_frames import about, added, call, completed, created, done, frame, message, reasoning
+from tests.support.responses_frames import (
+    about,
+    added,
+    call,
+    completed,
+    created,
+    done,
+    frame,
+    message,
+    reasoning,
+)
 
 # --- responses ---
 
@@ -40,7 +50,15 @@ def responses(*frames: bytes) -> list[Any]:
     return events_of("responses", [created(), *frames, completed()])
 
 
-@pytest.mark.parametrize("bad", [b"data: [1]\n\n", added(5), done("x"), frame("response.output_item.added", output_index=-1, item={})])  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    "bad",
+    [
+        b"data: [1]\n\n",
+        added(5),
+        done("x"),
+        frame("response.output_item.added", output_index=-1, item={}),
+    ],
+)  # type: ignore[arg-type]
 def test_responses_ends_on_what_is_no_event_and_no_item(bad: bytes) -> None:
     last = responses(bad)[-1]
     assert isinstance(last, Failed)
@@ -48,16 +66,33 @@ def test_responses_ends_on_what_is_no_event_and_no_item(bad: bytes) -> None:
 
 
 def test_responses_gives_nothing_more_to_an_item_that_was_done_as_another_kind() -> None:
-    events = responses(added(message(item_id="m")), done(call("{}", item_id="m"), 1), about("output_text.delta", 0, "x", delta="late"))
-    assert [(type(item), item.status) for item in accumulate(events).items] == [(Message, "incomplete"), (FunctionCall, "completed")]
+    events = responses(
+        added(message(item_id="m")),
+        done(call("{}", item_id="m"), 1),
+        about("output_text.delta", 0, "x", delta="late"),
+    )
+    assert [(type(item), item.status) for item in accumulate(events).items] == [
+        (Message, "incomplete"),
+        (FunctionCall, "completed"),
+    ]
     assert [event.data["delta"] for event in events if isinstance(event, Passthrough)] == ["late"]
 
 
-@pytest.mark.parametrize(("item_id", "status"), [("m", "incomplete"), ("x", "completed"), (None, "completed")])
-def test_responses_mistrusts_an_item_only_for_what_was_surely_said_to_it(item_id: str | None, status: str) -> None:
+@pytest.mark.parametrize(
+    ("item_id", "status"), [("m", "incomplete"), ("x", "completed"), (None, "completed")]
+)
+def test_responses_mistrusts_an_item_only_for_what_was_surely_said_to_it(
+    item_id: str | None, status: str
+) -> None:
     """A delta that does not fit: by its id it was meant for the message; without a name it may have been for anything."""
-    odd = frame("response.function_call_arguments.delta", delta="{}", **({"item_id": item_id} if item_id else {}))
-    (item,) = accumulate(responses(added(message(item_id="m")), odd, done(message("a", item_id="m")))).items
+    odd = frame(
+        "response.function_call_arguments.delta",
+        delta="{}",
+        **({"item_id": item_id} if item_id else {}),
+    )
+    (item,) = accumulate(
+        responses(added(message(item_id="m")), odd, done(message("a", item_id="m")))
+    ).items
     assert item.status == status
 
 
@@ -66,8 +101,13 @@ def test_responses_takes_a_null_item_for_nothing() -> None:
 
 
 def test_responses_closes_an_item_that_is_done_as_another_kind() -> None:
-    items = accumulate(responses(added(message(item_id="it_0")), done(reasoning("so", item_id="it_0")))).items
-    assert [(type(item), item.status) for item in items] == [(Message, "incomplete"), (Reasoning, "completed")]
+    items = accumulate(
+        responses(added(message(item_id="it_0")), done(reasoning("so", item_id="it_0")))
+    ).items
+    assert [(type(item), item.status) for item in items] == [
+        (Message, "incomplete"),
+        (Reasoning, "completed"),
+    ]
 
 
 def test_responses_gives_text_without_a_name_to_the_newest_item_that_is_open() -> None:
@@ -88,18 +128,30 @@ def test_responses_gives_audio_without_a_message_one_of_its_own() -> None:
 
 def test_responses_puts_audio_into_the_part_it_names() -> None:
     sound = frame("response.audio.delta", delta="QUJD", content_index=1)
-    events = responses(added(message(item_id="m")), about("output_text.delta", 0, "m", content_index=0, delta="Hi"), sound)
+    events = responses(
+        added(message(item_id="m")),
+        about("output_text.delta", 0, "m", content_index=0, delta="Hi"),
+        sound,
+    )
     assert [event.content_index for event in events if isinstance(event, MediaDelta)] == [1]
 
 
 def test_responses_tells_what_is_said_in_audio_from_its_bytes() -> None:
-    events = responses(frame("response.audio.delta", delta="QUJD"), frame("response.audio.transcript.delta", delta="Hi"))
-    assert [(event.data, event.transcript) for event in events if isinstance(event, MediaDelta)] == [("QUJD", None), (None, "Hi")]
+    events = responses(
+        frame("response.audio.delta", delta="QUJD"),
+        frame("response.audio.transcript.delta", delta="Hi"),
+    )
+    assert [
+        (event.data, event.transcript) for event in events if isinstance(event, MediaDelta)
+    ] == [("QUJD", None), (None, "Hi")]
 
 
 def test_responses_ends_audio_that_was_told_done_as_whole() -> None:
     sound = frame("response.audio.delta", delta="QUJD")
-    for frames, status in (([sound, frame("response.audio.done")], "completed"), ([sound], "incomplete")):
+    for frames, status in (
+        ([sound, frame("response.audio.done")], "completed"),
+        ([sound], "incomplete"),
+    ):
         (item,) = accumulate(responses(*frames)).items
         assert item.status == status
 
@@ -119,28 +171,45 @@ def test_responses_takes_a_delta_without_a_part_for_the_first() -> None:
         ("incomplete", None, "completed"),
     ],
 )
-def test_responses_believes_the_status_of_an_item_only_in_an_answer_that_is_not_whole(kind: str, told: str | None, status: str) -> None:
-    events = events_of("responses", [created(), completed({**call("{}"), "status": told}, kind=kind)])
+def test_responses_believes_the_status_of_an_item_only_in_an_answer_that_is_not_whole(
+    kind: str, told: str | None, status: str
+) -> None:
+    events = events_of(
+        "responses", [created(), completed({**call("{}"), "status": told}, kind=kind)]
+    )
     assert [item.status for item in accumulate(events).items] == [status]
 
 
 def test_gemini_takes_a_signature_that_comes_with_a_piece_of_a_streamed_call() -> None:
     begun = {"functionCall": {"name": "f", "willContinue": True}}
-    last = {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]}, "thoughtSignature": "late"}
+    last = {
+        "functionCall": {"partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]},
+        "thoughtSignature": "late",
+    }
     (item,) = read(gemini_chunk(begun), gemini_chunk(last), gemini_chunk(finish="STOP")).items
     assert (item.signature, item.arguments) == ("late", '{"a":1}')  # type: ignore[union-attr]
 
 
 def test_responses_takes_a_summary_without_a_number_for_the_first_paragraph() -> None:
     whole = frame("response.reasoning_summary_text.done", item_id="r", output_index=0, text="Plan")
-    (item,) = accumulate(responses(added(reasoning(item_id="r")), whole, done(reasoning("Plan", item_id="r")))).items
+    (item,) = accumulate(
+        responses(added(reasoning(item_id="r")), whole, done(reasoning("Plan", item_id="r")))
+    ).items
     assert item.summary == ("Plan",)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("index", "kind"), [(1_000_000, "completed"), (1_000_001, "malformed")])
 def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
-    text = framed("messages", json.dumps({"type": "content_block_start", "index": index, "content_block": {"type": "text"}}).encode())
-    begin, end = (encode_payloads("messages", [MESSAGES[name](0, "")]) for name in ("message_start", "message_stop"))
+    text = framed(
+        "messages",
+        json.dumps(
+            {"type": "content_block_start", "index": index, "content_block": {"type": "text"}}
+        ).encode(),
+    )
+    begin, end = (
+        encode_payloads("messages", [MESSAGES[name](0, "")])
+        for name in ("message_start", "message_stop")
+    )
     for events in (
         events_of("messages", [begin, text, end]),
         responses(added(message(item_id="m"), index), done(message(item_id="m"), index)),
@@ -150,17 +219,27 @@ def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
 
 
 def test_responses_passes_rate_limits_through_that_say_nothing() -> None:
-    assert [event.event for event in responses(frame("codex.rate_limits")) if isinstance(event, Passthrough)] == ["codex.rate_limits"]
+    assert [
+        event.event
+        for event in responses(frame("codex.rate_limits"))
+        if isinstance(event, Passthrough)
+    ] == ["codex.rate_limits"]
 
 
 def test_responses_takes_a_response_without_a_name_that_is_a_word_for_nameless() -> None:
-    response = accumulate(events_of("responses", [created(id=5, model=["m"]), completed(id=5, model=["m"])]))
+    response = accumulate(
+        events_of("responses", [created(id=5, model=["m"]), completed(id=5, model=["m"])])
+    )
     assert (response.response_id, response.model) == (None, None)
 
 
 def test_responses_puts_an_annotation_into_the_part_it_names() -> None:
-    quoted = about("output_text.annotation.added", 0, "m", content_index=1, annotation={"type": "url_citation"})
-    events = responses(added(message("a", "b", item_id="m")), quoted, done(message("a", "b", item_id="m")))
+    quoted = about(
+        "output_text.annotation.added", 0, "m", content_index=1, annotation={"type": "url_citation"}
+    )
+    events = responses(
+        added(message("a", "b", item_id="m")), quoted, done(message("a", "b", item_id="m"))
+    )
     assert [event.content_index for event in events if isinstance(event, AnnotationAdded)] == [1]
 
 
@@ -170,7 +249,9 @@ def test_responses_takes_an_id_that_is_no_word_for_none() -> None:
 
 
 def test_responses_takes_a_whole_text_that_is_none_for_nothing() -> None:
-    events = responses(added(message(item_id="m")), about("output_text.done", 0, "m", content_index=0, text=5))
+    events = responses(
+        added(message(item_id="m")), about("output_text.done", 0, "m", content_index=0, text=5)
+    )
     assert not [event for event in events if isinstance(event, OutputTextDelta)]
 
 
@@ -185,10 +266,18 @@ def test_responses_tells_of_a_call_that_never_got_a_name() -> None:
 
 
 @pytest.mark.parametrize("other_id", ["other", None])
-def test_responses_tells_of_a_nameless_call_although_another_item_is_done(other_id: str | None) -> None:
+def test_responses_tells_of_a_nameless_call_although_another_item_is_done(
+    other_id: str | None,
+) -> None:
     """Two items without an id have none in common."""
-    nameless = {key: value for key, value in call(name="", item_id="fc").items() if key != "id" or other_id}
-    other = {key: value for key, value in message("a", item_id="other").items() if key != "id" or other_id}
+    nameless = {
+        key: value for key, value in call(name="", item_id="fc").items() if key != "id" or other_id
+    }
+    other = {
+        key: value
+        for key, value in message("a", item_id="other").items()
+        if key != "id" or other_id
+    }
     events = responses(added(nameless, 0), done(other, 1))
     assert [event.code for event in events if isinstance(event, Notice)] == ["nameless_call"]
     assert [type(item) for item in accumulate(events).items] == [Message, FunctionCall]
@@ -197,28 +286,50 @@ def test_responses_tells_of_a_nameless_call_although_another_item_is_done(other_
 def test_responses_tells_items_apart_that_share_one_index() -> None:
     """A bridge numbers every call 0: the ids are right, and the index alone is the one that began last."""
     calls = [call(item_id=name, call_id=name) for name in ("a", "b")]
-    more = [about("function_call_arguments.delta", 0, name, delta=text) for name, text in (("a", "{"), ("b", "[1"), ("a", "}"), ("b", "]"))]
+    more = [
+        about("function_call_arguments.delta", 0, name, delta=text)
+        for name, text in (("a", "{"), ("b", "[1"), ("a", "}"), ("b", "]"))
+    ]
     nobody = frame("response.function_call_arguments.delta", output_index=0, delta=" ")
-    events = responses(*(added(one) for one in calls), *more, nobody, *(about("output_item.done", 0, one["id"], item=one) for one in calls))
+    events = responses(
+        *(added(one) for one in calls),
+        *more,
+        nobody,
+        *(about("output_item.done", 0, one["id"], item=one) for one in calls),
+    )
     assert [item.arguments for item in accumulate(events).items] == ["{}", "[1] "]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("told", [done(call("{}", item_id="fc")), completed(call("{}", item_id="other"))])
+@pytest.mark.parametrize(
+    "told", [done(call("{}", item_id="fc")), completed(call("{}", item_id="other"))]
+)
 def test_responses_tells_once_of_a_call_that_got_its_name_late(told: bytes) -> None:
-    events = events_of("responses", [created(), added(call(name="", item_id="fc")), told, completed()])
+    events = events_of(
+        "responses", [created(), added(call(name="", item_id="fc")), told, completed()]
+    )
     (item,) = accumulate(events).items
     assert (item.name, item.status) == ("f", "completed")  # type: ignore[union-attr]
 
 
 def test_responses_says_so_where_a_final_item_lacks_a_part_that_was_streamed() -> None:
-    streamed = [added(message(item_id="m")), about("output_text.delta", 0, "m", content_index=0, delta="a")]
-    events = responses(*streamed, about("output_text.delta", 0, "m", content_index=1, delta="b"), done(message("a", item_id="m")))
-    assert [(event.code, event.index) for event in events if isinstance(event, Notice)] == [("text_replaced", 0)]
+    streamed = [
+        added(message(item_id="m")),
+        about("output_text.delta", 0, "m", content_index=0, delta="a"),
+    ]
+    events = responses(
+        *streamed,
+        about("output_text.delta", 0, "m", content_index=1, delta="b"),
+        done(message("a", item_id="m")),
+    )
+    assert [(event.code, event.index) for event in events if isinstance(event, Notice)] == [
+        ("text_replaced", 0)
+    ]
 
 
 def test_responses_keeps_a_refusal_and_a_text_of_one_part_apart() -> None:
     events = responses(
-        about("refusal.delta", 0, "m", content_index=0, delta="No."), about("output_text.delta", 0, "m", content_index=0, delta="Yes.")
+        about("refusal.delta", 0, "m", content_index=0, delta="No."),
+        about("output_text.delta", 0, "m", content_index=0, delta="Yes."),
     )
     response = accumulate(events)
     assert (response.text, response.refusal) == ("Yes.", "No.")
@@ -241,13 +352,18 @@ def test_responses_passes_through_what_it_cannot_apply(odd: bytes) -> None:
 
 
 def test_responses_counts_parts_as_they_come_where_their_numbers_drift() -> None:
-    deltas = [about("output_text.delta", 0, "m", content_index=place, delta=text) for place, text in ((1, "a"), (1, "b"), (3, "c"))]
+    deltas = [
+        about("output_text.delta", 0, "m", content_index=place, delta=text)
+        for place, text in ((1, "a"), (1, "b"), (3, "c"))
+    ]
     (item,) = accumulate(responses(added(message(item_id="m")), *deltas)).items
     assert [part.text for part in item.content] == ["ab", "c"]  # type: ignore[union-attr]
 
 
 def test_responses_begins_another_item_where_another_id_is_done_at_its_place() -> None:
-    items = accumulate(responses(added(message(item_id="m")), done(reasoning("so", item_id="rs")))).items
+    items = accumulate(
+        responses(added(message(item_id="m")), done(reasoning("so", item_id="rs")))
+    ).items
     assert {type(item) for item in items} == {Message, Reasoning}
 
 
@@ -257,7 +373,10 @@ def test_responses_gives_no_nameless_call_past_the_ceiling_of_items() -> None:
 
 
 def test_gemini_tells_of_each_time_of_creation() -> None:
-    chunks = [gemini_chunk({"text": letter}, createTime=time) for letter, time in (("a", "1"), ("b", "2"), ("c", "2"))]
+    chunks = [
+        gemini_chunk({"text": letter}, createTime=time)
+        for letter, time in (("a", "1"), ("b", "2"), ("c", "2"))
+    ]
     response = read(*chunks, gemini_chunk(finish="STOP"))
     assert (response.text, response.metadata["createTime"]) == ("abc", "2")
 
@@ -278,7 +397,9 @@ def test_ollama_reads_the_error_of_a_line_that_is_otherwise_broken() -> None:
 
 def test_invoke_skips_an_empty_payload() -> None:
     empty = framed("invoke", b"")
-    titan = framed("invoke", json.dumps({"outputText": "Hi", "completionReason": "FINISH"}).encode())
+    titan = framed(
+        "invoke", json.dumps({"outputText": "Hi", "completionReason": "FINISH"}).encode()
+    )
     response = accumulate(events_of("invoke", [empty, titan]))
     assert (response.text, response.status) == ("Hi", "completed")
 
@@ -306,15 +427,23 @@ WHOLE: dict[WireApi, Any] = {
 
 
 @pytest.mark.parametrize(("wire_api", "body"), WHOLE.items())
-def test_a_whole_body_of_the_wrong_shape_is_malformed_or_empty(wire_api: WireApi, body: Any) -> None:
+def test_a_whole_body_of_the_wrong_shape_is_malformed_or_empty(
+    wire_api: WireApi, body: Any
+) -> None:
     events = parse_body(wire_api, json.dumps(body).encode())
     assert isinstance(events[-1], (Failed, Completed))
     assert accumulate(events).items == ()
 
 
 def messages(*payloads: Any) -> list[Any]:
-    start = {"type": "message_start", "message": {"id": "m1", "model": "m", "usage": {"input_tokens": 1}}}
-    end = [{"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"type": "message_stop"}]
+    start = {
+        "type": "message_start",
+        "message": {"id": "m1", "model": "m", "usage": {"input_tokens": 1}},
+    }
+    end = [
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
     return events_of("messages", [encode_payloads("messages", [start, *payloads, *end])])
 
 
@@ -340,7 +469,10 @@ def test_messages_ends_on_what_its_law_refuses(bad: Any) -> None:
 def test_messages_keeps_content_of_the_start_and_citations_of_a_block() -> None:
     block = {"type": "text", "text": "a", "citations": [{"cited_text": "c"}, 5]}
     events = messages(
-        {"type": "message_start", "message": {"id": "m2", "content": [{"type": "text", "text": "early"}]}},
+        {
+            "type": "message_start",
+            "message": {"id": "m2", "content": [{"type": "text", "text": "early"}]},
+        },
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "content_block_stop", "index": 0},
     )
@@ -355,17 +487,24 @@ def test_messages_reads_what_has_no_type() -> None:
     last = messages({"error": {"type": "overloaded_error", "message": "Overloaded"}})[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "overloaded"
-    assert accumulate(messages({"proxy": "x"}, {"type": "message_delta"})).metadata == {"proxy": "x"}
+    assert accumulate(messages({"proxy": "x"}, {"type": "message_delta"})).metadata == {
+        "proxy": "x"
+    }
 
 
 def test_messages_keeps_an_input_of_a_block_that_is_no_call() -> None:
     block = {"type": "text", "text": "a", "input": {"k": 1}}
-    events = messages({"type": "content_block_start", "index": 0, "content_block": block}, {"type": "content_block_stop", "index": 0})
+    events = messages(
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+    )
     assert accumulate(events).items[0].native == {"input": {"k": 1}}
 
 
 def test_messages_reads_an_error_as_a_whole_body() -> None:
-    last = parse_body("messages", b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}')[-1]
+    last = parse_body(
+        "messages", b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
+    )[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "overloaded"
     for body in (b"5", b'{"type":"message"}'):
@@ -380,11 +519,16 @@ def test_messages_reads_a_block_with_bytes_that_are_no_utf8() -> None:
 
 def test_messages_names_the_model_that_a_fallback_goes_on_with() -> None:
     block = {"type": "fallback", "to": {"model": "other"}}
-    events = messages({"type": "content_block_start", "index": 0, "content_block": block}, {"type": "content_block_stop", "index": 0})
+    events = messages(
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_stop", "index": 0},
+    )
     assert isinstance(events[-1], Completed)
     assert events[-1].model == "other"
 
 
 def test_base64_of_an_inner_event_may_be_anything() -> None:
-    body = framed("converse", json.dumps({"bytes": base64.b64encode(b"nonsense").decode()}).encode(), "chunk")
+    body = framed(
+        "converse", json.dumps({"bytes": base64.b64encode(b"nonsense").decode()}).encode(), "chunk"
+    )
     assert isinstance(events_of("invoke", [body])[-1], Failed)

@@ -34,17 +34,37 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from streamlib_parsers.wires.ollama import IMAGE_TYPES, STOP_REASONS, TYPED, USAGE_KEYS, ChatLine, LineMessage, usage
+from streamlib_parsers.wires.ollama import (
+    IMAGE_TYPES,
+    STOP_REASONS,
+    TYPED,
+    USAGE_KEYS,
+    ChatLine,
+    LineMessage,
+    usage,
+)
 from tests.support import wires
 from tests.support.partitions import byte_by_byte, cuts, every_single_cut
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 Json = dict[str, Any]
-DURATIONS = {"total_duration": 5645304708, "load_duration": 55095250, "prompt_eval_duration": 710671250, "eval_duration": 4466025455}
+DURATIONS = {
+    "total_duration": 5645304708,
+    "load_duration": 55095250,
+    "prompt_eval_duration": 710671250,
+    "eval_duration": 4466025455,
+}
 
 
 def line(*, done: bool = False, **message: Any) -> bytes:
-    return raw_line({"model": "qwen3:4b", "created_at": "t", "message": {"role": "assistant", "content": "", **message}, "done": done})
+    return raw_line(
+        {
+            "model": "qwen3:4b",
+            "created_at": "t",
+            "message": {"role": "assistant", "content": "", **message},
+            "done": done,
+        }
+    )
 
 
 def raw_line(value: Any) -> bytes:
@@ -55,12 +75,24 @@ def last(reason: str | None = "stop", **values: Any) -> bytes:
     message = {"role": "assistant", "content": ""}
     counts = {"prompt_eval_count": 307, "eval_count": 308}
     return raw_line(
-        {"model": "qwen3:4b", "created_at": "u", "message": message, "done": True, "done_reason": reason, **counts, **DURATIONS, **values}
+        {
+            "model": "qwen3:4b",
+            "created_at": "u",
+            "message": message,
+            "done": True,
+            "done_reason": reason,
+            **counts,
+            **DURATIONS,
+            **values,
+        }
     )
 
 
 def call(name: str | None = "f", arguments: Any = None, **values: Any) -> Json:
-    return {"function": {"name": name, "arguments": {} if arguments is None else arguments}, **values}
+    return {
+        "function": {"name": name, "arguments": {} if arguments is None else arguments},
+        **values,
+    }
 
 
 def events_of(*chunks: bytes, **options: Any) -> list[ResponseEvent]:
@@ -82,11 +114,18 @@ LAST = last()
 
 def test_a_stream_becomes_events_in_its_order() -> None:
     sent = (
-        line(thinking="Hm") + line(thinking=".") + line(content="Hel") + line(content="lo") + line(tool_calls=[call("f", {"x": 1})]) + LAST
+        line(thinking="Hm")
+        + line(thinking=".")
+        + line(content="Hel")
+        + line(content="lo")
+        + line(tool_calls=[call("f", {"x": 1})])
+        + LAST
     )
     events = events_of(sent)
     origin = events[1].item.origin  # type: ignore[union-attr]
-    counted = Usage(input_tokens=307, output_tokens=308, raw={"prompt_eval_count": 307, "eval_count": 308})
+    counted = Usage(
+        input_tokens=307, output_tokens=308, raw={"prompt_eval_count": 307, "eval_count": 308}
+    )
     assert events == [
         Created(None, "qwen3:4b"),
         OutputItemAdded(0, Reasoning(status="incomplete", origin=origin)),
@@ -133,7 +172,12 @@ def test_the_last_line_may_lack_its_end() -> None:
 
 def test_a_change_of_kind_begins_another_item() -> None:
     sent = [line(thinking="a"), line(content="b"), line(thinking="c"), line(content="d")]
-    assert [type(item).__name__ + item.text for item in items_of(*sent)] == ["Reasoninga", "Messageb", "Reasoningc", "Messaged"]
+    assert [type(item).__name__ + item.text for item in items_of(*sent)] == [
+        "Reasoninga",
+        "Messageb",
+        "Reasoningc",
+        "Messaged",
+    ]
 
 
 def test_in_one_line_the_thought_comes_first_then_text_then_calls() -> None:
@@ -147,7 +191,9 @@ def test_text_after_a_call_is_an_item_of_its_own() -> None:
 
 
 def test_calls_stay_open_to_the_end() -> None:
-    events = events_of(line(tool_calls=[call("f")]), line(content="a"), line(tool_calls=[call("g")]), LAST)
+    events = events_of(
+        line(tool_calls=[call("f")]), line(content="a"), line(tool_calls=[call("g")]), LAST
+    )
     done = [event.index for event in events if isinstance(event, OutputItemDone)]
     assert done == [1, 0, 2]
 
@@ -168,7 +214,9 @@ def test_arguments_keep_their_own_bytes() -> None:
     assert items_of(sent)[0].arguments == '{"b": 1.0,"a":1e2, "u":"\\u00e9"}'
 
 
-@pytest.mark.parametrize(("sent", "text"), [({}, "{}"), (None, "{}"), ('{"a": 1}', '{"a": 1}'), ("", "")])
+@pytest.mark.parametrize(
+    ("sent", "text"), [({}, "{}"), (None, "{}"), ('{"a": 1}', '{"a": 1}'), ("", "")]
+)
 def test_arguments_may_be_empty_or_text(sent: Any, text: str) -> None:
     (item,) = items_of(line(tool_calls=[call("f", sent)]))
     assert (item.arguments, item.status) == (text, "completed")
@@ -186,7 +234,11 @@ def test_arguments_that_are_broken_text_make_the_call_incomplete_and_leave_the_r
 
 
 def test_calls_without_an_id_get_one_that_the_caller_may_choose() -> None:
-    events = events_of(line(tool_calls=[call("f"), call("g", id=""), call("h", id="own")]), LAST, call_id=lambda n: f"mine_{n}")
+    events = events_of(
+        line(tool_calls=[call("f"), call("g", id=""), call("h", id="own")]),
+        LAST,
+        call_id=lambda n: f"mine_{n}",
+    )
     assert [one.call_id for one in accumulate(events).calls] == ["mine_0", "mine_1", "own"]
 
 
@@ -224,9 +276,15 @@ def test_logprobs_go_with_the_text_of_their_line() -> None:
 
 def test_generate_is_read_alike() -> None:
     lines = [{"thinking": "Hm", "response": "", "done": False}, {"response": "Hi", "done": False}]
-    end = raw_line({"response": "", "done": True, "done_reason": "stop", "context": [1, 2], "eval_count": 2})
+    end = raw_line(
+        {"response": "", "done": True, "done_reason": "stop", "context": [1, 2], "eval_count": 2}
+    )
     response = wires.response_of("ollama", *map(raw_line, lines), end)
-    assert (response.reasoning, response.text, response.metadata) == ("Hm", "Hi", {"context": [1, 2]})
+    assert (response.reasoning, response.text, response.metadata) == (
+        "Hm",
+        "Hi",
+        {"context": [1, 2]},
+    )
 
 
 def test_a_thought_may_have_the_name_that_imitators_give_it() -> None:
@@ -263,10 +321,17 @@ def test_what_was_not_counted_is_unknown() -> None:
 
 
 def test_other_keys_of_the_last_line_are_metadata() -> None:
-    assert wires.response_of("ollama", line(content="Hi"), last(remote_model="m")).metadata["remote_model"] == "m"
+    assert (
+        wires.response_of("ollama", line(content="Hi"), last(remote_model="m")).metadata[
+            "remote_model"
+        ]
+        == "m"
+    )
 
 
-@pytest.mark.parametrize("sent", [line(), line(content="Hi"), line(content="Hi") * 2, line(tool_calls=[call("f")])])
+@pytest.mark.parametrize(
+    "sent", [line(), line(content="Hi"), line(content="Hi") * 2, line(tool_calls=[call("f")])]
+)
 def test_an_end_before_done_is_truncated(sent: bytes) -> None:
     assert wires.error_of("ollama", sent).kind == "truncated"
 
@@ -296,7 +361,10 @@ def test_an_error_line_fails_and_keeps_what_came(before: bytes) -> None:
 
 
 def test_an_error_may_be_an_object() -> None:
-    assert wires.error_of("ollama", raw_line({"error": {"message": "slow down", "code": 429}})).kind == "rate_limited"
+    assert (
+        wires.error_of("ollama", raw_line({"error": {"message": "slow down", "code": 429}})).kind
+        == "rate_limited"
+    )
 
 
 def test_a_line_of_another_kind_passes_through() -> None:
@@ -327,7 +395,10 @@ def test_foreign_lines_are_malformed(sent: bytes) -> None:
 def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
     for inner in ("1", '"\\ud83d"'):
         nested = "[" * depth + inner + "]" * depth
-        for sent in (f'{{"x":{nested}}}', f'{{"message":{{"tool_calls":[{{"function":{{"name":"f","arguments":{{}},"x":{nested}}}}}]}}}}'):
+        for sent in (
+            f'{{"x":{nested}}}',
+            f'{{"message":{{"tool_calls":[{{"function":{{"name":"f","arguments":{{}},"x":{nested}}}}}]}}}}',
+        ):
             assert isinstance(events_of(sent.encode() + b"\n")[-1], Failed)
 
 
@@ -335,21 +406,39 @@ def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
 
 
 def test_an_emoji_cut_in_two_is_joined() -> None:
-    sent = [b'{"message":{"content":"%s"},"done":false}\n' % half for half in (b"\\ud83d", b"\\ude00")]
+    sent = [
+        b'{"message":{"content":"%s"},"done":false}\n' % half for half in (b"\\ud83d", b"\\ude00")
+    ]
     assert [item.text for item in items_of(*sent)] == ["😀"]
 
 
 def test_half_an_emoji_that_stays_alone_is_valid_text() -> None:
-    assert [item.text for item in items_of(b'{"message":{"content":"a\\ud83d"},"done":false}\n')] == ["a\ufffd"]
+    assert [
+        item.text for item in items_of(b'{"message":{"content":"a\\ud83d"},"done":false}\n')
+    ] == ["a\ufffd"]
 
 
 # --- whole bodies ---
 
 
 def test_a_whole_body_gives_one_delta_a_part() -> None:
-    message = {"role": "assistant", "thinking": "Hm", "content": "Hi", "tool_calls": [call("f", {"x": 1.0})]}
-    events = parse_body("ollama", json.dumps({"model": "m", "message": message, "done": True, "done_reason": "stop"}).encode())
-    assert [event.delta for event in events if hasattr(event, "delta")] == ["Hm", "Hi", '{"x": 1.0}']
+    message = {
+        "role": "assistant",
+        "thinking": "Hm",
+        "content": "Hi",
+        "tool_calls": [call("f", {"x": 1.0})],
+    }
+    events = parse_body(
+        "ollama",
+        json.dumps(
+            {"model": "m", "message": message, "done": True, "done_reason": "stop"}
+        ).encode(),
+    )
+    assert [event.delta for event in events if hasattr(event, "delta")] == [
+        "Hm",
+        "Hi",
+        '{"x": 1.0}',
+    ]
     assert accumulate(events).stop_reason == "tool_calls"
 
 
@@ -401,7 +490,16 @@ VALUE = st.recursive(
     lambda inner: (
         st.lists(inner, max_size=2)
         | st.dictionaries(
-            st.sampled_from([*ChatLine.__struct_fields__, *LineMessage.__struct_fields__, "function", "name", "arguments", "id"]),
+            st.sampled_from(
+                [
+                    *ChatLine.__struct_fields__,
+                    *LineMessage.__struct_fields__,
+                    "function",
+                    "name",
+                    "arguments",
+                    "id",
+                ]
+            ),
             inner,
             max_size=3,
         )
@@ -425,7 +523,9 @@ def test_the_page_says_what_the_code_does() -> None:
     assert lines == TYPED
     assert lines >= set(ChatLine.__struct_fields__) - {"error"} | set(USAGE_KEYS)
     assert set(wires.documented("ollama", "Messages")) == set(LineMessage.__struct_fields__)
-    assert {word: row[0][0] for word, row in wires.documented("ollama", "Stop reasons").items()} == STOP_REASONS
+    assert {
+        word: row[0][0] for word, row in wires.documented("ollama", "Stop reasons").items()
+    } == STOP_REASONS
 
 
 # --- recordings ---

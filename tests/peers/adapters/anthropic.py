@@ -16,13 +16,17 @@ MESSAGES: Any = [{"role": "user", "content": "x"}]
 def client(asked: Ask) -> anthropic.AsyncAnthropic:
     """With the key of nobody."""
     timeout: Any = httpx2.Timeout(READ)
-    return anthropic.AsyncAnthropic(api_key="k-1", base_url=asked.url, max_retries=asked.retries, timeout=timeout)
+    return anthropic.AsyncAnthropic(
+        api_key="k-1", base_url=asked.url, max_retries=asked.retries, timeout=timeout
+    )
 
 
 async def create(asked: Ask, told: Told) -> None:
     """Raw events, put together by hand."""
     async with client(asked) as made:
-        stream = await made.messages.create(model="m-1", max_tokens=9, messages=MESSAGES, stream=True)
+        stream = await made.messages.create(
+            model="m-1", max_tokens=9, messages=MESSAGES, stream=True
+        )
         blocks: dict[int, dict[str, Any]] = {}
         try:
             async for event in stream:
@@ -76,7 +80,10 @@ def fold(blocks: dict[int, dict[str, Any]], told: Told) -> None:
 
 async def stream(asked: Ask, told: Told) -> None:
     """The helper, and the message it has put together."""
-    async with client(asked) as made, made.messages.stream(model="m-1", max_tokens=9, messages=MESSAGES) as answer:
+    async with (
+        client(asked) as made,
+        made.messages.stream(model="m-1", max_tokens=9, messages=MESSAGES) as answer,
+    ):
         try:
             async for event in answer:
                 if asked.leave and event.type == "text":
@@ -107,10 +114,19 @@ async def replay(asked: Ask, told: Told) -> None:
     turns: list[Any] = [*MESSAGES]
     async with client(asked) as made:
         for _ in range(2):
-            async with made.messages.stream(model="claude-sonnet-4-5", max_tokens=2000, messages=turns) as answer:
+            async with made.messages.stream(
+                model="claude-sonnet-4-5", max_tokens=2000, messages=turns
+            ) as answer:
                 message = await answer.get_final_message()
-            results = [{"type": "tool_result", "tool_use_id": one.id, "content": "ok"} for one in message.content if one.type == "tool_use"]
-            turns += [{"role": "assistant", "content": message.content}, {"role": "user", "content": results or "on"}]
+            results = [
+                {"type": "tool_result", "tool_use_id": one.id, "content": "ok"}
+                for one in message.content
+                if one.type == "tool_use"
+            ]
+            turns += [
+                {"role": "assistant", "content": message.content},
+                {"role": "user", "content": results or "on"},
+            ]
 
 
 PEERS = (

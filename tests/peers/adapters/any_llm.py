@@ -48,11 +48,19 @@ async def responses(asked: Ask, told: Told) -> None:
     """Events of Responses."""
     settings = {"max_retries": asked.retries, "timeout": READ}
     stream: Any = await aresponses(
-        model="m-1", provider="openai", input_data="x", api_key="k-1", api_base=f"{asked.url}/v1", stream=True, client_args=settings
+        model="m-1",
+        provider="openai",
+        input_data="x",
+        api_key="k-1",
+        api_base=f"{asked.url}/v1",
+        stream=True,
+        client_args=settings,
     )
     async for event in stream:
         response_event(event, told)
 
 
 OWN = ("any_llm", "openai", "anthropic", "google.genai", "ollama")
-PEERS = (Peer("any-llm", "any-llm-sdk", {**dict.fromkeys(PROVIDERS, ask), "responses": responses}, OWN),)
+PEERS = (
+    Peer("any-llm", "any-llm-sdk", {**dict.fromkeys(PROVIDERS, ask), "responses": responses}, OWN),
+)

@@ -33,7 +33,9 @@ def drained(asked: Ask, told: Told, failed: list[BaseException], done: threading
     client: Any = boto3.client("bedrock-runtime", endpoint_url=asked.url, config=config, **keys)
     blocks: dict[int, list[str]] = {}
     try:
-        answer = client.converse_stream(modelId="m-1", messages=[{"role": "user", "content": [{"text": "x"}]}])
+        answer = client.converse_stream(
+            modelId="m-1", messages=[{"role": "user", "content": [{"text": "x"}]}]
+        )
         for event in answer["stream"]:
             read(event, blocks, told)
     except BaseException as error:  # noqa: BLE001  # handed to the loop

@@ -17,7 +17,9 @@ async def ask(asked: Ask, told: Told) -> None:
     options = types.HttpOptions(base_url=asked.url, timeout=int(READ * 1000))
     client = genai.Client(api_key="k-1", http_options=options)
     try:
-        async for chunk in await client.aio.models.generate_content_stream(model="m-1", contents="x"):
+        async for chunk in await client.aio.models.generate_content_stream(
+            model="m-1", contents="x"
+        ):
             read(chunk, told)
     finally:
         await client.aio.aclose()

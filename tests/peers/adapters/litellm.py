@@ -28,11 +28,26 @@ MODELS: dict[str, tuple[str, str]] = {
 async def ask(asked: Ask, told: Told) -> None:
     """Chunks of the Chat shape."""
     model, path = MODELS[asked.wire]
-    options: dict[str, Any] = {"api_base": asked.url + path, "api_key": "k-1", "stream_options": {"include_usage": True}}
+    options: dict[str, Any] = {
+        "api_base": asked.url + path,
+        "api_key": "k-1",
+        "stream_options": {"include_usage": True},
+    }
     if asked.wire == "converse":
-        keys = {"aws_access_key_id": "AK", "aws_secret_access_key": "s", "aws_region_name": "us-east-1"}
+        keys = {
+            "aws_access_key_id": "AK",
+            "aws_secret_access_key": "s",
+            "aws_region_name": "us-east-1",
+        }
         options = {"aws_bedrock_runtime_endpoint": asked.url, **keys}
-    stream: Any = await litellm.acompletion(model=model, messages=MESSAGES, stream=True, timeout=READ, num_retries=asked.retries, **options)
+    stream: Any = await litellm.acompletion(
+        model=model,
+        messages=MESSAGES,
+        stream=True,
+        timeout=READ,
+        num_retries=asked.retries,
+        **options,
+    )
     chunks = Chunks(told)
     try:
         async for chunk in stream:
@@ -46,7 +61,12 @@ async def ask(asked: Ask, told: Told) -> None:
 
 async def responses(asked: Ask, told: Told) -> None:
     """Events of Responses."""
-    options: dict[str, Any] = {"api_base": f"{asked.url}/v1", "api_key": "k-1", "timeout": READ, "num_retries": asked.retries}
+    options: dict[str, Any] = {
+        "api_base": f"{asked.url}/v1",
+        "api_key": "k-1",
+        "timeout": READ,
+        "num_retries": asked.retries,
+    }
     stream: Any = await litellm.aresponses(model="openai/gpt-4o", input="x", stream=True, **options)
     async for event in stream:
         response_event(event, told)
@@ -55,16 +75,41 @@ async def responses(asked: Ask, told: Told) -> None:
 async def replay(asked: Ask, told: Told) -> None:
     """Two turns on Messages: chunks built into a message with litellm's own function, and sent back."""
     turns: list[Any] = [*MESSAGES]
-    tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object", "properties": {}}}} for name in ("f", "g")]
-    options: dict[str, Any] = {"api_base": asked.url, "api_key": "k-1", "tools": tools, "max_tokens": 4000, "timeout": READ}
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": name, "parameters": {"type": "object", "properties": {}}},
+        }
+        for name in ("f", "g")
+    ]
+    options: dict[str, Any] = {
+        "api_base": asked.url,
+        "api_key": "k-1",
+        "tools": tools,
+        "max_tokens": 4000,
+        "timeout": READ,
+    }
     for _ in range(2):
         thinking = {"type": "enabled", "budget_tokens": 1024}
-        stream: Any = await litellm.acompletion(model=MODELS["messages"][0], messages=turns, stream=True, thinking=thinking, **options)
+        stream: Any = await litellm.acompletion(
+            model=MODELS["messages"][0], messages=turns, stream=True, thinking=thinking, **options
+        )
         chunks = [chunk async for chunk in stream]
         built: Any = litellm.stream_chunk_builder(chunks, messages=turns)
         message = built.choices[0].message
         calls = message.tool_calls or ()
-        turns += [message.model_dump(), *({"role": "tool", "tool_call_id": call.id, "content": "ok"} for call in calls)]
+        turns += [
+            message.model_dump(),
+            *({"role": "tool", "tool_call_id": call.id, "content": "ok"} for call in calls),
+        ]
 
 
-PEERS = (Peer("litellm", "litellm", {**dict.fromkeys(MODELS, ask), "responses": responses}, ("litellm",), replay),)
+PEERS = (
+    Peer(
+        "litellm",
+        "litellm",
+        {**dict.fromkeys(MODELS, ask), "responses": responses},
+        ("litellm",),
+        replay,
+    ),
+)

@@ -17,7 +17,9 @@ MESSAGES: Any = [{"role": "user", "content": "x"}]
 def client(asked: Ask) -> openai.AsyncOpenAI:
     """With the key of nobody."""
     timeout: Any = httpx2.Timeout(READ)
-    return openai.AsyncOpenAI(api_key="k-1", base_url=f"{asked.url}/v1", max_retries=asked.retries, timeout=timeout)
+    return openai.AsyncOpenAI(
+        api_key="k-1", base_url=f"{asked.url}/v1", max_retries=asked.retries, timeout=timeout
+    )
 
 
 async def chat_create(asked: Ask, told: Told) -> None:
@@ -34,15 +36,24 @@ async def chat_create(asked: Ask, told: Told) -> None:
 
 async def chat_stream(asked: Ask, told: Told) -> None:
     """The helper."""
-    async with client(asked) as made, made.chat.completions.stream(model="m-1", messages=MESSAGES) as stream:
+    async with (
+        client(asked) as made,
+        made.chat.completions.stream(model="m-1", messages=MESSAGES) as stream,
+    ):
         async for event in stream:
             told.text += event.delta if event.type == "content.delta" else ""
         final = await stream.get_final_completion()
     message = final.choices[0].message
     told.text, told.stop = message.content or "", final.choices[0].finish_reason
-    told.calls = [(attr(call, "function", "name"), attr(call, "function", "arguments")) for call in message.tool_calls or ()]
+    told.calls = [
+        (attr(call, "function", "name"), attr(call, "function", "arguments"))
+        for call in message.tool_calls or ()
+    ]
     told.reasoning = attr(message, "reasoning_content", default="")
-    told.input_tokens, told.output_tokens = attr(final, "usage", "prompt_tokens"), attr(final, "usage", "completion_tokens")
+    told.input_tokens, told.output_tokens = (
+        attr(final, "usage", "prompt_tokens"),
+        attr(final, "usage", "completion_tokens"),
+    )
 
 
 async def responses_create(asked: Ask, told: Told) -> None:
@@ -62,6 +73,10 @@ async def responses_stream(asked: Ask, told: Told) -> None:
 
 
 PEERS = (
-    Peer("openai create", "openai", {"chat": chat_create, "responses": responses_create}, ("openai",)),
-    Peer("openai stream", "openai", {"chat": chat_stream, "responses": responses_stream}, ("openai",)),
+    Peer(
+        "openai create", "openai", {"chat": chat_create, "responses": responses_create}, ("openai",)
+    ),
+    Peer(
+        "openai stream", "openai", {"chat": chat_stream, "responses": responses_stream}, ("openai",)
+    ),
 )

@@ -32,13 +32,17 @@ TIMEOUT: Any = httpx2.Timeout(READ)
 
 def messages(asked: Ask) -> Any:
     """Over the official SDK."""
-    sdk = anthropic.AsyncAnthropic(api_key="k-1", base_url=asked.url, max_retries=asked.retries, timeout=TIMEOUT)
+    sdk = anthropic.AsyncAnthropic(
+        api_key="k-1", base_url=asked.url, max_retries=asked.retries, timeout=TIMEOUT
+    )
     return AnthropicModel("claude-sonnet-4-5", provider=AnthropicProvider(anthropic_client=sdk))
 
 
 def _openai(asked: Ask) -> Any:
     return OpenAIProvider(
-        openai_client=openai.AsyncOpenAI(api_key="k-1", base_url=f"{asked.url}/v1", max_retries=asked.retries, timeout=TIMEOUT)
+        openai_client=openai.AsyncOpenAI(
+            api_key="k-1", base_url=f"{asked.url}/v1", max_retries=asked.retries, timeout=TIMEOUT
+        )
     )
 
 
@@ -55,7 +59,10 @@ def responses(asked: Ask) -> Any:
 def gemini(asked: Ask) -> Any:
     """Over the official SDK."""
     options = types.HttpOptions(base_url=asked.url, timeout=int(READ * 1000))
-    return GoogleModel("gemini-2.5-flash", provider=GoogleProvider(client=genai.Client(api_key="k-1", http_options=options)))
+    return GoogleModel(
+        "gemini-2.5-flash",
+        provider=GoogleProvider(client=genai.Client(api_key="k-1", http_options=options)),
+    )
 
 
 def converse(asked: Ask) -> Any:
@@ -63,17 +70,23 @@ def converse(asked: Ask) -> Any:
     config = Config(read_timeout=READ, retries={"max_attempts": asked.retries})
     keys = {"aws_access_key_id": "AK", "aws_secret_access_key": "s", "region_name": "us-east-1"}
     bedrock: Any = boto3.client("bedrock-runtime", endpoint_url=asked.url, config=config, **keys)
-    return BedrockConverseModel("us.amazon.nova-lite-v1:0", provider=BedrockProvider(bedrock_client=bedrock))
+    return BedrockConverseModel(
+        "us.amazon.nova-lite-v1:0", provider=BedrockProvider(bedrock_client=bedrock)
+    )
 
 
 def asker(model: Any) -> Any:
     """The same for each model."""
 
     async def ask(asked: Ask, told: Told) -> None:
-        async with model_request_stream(model(asked), [ModelRequest.user_text_prompt("x")]) as stream:
+        async with model_request_stream(
+            model(asked), [ModelRequest.user_text_prompt("x")]
+        ) as stream:
             try:
                 async for _ in stream:
-                    if asked.leave and any(isinstance(part, TextPart) and part.content for part in stream.get().parts):
+                    if asked.leave and any(
+                        isinstance(part, TextPart) and part.content for part in stream.get().parts
+                    ):
                         break
             finally:
                 read(stream.get(), told)
@@ -86,11 +99,18 @@ def read(response: Any, told: Told) -> None:
     kinds = {TextPart: "text", ThinkingPart: "reasoning", ToolCallPart: "call"}
     told.order = [kinds[type(part)] for part in response.parts if type(part) in kinds]
     told.text = "".join(part.content for part in response.parts if isinstance(part, TextPart))
-    told.reasoning = "".join(part.content for part in response.parts if isinstance(part, ThinkingPart))
-    told.calls = [(part.tool_name, part.args) for part in response.parts if isinstance(part, ToolCallPart)]
+    told.reasoning = "".join(
+        part.content for part in response.parts if isinstance(part, ThinkingPart)
+    )
+    told.calls = [
+        (part.tool_name, part.args) for part in response.parts if isinstance(part, ToolCallPart)
+    ]
     told.signatures = [found for part in response.parts if (found := signature(part))]
     told.stop = response.finish_reason
-    told.input_tokens, told.output_tokens = response.usage.input_tokens, response.usage.output_tokens
+    told.input_tokens, told.output_tokens = (
+        response.usage.input_tokens,
+        response.usage.output_tokens,
+    )
 
 
 def signature(part: Any) -> str | None:
@@ -102,16 +122,37 @@ def signature(part: Any) -> str | None:
 async def replay(asked: Ask, told: Told) -> None:
     """Two turns on Messages."""
     model, turns = messages(asked), list[Any]([ModelRequest.user_text_prompt("x")])
-    tools = [ToolDefinition(name=name, parameters_json_schema={"type": "object"}) for name in ("f", "g")]
+    tools = [
+        ToolDefinition(name=name, parameters_json_schema={"type": "object"}) for name in ("f", "g")
+    ]
     for _ in range(2):
-        async with model_request_stream(model, turns, model_request_parameters=ModelRequestParameters(function_tools=tools)) as stream:
+        async with model_request_stream(
+            model, turns, model_request_parameters=ModelRequestParameters(function_tools=tools)
+        ) as stream:
             async for _event in stream:
                 pass
         answer = stream.get()
         calls = [part for part in answer.parts if isinstance(part, ToolCallPart)]
-        results = [ToolReturnPart(tool_name=call.tool_name, content="ok", tool_call_id=call.tool_call_id) for call in calls]
+        results = [
+            ToolReturnPart(tool_name=call.tool_name, content="ok", tool_call_id=call.tool_call_id)
+            for call in calls
+        ]
         turns += [answer, ModelRequest(parts=results)]
 
 
-MODELS = {"messages": messages, "chat": chat, "responses": responses, "gemini": gemini, "converse": converse}
-PEERS = (Peer("pydantic-ai", "pydantic-ai-slim", {wire: asker(model) for wire, model in MODELS.items()}, ("pydantic_ai",), replay),)
+MODELS = {
+    "messages": messages,
+    "chat": chat,
+    "responses": responses,
+    "gemini": gemini,
+    "converse": converse,
+}
+PEERS = (
+    Peer(
+        "pydantic-ai",
+        "pydantic-ai-slim",
+        {wire: asker(model) for wire, model in MODELS.items()},
+        ("pydantic_ai",),
+        replay,
+    ),
+)

@@ -44,13 +44,18 @@ async def ask(asked: Ask, told: Told) -> None:
 def read(response: Response, told: Told) -> None:
     """What the response says."""
     told.text, told.reasoning = response.text, response.reasoning
-    told.calls = [(call.name, call.arguments) for call in response.calls if isinstance(call, FunctionCall)]
+    told.calls = [
+        (call.name, call.arguments) for call in response.calls if isinstance(call, FunctionCall)
+    ]
     kinds = {Message: "text", Reasoning: "reasoning", FunctionCall: "call"}
     told.order = [kinds[type(item)] for item in response.items if type(item) in kinds]
     told.signatures = [item.signature for item in response.items if item.signature]
     told.stop = response.stop_reason
     if response.usage:
-        told.input_tokens, told.output_tokens = response.usage.input_tokens, response.usage.output_tokens
+        told.input_tokens, told.output_tokens = (
+            response.usage.input_tokens,
+            response.usage.output_tokens,
+        )
 
 
 async def replay(asked: Ask, told: Told) -> None:
@@ -60,9 +65,13 @@ async def replay(asked: Ask, told: Told) -> None:
     async with Client(providers=(place,), api_key="k-1", deadlines=PATIENCE) as client:
         history: list[Any] = [user("x")]
         for _ in range(2):
-            response = await client.respond(Prompt(history, tools=tools, reasoning="low"), model="peer:claude-sonnet-4-5")
+            response = await client.respond(
+                Prompt(history, tools=tools, reasoning="low"), model="peer:claude-sonnet-4-5"
+            )
             history += response.items
-            history += [call.output("ok") for call in response.calls if isinstance(call, FunctionCall)]
+            history += [
+                call.output("ok") for call in response.calls if isinstance(call, FunctionCall)
+            ]
 
 
 PEERS = (Peer("streamlib", "streamlib", dict.fromkeys(WIRE_APIS, ask), ("streamlib",), replay),)

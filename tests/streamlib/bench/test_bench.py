@@ -29,7 +29,13 @@ def test_every_case_is_measured_in_each_of_its_chunkings() -> None:
         ("thinking-then-tools", "an event"),
         ("thinking-then-tools", "16 KiB"),
     ]
-    assert {one.measure for one in records} == {"time", "events", "bytes", "first event", "peak memory"}
+    assert {one.measure for one in records} == {
+        "time",
+        "events",
+        "bytes",
+        "first event",
+        "peak memory",
+    }
     assert len(records) == 5 * len(found)
     assert all(one.best > 0 for one in records)
     assert feed.cases([SHORT], 64)[0].chunks[0] == b"".join(SHORT.events())[:64]
@@ -38,7 +44,9 @@ def test_every_case_is_measured_in_each_of_its_chunkings() -> None:
 def test_growth_is_that_of_exactly_twice_the_bytes() -> None:
     once, twice = growth.doubled(SHORT, FAST)
     assert 1.5 < twice.size / once.size <= 2.05
-    assert growth.factor(once, twice, [1.0, 2.0], [twice.size / once.size] * 2) == pytest.approx((2.0, 1.0))
+    assert growth.factor(once, twice, [1.0, 2.0], [twice.size / once.size] * 2) == pytest.approx(
+        (2.0, 1.0)
+    )
     assert [(one.measure, one.unit) for one in growth.measure([SHORT], 1)] == [("doubling", "x")]
 
 
@@ -49,16 +57,32 @@ def test_a_record_has_the_best_round_and_the_middle_one() -> None:
 
 
 def test_a_table_has_a_column_for_each_measure_or_each_contestant() -> None:
-    records = [Record("peers", "chat", "an event", name, "time", "µs", value, value) for name, value in ((OURS, 1.5), ("openai", 120.0))]
-    assert table(records, "contestant").splitlines()[1].split() == ["chat", "an", "event", "time", "(µs)", "1.50", "120"]
+    records = [
+        Record("peers", "chat", "an event", name, "time", "µs", value, value)
+        for name, value in ((OURS, 1.5), ("openai", 120.0))
+    ]
+    assert table(records, "contestant").splitlines()[1].split() == [
+        "chat",
+        "an",
+        "event",
+        "time",
+        "(µs)",
+        "1.50",
+        "120",
+    ]
     assert table(records).splitlines()[0].split() == ["workload", "chunks", "of", "time", "(µs)"]
 
 
 def test_a_chart_is_a_picture_with_a_bar_for_each_record() -> None:
-    records = [Record("peers", "<chat>", "16 KiB", name, "time", "x", value, value) for name, value in ((OURS, 1.5), ("open&ai", 120.0))]
+    records = [
+        Record("peers", "<chat>", "16 KiB", name, "time", "x", value, value)
+        for name, value in ((OURS, 1.5), ("open&ai", 120.0))
+    ]
     picture = ET.fromstring(chart.bars("times", records))
     rects = [rect for rect in picture.iter("{http://www.w3.org/2000/svg}rect") if rect.get("x")]
-    assert [float(rect.get("width") or 0) for rect in rects] == sorted(float(rect.get("width") or 0) for rect in rects)
+    assert [float(rect.get("width") or 0) for rect in rects] == sorted(
+        float(rect.get("width") or 0) for rect in rects
+    )
     assert len(rects) == 2
     assert ET.fromstring(chart.bars("nothing", [])).tag.endswith("svg")
 
@@ -66,12 +90,38 @@ def test_a_chart_is_a_picture_with_a_bar_for_each_record() -> None:
 def test_records_are_written_with_the_machine_they_were_taken_on() -> None:
     written = json.loads(as_json([Record("feed", "chat", "16 KiB", OURS, "time", "ns", 1, 1)]))
     assert set(written["machine"]) == {"streamlib", "python", "system", "cpu"}
-    assert set(written["records"][0]) == {"bench", "workload", "chunks", "contestant", "measure", "unit", "best", "median"}
+    assert set(written["records"][0]) == {
+        "bench",
+        "workload",
+        "chunks",
+        "contestant",
+        "measure",
+        "unit",
+        "best",
+        "median",
+    }
 
 
-def test_the_command_prints_a_table_and_writes_records_and_a_chart(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_a_table_and_writes_records_and_a_chart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = [str(tmp_path / name) for name in ("f.json", "f.svg")]
-    assert main(["bench", "--workload", "tiny-chunks", "--rounds", "1", "--json", out[0], "--chart", out[1]]) == 0
+    assert (
+        main(
+            [
+                "bench",
+                "--workload",
+                "tiny-chunks",
+                "--rounds",
+                "1",
+                "--json",
+                out[0],
+                "--chart",
+                out[1],
+            ]
+        )
+        == 0
+    )
     printed, told = capsys.readouterr()
     assert "tiny-chunks" in printed
     assert "doubling" in printed
@@ -80,13 +130,31 @@ def test_the_command_prints_a_table_and_writes_records_and_a_chart(tmp_path: Pat
     assert ET.parse(out[1]).getroot().tag.endswith("svg")
 
 
-@pytest.mark.parametrize("workload", [WORKLOADS["chat-text"], WORKLOADS["aws-frames"]], ids=lambda one: one.name)
-def test_a_capture_of_ones_own_is_timed_by_its_events(workload: Workload, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "workload", [WORKLOADS["chat-text"], WORKLOADS["aws-frames"]], ids=lambda one: one.name
+)
+def test_a_capture_of_ones_own_is_timed_by_its_events(
+    workload: Workload, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     events = workload.events()
     path = tmp_path / "capture"
     path.write_bytes(b"".join(events))
     assert feed.capture("capture", path.read_bytes(), workload.wire_api)[0].events == len(events)
-    assert main(["bench", str(path), "--wire-api", workload.wire_api, "--chunk", "4096", "--rounds", "1"]) == 0
+    assert (
+        main(
+            [
+                "bench",
+                str(path),
+                "--wire-api",
+                workload.wire_api,
+                "--chunk",
+                "4096",
+                "--rounds",
+                "1",
+            ]
+        )
+        == 0
+    )
     printed = capsys.readouterr().out
     assert "4 KiB" in printed
     assert "doubling" not in printed

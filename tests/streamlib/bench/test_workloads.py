@@ -11,7 +11,16 @@ from streamlib.bench.answers import USAGE, calls_of, text_of, thought_of
 from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, Workload, chunked, chunking
 from streamlib_parsers import WIRE_APIS, FunctionCall, Response, accumulate
 
-NAMED = ("chat-text", "thinking-then-tools", "argument-drip", "parallel-calls", "keep-alives", "huge-line", "xml-in-text", "gemini-parts")
+NAMED = (
+    "chat-text",
+    "thinking-then-tools",
+    "argument-drip",
+    "parallel-calls",
+    "keep-alives",
+    "huge-line",
+    "xml-in-text",
+    "gemini-parts",
+)
 """With `aws-frames` and `tiny-chunks` the ten that every benchmark can be asked for by name, beside one for each wire."""
 
 
@@ -26,10 +35,17 @@ def test_a_workload_parses_into_what_it_promises(workload: Workload, scale: int)
     promised, events = workload.answer(scale), workload.events(scale)
     for size in {*workload.chunks, FAST} if scale == 1 else {FAST}:
         response = response_of(workload, chunked(events, size))
-        assert (response.status, response.stop_reason) == ("completed", "tool_calls" if calls_of(promised) else "stop")
+        assert (response.status, response.stop_reason) == (
+            "completed",
+            "tool_calls" if calls_of(promised) else "stop",
+        )
         assert response.text == text_of(promised)
         assert response.reasoning == thought_of(promised)
-        calls = [(call.name, json.loads(call.arguments)) for call in response.calls if isinstance(call, FunctionCall)]
+        calls = [
+            (call.name, json.loads(call.arguments))
+            for call in response.calls
+            if isinstance(call, FunctionCall)
+        ]
         assert calls == [(call.name, call.arguments) for call in calls_of(promised)]
         assert response.usage is not None
         assert (response.usage.input_tokens, response.usage.output_tokens) == USAGE
@@ -56,4 +72,9 @@ def test_chunks_are_the_same_bytes(workload: Workload) -> None:
 
 
 def test_chunkings_have_names() -> None:
-    assert [chunking(size) for size in (EVENT, 3, 1024, FAST)] == ["an event", "3 B", "1 KiB", "16 KiB"]
+    assert [chunking(size) for size in (EVENT, 3, 1024, FAST)] == [
+        "an event",
+        "3 B",
+        "1 KiB",
+        "16 KiB",
+    ]

@@ -18,12 +18,23 @@ from streamlib.cli.chat_files import save_history
 from streamlib.cli.screen import Screen
 from streamlib.loopback import Behaviour, running
 from streamlib.recording import load_all
-from streamlib_parsers import FunctionCall, FunctionCallArgumentsDelta, FunctionCallOutput, Message, Reasoning
+from streamlib_parsers import (
+    FunctionCall,
+    FunctionCallArgumentsDelta,
+    FunctionCallOutput,
+    Message,
+    Reasoning,
+)
 from tests.support.shared import each_vector
 from tests.support.terminals import terminal
 
 PNG = bytes.fromhex("89504e470d0a1a0a0000000d49484452")
-WEATHER = [{"name": "get_weather", "schema": {"type": "object", "properties": {"city": {"type": "string", "default": "Rome"}}}}]
+WEATHER = [
+    {
+        "name": "get_weather",
+        "schema": {"type": "object", "properties": {"city": {"type": "string", "default": "Rome"}}},
+    }
+]
 COLOURS = re.compile(r"\x1b\[(?:0|2|31|36)m")
 POWERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
@@ -35,7 +46,9 @@ class Tty(io.StringIO):
 
 def says(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
     """What the person types."""
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode())))
+    monkeypatch.setattr(
+        "sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode()))
+    )
 
 
 def chat(*words: str) -> int:
@@ -45,19 +58,26 @@ def chat(*words: str) -> int:
 # --- history ---
 
 
-def test_a_conversation_is_kept_after_each_turn_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_is_kept_after_each_turn_and_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = tmp_path / "talk.json"
     says(monkeypatch, "one", "", "two")
     assert chat("--history", str(name)) == 0
     items = load_history(name.read_bytes())
-    assert [item.text for item in items if isinstance(item, Message) and item.role == "user"] == ["one", "two"]
+    assert [item.text for item in items if isinstance(item, Message) and item.role == "user"] == [
+        "one",
+        "two",
+    ]
     assert chat("three", "--history", str(name)) == 0
     assert load_history(name.read_bytes())[:-2] == items
     assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
     assert name.stat().st_mode & 0o077 == 0, "a conversation is for its person alone"
 
 
-def test_a_crash_while_saving_leaves_the_history_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_while_saving_leaves_the_history_before_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     name = tmp_path / "talk.json"
     save_history(str(name), [user("before")])
 
@@ -82,15 +102,30 @@ def test_a_history_that_cannot_be_saved_is_said_in_a_line(
     assert capsys.readouterr().err.endswith("talk.json: No space left on device\n")
 
 
-def test_a_file_that_is_no_history_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_no_history_is_left_as_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "notes.txt").write_text("my notes")
     assert chat("hi", "--history", str(tmp_path / "notes.txt")) == 1
     assert "not a saved history" in capsys.readouterr().err
     assert (tmp_path / "notes.txt").read_text() == "my notes"
 
 
-def test_a_line_that_got_no_answer_is_not_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert chat("hi", "--history", str(tmp_path / "h.json"), "--base-url", "http://127.0.0.1:9", "--model", "loopback:x") == 1
+def test_a_line_that_got_no_answer_is_not_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert (
+        chat(
+            "hi",
+            "--history",
+            str(tmp_path / "h.json"),
+            "--base-url",
+            "http://127.0.0.1:9",
+            "--model",
+            "loopback:x",
+        )
+        == 1
+    )
     assert "connection" in capsys.readouterr().err
     assert load_history((tmp_path / "h.json").read_bytes()) == []
 
@@ -108,12 +143,18 @@ def test_calls_are_shown_and_the_person_gives_their_outputs(
     shown = capsys.readouterr().out
     assert '→ get_weather {"city":"Rome"}\n' in shown
     assert shown.endswith("The tool says: 18C and $(touch owned)\n")
-    outputs = [item.output for item in load_history(Path("h.json").read_bytes()) if isinstance(item, FunctionCallOutput)]
+    outputs = [
+        item.output
+        for item in load_history(Path("h.json").read_bytes())
+        if isinstance(item, FunctionCallOutput)
+    ]
     assert outputs == ["18C and $(touch owned)"]
     assert not (tmp_path / "owned").exists(), "nothing is ever run"
 
 
-def test_a_call_may_be_left_without_an_output(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_call_may_be_left_without_an_output(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
     says(monkeypatch)
     assert chat("Weather?", "--tools", str(tmp_path / "tools.json")) == 0
@@ -138,15 +179,26 @@ def test_a_file_of_tools_that_is_none_is_said_in_words(
     assert words in capsys.readouterr().err
 
 
-def test_an_image_goes_with_the_first_line_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_image_goes_with_the_first_line_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
     says(monkeypatch, "what is this?", "and this?")
     assert chat("--image", str(tmp_path / "a.png"), "--history", str(tmp_path / "h.json")) == 0
-    said = [item for item in load_history((tmp_path / "h.json").read_bytes()) if isinstance(item, Message) and item.role == "user"]
-    assert [[getattr(part, "media_type", "text") for part in item.content] for item in said] == [["text", "image/png"], ["text"]]
+    said = [
+        item
+        for item in load_history((tmp_path / "h.json").read_bytes())
+        if isinstance(item, Message) and item.role == "user"
+    ]
+    assert [[getattr(part, "media_type", "text") for part in item.content] for item in said] == [
+        ["text", "image/png"],
+        ["text"],
+    ]
 
 
-def test_words_that_are_no_text_are_made_some(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_words_that_are_no_text_are_made_some(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert chat("h\udcff", "--system", "s\udcff") == 0
     assert capsys.readouterr().out.startswith("You said: h?")
 
@@ -157,9 +209,14 @@ def test_what_is_no_image_is_not_sent(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "not an image" in capsys.readouterr().err
 
 
-def test_every_answer_is_recorded_and_a_recording_knows_its_wire(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_answer_is_recorded_and_a_recording_knows_its_wire(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     name = str(tmp_path / "answers.jsonl")
-    assert [chat("one", "--record", name), chat("two", "--record", name, "--wire-api", "chat")] == [0, 0]
+    assert [chat("one", "--record", name), chat("two", "--record", name, "--wire-api", "chat")] == [
+        0,
+        0,
+    ]
     assert [one.wire_api for one in load_all(name)] == ["messages", "chat"]
     first = capsys.readouterr().out
     assert main(["replay", name, "--speed", "0"]) == 0
@@ -183,15 +240,22 @@ def test_a_vector_is_harmless_through_the_whole_program_at_any_split(
     """At every split, as the deltas of one answer: from a server, through the client, to the screen."""
     text = vector["t"]
     deltas = [half for at in range(len(text) + 1) for half in (text[:at], text[at:], "|")]
-    frames = [{"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": delta}}]} for delta in deltas]
-    body = "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames).encode() + b"data: [DONE]\n\n"
+    frames = [
+        {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": delta}}]}
+        for delta in deltas
+    ]
+    body = (
+        "".join(f"data: {json.dumps(frame)}\n\n" for frame in frames).encode() + b"data: [DONE]\n\n"
+    )
     monkeypatch.setattr("streamlib.cli.chat.running", partial(running, Behaviour((body,))))
     assert chat("hi", "--wire-api", "chat") == 0
     assert capsys.readouterr().out == (vector["o"] + "|") * (len(text) + 1) + "\n"
 
 
 @each_vector("terminal_vectors")
-def test_a_person_sees_a_vector_in_thoughts_calls_and_notes_without_its_powers(vector: dict[str, Any]) -> None:
+def test_a_person_sees_a_vector_in_thoughts_calls_and_notes_without_its_powers(
+    vector: dict[str, Any],
+) -> None:
     text = vector["t"]
     for at in range(len(text) + 1):
         out, err = Tty(), Tty()
@@ -233,7 +297,16 @@ def test_two_calls_that_grow_at_once_are_two_lines() -> None:
 
 
 def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
-    command = (sys.executable, "-m", "streamlib", "chat", "--history", str(tmp_path / "h.json"), "--reasoning", "low")
+    command = (
+        sys.executable,
+        "-m",
+        "streamlib",
+        "chat",
+        "--history",
+        str(tmp_path / "h.json"),
+        "--reasoning",
+        "low",
+    )
     with terminal(*command) as screen:
         end = screen.wait_for("> ")
         screen.type("Hello there\r")
@@ -246,14 +319,25 @@ def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
     assert len(load_history((tmp_path / "h.json").read_bytes())) == 3
 
 
-def test_ctrl_c_stops_the_answer_and_not_the_conversation(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_ctrl_c_stops_the_answer_and_not_the_conversation(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     serve = (sys.executable, "-m", "streamlib", "serve", "--port", "0", "--fault", "stall@8")
     with terminal(*serve) as server:
         server.wait_for("listening on ")
         server.wait_for("(")
         url = re.search(r"http://\S+", server.text)
         assert url is not None
-        command = (sys.executable, "-m", "streamlib", "chat", "--base-url", url.group(), "--history", str(tmp_path / "h.json"))
+        command = (
+            sys.executable,
+            "-m",
+            "streamlib",
+            "chat",
+            "--base-url",
+            url.group(),
+            "--history",
+            str(tmp_path / "h.json"),
+        )
         command += ("--record", str(tmp_path / "r.jsonl"))
         with terminal(*command) as screen:
             end = screen.wait_for("> ")

@@ -34,15 +34,32 @@ def test_inspect_prints_one_json_object_a_file(capsys: pytest.CaptureFixture[str
     assert main(["inspect", str(TOOL), str(error), "--wire-api", "messages", "--json"]) == 0
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert set(first) >= {
-        *("file", "response_id", "model", "text", "reasoning", "refusal", "tool_calls", "server_tools", "stop_reason", "usage"),
+        *(
+            "file",
+            "response_id",
+            "model",
+            "text",
+            "reasoning",
+            "refusal",
+            "tool_calls",
+            "server_tools",
+            "stop_reason",
+            "usage",
+        ),
         *("terminal", "error_kind", "events", "passthrough", "notices"),
     }
-    assert (first["terminal"], first["stop_reason"], first["tool_calls"][0]["name"]) == ("completed", "tool_calls", "get_weather")
+    assert (first["terminal"], first["stop_reason"], first["tool_calls"][0]["name"]) == (
+        "completed",
+        "tool_calls",
+        "get_weather",
+    )
     assert (second["terminal"], second["error_kind"]) == ("failed", "overloaded")
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
-def test_inspect_says_the_same_at_any_chunk_size(chunk: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_inspect_says_the_same_at_any_chunk_size(
+    chunk: int, capsys: pytest.CaptureFixture[str]
+) -> None:
     main(["inspect", str(TOOL), "--wire-api", "messages", "--json"])
     main(["inspect", str(TOOL), "--wire-api", "messages", "--json", "--chunk", str(chunk)])
     first, second = capsys.readouterr().out.splitlines()
@@ -50,7 +67,9 @@ def test_inspect_says_the_same_at_any_chunk_size(chunk: int, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("command", ["inspect", "replay", "convert"])
-def test_a_file_that_is_not_there_is_one_line_and_exit_1(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_that_is_not_there_is_one_line_and_exit_1(
+    command: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     more = ["--to", "chat"] if command == "convert" else []
     assert main([command, "nowhere.sse", "--wire-api", "messages", *more]) == 1
     assert "No such file" in capsys.readouterr().err
@@ -63,20 +82,26 @@ def test_convert_says_it_again(target: str, capfdbinary: pytest.CaptureFixture[b
 
 
 def test_replay_streams_a_captured_body(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["replay", str(TOOL), "--wire-api", "messages", "--speed", "0", "--split", "5"]) == 0
+    assert (
+        main(["replay", str(TOOL), "--wire-api", "messages", "--speed", "0", "--split", "5"]) == 0
+    )
     captured = capsys.readouterr()
     assert "get_weather" in captured.out
     assert "tool_calls" in captured.err
 
 
-def test_chat_talks_to_the_loopback_provider_without_a_key(capsys: pytest.CaptureFixture[str]) -> None:
+def test_chat_talks_to_the_loopback_provider_without_a_key(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["chat", "Hello", "there", "--reasoning", "low"]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("You said: Hello there")
     assert "999 requests left" in captured.err
 
 
-def test_chat_says_what_is_missing_in_one_line(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chat_says_what_is_missing_in_one_line(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     assert main(["chat", "Hello", "--model", "anthropic:claude-opus-5"]) == 1
@@ -85,7 +110,9 @@ def test_chat_says_what_is_missing_in_one_line(capsys: pytest.CaptureFixture[str
     assert "Traceback" not in captured.err
 
 
-@pytest.mark.parametrize("words", [[], ["chat", "--wire-api", "telegraph"], ["inspect"], ["serve", "--fault", "flood"]])
+@pytest.mark.parametrize(
+    "words", [[], ["chat", "--wire-api", "telegraph"], ["inspect"], ["serve", "--fault", "flood"]]
+)
 def test_wrong_words_exit_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(words)
@@ -93,12 +120,16 @@ def test_wrong_words_exit_2(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("command", ["", "chat", "inspect", "replay", "convert", "serve"])
-def test_help_teaches_by_examples_that_are_right(command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_teaches_by_examples_that_are_right(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     shown = capsys.readouterr().out
-    taught = re.findall(rf"^  (?:curl .* \| )?streamlib ({command or '[a-z]+'}\b.*?)(?:  .*)?$", shown, re.MULTILINE)
+    taught = re.findall(
+        rf"^  (?:curl .* \| )?streamlib ({command or '[a-z]+'}\b.*?)(?:  .*)?$", shown, re.MULTILINE
+    )
     assert max(map(len, shown.splitlines())) <= 80
     assert len(taught) >= 2
     for line in taught:
@@ -110,4 +141,7 @@ def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out
-    assert all(f"\n    {command} " in shown for command in ("chat", "inspect", "replay", "convert", "serve"))
+    assert all(
+        f"\n    {command} " in shown
+        for command in ("chat", "inspect", "replay", "convert", "serve")
+    )

@@ -25,7 +25,9 @@ TOOL = HOME / "messages" / "aimock-tool.sse"
 OWN = sorted(path for path in HOME.glob("*/*") if path.suffix != ".md")
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 
-each_recording = pytest.mark.parametrize("path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN])
+each_recording = pytest.mark.parametrize(
+    "path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN]
+)
 
 
 @pytest.fixture(autouse=True)
@@ -46,7 +48,9 @@ def frame(event: str, data: str) -> bytes:
     return f"event: {event}\ndata: {data}\n\n".encode()
 
 
-def test_the_timeline_of_a_cut_answer_says_where_and_what_is_missing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_timeline_of_a_cut_answer_says_where_and_what_is_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "cut.sse").write_bytes(TOOL.read_bytes()[:760])
     assert main(["inspect", str(tmp_path / "cut.sse"), "--wire-api", "messages"]) == 1
     assert capsys.readouterr().out.splitlines()[1:] == [
@@ -90,22 +94,36 @@ def test_a_capture_that_is_cut_anywhere_is_never_called_whole(path: Path) -> Non
         said = findings(one, walked)
         assert isinstance(terminal, (Completed, Failed))
         assert (said[0] == "the answer is whole") is isinstance(terminal, Completed)
-        assert isinstance(terminal, Completed) or any(f"byte {n:,}" in " ".join(said) for n in (at, walked[-1].start))
+        assert isinstance(terminal, Completed) or any(
+            f"byte {n:,}" in " ".join(said) for n in (at, walked[-1].start)
+        )
 
 
 def test_a_long_answer_is_a_few_rows() -> None:
-    delta = '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word N "}}'
-    deltas = b"".join(frame("content_block_delta", delta.replace("N", str(n))) for n in range(20_000))
+    delta = (
+        '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word N "}}'
+    )
+    deltas = b"".join(
+        frame("content_block_delta", delta.replace("N", str(n))) for n in range(20_000)
+    )
     start = b"".join(TOOL.read_bytes().partition(b"event: content_block_start")[:1])
-    begin = frame("content_block_start", '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}')
+    begin = frame(
+        "content_block_start",
+        '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
+    )
     one = capture(start + begin + deltas)
     walked = list(steps(one))
     assert len(walked) == 20_003
     assert len(list(rows(walked))) == 4
-    assert any("x20,000" in line and "(208,890 characters)" in line and len(line) <= 110 for line in page(one, walked, 110))
+    assert any(
+        "x20,000" in line and "(208,890 characters)" in line and len(line) <= 110
+        for line in page(one, walked, 110)
+    )
 
 
-def test_a_recording_knows_its_wire_and_when_its_bytes_came(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_knows_its_wire_and_when_its_bytes_came(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     body = TOOL.read_bytes()
     chunks = (Chunk(0.25, body[:300]), Chunk(4.5, body[300:500]), Chunk(4.75, body[500:]))
     name = tmp_path / "answer.jsonl"
@@ -118,25 +136,40 @@ def test_a_recording_knows_its_wire_and_when_its_bytes_came(tmp_path: Path, caps
     assert "the answer is whole" in first
     assert "the connection broke here (ReadError)" in second
     assert main(["inspect", str(name), "--json"]) == 0
-    assert [json.loads(line)["terminal"] for line in capsys.readouterr().out.splitlines()] == ["completed", "failed"]
+    assert [json.loads(line)["terminal"] for line in capsys.readouterr().out.splitlines()] == [
+        "completed",
+        "failed",
+    ]
 
 
-def test_standard_input_is_a_file_too(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_standard_input_is_a_file_too(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TOOL.read_bytes())))
     assert main(["inspect", "-", "--wire-api", "messages"]) == 0
     assert capsys.readouterr().out.startswith("-: completed (tool_calls)")
 
 
 @pytest.mark.parametrize(
-    "name", ["messages/aimock-tool.sse", "responses/aimock-tool.sse", "chat/aimock-tool.sse", "ollama/aimock-tool.ndjson"]
+    "name",
+    [
+        "messages/aimock-tool.sse",
+        "responses/aimock-tool.sse",
+        "chat/aimock-tool.sse",
+        "ollama/aimock-tool.ndjson",
+    ],
 )
-def test_a_wire_is_never_guessed_but_hinted_at(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wire_is_never_guessed_but_hinted_at(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for command in (["inspect"], ["replay"], ["convert", "--to", "chat"]):
         assert main([*command, str(HOME / name)]) == 2
         assert f"it looks like --wire-api {name.partition('/')[0]}\n" in capsys.readouterr().err
 
 
-def test_a_recording_that_stops_in_its_middle_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_that_stops_in_its_middle_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     save(from_body(b"data"), tmp_path / "r.jsonl")
     (tmp_path / "r.jsonl").write_bytes((tmp_path / "r.jsonl").read_bytes()[:-5])
     assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "chat"]) == 1
@@ -150,16 +183,31 @@ def test_what_is_odd_is_named_with_its_place() -> None:
     late = (HOME / "messages" / "llama-thinking.sse").read_bytes()
     assert found(late)[1:] == ["late end: item 0 was closed at byte 2,401, after item 1 had begun"]
     responses = (HOME / "responses" / "aimock-tool.sse").read_bytes()
-    assert found(responses + b"tail", "responses")[1:] == [f"not read, 4 bytes after the end at byte {len(responses):,}: tail"]
+    assert found(responses + b"tail", "responses")[1:] == [
+        f"not read, 4 bytes after the end at byte {len(responses):,}: tail"
+    ]
     assert found(whole.rstrip())[1:] == [
         f"end_inferred at byte {len(whole.rstrip()) - 49:,}: the stream ended without closing its last message"
     ]
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"<html>502</html>", b"\x00\xff" * 300, b"event: x", b"data: {", b'{"a":', b"[]", b"null", b"\n\n\n"]
+    "body",
+    [
+        b"",
+        b"<html>502</html>",
+        b"\x00\xff" * 300,
+        b"event: x",
+        b"data: {",
+        b'{"a":',
+        b"[]",
+        b"null",
+        b"\n\n\n",
+    ],
 )
-@pytest.mark.parametrize("wire_api", ["messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"])
+@pytest.mark.parametrize(
+    "wire_api", ["messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"]
+)
 def test_any_bytes_have_a_page(body: bytes, wire_api: str) -> None:
     one = capture(body, wire_api)
     walked = list(steps(one))
@@ -168,12 +216,21 @@ def test_any_bytes_have_a_page(body: bytes, wire_api: str) -> None:
     assert "the answer is whole" not in text
 
 
-def test_nothing_in_a_capture_can_move_the_cursor(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_nothing_in_a_capture_can_move_the_cursor(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     evil = "\x1b]0;owned\x07\u202e"
     escaped = json.dumps(evil)[1:-1]
-    body = TOOL.read_bytes().replace(b"get_weather", escaped.encode()).replace(b"Paris", escaped.replace("\\", "\\\\").encode())
+    body = (
+        TOOL.read_bytes()
+        .replace(b"get_weather", escaped.encode())
+        .replace(b"Paris", escaped.replace("\\", "\\\\").encode())
+    )
     name = tmp_path / "evil.sse"
-    name.write_bytes(frame(evil.replace("\x07", "\x1b"), "{}") + body.replace(b"claude-opus-4-8", escaped.encode())[:-60])
+    name.write_bytes(
+        frame(evil.replace("\x07", "\x1b"), "{}")
+        + body.replace(b"claude-opus-4-8", escaped.encode())[:-60]
+    )
     assert main(["inspect", str(name), "--wire-api", "messages"]) == 1
     shown = capsys.readouterr().out
     assert "owned" in shown
@@ -182,7 +239,9 @@ def test_nothing_in_a_capture_can_move_the_cursor(tmp_path: Path, capsys: pytest
 
 @pytest.mark.parametrize("words", [["inspect", "x", "--chunk"], ["replay", "x", "--split"]])
 @pytest.mark.parametrize("size", ["0", "-1", "1.5", "x"])
-def test_a_size_that_is_none_is_refused_in_words(words: list[str], size: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_size_that_is_none_is_refused_in_words(
+    words: list[str], size: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         main([*words, size])
     assert caught.value.code == 2
@@ -195,7 +254,9 @@ def test_a_speed_that_is_none_is_refused(speed: str) -> None:
         main(["replay", "x", f"--speed={speed}"])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("aimock-overloaded.json", "overloaded"), ("cut.sse", "truncated")])
+@pytest.mark.parametrize(
+    ("name", "kind"), [("aimock-overloaded.json", "overloaded"), ("cut.sse", "truncated")]
+)
 def test_convert_writes_what_came_and_says_why_it_is_not_whole(
     name: str, kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

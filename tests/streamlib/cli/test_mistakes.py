@@ -23,26 +23,38 @@ EVERY = [["inspect"], ["replay"], ["convert", "--to", "chat"], ["bench"]]
 # --- the wrong wire ---
 
 
-@pytest.mark.parametrize("words", [["inspect"], ["replay", "--speed", "0"], ["convert", "--to", "messages"]])
-def test_the_wrong_wire_is_named_with_the_one_it_looks_like(words: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words", [["inspect"], ["replay", "--speed", "0"], ["convert", "--to", "messages"]]
+)
+def test_the_wrong_wire_is_named_with_the_one_it_looks_like(
+    words: list[str], capfd: pytest.CaptureFixture[str]
+) -> None:
     assert main([*words, str(RESPONSES), "--wire-api", "chat"]) == 1
     said = "".join(capfd.readouterr())
     assert said.count("read as chat, but it looks like --wire-api responses") == 1
 
 
-def test_the_likely_wire_comes_before_what_follows_from_the_wrong_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_likely_wire_comes_before_what_follows_from_the_wrong_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     main(["inspect", str(RESPONSES), "--wire-api", "chat"])
     marked = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  ! ")]
     assert "looks like" in marked[0]
     assert "not whole" in marked[1]
 
 
-def test_what_is_odd_many_times_is_one_line_and_one_row(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / "odd.sse").write_bytes(b'event: comet\ndata: {"type":"comet"}\n\n' * 22 + TOOL.read_bytes())
+def test_what_is_odd_many_times_is_one_line_and_one_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "odd.sse").write_bytes(
+        b'event: comet\ndata: {"type":"comet"}\n\n' * 22 + TOOL.read_bytes()
+    )
     assert main(["inspect", str(tmp_path / "odd.sse"), "--wire-api", "messages"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len([line for line in lines if "comet x22" in line]) == 1
-    assert [line for line in lines if "unknown" in line] == ["  ! unknown to this version, at byte 0 and 21 more times: comet"]
+    assert [line for line in lines if "unknown" in line] == [
+        "  ! unknown to this version, at byte 0 and 21 more times: comet"
+    ]
 
 
 @pytest.mark.parametrize("target", ["messages", "responses", "converse"])
@@ -59,11 +71,20 @@ def test_events_of_another_wire_are_not_written_into_a_stream_but_reported(
 
 
 @pytest.mark.parametrize(
-    ("wire_api", "kind"), [("messages", "message_start.content"), ("messages", "content_block_sparkle"), ("responses", "response.weather")]
+    ("wire_api", "kind"),
+    [
+        ("messages", "message_start.content"),
+        ("messages", "content_block_sparkle"),
+        ("responses", "response.weather"),
+    ],
 )
-def test_a_wires_own_unknown_events_stay_in_its_stream(wire_api: streamlib.WireApi, kind: str) -> None:
+def test_a_wires_own_unknown_events_stay_in_its_stream(
+    wire_api: streamlib.WireApi, kind: str
+) -> None:
     encode = streamlib.encoder(wire_api)
-    said = encode.feed(streamlib.Created("r", "m")) + encode.feed(streamlib.Passthrough(kind, {"type": kind}))
+    said = encode.feed(streamlib.Created("r", "m")) + encode.feed(
+        streamlib.Passthrough(kind, {"type": kind})
+    )
     assert kind.encode() in said
     assert not encode.report
 
@@ -71,7 +92,10 @@ def test_a_wires_own_unknown_events_stay_in_its_stream(wire_api: streamlib.WireA
 # --- files that hold no capture ---
 
 
-@pytest.mark.parametrize(("body", "said"), [(LOG, "an event log (read it with load_events)"), (HISTORY, "a saved history")])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [(LOG, "an event log (read it with load_events)"), (HISTORY, "a saved history")],
+)
 @pytest.mark.parametrize("words", EVERY, ids=lambda words: words[0])
 def test_a_file_that_streamlib_wrote_is_said_to_be_what_it_is(
     words: list[str], body: bytes, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -86,9 +110,17 @@ def test_a_file_that_streamlib_wrote_is_said_to_be_what_it_is(
 
 @pytest.mark.anyio
 @pytest.mark.parametrize(
-    ("body", "said"), [(LOG, "an event log"), (HISTORY, "a saved history"), (b"", "it is empty"), (b"data: x\n\n", "does not begin with")]
+    ("body", "said"),
+    [
+        (LOG, "an event log"),
+        (HISTORY, "a saved history"),
+        (b"", "it is empty"),
+        (b"data: x\n\n", "does not begin with"),
+    ],
 )
-async def test_what_is_no_recording_is_said_to_be_none(body: bytes, said: str, tmp_path: Path) -> None:
+async def test_what_is_no_recording_is_said_to_be_none(
+    body: bytes, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "f").write_bytes(body)
     with pytest.raises(ValueError, match=f"is not a recording: .*{said}"):
         load(tmp_path / "f")
@@ -97,7 +129,9 @@ async def test_what_is_no_recording_is_said_to_be_none(body: bytes, said: str, t
             pass
 
 
-def test_of_recordings_that_break_off_the_whole_ones_are_shown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_of_recordings_that_break_off_the_whole_ones_are_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     one = dump(from_body(TOOL.read_bytes()))
     (tmp_path / "r.jsonl").write_bytes(one + one[:-20])
     assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "messages"]) == 1
@@ -110,7 +144,21 @@ def test_of_recordings_that_break_off_the_whole_ones_are_shown(tmp_path: Path, c
 
 def test_bench_reads_recordings_of_ours(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "r.jsonl").write_bytes(dump(from_body(TOOL.read_bytes())))
-    assert main(["bench", str(tmp_path / "r.jsonl"), "--wire-api", "messages", "--rounds", "1", "--chunk", "999"]) == 0
+    assert (
+        main(
+            [
+                "bench",
+                str(tmp_path / "r.jsonl"),
+                "--wire-api",
+                "messages",
+                "--rounds",
+                "1",
+                "--chunk",
+                "999",
+            ]
+        )
+        == 0
+    )
     assert "999 B" in capsys.readouterr().out
 
 
@@ -131,7 +179,9 @@ def test_bench_reads_recordings_of_ours(tmp_path: Path, capsys: pytest.CaptureFi
         (["fuzz", "chat", "--time=inf"], "more than 0"),
     ],
 )
-def test_numbers_that_are_none_are_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_numbers_that_are_none_are_wrong_words(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as caught:
         main(words)
     assert caught.value.code == 2
@@ -160,14 +210,19 @@ def test_an_empty_capture_is_not_served(tmp_path: Path, capsys: pytest.CaptureFi
         (["--model", "anthropic:x", "--wire-api", "gemini"], "does not offer gemini"),
     ],
 )
-def test_a_model_that_names_no_target_is_wrong_words(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_model_that_names_no_target_is_wrong_words(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["chat", "hi", *words]) == 2
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1
 
 
-@pytest.mark.parametrize(("key", "said"), [("", "set OPENAI_API_KEY\n"), ("k", "http://x.invalid:80, and goes nowhere else\n")])
+@pytest.mark.parametrize(
+    ("key", "said"),
+    [("", "set OPENAI_API_KEY\n"), ("k", "http://x.invalid:80, and goes nowhere else\n")],
+)
 def test_what_to_do_about_a_key_is_said_without_words_of_the_library(
     key: str, said: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,14 +231,18 @@ def test_what_to_do_about_a_key_is_said_without_words_of_the_library(
     assert capsys.readouterr().err.endswith(said)
 
 
-def test_an_unknown_option_is_told_with_the_usage_of_its_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_option_is_told_with_the_usage_of_its_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["chat", "hi", "--colour"])
     assert caught.value.code == 2
     assert capsys.readouterr().err.startswith("usage: streamlib chat ")
 
 
-def test_a_recording_is_not_written_to_a_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_is_not_written_to_a_folder(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["chat", "hi", "--record", str(tmp_path)]) == 1
     assert "it is a folder" in capsys.readouterr().err
 

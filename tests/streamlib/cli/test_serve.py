@@ -17,7 +17,9 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().out.partition("\n\n")[0]
 
 
-def test_a_recording_is_served_as_the_answers_it_holds(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_recording_is_served_as_the_answers_it_holds(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "answers.jsonl"
     recorded = [said(capsys, text, "--record", str(file)) for text in ("one", "two")]
     with terminal(sys.executable, "-m", "streamlib", "serve", str(file), "--port", "0") as server:
@@ -29,7 +31,9 @@ def test_a_recording_is_served_as_the_answers_it_holds(tmp_path: Path, capsys: p
     assert recorded[0] != recorded[1]
 
 
-def test_a_broken_recording_is_not_served_as_a_body(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_broken_recording_is_not_served_as_a_body(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "answer.jsonl"
     said(capsys, "one", "--record", str(file))
     file.write_bytes(file.read_bytes()[:-10])

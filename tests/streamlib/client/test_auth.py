@@ -18,7 +18,16 @@ from hypothesis import strategies as st
 
 from streamlib.client import Client
 from streamlib.client.attempt import validated_headers
-from streamlib.client.auth import AwsCredentials, KeyStore, RedactedHeaders, RequestAuth, Secret, origin_of, own_origins, sign_request
+from streamlib.client.auth import (
+    AwsCredentials,
+    KeyStore,
+    RedactedHeaders,
+    RequestAuth,
+    Secret,
+    origin_of,
+    own_origins,
+    sign_request,
+)
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sigv4 import sign
 from streamlib.errors import StreamError
@@ -41,15 +50,21 @@ ACME: Final = Provider(
     wire_urls={"messages": "https://claude.acme.example"},
     key_env=("ACME_KEY", "ACME_TOKEN"),
 )
-AWS: Final = Provider("bedrock", base_url="https://bedrock-runtime.{region}.amazonaws.com", auth="aws")
+AWS: Final = Provider(
+    "bedrock", base_url="https://bedrock-runtime.{region}.amazonaws.com", auth="aws"
+)
 
 
 def request(url: str, body: bytes = b"{}") -> Request:
     """A request to that address."""
-    return Request("POST", url, {"content-type": "application/json"}, body, [], "chat", "m", Origin("chat"))
+    return Request(
+        "POST", url, {"content-type": "application/json"}, body, [], "chat", "m", Origin("chat")
+    )
 
 
-async def stamped(keys: KeyStore, url: str, provider: Provider = ACME, own: Any = None) -> dict[str, str]:
+async def stamped(
+    keys: KeyStore, url: str, provider: Provider = ACME, own: Any = None
+) -> dict[str, str]:
     """The headers that a request to that address gets."""
     return dict((await keys.stamp(request(url), provider, NOW, own)).headers)
 
@@ -79,7 +94,9 @@ def test_a_secret_shows_itself_to_nobody() -> None:
     assert not hasattr(secret, "__dict__")
 
 
-@pytest.mark.parametrize("wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr)
+@pytest.mark.parametrize(
+    "wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr
+)
 def test_a_key_that_could_break_a_header_is_refused_without_being_shown(wrong: str) -> None:
     wrong = wrong if not wrong.strip() else f"{ODD}{wrong}{ODD}"
     for make in (
@@ -97,9 +114,22 @@ def test_a_key_that_could_break_a_header_is_refused_without_being_shown(wrong: s
 def told(error: BaseException, *, own: bool = True) -> str:
     """All that a tool may print of an exception: with the locals of every frame below the test's own, its chain and its fields."""
     frames = traceback.TracebackException.from_exception(error, capture_locals=True)
-    stack = frames.stack if own else [frame for frame in frames.stack if not frame.filename.endswith("test_auth.py")]
+    stack = (
+        frames.stack
+        if own
+        else [frame for frame in frames.stack if not frame.filename.endswith("test_auth.py")]
+    )
     lines = [f"{frame.name} {frame.locals}" for frame in stack]
-    return "\n".join([*lines, repr(error), str(error), repr(error.args), repr(error.__context__), repr(error.__cause__)])
+    return "\n".join(
+        [
+            *lines,
+            repr(error),
+            str(error),
+            repr(error.args),
+            repr(error.__context__),
+            repr(error.__cause__),
+        ]
+    )
 
 
 def test_headers_with_a_key_show_only_their_names() -> None:
@@ -111,7 +141,9 @@ def test_headers_with_a_key_show_only_their_names() -> None:
 
 def test_what_a_server_echoes_is_masked() -> None:
     stamp = RequestAuth(RedactedHeaders(), (Secret(ODD),))
-    info = ErrorInfo("authentication", f"bad key {ODD}", code=ODD, detail={"keys": [{ODD: ODD}], "n": 1})
+    info = ErrorInfo(
+        "authentication", f"bad key {ODD}", code=ODD, detail={"keys": [{ODD: ODD}], "n": 1}
+    )
     assert ODD not in repr(stamp.redact(info))
     assert stamp.redact(info).detail == {"keys": [{MASK: MASK}], "n": 1}
 
@@ -129,14 +161,23 @@ def test_what_a_server_echoes_is_masked() -> None:
     ],
 )
 async def test_each_style_has_its_header(auth: Any, header: str, value: str) -> None:
-    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {header: value}
+    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {
+        header: value
+    }
 
 
 async def test_no_key_is_needed_where_none_is_asked_for() -> None:
-    assert await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
-    assert await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", key_optional=True)) == {}
+    assert (
+        await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
+    )
+    assert (
+        await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", key_optional=True))
+        == {}
+    )
     assert await stamped(KeyStore(environ={}), "http://127.0.0.1:8/x") == {}
-    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth="none")) == {"authorization": "Bearer k-1"}
+    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth="none")) == {
+        "authorization": "Bearer k-1"
+    }
 
 
 async def test_a_missing_key_is_an_error_that_names_the_variables() -> None:
@@ -148,9 +189,13 @@ async def test_a_missing_key_is_an_error_that_names_the_variables() -> None:
 
 
 async def test_the_first_variable_that_is_set_is_taken() -> None:
-    assert await stamped(KeyStore(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x") == {"authorization": "Bearer k-2"}
+    assert await stamped(
+        KeyStore(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x"
+    ) == {"authorization": "Bearer k-2"}
     both = {"ACME_TOKEN": "k-2", "ACME_KEY": "k-1"}
-    assert await stamped(KeyStore(environ=both), "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
+    assert await stamped(KeyStore(environ=both), "https://claude.acme.example/x") == {
+        "authorization": "Bearer k-1"
+    }
 
 
 @pytest.mark.parametrize(
@@ -190,30 +235,45 @@ async def test_one_key_belongs_to_one_origin() -> None:
 async def test_keys_by_provider_do_not_mix() -> None:
     keys = KeyStore({"acme": "k-1", "other": "k-2"}, environ={})
     assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
-    assert await stamped(keys, "https://o.example/x", Provider("other", base_url="https://o.example")) == {"authorization": "Bearer k-2"}
+    assert await stamped(
+        keys, "https://o.example/x", Provider("other", base_url="https://o.example")
+    ) == {"authorization": "Bearer k-2"}
     with pytest.raises(StreamError):
         await stamped(keys, "https://o.example/x")
 
 
-async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_the_providers_own() -> None:
+async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_the_providers_own() -> (
+    None
+):
     place = Provider(
-        "p", base_url="https://{region}-ai.example/v1", url_replacements={"//eu-ai.example": "//ai.eu.rep.example"}, key_env=("K",)
+        "p",
+        base_url="https://{region}-ai.example/v1",
+        url_replacements={"//eu-ai.example": "//ai.eu.rep.example"},
+        key_env=("K",),
     )
     keys = KeyStore(environ={"K": "k-1"})
     for url in ("https://us-west1-ai.example/v1/x", "https://ai.eu.rep.example/v1/x"):
         assert await stamped(keys, url, place) == {"authorization": "Bearer k-1"}
-    for url in ("https://evil.example/-ai.example", "https://a.evil-ai.example/x", "https://x.rep.example/v1"):
+    for url in (
+        "https://evil.example/-ai.example",
+        "https://a.evil-ai.example/x",
+        "https://x.rep.example/v1",
+    ):
         with pytest.raises(StreamError, match="another origin"):
             await stamped(keys, url, place)
 
 
 async def test_a_key_given_with_the_request_goes_where_the_request_goes() -> None:
-    assert await stamped(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {"authorization": "Bearer k-9"}
+    assert await stamped(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {
+        "authorization": "Bearer k-9"
+    }
 
 
 async def test_a_provider_without_an_address_of_its_own_takes_its_key_anywhere() -> None:
     azure = Provider("azure", key_env=("AZURE_KEY",), auth="api-key")
-    assert await stamped(KeyStore(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure) == {"api-key": "k-1"}
+    assert await stamped(
+        KeyStore(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure
+    ) == {"api-key": "k-1"}
 
 
 async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
@@ -226,7 +286,9 @@ async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
     keys = KeyStore(later)
     assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-1"}
     assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-2"}
-    assert await stamped(KeyStore(lambda: "k-3"), "https://a.example/x") == {"authorization": "Bearer k-3"}
+    assert await stamped(KeyStore(lambda: "k-3"), "https://a.example/x") == {
+        "authorization": "Bearer k-3"
+    }
 
 
 async def test_a_function_that_fails_tells_nothing_of_what_it_holds() -> None:
@@ -264,7 +326,11 @@ def test_an_address_that_is_none_is_refused(url: str) -> None:
 
 
 def test_an_origin_has_one_spelling() -> None:
-    assert origin_of("https://API.Acme.example/v1") == origin_of("https://api.acme.example:443") == "https://api.acme.example:443"
+    assert (
+        origin_of("https://API.Acme.example/v1")
+        == origin_of("https://api.acme.example:443")
+        == "https://api.acme.example:443"
+    )
     assert origin_of("http://[::1]:80/x") == "http://[::1]:80"
     assert own_origins(ACME) == {"https://api.acme.example:443", "https://claude.acme.example:443"}
 
@@ -277,7 +343,11 @@ def test_a_header_name_that_is_none_is_refused(name: str) -> None:
 
 @given(st.text(max_size=20))
 def test_no_header_can_begin_another(value: str) -> None:
-    harmless = value == value.strip() and value.isascii() and all(char.isprintable() or char == "\t" for char in value)
+    harmless = (
+        value == value.strip()
+        and value.isascii()
+        and all(char.isprintable() or char == "\t" for char in value)
+    )
     if harmless:
         assert validated_headers({"X-Thing": value}) == {"x-thing": value}
         return
@@ -293,11 +363,19 @@ def test_no_header_can_begin_another(value: str) -> None:
 def _random_request(rng: random.Random) -> dict[str, Any]:
     model = "".join(rng.choices("abcXYZ019-._~:%/+ ", k=rng.randint(0, 30)))
     path = "/" + "/".join(
-        rng.choices(["model", "..", ".", "", "a%3Ab", "x y".replace(" ", "%20"), model.replace(" ", "")], k=rng.randint(0, 5))
+        rng.choices(
+            ["model", "..", ".", "", "a%3Ab", "x y".replace(" ", "%20"), model.replace(" ", "")],
+            k=rng.randint(0, 5),
+        )
     )
     query = rng.choice(["", "", "alt=sse", "b=2&a=1&a=0", "empty=&flag", "q=a%20b"])
-    host = rng.choice(["bedrock-runtime.eu-west-1.amazonaws.com", "vpce-1.example:8443", "h.example:443"])
-    headers = {"content-type": "application/json", **({"X-Two": f"  a   {rng.random()}  b "} if rng.random() < 0.5 else {})}
+    host = rng.choice(
+        ["bedrock-runtime.eu-west-1.amazonaws.com", "vpce-1.example:8443", "h.example:443"]
+    )
+    headers = {
+        "content-type": "application/json",
+        **({"X-Two": f"  a   {rng.random()}  b "} if rng.random() < 0.5 else {}),
+    }
     return {
         "url": f"https://{host}{path}" + (f"?{query}" if query else ""),
         "headers": headers,
@@ -311,17 +389,25 @@ def _random_request(rng: random.Random) -> dict[str, Any]:
 
 def test_signatures_equal_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand random requests: paths to be encoded twice, queries, session tokens, odd headers."""
-    auth = pytest.importorskip("botocore.auth", reason="botocore is not installed: signatures are compared with nothing")
+    auth = pytest.importorskip(
+        "botocore.auth", reason="botocore is not installed: signatures are compared with nothing"
+    )
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
 
     rng = random.Random(4)
     for _ in range(1000):
         given_ = _random_request(rng)
-        monkeypatch.setattr(auth, "get_current_datetime", lambda *_, **__: NOW.replace(tzinfo=None), raising=False)
-        theirs = AWSRequest(given_["method"], given_["url"], dict(given_["headers"]), given_["body"])
+        monkeypatch.setattr(
+            auth, "get_current_datetime", lambda *_, **__: NOW.replace(tzinfo=None), raising=False
+        )
+        theirs = AWSRequest(
+            given_["method"], given_["url"], dict(given_["headers"]), given_["body"]
+        )
         theirs.context["timestamp"] = NOW.strftime("%Y%m%dT%H%M%SZ")
-        signer = auth.SigV4Auth(Credentials("AKID", "secret/+key", given_["token"]), given_["service"], given_["region"])
+        signer = auth.SigV4Auth(
+            Credentials("AKID", "secret/+key", given_["token"]), given_["service"], given_["region"]
+        )
         signer.add_auth(theirs)
         at = datetime.strptime(theirs.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
         ours = sign(**given_, key_id="AKID", secret="secret/+key", now=at)
@@ -330,9 +416,21 @@ def test_signatures_equal_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_aws_keys_come_from_the_usual_variables() -> None:
     url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a%3Ab/converse-stream"
-    bearer = await stamped(KeyStore(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
+    bearer = await stamped(
+        KeyStore(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS
+    )
     assert bearer == {"authorization": "Bearer t-1"}
-    signed = await stamped(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK", "AWS_SECRET_ACCESS_KEY": "s", "AWS_SESSION_TOKEN": "t"}), url, AWS)
+    signed = await stamped(
+        KeyStore(
+            environ={
+                "AWS_ACCESS_KEY_ID": "AK",
+                "AWS_SECRET_ACCESS_KEY": "s",
+                "AWS_SESSION_TOKEN": "t",
+            }
+        ),
+        url,
+        AWS,
+    )
     assert signed.keys() == {"authorization", "x-amz-date", "x-amz-security-token"}
     assert "Credential=AK/20261121/eu-west-1/bedrock/aws4_request" in signed["authorization"]
     with pytest.raises(StreamError, match="AWS_SECRET_ACCESS_KEY"):
@@ -358,7 +456,11 @@ async def test_region_and_service_are_read_from_the_host(url: str, place: str) -
 
 async def test_aws_keys_of_the_environment_stay_with_aws() -> None:
     environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
-    for url in ("https://evil.example/x", "http://bedrock-runtime.eu-west-1.amazonaws.com/x", "https://amazonaws.com.evil.example/x"):
+    for url in (
+        "https://evil.example/x",
+        "http://bedrock-runtime.eu-west-1.amazonaws.com/x",
+        "https://amazonaws.com.evil.example/x",
+    ):
         with pytest.raises(StreamError, match="another origin"):
             await stamped(KeyStore(environ=environ), url, AWS)
 
@@ -366,7 +468,9 @@ async def test_aws_keys_of_the_environment_stay_with_aws() -> None:
 def test_credentials_show_no_secret() -> None:
     credentials = AwsCredentials("AK", ODD, ODD)  # type: ignore[arg-type]
     assert ODD not in repr(credentials)
-    assert ODD not in repr(sign_request(credentials, "aws", request("https://a.example/x"), NOW).headers)
+    assert ODD not in repr(
+        sign_request(credentials, "aws", request("https://a.example/x"), NOW).headers
+    )
 
 
 # --- the canary ---
@@ -377,10 +481,17 @@ SCRIPTS: Final[dict[str, Script]] = {
     "echo 401": whole(ECHO, "401 Unauthorized", "application/json"),
     "echo 400 in HTML": whole(f"<html>{ODD}</html>".encode(), "400 Bad Request", "text/html"),
     "echo in a header": whole(ECHO, "403 Forbidden", "application/json", x_request_id=ODD),
-    "echo in the stream": [head(), chunk(HELLO), chunk(named("error", error={"type": "api_error", "message": ODD})), FIN],
+    "echo in the stream": [
+        head(),
+        chunk(HELLO),
+        chunk(named("error", error={"type": "api_error", "message": ODD})),
+        FIN,
+    ],
     "echo of junk": [head(), chunk(HELLO), chunk(f"data: {{{ODD}\n\n".encode()), FIN],
     "echo where HTTP should be": [f"HTTX {ODD}\r\n\r\n".encode(), FIN],
-    "redirect": [f"HTTP/1.1 307 x\r\nlocation: http://localhost/{ODD}\r\ncontent-length: 0\r\n\r\n".encode()],
+    "redirect": [
+        f"HTTP/1.1 307 x\r\nlocation: http://localhost/{ODD}\r\ncontent-length: 0\r\n\r\n".encode()
+    ],
     "reset": [RST],
     "reset later": [head(), chunk(HELLO), Wait(0.01), RST],
     "cut": [head(), chunk(HELLO), FIN],
@@ -420,7 +531,9 @@ def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterato
 
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("style", ["bearer", "x-api-key", "x-goog-api-key", "api-key"])
-async def test_the_canary_is_found_nowhere(http: str, style: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_canary_is_found_nowhere(
+    http: str, style: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     """Faults that echo, break and redirect; DEBUG logs; tracebacks with their locals; over 1,000 exposures in all."""
     caplog.set_level(logging.DEBUG)
     searched = 0
@@ -445,7 +558,11 @@ async def test_the_canary_is_found_nowhere(http: str, style: Any, caplog: pytest
     figure("exposures", searched)
     assert searched > 400
     # httpcore logs the headers of answers at DEBUG, whatever they echo: what we sent must not be there.
-    assert all(ODD not in record.getMessage() for record in caplog.records if "receive_response_headers" not in record.getMessage())
+    assert all(
+        ODD not in record.getMessage()
+        for record in caplog.records
+        if "receive_response_headers" not in record.getMessage()
+    )
 
 
 async def test_a_cancellation_carries_no_frames_that_hold_the_key() -> None:

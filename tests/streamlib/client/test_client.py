@@ -10,18 +10,52 @@ import anyio
 import pytest
 
 import streamlib
-from streamlib import Client, Deadlines, Prompt, Provider, Response, StreamError, ToolSpec, build, user
+from streamlib import (
+    Client,
+    Deadlines,
+    Prompt,
+    Provider,
+    Response,
+    StreamError,
+    ToolSpec,
+    build,
+    user,
+)
 from streamlib.client import StreamOptions
 from streamlib.client.retry import RetryPolicy
 from streamlib.loopback import Behaviour, serve
-from streamlib_parsers import Completed, Created, Failed, FunctionCall, Limits, RateLimits, accumulate, parser
+from streamlib_parsers import (
+    Completed,
+    Created,
+    Failed,
+    FunctionCall,
+    Limits,
+    RateLimits,
+    accumulate,
+    parser,
+)
 from tests.support.clients import LIBRARIES, Memory, asked, client, opened
-from tests.support.response_bodies import CALL, MESSAGE, SAID, WHOLE_BODY, arguments, calls, finish, part, sse, stop
+from tests.support.response_bodies import (
+    CALL,
+    MESSAGE,
+    SAID,
+    WHOLE_BODY,
+    arguments,
+    calls,
+    finish,
+    part,
+    sse,
+    stop,
+)
 from tests.support.response_bodies import LAST as STOP
 from tests.support.scripted_server import HANG, Wait, chunk, head, scripted, whole
 
 MODEL: Final = "loopback:echo"
-WEATHER: Final = ToolSpec("get_weather", "The weather somewhere", {"type": "object", "properties": {"city": {"type": "string"}}})
+WEATHER: Final = ToolSpec(
+    "get_weather",
+    "The weather somewhere",
+    {"type": "object", "properties": {"city": {"type": "string"}}},
+)
 
 
 # --- through the loopback provider ---
@@ -34,11 +68,17 @@ async def test_a_conversation_with_a_tool_goes_on_to_its_end(http: str | None) -
         url = await group.start(serve, Behaviour())
         async with Client(base_url=url, http=inner) as asking:
             history: list[Any] = [user("What is the weather?")]
-            first = await asking.respond(Prompt(history, tools=[WEATHER], reasoning="high"), model=MODEL)
+            first = await asking.respond(
+                Prompt(history, tools=[WEATHER], reasoning="high"), model=MODEL
+            )
             assert first.stop_reason == "tool_calls"
             assert first.reasoning
             history += first.items
-            history += [call.output(f"{call.parsed()['city']} is sunny") for call in first.calls if isinstance(call, FunctionCall)]
+            history += [
+                call.output(f"{call.parsed()['city']} is sunny")
+                for call in first.calls
+                if isinstance(call, FunctionCall)
+            ]
             second = await asking.respond(Prompt(history, tools=[WEATHER]), model=MODEL)
             assert second.text == "The tool says: text is sunny"
             assert not second.unfinished
@@ -52,7 +92,10 @@ async def test_a_prompt_may_be_a_text_a_history_or_a_request() -> None:
         url = await group.start(serve, Behaviour())
         async with Client(base_url=url) as asking:
             request = build(Prompt("hi"), MODEL, base_url=url)
-            said = {(await asking.respond(one, model=MODEL)).text for one in ("hi", Prompt("hi"), [user("hi")])}
+            said = {
+                (await asking.respond(one, model=MODEL)).text
+                for one in ("hi", Prompt("hi"), [user("hi")])
+            }
             said.add((await asking.respond(request)).text)
             said.add((await asking.respond("hi", provider="loopback", model="echo")).text)
         group.cancel_scope.cancel()
@@ -76,7 +119,10 @@ async def test_the_events_are_those_of_the_bytes_whatever_carries_them() -> None
 
 
 async def test_what_is_known_before_the_first_event() -> None:
-    async with scripted([head(request_id="req_1", retry_after="3"), HANG]) as server, client(server.url) as asking:
+    async with (
+        scripted([head(request_id="req_1", retry_after="3"), HANG]) as server,
+        client(server.url) as asking,
+    ):
         stream = asking.stream(asked(server.url))
         async with stream:
             assert stream.status == 200
@@ -93,7 +139,9 @@ async def test_what_is_known_before_the_first_event() -> None:
 async def test_a_prompt_is_built_for_its_provider_and_sent_there() -> None:
     memory = Memory([MESSAGE])
     async with Client(http=memory, api_key="k-1", wire_api="messages") as asking:
-        await asking.respond(Prompt("hi", instructions="Be brief."), model="anthropic:claude-opus-5")
+        await asking.respond(
+            Prompt("hi", instructions="Be brief."), model="anthropic:claude-opus-5"
+        )
     ((method, url, headers, body, _),) = memory.sent
     assert (method, url) == ("POST", "https://api.anthropic.com/v1/messages")
     assert headers["x-api-key"] == "k-1"
@@ -105,8 +153,13 @@ async def test_a_prompt_is_built_for_its_provider_and_sent_there() -> None:
 async def test_base_url_and_wire_of_the_call_go_before_those_of_the_client() -> None:
     memory = Memory([MESSAGE])
     async with Client(http=memory, base_url="http://127.0.0.1:1", wire_api="chat") as asking:
-        stream = asking.stream("hi", model="custom:any", base_url="http://127.0.0.1:2", wire_api="messages")
-        assert (stream.request.url, stream.request.wire_api) == ("http://127.0.0.1:2/v1/messages", "messages")
+        stream = asking.stream(
+            "hi", model="custom:any", base_url="http://127.0.0.1:2", wire_api="messages"
+        )
+        assert (stream.request.url, stream.request.wire_api) == (
+            "http://127.0.0.1:2/v1/messages",
+            "messages",
+        )
 
 
 async def test_a_provider_of_ones_own_is_found_by_name() -> None:
@@ -120,18 +173,32 @@ async def test_a_provider_of_ones_own_is_found_by_name() -> None:
     assert response.items[0].origin.provider == "acme"
 
 
-@pytest.mark.parametrize("model", ["a\nb", "a b", "", "nobody", "anthropc:x", "acme:m\r\nx-evil: 1"])
+@pytest.mark.parametrize(
+    "model", ["a\nb", "a b", "", "nobody", "anthropc:x", "acme:m\r\nx-evil: 1"]
+)
 async def test_what_cannot_be_built_is_said_before_anything_is_sent(model: str) -> None:
     memory = Memory([MESSAGE])
     async with Client(http=memory) as asking:
         with pytest.raises(StreamError) as raised:
-            asking.stream("hi", model=model if ":" in model else f"loopback:{model}" if model != "nobody" else model)
+            asking.stream(
+                "hi",
+                model=model
+                if ":" in model
+                else f"loopback:{model}"
+                if model != "nobody"
+                else model,
+            )
     assert (raised.value.kind, memory.sent) == ("invalid_request", [])
 
 
 @pytest.mark.parametrize("value", ["x\r\nevil: 1", "x\ny", "\x00", "é", " x"], ids=repr)
 async def test_no_value_can_add_a_header(value: str) -> None:
-    evil = Provider("evil", wires=("messages",), base_url="http://127.0.0.1:9", headers={"x-conversation": value})
+    evil = Provider(
+        "evil",
+        wires=("messages",),
+        base_url="http://127.0.0.1:9",
+        headers={"x-conversation": value},
+    )
     memory = Memory([MESSAGE])
     async with Client(http=memory, providers=[evil]) as asking:
         with pytest.raises(StreamError) as raised:
@@ -139,11 +206,16 @@ async def test_no_value_can_add_a_header(value: str) -> None:
     assert (raised.value.kind, memory.sent) == ("invalid_request", [])
 
 
-async def test_a_missing_key_is_told_while_iterating_and_nothing_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_missing_key_is_told_while_iterating_and_nothing_is_sent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
     memory = Memory([MESSAGE])
-    async with Client(http=memory) as asking, asking.stream("hi", model="anthropic:claude-opus-5") as stream:
+    async with (
+        Client(http=memory) as asking,
+        asking.stream("hi", model="anthropic:claude-opus-5") as stream,
+    ):
         with pytest.raises(StreamError, match="ANTHROPIC_API_KEY"):
             await anext(stream)
     assert memory.sent == []
@@ -159,7 +231,13 @@ async def test_names_are_mapped_back_and_items_bear_their_origin() -> None:
     async with Client(http=Memory([MESSAGE]), base_url="http://127.0.0.1:1") as asking:
         request = asking.stream(Prompt("hi", tools=[tool]), model=MODEL).request
     (sent,) = request.names
-    body = CALL.replace(b"get_weather", sent.encode()) + arguments("{}") + stop() + finish("tool_use") + STOP
+    body = (
+        CALL.replace(b"get_weather", sent.encode())
+        + arguments("{}")
+        + stop()
+        + finish("tool_use")
+        + STOP
+    )
     async with Client(http=Memory([body]), base_url="http://127.0.0.1:1") as asking:
         response = await asking.respond(Prompt("hi", tools=[tool]), model=MODEL)
     assert [call.name for call in response.calls] == ["weather.get!"]
@@ -167,7 +245,11 @@ async def test_names_are_mapped_back_and_items_bear_their_origin() -> None:
 
 
 async def test_calls_without_an_id_get_one_that_no_other_turn_has() -> None:
-    body = calls({"index": 0, "function": {"name": "f", "arguments": "{}"}}) + part(finish_reason="tool_calls") + sse("[DONE]")
+    body = (
+        calls({"index": 0, "function": {"name": "f", "arguments": "{}"}})
+        + part(finish_reason="tool_calls")
+        + sse("[DONE]")
+    )
     ids: list[str] = []
     async with client("http://m.example", Memory([body])) as asking:
         for content in (b"1", b"2", b"1"):
@@ -178,14 +260,19 @@ async def test_calls_without_an_id_get_one_that_no_other_turn_has() -> None:
 
 async def test_a_body_that_was_not_streamed_gives_the_same_response() -> None:
     for kind in ("application/json", "application/json; charset=utf-8", "text/plain", ""):
-        async with client("http://m.example", Memory([WHOLE_BODY[:9], WHOLE_BODY[9:]], headers={"content-type": kind})) as asking:
+        async with client(
+            "http://m.example",
+            Memory([WHOLE_BODY[:9], WHOLE_BODY[9:]], headers={"content-type": kind}),
+        ) as asking:
             response = await asking.respond(asked("http://m.example"))
         assert (response.text, response.stop_reason) == (SAID, "stop"), kind
 
 
 async def test_a_stream_that_calls_itself_json_is_a_stream() -> None:
     headers = {"content-type": "application/json"}
-    asking = client("http://m.example", Memory([b"\n", b" \n", MESSAGE[:500], MESSAGE[500:]], headers=headers))
+    asking = client(
+        "http://m.example", Memory([b"\n", b" \n", MESSAGE[:500], MESSAGE[500:]], headers=headers)
+    )
     async with asking.stream(asked("http://m.example")) as stream:
         batches = [batch async for batch in stream.batches()]
     assert stream.response.text == SAID
@@ -195,16 +282,24 @@ async def test_a_stream_that_calls_itself_json_is_a_stream() -> None:
 async def test_a_body_of_json_is_bounded_too() -> None:
     headers = {"content-type": "application/json"}
     async with client(
-        "http://m.example", Memory([b"{" + b" " * 9000] * 99, headers=headers), limits=Limits(response_bytes=50_000)
+        "http://m.example",
+        Memory([b"{" + b" " * 9000] * 99, headers=headers),
+        limits=Limits(response_bytes=50_000),
     ) as asking:
         with pytest.raises(StreamError) as raised:
             await asking.respond(asked("http://m.example"))
     assert raised.value.kind == "limit_exceeded"
 
 
-@pytest.mark.parametrize("location", ["http://[", "//x.example/a", "", "\x01", "https://user:pw@y.example/?key=1"], ids=repr)
+@pytest.mark.parametrize(
+    "location",
+    ["http://[", "//x.example/a", "", "\x01", "https://user:pw@y.example/?key=1"],
+    ids=repr,
+)
 async def test_a_redirect_to_anywhere_is_an_error_of_ours(location: str) -> None:
-    async with client("http://m.example", Memory([], status=302, headers={"location": location}), errors="event") as asking:
+    async with client(
+        "http://m.example", Memory([], status=302, headers={"location": location}), errors="event"
+    ) as asking:
         response = await asking.respond(asked("http://m.example"))
     assert response.error is not None
     assert (response.error.kind, response.error.code) == ("invalid_request", "redirect")
@@ -213,7 +308,11 @@ async def test_a_redirect_to_anywhere_is_an_error_of_ours(location: str) -> None
 
 
 async def test_a_head_that_is_too_long_is_no_head() -> None:
-    async with client("http://m.example", Memory([MESSAGE], headers={f"x-{n}": "y" * 1000 for n in range(70)}), errors="event") as asking:
+    async with client(
+        "http://m.example",
+        Memory([MESSAGE], headers={f"x-{n}": "y" * 1000 for n in range(70)}),
+        errors="event",
+    ) as asking:
         response = await asking.respond(asked("http://m.example"))
     assert response.error is not None
     assert response.error.kind == "malformed"
@@ -232,7 +331,10 @@ async def test_errors_as_events_end_in_failed_and_raise_nothing() -> None:
 async def test_an_error_body_is_read_no_further_than_it_says_anything() -> None:
     """And its connection is closed; a short one is read whole and its connection kept."""
     endless = [head("500 x", "text/html"), *[chunk(b"<p>" + b"x" * 8000)] * 100, HANG]
-    async with scripted(endless) as server, client(server.url, retry=RetryPolicy(retries=0), errors="event") as asking:
+    async with (
+        scripted(endless) as server,
+        client(server.url, retry=RetryPolicy(retries=0), errors="event") as asking,
+    ):
         response = await asking.respond(asked(server.url))
         assert response.error is not None
         assert response.error.status == 500
@@ -246,9 +348,22 @@ async def test_an_error_body_is_read_no_further_than_it_says_anything() -> None:
 
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_one_client_serves_a_hundred_streams_at_once(http: str) -> None:
-    answer = [head(), *(step for frame in MESSAGE.split(b"\n\n") if frame for step in (chunk(frame + b"\n\n"), Wait(0.001))), b"0\r\n\r\n"]
+    answer = [
+        head(),
+        *(
+            step
+            for frame in MESSAGE.split(b"\n\n")
+            if frame
+            for step in (chunk(frame + b"\n\n"), Wait(0.001))
+        ),
+        b"0\r\n\r\n",
+    ]
     texts: list[str] = []
-    async with scripted(answer) as server, opened(http) as inner, client(server.url, inner) as asking:
+    async with (
+        scripted(answer) as server,
+        opened(http) as inner,
+        client(server.url, inner) as asking,
+    ):
 
         async def one() -> None:
             texts.append((await asking.respond(asked(server.url))).text)
@@ -260,7 +375,10 @@ async def test_one_client_serves_a_hundred_streams_at_once(http: str) -> None:
 
 
 async def test_more_streams_than_connections_wait_their_turn() -> None:
-    async with scripted([Wait(0.005), *whole(MESSAGE)]) as server, client(server.url, connections=3) as asking:
+    async with (
+        scripted([Wait(0.005), *whole(MESSAGE)]) as server,
+        client(server.url, connections=3) as asking,
+    ):
         async with anyio.create_task_group() as group:
             for _ in range(20):
                 group.start_soon(asking.respond, asked(server.url))
@@ -269,7 +387,9 @@ async def test_more_streams_than_connections_wait_their_turn() -> None:
 
 def test_the_options_that_can_be_passed_on_are_those_of_a_stream() -> None:
     parameters = inspect.signature(Client.stream).parameters.values()
-    assert set(StreamOptions.__annotations__) == {one.name for one in parameters if one.kind is one.KEYWORD_ONLY}
+    assert set(StreamOptions.__annotations__) == {
+        one.name for one in parameters if one.kind is one.KEYWORD_ONLY
+    }
 
 
 async def test_a_closed_client_says_so() -> None:

@@ -14,21 +14,52 @@ from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, dea
 from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
 from tests.support.clients import Memory, asked, client
 from tests.support.metrics import figure
-from tests.support.response_bodies import CHAT, HELLO, LAST, MESSAGE, OPENED, PING, SAID, START, converse, finish, named, part, stop, text
+from tests.support.response_bodies import (
+    CHAT,
+    HELLO,
+    LAST,
+    MESSAGE,
+    OPENED,
+    PING,
+    SAID,
+    START,
+    converse,
+    finish,
+    named,
+    part,
+    stop,
+    text,
+)
 from tests.support.virtual_time import anyio_backend
 
 __all__ = ["anyio_backend"]
 
 URL: Final = "http://memory.example"
 NO_RETRY: Final = RetryPolicy(retries=0)
-LIMITS: Final = Deadlines(headers=50, first_byte=20, first_event=40, idle=30, total=None, tail=5, drain=0.5)
+LIMITS: Final = Deadlines(
+    headers=50, first_byte=20, first_event=40, idle=30, total=None, tail=5, drain=0.5
+)
 
-MESSAGES: Final = [START, OPENED.removeprefix(START), *(text(f"word {n} ") for n in range(60)), stop(), finish()]
+MESSAGES: Final = [
+    START,
+    OPENED.removeprefix(START),
+    *(text(f"word {n} ") for n in range(60)),
+    stop(),
+    finish(),
+]
 CHATS: Final = [part({"content": f"word {n} "}) for n in range(60)]
-CONVERSES: Final = [converse("contentBlockDelta", contentBlockIndex=0, delta={"text": f"word {n} "}) for n in range(60)]
+CONVERSES: Final = [
+    converse("contentBlockDelta", contentBlockIndex=0, delta={"text": f"word {n} "})
+    for n in range(60)
+]
 BODIES: Final[dict[str, list[bytes]]] = {"messages": MESSAGES, "chat": CHATS, "converse": CONVERSES}
 COMMENT: Final = b": ping\n\n"
-SIGNS: Final = {"silence": (), "comments": (COMMENT, 5.0), "pings": (PING, 5.0), "unknown": (named("keep_alive_of_tomorrow"), 5.0)}
+SIGNS: Final = {
+    "silence": (),
+    "comments": (COMMENT, 5.0),
+    "pings": (PING, 5.0),
+    "unknown": (named("keep_alive_of_tomorrow"), 5.0),
+}
 """What comes for ever after the last event."""
 
 
@@ -37,9 +68,13 @@ def failure(error: StreamError) -> tuple[str, str]:
     return error.kind, error.detail["phase"]
 
 
-async def run(transport: Any, deadlines: Deadlines = LIMITS, wire: str = "messages", **options: Any) -> tuple[float, Any, Any]:
+async def run(
+    transport: Any, deadlines: Deadlines = LIMITS, wire: str = "messages", **options: Any
+) -> tuple[float, Any, Any]:
     """Seconds that it took, the failure or None, and the stream."""
-    async with client(URL, transport, deadlines=deadlines, **{"retry": NO_RETRY, **options}) as asking:
+    async with client(
+        URL, transport, deadlines=deadlines, **{"retry": NO_RETRY, **options}
+    ) as asking:
         began = anyio.current_time()
         stream = asking.stream(asked(URL, wire))
         try:
@@ -100,15 +135,24 @@ def test_nothing_ends_what_was_given_no_end() -> None:
 
 
 def test_the_total_is_a_deadline_and_every_other_phase_a_stall() -> None:
-    assert (deadline_error("total", LIMITS).kind, deadline_error("total", LIMITS).retryable) == ("deadline", False)
-    assert (deadline_error("idle", LIMITS).kind, deadline_error("idle", LIMITS).retryable) == ("stalled", True)
+    assert (deadline_error("total", LIMITS).kind, deadline_error("total", LIMITS).retryable) == (
+        "deadline",
+        False,
+    )
+    assert (deadline_error("idle", LIMITS).kind, deadline_error("idle", LIMITS).retryable) == (
+        "stalled",
+        True,
+    )
     assert "30 s" in deadline_error("idle", LIMITS).message
 
 
 # --- stalls ---
 
 
-@pytest.mark.parametrize(("wire", "sign"), [*((wire, sign) for wire in ("messages", "chat") for sign in SIGNS), ("converse", "silence")])
+@pytest.mark.parametrize(
+    ("wire", "sign"),
+    [*((wire, sign) for wire in ("messages", "chat") for sign in SIGNS), ("converse", "silence")],
+)
 async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str) -> None:
     """More than 500 of them on each loop; events come every two seconds before."""
     for place in range(1, len(BODIES[wire]) + 1):
@@ -118,14 +162,19 @@ async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str
         assert seconds == pytest.approx(2 * place + 30, abs=1e-3), place
         figure("stalls")
         figure("late by", abs(seconds - (2 * place + 30)))
-        assert stream.response.timing.longest_gap is None or stream.response.timing.longest_gap == pytest.approx(2)
+        assert (
+            stream.response.timing.longest_gap is None
+            or stream.response.timing.longest_gap == pytest.approx(2)
+        )
 
 
 async def test_what_a_dialect_holds_back_is_progress() -> None:
     """A model that writes one long call into its text is not stalled, although nothing is given out until it is whole."""
     call = '<tool_call>{"arguments": {"a": "' + "x" * 40 + '"}, "name": "f"}</tool_call>'
     steps = [step for letter in call for step in (20.0, text(letter))]
-    took, error, stream = await run(Memory([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))])
+    took, error, stream = await run(
+        Memory([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))]
+    )
     assert failure(error) == ("stalled", "idle")
     assert took == pytest.approx(20 * len(call) + 30, abs=1e-3)
     assert stream.response.text == call, "no tool of that name was offered, so it is text"
@@ -138,7 +187,9 @@ class Late(Memory):
         super().__init__(*scripts)
         self.seconds = seconds
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Any:
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> Any:
         await anyio.sleep(self.seconds)
         return await super().send(method, url, headers, body, deadlines)
 
@@ -148,8 +199,15 @@ class Late(Memory):
     [
         pytest.param(lambda: Late(1e6, []), "headers", 50, id="no head"),
         pytest.param(lambda: Memory([1e6]), "first_byte", 20, id="a head and then nothing"),
-        pytest.param(lambda: Memory([COMMENT, 5.0] * 100), "first_event", 40, id="a head and then comments"),
-        pytest.param(lambda: Late(49, [19.0, START, 29.0, PING, 29.0]), "idle", 49 + 19 + 30, id="every phase nearly"),
+        pytest.param(
+            lambda: Memory([COMMENT, 5.0] * 100), "first_event", 40, id="a head and then comments"
+        ),
+        pytest.param(
+            lambda: Late(49, [19.0, START, 29.0, PING, 29.0]),
+            "idle",
+            49 + 19 + 30,
+            id="every phase nearly",
+        ),
     ],
 )
 async def test_each_phase_has_its_own_deadline(transport: Any, phase: str, seconds: float) -> None:
@@ -159,7 +217,10 @@ async def test_each_phase_has_its_own_deadline(transport: Any, phase: str, secon
 
 
 async def test_the_total_ends_a_stream_that_drips() -> None:
-    took, error, stream = await run(Memory([OPENED, *(step for _ in range(1000) for step in (text("x"), 1.0))]), Deadlines(total=100))
+    took, error, stream = await run(
+        Memory([OPENED, *(step for _ in range(1000) for step in (text("x"), 1.0))]),
+        Deadlines(total=100),
+    )
     assert failure(error) == ("deadline", "total")
     assert took == pytest.approx(100, abs=1e-3)
     assert stream.response.text == "x" * 100
@@ -174,7 +235,9 @@ async def test_a_model_that_thinks_for_long_is_left_alone() -> None:
 
 
 async def test_no_clock_runs_while_the_caller_holds_an_event() -> None:
-    async with client(URL, Memory([START, 5.0, *MESSAGES[1:], LAST]), deadlines=Deadlines(idle=6, total=7)) as asking:
+    async with client(
+        URL, Memory([START, 5.0, *MESSAGES[1:], LAST]), deadlines=Deadlines(idle=6, total=7)
+    ) as asking:
         async with asking.stream(asked(URL)) as stream:
             async for _ in stream:
                 await anyio.sleep(1000)
@@ -189,15 +252,23 @@ async def test_no_clock_runs_while_the_caller_holds_an_event() -> None:
     [("messages", MESSAGE, 0.5), ("chat", CHAT, 0.5), ("chat", CHAT[: CHAT.rindex(b"data:")], 5.0)],
     ids=["messages", "chat after [DONE]", "chat without [DONE]"],
 )
-async def test_a_server_that_stays_is_left_after_a_short_while(wire: str, body: bytes, seconds: float) -> None:
+async def test_a_server_that_stays_is_left_after_a_short_while(
+    wire: str, body: bytes, seconds: float
+) -> None:
     took, error, stream = await run(Memory([body, 1e6]), LIMITS, wire)
     assert (error, stream.response.text) == (None, SAID)
     assert took == pytest.approx(seconds, abs=1e-3)
 
 
 async def test_what_comes_after_a_finish_is_waited_for_each_time_anew() -> None:
-    usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(b'"choices": [{', b'"choices": [], "x": [{')
-    took, error, stream = await run(Memory([CHAT[: CHAT.rindex(b"data:")], 4.0, usage, 4.0, b"data: [DONE]\n\n"]), LIMITS, "chat")
+    usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(
+        b'"choices": [{', b'"choices": [], "x": [{'
+    )
+    took, error, stream = await run(
+        Memory([CHAT[: CHAT.rindex(b"data:")], 4.0, usage, 4.0, b"data: [DONE]\n\n"]),
+        LIMITS,
+        "chat",
+    )
     assert error is None
     assert stream.response.usage.output_tokens == 2
     assert took == pytest.approx(8, abs=1e-3)
@@ -215,7 +286,9 @@ async def test_the_total_runs_on_over_every_attempt_and_the_pauses_between() -> 
     """40 s until the first event is missed, 10 s of pause, 40 s, 20 s of pause that would pass the total: not begun."""
     transport = Memory([COMMENT, 1e6])
     policy = RetryPolicy(retries=5, base=10, cap=100, jitter=0)
-    took, error, stream = await run(transport, Deadlines(first_byte=None, first_event=40, total=100), retry=policy)
+    took, error, stream = await run(
+        transport, Deadlines(first_byte=None, first_event=40, total=100), retry=policy
+    )
     assert failure(error) == ("stalled", "first_event")
     assert (len(transport.sent), len(stream.retried)) == (2, 1)
     assert took == pytest.approx(90, abs=1e-3)
@@ -224,7 +297,9 @@ async def test_the_total_runs_on_over_every_attempt_and_the_pauses_between() -> 
 async def test_the_total_ends_an_attempt_in_its_middle() -> None:
     transport = Memory([COMMENT, 1e6])
     policy = RetryPolicy(retries=5, base=10, cap=10, jitter=0)
-    took, error, _ = await run(transport, Deadlines(first_byte=None, first_event=40, total=120), retry=policy)
+    took, error, _ = await run(
+        transport, Deadlines(first_byte=None, first_event=40, total=120), retry=policy
+    )
     assert failure(error) == ("deadline", "total")
     assert took == pytest.approx(120, abs=1e-3)
     assert len(transport.sent) == 3
@@ -253,7 +328,9 @@ async def test_queueing_for_a_connection_counts_for_the_total_alone() -> None:
 
 
 async def test_an_error_body_that_does_not_come_is_not_waited_for() -> None:
-    took, error, _ = await run(Memory([b'{"error": {"type": "overloaded_error", ', 1e6], status=529))
+    took, error, _ = await run(
+        Memory([b'{"error": {"type": "overloaded_error", ', 1e6], status=529)
+    )
     assert error.kind == "overloaded"
     assert took == pytest.approx(10, abs=1e-3)
 
@@ -267,7 +344,14 @@ async def test_a_transport_that_ends_its_own_reads_names_the_phase() -> None:
     ReadTimeout.__name__ = "TimeoutException"
 
     class Patient(Memory):
-        async def send(self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines) -> Any:
+        async def send(
+            self,
+            method: str,
+            url: str,
+            headers: Mapping[str, str],
+            body: bytes,
+            deadlines: Deadlines,
+        ) -> Any:
             answer: Any = await super().send(method, url, headers, body, deadlines)
             answer.read_timeout = deadlines.longest_silence
             answer.chunks = timed_out(answer.chunks, answer.read_timeout)
@@ -285,7 +369,11 @@ async def test_a_transport_that_ends_its_own_reads_names_the_phase() -> None:
             yield chunk
 
     even = Deadlines(first_byte=30, first_event=30, idle=30)
-    for script, phase, seconds in (([1e6], "first_byte", 30), ([HELLO, 1e6], "idle", 30), ([HELLO, 20.0, PING, 20.0, PING], "idle", 30)):
+    for script, phase, seconds in (
+        ([1e6], "first_byte", 30),
+        ([HELLO, 1e6], "idle", 30),
+        ([HELLO, 20.0, PING, 20.0, PING], "idle", 30),
+    ):
         took, error, _ = await run(Patient(script), even)
         assert failure(error) == ("stalled", phase)
         assert took == pytest.approx(seconds, abs=1e-3)

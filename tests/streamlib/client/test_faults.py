@@ -57,14 +57,34 @@ from tests.support.response_bodies import (
     stop,
     text,
 )
-from tests.support.scripted_server import END, FIN, HANG, RST, Again, Script, Server, Step, Wait, chunk, head, scripted, whole
+from tests.support.scripted_server import (
+    END,
+    FIN,
+    HANG,
+    RST,
+    Again,
+    Script,
+    Server,
+    Step,
+    Wait,
+    chunk,
+    head,
+    scripted,
+    whole,
+)
 from tests.support.shared import SHARED, vectors
 
-SHORT: Final = Deadlines(connect=2, headers=0.8, first_byte=0.4, first_event=0.6, idle=0.3, total=5, tail=0.2, drain=0.1)
-LONG: Final = Deadlines(connect=2, headers=5, first_byte=5, first_event=5, idle=5, total=10, tail=0.2, drain=0.1)
+SHORT: Final = Deadlines(
+    connect=2, headers=0.8, first_byte=0.4, first_event=0.6, idle=0.3, total=5, tail=0.2, drain=0.1
+)
+LONG: Final = Deadlines(
+    connect=2, headers=5, first_byte=5, first_event=5, idle=5, total=10, tail=0.2, drain=0.1
+)
 ONCE: Final = RetryPolicy(retries=0)
 QUICK: Final = RetryPolicy(retries=2, base=0.01, jitter=0.0)
-SMALL: Final = Limits(event_bytes=64 << 10, response_bytes=1 << 20, items=200, argument_bytes=32 << 10)
+SMALL: Final = Limits(
+    event_bytes=64 << 10, response_bytes=1 << 20, items=200, argument_bytes=32 << 10
+)
 
 
 @dataclass(frozen=True)
@@ -97,7 +117,13 @@ def stream(*pieces: bytes, then: Sequence[Step] = (END,), wire: str = "messages"
 def closing(body: bytes, status: str = "200 OK", **headers: str) -> list[Step]:
     """An answer without length: its end is the end of the connection."""
     lines = [f"HTTP/1.1 {status}", "content-type: text/event-stream", "connection: close"]
-    return ["\r\n".join([*lines, *(f"{key}: {value}" for key, value in headers.items()), "", ""]).encode() + body, FIN]
+    return [
+        "\r\n".join(
+            [*lines, *(f"{key}: {value}" for key, value in headers.items()), "", ""]
+        ).encode()
+        + body,
+        FIN,
+    ]
 
 
 def the_call(response: Response) -> FunctionCall:
@@ -108,14 +134,24 @@ def the_call(response: Response) -> FunctionCall:
 
 def deep(levels: int) -> bytes:
     """Brackets in brackets, where a delta should be."""
-    return b'data: {"type":"content_block_delta","index":0,"delta":' + b'{"a":' * levels + b"1" + b"}" * levels + b"}\n\n"
+    return (
+        b'data: {"type":"content_block_delta","index":0,"delta":'
+        + b'{"a":' * levels
+        + b"1"
+        + b"}" * levels
+        + b"}\n\n"
+    )
 
 
 def packed(body: bytes) -> bytes:
     """gzip in pieces, as a server that flushes writes it."""
     packer = zlib.compressobj(wbits=31)
     return (
-        b"".join(packer.compress(body[at : at + 64]) + packer.flush(zlib.Z_SYNC_FLUSH) for at in range(0, len(body), 64)) + packer.flush()
+        b"".join(
+            packer.compress(body[at : at + 64]) + packer.flush(zlib.Z_SYNC_FLUSH)
+            for at in range(0, len(body), 64)
+        )
+        + packer.flush()
     )
 
 
@@ -130,7 +166,13 @@ OVERLOAD: Final = whole(error_body("overloaded_error"), "529 Overloaded", "appli
 FAILURE: Final = whole(error_body("api_error"), "500 Internal Server Error", "application/json")
 
 
-def refusal(status: str, kind: str, body: bytes | None = None, content_type: str = "application/json", **headers: str) -> list[Step]:
+def refusal(
+    status: str,
+    kind: str,
+    body: bytes | None = None,
+    content_type: str = "application/json",
+    **headers: str,
+) -> list[Step]:
     """An HTTP error."""
     return whole(error_body(kind) if body is None else body, status, content_type, **headers)
 
@@ -145,15 +187,32 @@ def good(name: str, *scripts: Script, **values: Any) -> Row:
     return Row(name, scripts, None, **{"text": SAID, **values})
 
 
-TOOL_START: Final = {"index": 0, "id": "call_a", "type": "function", "function": {"name": "get_weather", "arguments": ""}}
-PAGE: Final = b"<html><head><title>Just a moment</title></head><body>" + b"x" * 4000 + b"</body></html>"
+TOOL_START: Final = {
+    "index": 0,
+    "id": "call_a",
+    "type": "function",
+    "function": {"name": "get_weather", "arguments": ""},
+}
+PAGE: Final = (
+    b"<html><head><title>Just a moment</title></head><body>" + b"x" * 4000 + b"</body></html>"
+)
 NOBODY: Final = "http://127.0.0.1:9"
 
 CONNECTION: Final = (
     error("rst-before-headers", [RST], kind="connection", retryable=True),
     error("silence-before-headers", [HANG], kind="stalled", phase="first_byte", deadlines=SHORT),
-    error("headers-drip", [b"HTTP/1.1 200 OK\r\n", Again(b"x", 0.05)], kind="stalled", phase="headers", deadlines=SHORT),
-    error("headers-100kB", [b"HTTP/1.1 200 OK\r\nx-long: " + b"a" * 150_000 + b"\r\n\r\n", HANG], kind="malformed"),
+    error(
+        "headers-drip",
+        [b"HTTP/1.1 200 OK\r\n", Again(b"x", 0.05)],
+        kind="stalled",
+        phase="headers",
+        deadlines=SHORT,
+    ),
+    error(
+        "headers-100kB",
+        [b"HTTP/1.1 200 OK\r\nx-long: " + b"a" * 150_000 + b"\r\n\r\n", HANG],
+        kind="malformed",
+    ),
 )
 
 CUTS: Final = (
@@ -161,11 +220,17 @@ CUTS: Final = (
     error("eof-no-terminal-close", closing(HELLO), kind="truncated", text=SAID),
     error("eof-all-but-terminal", stream(HELLO, stop(), finish()), kind="truncated", text=SAID),
     error("eof-mid-event", stream(HELLO, text("more")[:-20]), kind="truncated", text=SAID),
-    error("eof-mid-chunk", [head(), chunk(HELLO), b"400\r\ndata: {", FIN], kind="truncated", text=SAID),
+    error(
+        "eof-mid-chunk", [head(), chunk(HELLO), b"400\r\ndata: {", FIN], kind="truncated", text=SAID
+    ),
     error("rst-mid", [head(), chunk(HELLO), Wait(0.05), RST], kind="truncated", text=SAID),
     good("no-final-blank", stream(HELLO, stop(), finish(), LAST[:-2]), notices=("end_inferred",)),
     good("done-missing", stream(CHAT.removesuffix(DONE)), wire="chat"),
-    good("finish-missing", stream(part({"content": "Hello"}), part({"content": " there"}), DONE), wire="chat"),
+    good(
+        "finish-missing",
+        stream(part({"content": "Hello"}), part({"content": " there"}), DONE),
+        wire="chat",
+    ),
 )
 
 OTHER_BODIES: Final = (
@@ -178,13 +243,21 @@ OTHER_BODIES: Final = (
         message="text/html",
         also=lambda r, s, _: "Just a" in str(r.error),
     ),
-    error("json-200", whole(error_body("overloaded_error"), content_type="application/json"), kind="overloaded", retryable=True),
+    error(
+        "json-200",
+        whole(error_body("overloaded_error"), content_type="application/json"),
+        kind="overloaded",
+        retryable=True,
+    ),
     good("json-200-ok", whole(WHOLE_BODY, content_type="application/json")),
     good("ct-missing", whole(MESSAGE, content_type=None)),
     good("ct-case", whole(MESSAGE, content_type="Text/Event-Stream; Charset=UTF-8")),
     good(
         "ct-charset-1252",
-        whole(OPENED + text("Grüße ✓") + stop() + finish() + LAST, content_type="text/event-stream; charset=windows-1252"),
+        whole(
+            OPENED + text("Grüße ✓") + stop() + finish() + LAST,
+            content_type="text/event-stream; charset=windows-1252",
+        ),
         text="Grüße ✓",
     ),
 )
@@ -208,7 +281,9 @@ IN_BAND: Final = (
         "aws-exception",
         stream(
             converse("messageStart", role="assistant"),
-            aws({"message": "slow"}, message_type="exception", exception_type="throttlingException"),
+            aws(
+                {"message": "slow"}, message_type="exception", exception_type="throttlingException"
+            ),
             wire="converse",
         ),
         kind="rate_limited",
@@ -217,35 +292,78 @@ IN_BAND: Final = (
 )
 
 PAYLOADS: Final = (
-    error("bad-json", stream(HELLO, b'data: {"type": "content_block_delta", oops\n\n', LAST), kind="malformed", text=SAID),
+    error(
+        "bad-json",
+        stream(HELLO, b'data: {"type": "content_block_delta", oops\n\n', LAST),
+        kind="malformed",
+        text=SAID,
+    ),
     error("json-scalar", stream(HELLO, b"data: 1\n\n"), kind="malformed"),
     good("unknown-event", stream(HELLO, named("brand_new", a=1), stop(), finish(), LAST)),
     good("unknown-fields", stream(MESSAGE.replace(b'{"type"', b'{"new": {"x": [1]}, "type"'))),
     good(
         "unknown-block",
         stream(HELLO, stop(), block(1, "hologram", depth=3), stop(1), finish(), LAST),
-        also=lambda r, *_: any(isinstance(item, Opaque) and item.kind == "hologram" for item in r.items),
+        also=lambda r, *_: any(
+            isinstance(item, Opaque) and item.kind == "hologram" for item in r.items
+        ),
     ),
     good(
         "unknown-delta",
-        stream(HELLO, named("content_block_delta", index=0, delta={"type": "new_delta"}), stop(), finish(), LAST),
+        stream(
+            HELLO,
+            named("content_block_delta", index=0, delta={"type": "new_delta"}),
+            stop(),
+            finish(),
+            LAST,
+        ),
         notices=("unknown_delta",),
     ),
     error("deep-json", stream(HELLO, deep(100_000)), kind="malformed"),
     error(
         "huge-int",
-        stream(START, named("content_block_delta", index=0, delta=0).replace(b'"index": 0', b'"index": ' + b"9" * 5000)),
+        stream(
+            START,
+            named("content_block_delta", index=0, delta=0).replace(
+                b'"index": 0', b'"index": ' + b"9" * 5000
+            ),
+        ),
         kind="malformed",
     ),
 )
 
 STALLS: Final = (
     error(
-        "ping-forever", [head(), chunk(HELLO), Again(chunk(b": ping\n\n"), 0.02)], kind="stalled", phase="idle", deadlines=SHORT, text=SAID
+        "ping-forever",
+        [head(), chunk(HELLO), Again(chunk(b": ping\n\n"), 0.02)],
+        kind="stalled",
+        phase="idle",
+        deadlines=SHORT,
+        text=SAID,
     ),
-    error("ping-event-forever", [head(), chunk(HELLO), Again(chunk(PING), 0.02)], kind="stalled", phase="idle", deadlines=SHORT, text=SAID),
-    error("stall", [head(), chunk(HELLO), HANG], kind="stalled", phase="idle", deadlines=SHORT, text=SAID),
-    error("drip", [head(), Again(chunk(text("a")), 0.02)], kind="deadline", phase="total", deadlines=Deadlines(total=0.3)),
+    error(
+        "ping-event-forever",
+        [head(), chunk(HELLO), Again(chunk(PING), 0.02)],
+        kind="stalled",
+        phase="idle",
+        deadlines=SHORT,
+        text=SAID,
+    ),
+    error(
+        "stall",
+        [head(), chunk(HELLO), HANG],
+        kind="stalled",
+        phase="idle",
+        deadlines=SHORT,
+        text=SAID,
+    ),
+    error(
+        "drip",
+        [head(), Again(chunk(text("a")), 0.02)],
+        kind="deadline",
+        phase="total",
+        deadlines=Deadlines(total=0.3),
+    ),
 )
 
 STATES: Final = (
@@ -255,13 +373,41 @@ STATES: Final = (
     error("delta-no-start", stream(START, text("lost")), kind="malformed"),
     error("delta-after-stop", stream(HELLO, stop(), text("late")), kind="malformed", text=SAID),
     error("stop-no-start", stream(START, stop(3)), kind="malformed"),
-    good("start-no-stop", stream(HELLO, finish(), LAST), also=lambda r, *_: r.items[0].status == "incomplete"),
+    good(
+        "start-no-stop",
+        stream(HELLO, finish(), LAST),
+        also=lambda r, *_: r.items[0].status == "incomplete",
+    ),
     good(
         "interleaved",
-        stream(START, block(0), block(1), text("Hel"), text("B", 1), text("lo there"), stop(1), stop(), finish(), LAST),
+        stream(
+            START,
+            block(0),
+            block(1),
+            text("Hel"),
+            text("B", 1),
+            text("lo there"),
+            stop(1),
+            stop(),
+            finish(),
+            LAST,
+        ),
         text=SAID + "B",
     ),
-    good("index-jump", stream(START, block(0), text("Hello"), stop(), block(7), text(" there", 7), stop(7), finish(), LAST)),
+    good(
+        "index-jump",
+        stream(
+            START,
+            block(0),
+            text("Hello"),
+            stop(),
+            block(7),
+            text(" there", 7),
+            stop(7),
+            finish(),
+            LAST,
+        ),
+    ),
     error("index-2e53", stream(START, block(2**53 + 1)), kind="malformed"),
     error("index-negative", stream(START, block(-1)), kind="malformed"),
     error("index-string", stream(HELLO, text("x", "0")), kind="malformed"),
@@ -272,7 +418,11 @@ STATES: Final = (
 TOOLS: Final = (
     good(
         "tool-id-missing",
-        stream(calls({"index": 0, "function": {"name": "f", "arguments": "{}"}}), part(finish_reason="tool_calls"), DONE),
+        stream(
+            calls({"index": 0, "function": {"name": "f", "arguments": "{}"}}),
+            part(finish_reason="tool_calls"),
+            DONE,
+        ),
         wire="chat",
         text="",
         also=lambda r, *_: the_call(r).call_id.startswith("call_"),
@@ -291,14 +441,22 @@ TOOLS: Final = (
     ),
     good(
         "tool-args-object",
-        stream(calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}), part(finish_reason="tool_calls"), DONE),
+        stream(
+            calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}),
+            part(finish_reason="tool_calls"),
+            DONE,
+        ),
         wire="chat",
         text="",
         also=lambda r, *_: the_call(r).parsed() == {"x": 1},
     ),
     good(
         "tool-args-null",
-        stream(calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": None}}), part(finish_reason="tool_calls"), DONE),
+        stream(
+            calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": None}}),
+            part(finish_reason="tool_calls"),
+            DONE,
+        ),
         wire="chat",
         text="",
         also=lambda r, *_: the_call(r).parsed() == {},
@@ -307,7 +465,9 @@ TOOLS: Final = (
         "tool-args-cut",
         stream(CALL, arguments('{"city": "Par'), stop(), finish("max_tokens"), LAST),
         text="",
-        also=lambda r, *_: r.status == "incomplete" and not r.calls and the_call(r).arguments == '{"city": "Par',
+        also=lambda r, *_: (
+            r.status == "incomplete" and not r.calls and the_call(r).arguments == '{"city": "Par'
+        ),
     ),
     good(
         "tool-same-index",
@@ -319,38 +479,93 @@ TOOLS: Final = (
         ),
         wire="chat",
         text="",
-        also=lambda r, *_: [call.name for call in r.items if isinstance(call, FunctionCall)] == ["f", "g"],
+        also=lambda r, *_: (
+            [call.name for call in r.items if isinstance(call, FunctionCall)] == ["f", "g"]
+        ),
     ),
 )
 
 CEILINGS: Final = (
-    error("blocks-1e6", [head(), chunk(START), *(chunk(block(n) + stop(n)) for n in range(400)), FIN], kind="limit_exceeded", limits=SMALL),
-    error("args-1GiB", [head(), chunk(CALL), Again(chunk(arguments("9" * 4000)))], kind="limit_exceeded", limits=SMALL),
-    error("line-1GiB", [head(), Again(chunk(b"data: " + b"x" * 16_000))], kind="limit_exceeded", limits=SMALL),
-    error("lines-forever", [head(), Again(chunk(b"data: x\n" * 2000))], kind="limit_exceeded", limits=SMALL),
-    error("text-forever", [head(), chunk(OPENED), Again(chunk(text("y" * 4000)))], kind="limit_exceeded", limits=SMALL),
+    error(
+        "blocks-1e6",
+        [head(), chunk(START), *(chunk(block(n) + stop(n)) for n in range(400)), FIN],
+        kind="limit_exceeded",
+        limits=SMALL,
+    ),
+    error(
+        "args-1GiB",
+        [head(), chunk(CALL), Again(chunk(arguments("9" * 4000)))],
+        kind="limit_exceeded",
+        limits=SMALL,
+    ),
+    error(
+        "line-1GiB",
+        [head(), Again(chunk(b"data: " + b"x" * 16_000))],
+        kind="limit_exceeded",
+        limits=SMALL,
+    ),
+    error(
+        "lines-forever",
+        [head(), Again(chunk(b"data: x\n" * 2000))],
+        kind="limit_exceeded",
+        limits=SMALL,
+    ),
+    error(
+        "text-forever",
+        [head(), chunk(OPENED), Again(chunk(text("y" * 4000)))],
+        kind="limit_exceeded",
+        limits=SMALL,
+    ),
 )
 
 PACKED: Final = (
     good("gzip", whole(packed(MESSAGE), content_encoding="gzip")),
     error("gzip-bomb", whole(bomb(), content_encoding="gzip"), kind="limit_exceeded", limits=SMALL),
-    error("gzip-twice", whole(gzip.compress(gzip.compress(MESSAGE)), content_encoding="gzip, gzip"), kind="malformed"),
+    error(
+        "gzip-twice",
+        whole(gzip.compress(gzip.compress(MESSAGE)), content_encoding="gzip, gzip"),
+        kind="malformed",
+    ),
     error("gzip-cut", whole(packed(HELLO)[:-20], content_encoding="gzip"), kind="truncated"),
 )
 
 STATUSES: Final = (
     error(
         "401",
-        refusal("401 Unauthorized", "authentication_error", error_body("authentication_error", f"bad key {KEY}")),
+        refusal(
+            "401 Unauthorized",
+            "authentication_error",
+            error_body("authentication_error", f"bad key {KEY}"),
+        ),
         kind="authentication",
         sent=1,
         retry=QUICK,
     ),
-    error("403-html", refusal("403 Forbidden", "", PAGE, "text/html"), kind="permission", status=403, retry=QUICK, sent=1),
-    error("404", refusal("404 Not Found", "not_found_error"), kind="not_found", status=404, retry=QUICK, sent=1),
+    error(
+        "403-html",
+        refusal("403 Forbidden", "", PAGE, "text/html"),
+        kind="permission",
+        status=403,
+        retry=QUICK,
+        sent=1,
+    ),
+    error(
+        "404",
+        refusal("404 Not Found", "not_found_error"),
+        kind="not_found",
+        status=404,
+        retry=QUICK,
+        sent=1,
+    ),
     good("408", refusal("408 Request Timeout", "timeout_error"), OK, retry=QUICK, sent=2),
     good("409", refusal("409 Conflict", "conflict_error"), OK, retry=QUICK, sent=2),
-    error("413", refusal("413 Too Large", "request_too_large"), kind="request_too_large", retry=QUICK, sent=1),
+    error(
+        "413",
+        refusal("413 Too Large", "request_too_large"),
+        kind="request_too_large",
+        retry=QUICK,
+        sent=1,
+    ),
     good(
         "429-s",
         refusal("429 Too Many", "rate_limit_error", retry_after="0.2"),
@@ -359,7 +574,13 @@ STATUSES: Final = (
         sent=2,
         also=lambda r, s, _: s.retried[0].retry_after == 0.2,
     ),
-    good("429-date", refusal("429 Too Many", "rate_limit_error", retry_after="Sat, 21 Nov 2020 20:00:00 GMT"), OK, retry=QUICK, sent=2),
+    good(
+        "429-date",
+        refusal("429 Too Many", "rate_limit_error", retry_after="Sat, 21 Nov 2020 20:00:00 GMT"),
+        OK,
+        retry=QUICK,
+        sent=2,
+    ),
     good(
         "429-ms",
         refusal("429 Too Many", "rate_limit_error", retry_after_ms="50"),
@@ -382,7 +603,13 @@ STATUSES: Final = (
             "429 Too Many",
             "",
             json.dumps(
-                {"error": {"message": "You exceeded your current quota", "type": "insufficient_quota", "code": "insufficient_quota"}}
+                {
+                    "error": {
+                        "message": "You exceeded your current quota",
+                        "type": "insufficient_quota",
+                        "code": "insufficient_quota",
+                    }
+                }
             ).encode(),
         ),
         kind="quota_exhausted",
@@ -395,7 +622,15 @@ STATUSES: Final = (
     good("503", refusal("503 Unavailable", "overloaded_error"), OK, retry=QUICK, sent=2),
     good("529", OVERLOAD, OK, retry=QUICK, sent=2),
     error("retry-storm", FAILURE, kind="server_error", retry=QUICK, sent=3),
-    error("fail-after-first-event", stream(HELLO, OVERLOADED), OK, kind="overloaded", retry=QUICK, sent=1, text=SAID),
+    error(
+        "fail-after-first-event",
+        stream(HELLO, OVERLOADED),
+        OK,
+        kind="overloaded",
+        retry=QUICK,
+        sent=1,
+        text=SAID,
+    ),
 )
 
 REDIRECTS: Final = (
@@ -409,7 +644,9 @@ REDIRECTS: Final = (
     ),
     error(
         "redirect-http",
-        [b"HTTP/1.1 301 Moved\r\nlocation: http://plain.example/v1/messages\r\ncontent-length: 0\r\n\r\n"],
+        [
+            b"HTTP/1.1 301 Moved\r\nlocation: http://plain.example/v1/messages\r\ncontent-length: 0\r\n\r\n"
+        ],
         kind="invalid_request",
         message="http://plain.example",
         retry=QUICK,
@@ -432,7 +669,15 @@ ROWS: Final = (
     *REDIRECTS,
 )
 
-HERE: Final = ("dns", "refused", "tls-bad", "307-cross", "slow-consumer", "tool-name-split", "h2-goaway")
+HERE: Final = (
+    "dns",
+    "refused",
+    "tls-bad",
+    "307-cross",
+    "slow-consumer",
+    "tool-name-split",
+    "h2-goaway",
+)
 """Covered by a test of their own below."""
 ELSEWHERE: Final = {
     "keepalive-stale": "test_client.py",
@@ -444,7 +689,9 @@ ELSEWHERE: Final = {
 
 def client(url: str, row: Row) -> Client:
     """A client that keeps the row's rules."""
-    return asking.client(url, deadlines=row.deadlines, retry=row.retry, limits=row.limits, errors="event")
+    return asking.client(
+        url, deadlines=row.deadlines, retry=row.retry, limits=row.limits, errors="event"
+    )
 
 
 async def outcome(url: str, row: Row) -> tuple[Response, ResponseStream, list[Any]]:
@@ -461,7 +708,9 @@ async def test_a_fault_ends_as_the_catalogue_wants(row: Row) -> None:
         with anyio.fail_after(10):
             response, answer, events = await outcome(server.url, row)
         await server.quiet(0.3)
-    assert [event for event in events if type(event).__name__ in {"Completed", "Failed"}] == events[-1:]
+    assert [event for event in events if type(event).__name__ in {"Completed", "Failed"}] == events[
+        -1:
+    ]
     assert (response.error and response.error.kind) == row.error, response.error
     assert row.text is None or response.text == row.text
     assert row.sent is None or len(server.requests) == row.sent
@@ -499,12 +748,30 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if openssl is None:
         pytest.skip("tls-bad needs the openssl command to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "self-signed.pem"
-    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run([openssl, *words, "-keyout", str(path), "-out", str(path) + ".crt"], check=True, capture_output=True)
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    subprocess.run(
+        [openssl, *words, "-keyout", str(path), "-out", str(path) + ".crt"],
+        check=True,
+        capture_output=True,
+    )
     return path
 
 
-async def test_tls_bad_a_certificate_that_is_not_trusted_is_not_tried_again(certificate: Path) -> None:
+async def test_tls_bad_a_certificate_that_is_not_trusted_is_not_tried_again(
+    certificate: Path,
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(str(certificate) + ".crt", str(certificate))
     async with scripted(OK, tls=context) as server:
@@ -531,8 +798,14 @@ async def test_307_cross_nothing_is_sent_to_the_other_origin() -> None:
 
 async def test_slow_consumer_no_deadline_runs_while_the_caller_holds_an_event() -> None:
     """Neither idle nor total; and the server cannot run ahead further than the buffers of the sockets."""
-    row = Row("slow-consumer", (), deadlines=Deadlines(first_byte=0.1, first_event=0.1, idle=0.1, total=0.4))
-    async with scripted(stream(*(OPENED if n == 0 else text("x") for n in range(6)), stop(), finish(), LAST)) as server:
+    row = Row(
+        "slow-consumer",
+        (),
+        deadlines=Deadlines(first_byte=0.1, first_event=0.1, idle=0.1, total=0.4),
+    )
+    async with scripted(
+        stream(*(OPENED if n == 0 else text("x") for n in range(6)), stop(), finish(), LAST)
+    ) as server:
         async with client(server.url, row) as made, made.stream(asked(server.url)) as answer:
             async for _ in answer:
                 await anyio.sleep(0.15)
@@ -568,7 +841,11 @@ async def test_h2_goaway_in_mid_stream_is_a_truncated_answer(name: str, error_co
         events = [event async for event in answer]
     failed = events[-1]
     assert isinstance(failed, Failed)
-    assert (failed.error.kind, failed.error.retryable, answer.response.text) == ("truncated", True, "Hel")
+    assert (failed.error.kind, failed.error.retryable, answer.response.text) == (
+        "truncated",
+        True,
+        "Hel",
+    )
     figure("fault/h2-goaway")
 
 
@@ -578,4 +855,6 @@ def test_every_fault_of_the_catalogue_is_made() -> None:
     covered = {row.id for row in ROWS} | set(HERE) | set(ELSEWHERE)
     assert len(ROWS) == len({row.id for row in ROWS})
     assert covered - catalogue == set()
-    assert catalogue - covered == set(), f"not made: {sorted(catalogue - covered)} of {len(catalogue)} in {SHARED}"
+    assert catalogue - covered == set(), (
+        f"not made: {sorted(catalogue - covered)} of {len(catalogue)} in {SHARED}"
+    )

@@ -23,10 +23,16 @@ OPENAI = {"object": "list", "data": [{"id": "gpt-5.6", "owned_by": "openai"}, {"
 def told(answer: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Memory:
     """A transport that answers so."""
     body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-    return Memory([body[:7], body[7:]], status=status, headers={"content-type": "application/json", **(headers or {})})
+    return Memory(
+        [body[:7], body[7:]],
+        status=status,
+        headers={"content-type": "application/json", **(headers or {})},
+    )
 
 
-async def models(name: str | Provider, answer: Any, **options: Any) -> tuple[list[ModelInfo], tuple[str, str, Mapping[str, str]]]:
+async def models(
+    name: str | Provider, answer: Any, **options: Any
+) -> tuple[list[ModelInfo], tuple[str, str, Mapping[str, str]]]:
     """The list, and what was asked."""
     memory = told(answer)
     async with Client(http=memory, api_key=KEY) as client:
@@ -42,7 +48,11 @@ async def models(name: str | Provider, answer: Any, **options: Any) -> tuple[lis
     [
         ("openai", "https://api.openai.com/v1/models", "authorization"),
         ("anthropic", "https://api.anthropic.com/v1/models?limit=1000", "x-api-key"),
-        ("google", "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000", "x-goog-api-key"),
+        (
+            "google",
+            "https://generativelanguage.googleapis.com/v1beta/models?pageSize=1000",
+            "x-goog-api-key",
+        ),
         ("ollama", "http://localhost:11434/api/tags", "authorization"),
         ("github", "https://models.github.ai/catalog/models", "authorization"),
         ("mistral", "https://api.mistral.ai/v1/models", "authorization"),
@@ -50,7 +60,9 @@ async def models(name: str | Provider, answer: Any, **options: Any) -> tuple[lis
         ("openrouter", "https://openrouter.ai/api/v1/models", "authorization"),
     ],
 )
-async def test_a_provider_is_asked_where_it_lists_its_models(name: str, url: str, header: str) -> None:
+async def test_a_provider_is_asked_where_it_lists_its_models(
+    name: str, url: str, header: str
+) -> None:
     found, (method, asked, headers) = await models(name, OPENAI)
     assert (method, asked) == ("GET", url)
     assert KEY in headers[header]
@@ -70,7 +82,10 @@ async def test_another_wire_or_address_is_asked_as_it_lists_them() -> None:
     ("answer", "ids"),
     [
         ({"data": [{"id": "a", "type": "model"}], "has_more": False}, ["a"]),
-        ({"models": [{"name": "models/gemini-4-argon", "displayName": "Gemini"}]}, ["gemini-4-argon"]),
+        (
+            {"models": [{"name": "models/gemini-4-argon", "displayName": "Gemini"}]},
+            ["gemini-4-argon"],
+        ),
         ({"models": [{"name": "qwen3:8b", "model": "qwen3:8b"}]}, ["qwen3:8b"]),
         ([{"id": "openai/gpt-4.1", "name": "OpenAI GPT-4.1"}], ["openai/gpt-4.1"]),
         ({"models": [{"slug": "gpt-5.4"}]}, ["gpt-5.4"]),
@@ -84,14 +99,18 @@ def test_lists_of_every_form_are_read(answer: Any, ids: list[str]) -> None:
     assert [one.id for one in found] == ids
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"{}", b'{"data": 3}', b"3", b"[" * 5000, b'{"data": {"id": "a"}}'])
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"{}", b'{"data": 3}', b"3", b"[" * 5000, b'{"data": {"id": "a"}}']
+)
 async def test_an_answer_that_is_no_list_is_malformed(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:
         await models("openai", body)
     assert caught.value.kind == "malformed"
 
 
-@pytest.mark.parametrize("name", ["bedrock", "vertex", "vertex-anthropic", "openai-codex", "perplexity", "xiaomi"])
+@pytest.mark.parametrize(
+    "name", ["bedrock", "vertex", "vertex-anthropic", "openai-codex", "perplexity", "xiaomi"]
+)
 def test_a_provider_without_a_list_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, value in PLACES.items():
         monkeypatch.setitem(os.environ, variable, value)
@@ -117,7 +136,10 @@ async def test_no_key_is_an_error_before_anything_is_sent(monkeypatch: pytest.Mo
 
 
 async def test_the_key_is_never_shown() -> None:
-    memory = told({"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}}, status=401)
+    memory = told(
+        {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}},
+        status=401,
+    )
     async with Client(http=memory) as client:
         with pytest.raises(StreamError) as caught:
             await client.models("openai", api_key=KEY)
@@ -126,13 +148,17 @@ async def test_the_key_is_never_shown() -> None:
 
 
 async def test_a_list_without_end_and_a_silent_server_are_ended() -> None:
-    async with Client(http=told({"data": [{"id": "x" * 5000}]}), api_key=KEY, limits=Limits(response_bytes=1000)) as client:
+    async with Client(
+        http=told({"data": [{"id": "x" * 5000}]}), api_key=KEY, limits=Limits(response_bytes=1000)
+    ) as client:
         with pytest.raises(StreamError) as caught:
             await client.models("openai")
     assert caught.value.kind == "limit_exceeded"
     silent = Memory([b'{"data"', 60.0], headers={"content-type": "application/json"})
     with anyio.fail_after(10):
-        async with Client(http=silent, api_key=KEY, deadlines=Deadlines(first_event=0.05, first_byte=0.05)) as client:
+        async with Client(
+            http=silent, api_key=KEY, deadlines=Deadlines(first_event=0.05, first_byte=0.05)
+        ) as client:
             with pytest.raises(StreamError) as caught:
                 await client.models("openai")
     assert caught.value.kind == "stalled"
@@ -151,12 +177,23 @@ async def test_a_closed_client_asks_nothing() -> None:
 
 def exhausted(quota_id: str, value: str) -> dict[str, Any]:
     """A 429 as Google writes it."""
-    violation = {"quotaMetric": "generativelanguage.googleapis.com/requests", "quotaId": quota_id, "quotaValue": value}
+    violation = {
+        "quotaMetric": "generativelanguage.googleapis.com/requests",
+        "quotaId": quota_id,
+        "quotaValue": value,
+    }
     details = [
         {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]},
         {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"},
     ]
-    return {"error": {"code": 429, "message": "You exceeded your current quota.", "status": "RESOURCE_EXHAUSTED", "details": details}}
+    return {
+        "error": {
+            "code": 429,
+            "message": "You exceeded your current quota.",
+            "status": "RESOURCE_EXHAUSTED",
+            "details": details,
+        }
+    }
 
 
 async def refused(answer: Any, headers: Mapping[str, str] | None = None) -> StreamError:
@@ -183,8 +220,14 @@ async def test_a_small_daily_limit_is_that_of_the_free_tier_whatever_it_is_calle
     assert "free tier" not in str(paid)
 
 
-@pytest.mark.parametrize(("limit", "free"), [("1000", True), ("250", True), ("1001", False), ("10000", False)])
-async def test_the_daily_limit_in_the_headers_tells_the_free_tier_too(limit: str, free: bool) -> None:
+@pytest.mark.parametrize(
+    ("limit", "free"), [("1000", True), ("250", True), ("1001", False), ("10000", False)]
+)
+async def test_the_daily_limit_in_the_headers_tells_the_free_tier_too(
+    limit: str, free: bool
+) -> None:
     headers = {"x-ratelimit-limit-requests-per-day": limit, "retry-after": "999"}
-    error = await refused({"error": {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED"}}, headers)
+    error = await refused(
+        {"error": {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED"}}, headers
+    )
     assert ("free tier" in str(error)) is free

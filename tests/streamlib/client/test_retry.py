@@ -19,7 +19,19 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE
 from tests.support.clients import Memory, asked, client
 from tests.support.metrics import figure
-from tests.support.response_bodies import CALL, CREATED, HELLO, MESSAGE, OVERLOADED, PING, SAID, START, arguments, error_body, response_end
+from tests.support.response_bodies import (
+    CALL,
+    CREATED,
+    HELLO,
+    MESSAGE,
+    OVERLOADED,
+    PING,
+    SAID,
+    START,
+    arguments,
+    error_body,
+    response_end,
+)
 from tests.support.shared import each_vector, vectors
 from tests.support.virtual_time import anyio_backend
 
@@ -44,23 +56,38 @@ def test_so_many_retries_and_no_more() -> None:
     assert NO_RETRY.wait(BUSY, 0, 0, 0) is None
 
 
-@given(st.sampled_from(["rate_limited", "overloaded"]), st.floats(0, 1e6), st.floats(0, 1), st.integers(0, 5), st.floats(0, 1e4))
+@given(
+    st.sampled_from(["rate_limited", "overloaded"]),
+    st.floats(0, 1e6),
+    st.floats(0, 1),
+    st.integers(0, 5),
+    st.floats(0, 1e4),
+)
 def test_what_the_provider_asks_for_is_kept_to_the_letter_or_left_to_the_caller(
     kind: Any, asked_for: float, chance: float, attempt: int, elapsed: float
 ) -> None:
     failure = ErrorInfo(kind, "", retryable=True, retry_after=asked_for)
-    assert RetryPolicy(retries=6).wait(failure, attempt, elapsed, chance) == (asked_for if asked_for <= 120 else None)
+    assert RetryPolicy(retries=6).wait(failure, attempt, elapsed, chance) == (
+        asked_for if asked_for <= 120 else None
+    )
 
 
 @given(st.floats(0, 200), st.floats(0, 200), st.floats(0, 1), st.integers(0, 9))
-def test_no_pause_passes_the_total(elapsed: float, total: float, chance: float, attempt: int) -> None:
+def test_no_pause_passes_the_total(
+    elapsed: float, total: float, chance: float, attempt: int
+) -> None:
     pause = RetryPolicy(retries=10).wait(BUSY, attempt, elapsed, chance, total)
     assert pause is None or elapsed + pause < total
 
 
 def test_a_failure_that_stays_one_is_not_tried_again() -> None:
     assert POLICY.wait(ErrorInfo("authentication", ""), 0, 0, 0) is None
-    assert POLICY.wait(ErrorInfo("rate_limited", "", retryable=True, retry_after=float("nan")), 0, 0, 0) is None
+    assert (
+        POLICY.wait(
+            ErrorInfo("rate_limited", "", retryable=True, retry_after=float("nan")), 0, 0, 0
+        )
+        is None
+    )
 
 
 # --- Retry-After ---
@@ -70,7 +97,9 @@ def test_a_failure_that_stays_one_is_not_tried_again() -> None:
 def test_retry_after_in_every_form(vector: dict[str, Any]) -> None:
     """The seconds that a 429 with these headers, or this message, is waited for."""
     now = parsedate_to_datetime(vectors("retry_after_vectors")["now"])
-    body = {"error": {"type": "rate_limit_error", "message": vector.get("body_message", "slow down")}}
+    body = {
+        "error": {"type": "rate_limit_error", "message": vector.get("body_message", "slow down")}
+    }
     failure = classify(429, body, vector.get("h", {}), now)
     if "retry" in vector:
         assert (POLICY.wait(failure, 0, 0, 0) is not None) is vector["retry"]
@@ -188,11 +217,17 @@ async def test_a_fault_after_any_event_gives_the_partial_response(place: int) ->
 
 async def test_a_failure_told_by_responses_before_anything_else_is_not_after_an_event() -> None:
     """`response.created` was given out: the caller has seen an answer begin."""
-    transport = Memory([CREATED + response_end("failed", error={"code": "server_error", "message": "x"})])
+    transport = Memory(
+        [CREATED + response_end("failed", error={"code": "server_error", "message": "x"})]
+    )
     async with client(URL, transport, errors="event") as asking:
         assert (await asking.respond(asked(URL, "responses"))).status == "failed"
     assert len(transport.sent) == 1
 
 
 def test_kinds_that_may_pass_are_those_the_client_tries_again() -> None:
-    assert {kind for kind in RETRYABLE if POLICY.wait(ErrorInfo(kind, "", retryable=True), 0, 0, 0) is not None} == RETRYABLE
+    assert {
+        kind
+        for kind in RETRYABLE
+        if POLICY.wait(ErrorInfo(kind, "", retryable=True), 0, 0, 0) is not None
+    } == RETRYABLE

@@ -15,7 +15,15 @@ import pytest
 from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
 from streamlib.transport.deadlines import Deadlines
-from streamlib_parsers import Completed, Failed, FunctionCallArgumentsDelta, OutputTextDelta, RateLimits, accumulate, parser
+from streamlib_parsers import (
+    Completed,
+    Failed,
+    FunctionCallArgumentsDelta,
+    OutputTextDelta,
+    RateLimits,
+    accumulate,
+    parser,
+)
 from tests.support.clients import LIBRARIES, Memory, asked, client, opened
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
@@ -48,7 +56,16 @@ CONVERSE: Final = [
 ]
 PACED: Final[dict[str, Script]] = {
     "messages": [head(), *(step for frame in FRAMES for step in (chunk(frame), Wait(0.0005))), END],
-    "chat": [head(), *(step for piece in CHAT.split(b"\n\n") if piece for step in (chunk(piece + b"\n\n"), Wait(0.0005))), END],
+    "chat": [
+        head(),
+        *(
+            step
+            for piece in CHAT.split(b"\n\n")
+            if piece
+            for step in (chunk(piece + b"\n\n"), Wait(0.0005))
+        ),
+        END,
+    ],
     "converse": [
         head(content_type="application/vnd.amazon.eventstream"),
         *(step for frame in CONVERSE for step in (chunk(frame), Wait(0.0005))),
@@ -60,7 +77,9 @@ PACED: Final[dict[str, Script]] = {
 Ask = Callable[[ResponseStream], Awaitable[None]]
 
 
-def over(*chunks: bytes | float | BaseException, wire: Any = "messages", **options: Any) -> ResponseStream:
+def over(
+    *chunks: bytes | float | BaseException, wire: Any = "messages", **options: Any
+) -> ResponseStream:
     """A stream of bytes from memory."""
 
     async def bytes_of() -> AsyncIterator[bytes]:
@@ -88,7 +107,9 @@ async def test_the_events_are_those_of_the_parser() -> None:
     p = parser("messages")
     expected = [*p.feed(MESSAGE), *p.close()]
     assert await everything(over(MESSAGE)) == await everything(over(*FRAMES))
-    assert [event for event in await everything(over(MESSAGE)) if not isinstance(event, RateLimits)] == expected
+    assert [
+        event for event in await everything(over(MESSAGE)) if not isinstance(event, RateLimits)
+    ] == expected
 
 
 async def test_batches_hold_the_same_events_one_list_a_read() -> None:
@@ -146,7 +167,9 @@ async def test_batches_give_what_came_before_they_raise() -> None:
 
 
 async def test_a_connection_that_breaks_after_the_whole_answer_does_not_spoil_it() -> None:
-    assert isinstance((await everything(over(MESSAGE, ConnectionResetError("gone"))))[-1], Completed)
+    assert isinstance(
+        (await everything(over(MESSAGE, ConnectionResetError("gone"))))[-1], Completed
+    )
 
 
 async def test_a_connection_that_breaks_before_is_truncated_and_says_so() -> None:
@@ -161,13 +184,19 @@ async def test_arguments_can_be_read_while_they_grow() -> None:
     pieces = [CALL, *deltas, stop(), finish("tool_use"), LAST]
     for chunks in (pieces, [b"".join(pieces)]):
         async with over(*chunks) as stream:
-            views = [dict(stream.partial(0)) async for event in stream if isinstance(event, FunctionCallArgumentsDelta)]
+            views = [
+                dict(stream.partial(0))
+                async for event in stream
+                if isinstance(event, FunctionCallArgumentsDelta)
+            ]
             assert views == [{}, {"city": "Par"}, {"city": "Paris"}, {"city": "Paris", "days": 12}]
             assert stream.partial(0) == {"city": "Paris", "days": 12}
 
 
 async def test_arguments_are_asked_of_calls_alone() -> None:
-    async with over(CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST) as stream:
+    async with over(
+        CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST
+    ) as stream:
         async for event in stream:
             if isinstance(event, FunctionCallArgumentsDelta) and event.delta == '{"city":':
                 assert stream.partial(0) == {}
@@ -185,7 +214,12 @@ async def test_timing_counts_from_the_request_and_leaves_out_what_the_caller_doe
 
     async def chunks() -> AsyncIterator[bytes]:
         nonlocal now
-        for seconds, data in ((2.0, OPENED), (1.0, text("a")), (4.0, text("b")), (0.5, stop() + finish(tokens=12) + LAST)):
+        for seconds, data in (
+            (2.0, OPENED),
+            (1.0, text("a")),
+            (4.0, text("b")),
+            (0.5, stop() + finish(tokens=12) + LAST),
+        ):
             now += seconds
             yield data
 
@@ -206,15 +240,28 @@ async def test_timing_counts_from_the_request_and_leaves_out_what_the_caller_doe
 
 
 async def test_a_wire_that_may_say_more_is_read_on_for_its_usage() -> None:
-    usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(b'"choices": [{', b'"choices": [], "x": [{')
-    stream = over(CHAT.removesuffix(DONE), 0.05, usage, 0.05, DONE, wire="chat", deadlines=Deadlines(drain=0.0))
+    usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(
+        b'"choices": [{', b'"choices": [], "x": [{'
+    )
+    stream = over(
+        CHAT.removesuffix(DONE),
+        0.05,
+        usage,
+        0.05,
+        DONE,
+        wire="chat",
+        deadlines=Deadlines(drain=0.0),
+    )
     await everything(stream)
     assert stream.response.usage is not None
     assert stream.response.usage.output_tokens == 2
 
 
 async def test_a_server_that_does_not_close_ends_nothing_but_the_waiting() -> None:
-    async with scripted([head(), chunk(MESSAGE), HANG]) as server, client(server.url, deadlines=Deadlines(drain=0.05)) as asking:
+    async with (
+        scripted([head(), chunk(MESSAGE), HANG]) as server,
+        client(server.url, deadlines=Deadlines(drain=0.05)) as asking,
+    ):
         with anyio.fail_after(2):
             response = await asking.respond(asked(server.url))
         assert (response.status, response.text) == ("completed", SAID)
@@ -224,7 +271,10 @@ async def test_a_server_that_does_not_close_ends_nothing_but_the_waiting() -> No
 
 async def test_pings_after_the_end_do_not_keep_the_stream_open() -> None:
     pings = [Wait(0.02), chunk(b": ping\n\n")] * 100
-    async with scripted([head(), chunk(MESSAGE), *pings, HANG]) as server, client(server.url, deadlines=Deadlines(drain=0.1)) as asking:
+    async with (
+        scripted([head(), chunk(MESSAGE), *pings, HANG]) as server,
+        client(server.url, deadlines=Deadlines(drain=0.1)) as asking,
+    ):
         with anyio.fail_after(1):
             assert (await asking.respond(asked(server.url))).status == "completed"
 
@@ -247,7 +297,10 @@ async def test_a_stream_is_entered_once() -> None:
 
 
 async def test_a_second_reader_is_refused_and_the_first_goes_on() -> None:
-    async with over(START, 0.05, MESSAGE.removeprefix(START)) as stream, anyio.create_task_group() as group:
+    async with (
+        over(START, 0.05, MESSAGE.removeprefix(START)) as stream,
+        anyio.create_task_group() as group,
+    ):
         await anext(stream)
         while stream._pending:
             await anext(stream)
@@ -284,7 +337,11 @@ async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> No
 
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_what_a_dropped_stream_held_is_closed_when_the_client_is_next_used(http: str) -> None:
-    async with scripted([head(), chunk(HELLO), HANG], whole(MESSAGE)) as server, opened(http) as made, client(server.url, made) as asking:
+    async with (
+        scripted([head(), chunk(HELLO), HANG], whole(MESSAGE)) as server,
+        opened(http) as made,
+        client(server.url, made) as asking,
+    ):
         stream = asking.stream(asked(server.url))
         await stream.__aenter__()
         await anext(stream)
@@ -306,10 +363,16 @@ async def test_what_a_dropped_stream_held_is_closed_when_the_client_is_next_used
 async def test_leaving_after_any_event_closes_the_connection(http: str, way: str) -> None:
     """Also with usage so far: it came first, and must not be lost."""
     count = len(await everything(over(MESSAGE)))
-    async with scripted(PACED["messages"]) as server, opened(http) as made, client(server.url, made) as asking:
+    async with (
+        scripted(PACED["messages"]) as server,
+        opened(http) as made,
+        client(server.url, made) as asking,
+    ):
         for place in range(1, count):
             async with asking.stream(asked(server.url)) as stream:
-                with pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope():
+                with (
+                    pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope()
+                ):
                     async for event in stream:
                         if event.seq == place:
                             if way == "aclose":
@@ -332,7 +395,12 @@ async def test_leaving_after_any_event_closes_the_connection(http: str, way: str
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.006, 0.01, 0.02])
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> None:
-    slow = [Wait(0.004), head(), *(step for frame in FRAMES for step in (chunk(frame), Wait(0.003))), HANG]
+    slow = [
+        Wait(0.004),
+        head(),
+        *(step for frame in FRAMES for step in (chunk(frame), Wait(0.003))),
+        HANG,
+    ]
     async with scripted(slow) as server, opened(http) as made, client(server.url, made) as asking:
         kinds: list[str] = []
 
@@ -358,7 +426,11 @@ async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> 
 
 async def test_closing_while_it_waits_to_try_again_ends_the_waiting() -> None:
     refused = whole(b"{}", "503 Busy", "application/json", retry_after="100")
-    async with scripted(refused) as server, client(server.url) as asking, anyio.create_task_group() as group:
+    async with (
+        scripted(refused) as server,
+        client(server.url) as asking,
+        anyio.create_task_group() as group,
+    ):
         stream = asking.stream(asked(server.url))
 
         async def reading() -> None:
@@ -436,10 +508,16 @@ async def _awaited(counted: CancelAt) -> None:
     await counted
 
 
-async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1) -> int:
+async def sweep(
+    http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1
+) -> int:
     """Stops a stream at every place where it waits; how many places. After each, what is open is what the pool keeps for later."""
     stops, slowest = 0, 0.0
-    async with scripted(PACED[wire]) as server, opened(http) as made, client(server.url, made) as asking:
+    async with (
+        scripted(PACED[wire]) as server,
+        opened(http) as made,
+        client(server.url, made) as asking,
+    ):
         pool, slots = made._transport._pool, asking._transport.slots
         for _ in range(rounds):
             n, more = 0, True
@@ -449,10 +527,17 @@ async def sweep(http: str, wire: str, stopped: Callable[[ResponseStream, int], A
                 more = await stopped(stream, n)
                 stops += more
                 left = anyio.current_time()  # 0.1 s is enough on a machine that does nothing else
-                await until(lambda: server.open == sum(one.is_idle() for one in pool.connections), 2)
+                await until(
+                    lambda: server.open == sum(one.is_idle() for one in pool.connections), 2
+                )
                 slowest = max(slowest, anyio.current_time() - left)
-                assert server.open == sum(one.is_idle() for one in pool.connections), (n, pool.connections)
-                assert [one for one in pool.connections if not (one.is_idle() or one.is_closed())] == []
+                assert server.open == sum(one.is_idle() for one in pool.connections), (
+                    n,
+                    pool.connections,
+                )
+                assert [
+                    one for one in pool.connections if not (one.is_idle() or one.is_closed())
+                ] == []
                 assert slots.borrowed_tokens == 0
                 assert stream.response.status in {"cancelled", "completed", "incomplete"}
         assert (await asking.respond(asked(server.url, wire))).text == SAID
@@ -483,7 +568,9 @@ async def test_a_cancellation_at_any_place_leaves_nothing_behind(http: str, wire
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("wire", PACED)
-async def test_a_cancellation_that_no_shield_holds_back_leaves_nothing_behind(http: str, wire: str) -> None:
+async def test_a_cancellation_that_no_shield_holds_back_leaves_nothing_behind(
+    http: str, wire: str
+) -> None:
     assert await sweep(http, wire, stopped_by_asyncio) > 5
 
 
@@ -514,7 +601,10 @@ async def test_bytes_of_the_callers_own_are_closed_with_the_stream() -> None:
 
 async def test_a_cancelled_wait_ends_the_stream_and_its_connection() -> None:
     memory = Memory([START, 60.0])
-    async with client("http://memory.example", memory) as asking, asking.stream(asked("http://memory.example")) as stream:
+    async with (
+        client("http://memory.example", memory) as asking,
+        asking.stream(asked("http://memory.example")) as stream,
+    ):
         with anyio.move_on_after(0.05):
             async for _ in stream:
                 pass

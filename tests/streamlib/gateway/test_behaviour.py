@@ -66,7 +66,9 @@ REFUSALS = [
 
 
 @each_client
-@pytest.mark.parametrize(("status", "error", "shown"), REFUSALS, ids=[error.kind for _, error, _ in REFUSALS])
+@pytest.mark.parametrize(
+    ("status", "error", "shown"), REFUSALS, ids=[error.kind for _, error, _ in REFUSALS]
+)
 @pytest.mark.parametrize("whole", [False, True], ids=["stream", "whole"])
 async def test_an_http_error_upstream_is_one_of_the_clients_wire(
     wire: WireApi, status: int, error: ErrorInfo, shown: Any, whole: bool
@@ -85,7 +87,9 @@ async def test_an_http_error_upstream_is_one_of_the_clients_wire(
 async def test_what_fails_inside_the_stream_ends_it_in_the_clients_wire(wire: WireApi) -> None:
     """What came before it is there, its usage too."""
     broken = turn_bytes("messages")[:12]
-    async with serving(Upstream(streaming("messages", *broken)), rule("messages"), **ONCE) as client:
+    async with serving(
+        Upstream(streaming("messages", *broken)), rule("messages"), **ONCE
+    ) as client:
         answer = await ask(client, wire, asking())
     assert answer.status_code == 200
     response = said(wire, answer.content)
@@ -102,7 +106,9 @@ async def test_a_first_event_that_is_a_failure_is_an_http_error() -> None:
 
 
 async def test_a_fallback_is_asked_before_the_first_byte_and_never_after() -> None:
-    rules = RouteRule("*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream")
+    rules = RouteRule(
+        "*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream"
+    )
     busy = refusing("messages", 529, ErrorInfo("overloaded", "busy"))
     upstream = Upstream(busy, streaming("messages", *turn_bytes("messages")))
     async with serving(upstream, rules, **ONCE) as client:
@@ -110,7 +116,10 @@ async def test_a_fallback_is_asked_before_the_first_byte_and_never_after() -> No
     assert plain(read("chat", answer)) == plain(said("messages", *turn_bytes("messages")))
     assert [upstream.body(at)["model"] for at in (0, 1)] == ["one", "two"]
 
-    upstream = Upstream(streaming("messages", *turn_bytes("messages")[:12]), streaming("messages", *turn_bytes("messages")))
+    upstream = Upstream(
+        streaming("messages", *turn_bytes("messages")[:12]),
+        streaming("messages", *turn_bytes("messages")),
+    )
     async with serving(upstream, rules, **ONCE) as client:
         answer = await ask(client, "chat", asking())
     assert len(upstream.asked) == 1
@@ -118,8 +127,12 @@ async def test_a_fallback_is_asked_before_the_first_byte_and_never_after() -> No
 
 
 async def test_the_clients_own_mistake_is_not_tried_elsewhere() -> None:
-    rules = RouteRule("*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream")
-    upstream = Upstream(refusing("messages", 400, ErrorInfo("invalid_request", "max_tokens: too many")))
+    rules = RouteRule(
+        "*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream"
+    )
+    upstream = Upstream(
+        refusing("messages", 400, ErrorInfo("invalid_request", "max_tokens: too many"))
+    )
     async with serving(upstream, rules, **ONCE) as client:
         assert (await ask(client, "chat", asking())).status_code == 400
     assert len(upstream.asked) == 1
@@ -129,7 +142,9 @@ async def test_the_clients_own_mistake_is_not_tried_elsewhere() -> None:
 async def test_what_is_no_request_of_the_wire_is_refused_in_its_words(wire: WireApi) -> None:
     async with serving(Upstream(), rule("messages")) as client:
         url = httpx.URL(request(wire, asking()).url).path
-        answer = await client.post(url if wire != "gemini" else f"/v1beta{url}", content=b'{"model":')
+        answer = await client.post(
+            url if wire != "gemini" else f"/v1beta{url}", content=b'{"model":'
+        )
     assert answer.status_code == 400
     assert error_of(wire, answer.content).kind == "invalid_request"
 
@@ -144,20 +159,34 @@ async def test_words_that_name_a_stored_history_are_refused_by_another_wire() ->
 
 
 async def test_rate_limits_have_the_names_of_the_clients_wire() -> None:
-    given = {"anthropic_ratelimit_requests_limit": "50", "anthropic_ratelimit_requests_remaining": "49"}
+    given = {
+        "anthropic_ratelimit_requests_limit": "50",
+        "anthropic_ratelimit_requests_remaining": "49",
+    }
     upstream = Upstream(streaming("messages", *turn_bytes("messages"), **given))
     async with serving(upstream, rule("messages")) as client:
-        chat, messages = await ask(client, "chat", asking()), await ask(client, "messages", asking())
-    assert (chat.headers["x-ratelimit-limit-requests"], chat.headers["x-ratelimit-remaining-requests"]) == ("50", "49")
+        chat, messages = (
+            await ask(client, "chat", asking()),
+            await ask(client, "messages", asking()),
+        )
+    assert (
+        chat.headers["x-ratelimit-limit-requests"],
+        chat.headers["x-ratelimit-remaining-requests"],
+    ) == ("50", "49")
     assert messages.headers["anthropic-ratelimit-requests-remaining"] == "49"
 
 
 @each_client
 @pytest.mark.parametrize("whole", [False, True], ids=["stream", "whole"])
 async def test_the_answer_is_of_the_model_that_was_asked_for(wire: WireApi, whole: bool) -> None:
-    async with serving(Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages")) as client:
+    async with serving(
+        Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages")
+    ) as client:
         answer = await ask(client, wire, asking(), whole=whole)
-    assert (read(wire, answer, whole=whole).model, answer.headers["x-streamlib-model"]) == ("client-model", "custom:model-1")
+    assert (read(wire, answer, whole=whole).model, answer.headers["x-streamlib-model"]) == (
+        "client-model",
+        "custom:model-1",
+    )
 
 
 async def test_what_the_other_wire_cannot_say_is_counted_in_the_head() -> None:
@@ -172,7 +201,9 @@ async def test_a_gemini_client_that_does_not_ask_for_events_gets_an_array() -> N
     upstream = Upstream(streaming("messages", *turn_bytes("messages")))
     body = request("gemini", asking()).body
     async with serving(upstream, rule("messages"), keep_alive=0.001) as client:
-        answer = await client.post("/v1beta/models/client-model:streamGenerateContent", content=body)
+        answer = await client.post(
+            "/v1beta/models/client-model:streamGenerateContent", content=body
+        )
     assert answer.headers["content-type"] == "application/json"
     assert len(answer.json()) > 5
     assert plain(said("gemini", answer.content)) == plain(said("messages", *turn_bytes("messages")))
@@ -225,7 +256,13 @@ async def leave(app: Any, wire: WireApi, after: int) -> int:
             gone.set()
 
     path = httpx.URL(made.url).path
-    scope = {"type": "http", "method": "POST", "path": path, "headers": [(b"host", b"localhost")], "query_string": b""}
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": path,
+        "headers": [(b"host", b"localhost")],
+        "query_string": b"",
+    }
     await app(scope, receive, send)
     return got
 
@@ -241,9 +278,13 @@ async def test_a_client_that_goes_takes_its_upstream_connection_along() -> None:
             assert upstream.open == 0
 
 
-async def test_the_log_has_one_line_a_request_and_no_content(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_has_one_line_a_request_and_no_content(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.INFO, "streamlib.gateway")
-    async with serving(Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages")) as client:
+    async with serving(
+        Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages")
+    ) as client:
         await ask(client, "chat", asking(instructions="the secret plan"))
     lines = [record.getMessage() for record in caplog.records if record.name == "streamlib.gateway"]
     assert len(lines) == 1
@@ -254,7 +295,9 @@ async def test_the_log_has_one_line_a_request_and_no_content(caplog: pytest.LogC
 # --- who may ask ---
 
 
-@pytest.mark.parametrize("headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}])
+@pytest.mark.parametrize(
+    "headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}]
+)
 async def test_a_web_page_gets_nothing(headers: dict[str, str]) -> None:
     async with serving(Upstream(), rule("messages")) as client:
         answer = await ask(client, "messages", asking(), **headers)
@@ -272,21 +315,33 @@ async def test_a_web_page_gets_nothing(headers: dict[str, str]) -> None:
         ({"x-goog-api-key": "t0ken"}, 200),
     ],
 )
-async def test_a_token_is_wanted_wherever_the_sdks_put_their_key(headers: dict[str, str], status: int) -> None:
-    async with serving(Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages"), token="t0ken") as client:
+async def test_a_token_is_wanted_wherever_the_sdks_put_their_key(
+    headers: dict[str, str], status: int
+) -> None:
+    async with serving(
+        Upstream(streaming("messages", *turn_bytes("messages"))), rule("messages"), token="t0ken"
+    ) as client:
         answer = await ask(client, "messages", asking(), **{"host": "gateway.example", **headers})
     assert answer.status_code == status
 
 
 async def test_nothing_of_the_clients_headers_goes_upstream() -> None:
     upstream = Upstream(streaming("messages", *turn_bytes("messages")))
-    mine = {"authorization": "Bearer mine", "x_api_key": "mine", "anthropic_beta": "mine", "cookie": "mine", "user_agent": "mine"}
+    mine = {
+        "authorization": "Bearer mine",
+        "x_api_key": "mine",
+        "anthropic_beta": "mine",
+        "cookie": "mine",
+        "user_agent": "mine",
+    }
     async with serving(upstream, rule("messages")) as client:
         await ask(client, "messages", asking(), **mine)
     assert "mine" not in str(upstream.asked[0][1])
 
 
-async def test_a_key_of_the_route_goes_upstream_and_never_back(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_of_the_route_goes_upstream_and_never_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setenv("UPSTREAM_KEY", "sk-canary-1")
     echo = refusing("messages", 401, ErrorInfo("authentication", "no such key: sk-canary-1"))
     upstream = Upstream(echo)
@@ -300,7 +355,9 @@ async def test_requests_have_a_size_and_a_depth(monkeypatch: pytest.MonkeyPatch)
     async with serving(Upstream(), rule("messages")) as client:
         deep = b'{"model":"m","messages":' + b"[" * 200 + b"]" * 200 + b"}"
         assert (await client.post("/v1/messages", content=deep)).status_code == 400
-        huge = await client.post("/v1/messages", content=b"{}", headers={"content-length": str(33 << 20)})
+        huge = await client.post(
+            "/v1/messages", content=b"{}", headers={"content-length": str(33 << 20)}
+        )
         assert huge.status_code == 413
         long = await client.post("/v1/chat/completions", content=b" " * (33 << 20))
         assert long.status_code == 413
@@ -328,7 +385,12 @@ async def test_a_model_without_a_route_is_not_found() -> None:
 
 def test_a_route_file_says_what_is_wrong_with_it() -> None:
     assert read_table('[[route]]\nmodel = "a*"\nto = "anthropic:*"')[0].to == ("anthropic:*",)
-    for wrong in ("[[route]", '[[route]]\nmodel = "a"', '[[route]]\nmodel = "a"\nto = []', '[[route]]\nmodel="a"\nto="b:c"\nuse="x"'):
+    for wrong in (
+        "[[route]",
+        '[[route]]\nmodel = "a"',
+        '[[route]]\nmodel = "a"\nto = []',
+        '[[route]]\nmodel="a"\nto="b:c"\nuse="x"',
+    ):
         with pytest.raises(ValueError, match="the route file: "):
             read_table(wrong)
     with pytest.raises(ValueError, match=r"the route '\*' to antropic:x: unknown provider"):
@@ -375,7 +437,9 @@ async def test_a_count_of_tokens_is_anthropics_or_says_that_it_is_an_estimate() 
     assert guess.json()["input_tokens"] > 10
     assert guess.headers["x-streamlib-estimate"] == "true"
     upstream = Upstream((200, {}, [b'{"input_tokens":42}']))
-    async with serving(upstream, RouteRule("*", "anthropic:claude-opus-4-5"), client={"api_key": "k"}) as client:
+    async with serving(
+        upstream, RouteRule("*", "anthropic:claude-opus-4-5"), client={"api_key": "k"}
+    ) as client:
         exact = await client.post("/v1/messages/count_tokens", json=body)
     assert (exact.json(), "x-streamlib-estimate" in exact.headers) == ({"input_tokens": 42}, False)
     assert upstream.asked[0][0].endswith("/v1/messages/count_tokens")
@@ -388,7 +452,10 @@ async def test_a_count_of_tokens_is_anthropics_or_says_that_it_is_an_estimate() 
 async def test_a_free_form_tool_is_called_freely_though_the_model_knows_only_functions() -> None:
     patch = ToolSpec("patch", "Edits files.", format={"type": "text"})
     call = FunctionCall("call_0", "patch", '{"input":"*** Begin"}', origin=Origin("messages"))
-    upstream = Upstream(streaming("messages", one_item("messages", call)), streaming("messages", *turn_bytes("messages")))
+    upstream = Upstream(
+        streaming("messages", one_item("messages", call)),
+        streaming("messages", *turn_bytes("messages")),
+    )
     prompt = Prompt("fix it", tools=[patch])
     async with serving(upstream, rule("messages")) as client:
         first = read("responses", await ask(client, "responses", prompt))
@@ -412,9 +479,14 @@ async def test_an_edited_thought_is_the_clients_own() -> None:
     async with serving(upstream, rule("messages")) as client:
         first = read("chat", await ask(client, "chat", asking()))
         edited = [
-            msgspec.structs.replace(item, content="I changed my mind.") if isinstance(item, Reasoning) else item for item in first.items
+            msgspec.structs.replace(item, content="I changed my mind.")
+            if isinstance(item, Reasoning)
+            else item
+            for item in first.items
         ]
-        await ask(client, "chat", answered(asking(), msgspec.structs.replace(first, items=tuple(edited))))
+        await ask(
+            client, "chat", answered(asking(), msgspec.structs.replace(first, items=tuple(edited)))
+        )
     sent = msgspec.json.encode(upstream.body()["messages"]).decode()
     assert "I changed my mind." in sent
     assert "c2lnbmVk" not in sent
@@ -446,9 +518,17 @@ async def test_state_of_one_model_is_never_sent_to_another() -> None:
     """The client moves on to a model of another provider: the thought goes down the ladder, its signature stays behind."""
     upstream = Upstream(streaming("messages", *turn_bytes("messages")))
     elsewhere = RouteRule("other", "anthropic:claude-opus-4-5")
-    async with serving(upstream, elsewhere, rule("messages"), client={"api_key": {"anthropic": "k"}}) as client:
+    async with serving(
+        upstream, elsewhere, rule("messages"), client={"api_key": {"anthropic": "k"}}
+    ) as client:
         first = read("chat", await ask(client, "chat", asking()))
-        made = build(answered(asking(), first), "other", provider="custom", wire_api="chat", base_url="http://127.0.0.1:8900")
+        made = build(
+            answered(asking(), first),
+            "other",
+            provider="custom",
+            wire_api="chat",
+            base_url="http://127.0.0.1:8900",
+        )
         await client.post("/chat/completions", content=made.body)
     assert b"c2lnbmVk" not in upstream.asked[1][2]
     assert upstream.asked[1][0].startswith("https://api.anthropic.com")
@@ -456,7 +536,9 @@ async def test_state_of_one_model_is_never_sent_to_another() -> None:
 
 async def test_after_a_fallback_answered_its_state_is_its_own() -> None:
     """Two servers of the client's own wire: what the second one signed does not go to the first."""
-    rules = RouteRule("*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream")
+    rules = RouteRule(
+        "*", ("custom:one", "custom:two"), wire_api="messages", base_url="http://upstream"
+    )
     busy = refusing("messages", 529, ErrorInfo("overloaded", "busy"))
     answer = streaming("messages", *turn_bytes("messages"))
     upstream = Upstream(busy, answer, answer, busy, answer)
@@ -471,7 +553,9 @@ async def test_after_a_fallback_answered_its_state_is_its_own() -> None:
 # --- inside ---
 
 
-async def test_a_mistake_of_ours_is_an_error_of_the_clients_wire(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_mistake_of_ours_is_an_error_of_the_clients_wire(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     def broken(*_: Any) -> None:
         raise KeyError("ours")
 
@@ -482,12 +566,17 @@ async def test_a_mistake_of_ours_is_an_error_of_the_clients_wire(monkeypatch: py
     assert "failed inside the gateway" in caplog.text
 
 
-async def test_texts_that_grow_at_once_are_told_one_after_the_other_where_there_are_no_blocks() -> None:
+async def test_texts_that_grow_at_once_are_told_one_after_the_other_where_there_are_no_blocks() -> (
+    None
+):
     block = '{"type":"content_block_%s","index":%d,%s}'
     lines = [
         '{"type":"message_start","message":{"id":"m","role":"assistant","content":[],"model":"m","usage":{"input_tokens":1,"output_tokens":1}}}',
         *(block % ("start", at, '"content_block":{"type":"text","text":""}') for at in (0, 1)),
-        *(block % ("delta", at, f'"delta":{{"type":"text_delta","text":"{word}"}}') for at, word in ((0, "Hel"), (1, "B"), (0, "lo "))),
+        *(
+            block % ("delta", at, f'"delta":{{"type":"text_delta","text":"{word}"}}')
+            for at, word in ((0, "Hel"), (1, "B"), (0, "lo "))
+        ),
         *(block % ("stop", at, '"x":0') for at in (0, 1)),
         '{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":3}}',
         '{"type":"message_stop"}',

@@ -25,7 +25,9 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     return capsys.readouterr().err
 
 
-def test_it_refuses_what_cannot_be_or_should_not(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_it_refuses_what_cannot_be_or_should_not(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     wrong = tmp_path / "routes.toml"
     wrong.write_text('[[route]]\nmodel = "a"\ntarget = "b:c"\n', encoding="utf-8")
     assert "--token-env" in refused(capsys, "--host", "0.0.0.0")
@@ -33,13 +35,19 @@ def test_it_refuses_what_cannot_be_or_should_not(capsys: pytest.CaptureFixture[s
     assert "PATTERN=PROVIDER:MODEL" in refused(capsys, "--route", "claude")
     assert "did you mean anthropic" in refused(capsys, "--route", "*=antropic:x")
     assert "the route file: " in refused(capsys, "--config", str(wrong))
-    assert "nowhere.toml: No such file" in refused(capsys, "--config", str(tmp_path / "nowhere.toml"))
+    assert "nowhere.toml: No such file" in refused(
+        capsys, "--config", str(tmp_path / "nowhere.toml")
+    )
 
 
 @pytest.mark.parametrize(
     ("to", "variables", "told"),
     [
-        ("anthropic:claude-opus-5", {}, "no key for anthropic (route claude-*): set ANTHROPIC_API_KEY"),
+        (
+            "anthropic:claude-opus-5",
+            {},
+            "no key for anthropic (route claude-*): set ANTHROPIC_API_KEY",
+        ),
         ("anthropic:claude-opus-5", {"ANTHROPIC_API_KEY": "sk-ant-x"}, None),
         ("loopback:echo", {}, None),
     ],
@@ -57,14 +65,29 @@ def test_a_key_that_is_missing_is_told_at_the_start(
 
 
 def test_it_starts_without_a_key_answers_and_ends_quietly() -> None:
-    command = [sys.executable, "-m", "streamlib", "gateway", "--port", "0", "--route", "fast=loopback:echo"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "streamlib",
+        "gateway",
+        "--port",
+        "0",
+        "--route",
+        "fast=loopback:echo",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         assert process.stdout is not None
         told = "".join(process.stdout.readline() for _ in range(3))
         found = re.search(r"http://\S+:\d+", told)
         assert found
-        body = msgspec.json.encode({"model": "fast", "messages": [{"role": "user", "content": "Hello"}]})
-        asked = urllib.request.Request(f"{found[0]}/v1/chat/completions", body, {"content-type": "application/json"})
+        body = msgspec.json.encode(
+            {"model": "fast", "messages": [{"role": "user", "content": "Hello"}]}
+        )
+        asked = urllib.request.Request(
+            f"{found[0]}/v1/chat/completions", body, {"content-type": "application/json"}
+        )
         with urllib.request.urlopen(asked, timeout=20) as answer:
             said = msgspec.json.decode(answer.read())
         process.send_signal(signal.SIGINT)

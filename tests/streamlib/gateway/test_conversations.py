@@ -15,13 +15,30 @@ import pytest
 
 from streamlib import Response, accumulate, build, encode_body
 from streamlib_parsers.items import FunctionCall, ResponseItem, WireApi
-from tests.gateway_table.table import KEPT, OUTPUTS, PROMPT, SUNNY, alone, conversation_of, crossed_events, hop, received
+from tests.gateway_table.table import (
+    KEPT,
+    OUTPUTS,
+    PROMPT,
+    SUNNY,
+    alone,
+    conversation_of,
+    crossed_events,
+    hop,
+    received,
+)
 from tests.streamlib.wires.test_conversations import conversations
 from tests.support.gateways import CLIENTS
 from tests.support.shared import WIRES, Recording
 from tests.support.wires import parsed
 
-SEALED: Final = {"signature", "thoughtSignature", "thought_signature", "encrypted_content", "redactedContent", "reasoning_opaque"}
+SEALED: Final = {
+    "signature",
+    "thoughtSignature",
+    "thought_signature",
+    "encrypted_content",
+    "redactedContent",
+    "reasoning_opaque",
+}
 """Keys that hold what only the model's wire can read. `data` is one beside `redacted_thinking`."""
 
 
@@ -32,7 +49,13 @@ def state(value: Any) -> Iterator[str]:
             if (
                 isinstance(one, str)
                 and one
-                and (key in SEALED or (key == "data" and value.get("type") in ("redacted_thinking", "reasoning.encrypted")))
+                and (
+                    key in SEALED
+                    or (
+                        key == "data"
+                        and value.get("type") in ("redacted_thinking", "reasoning.encrypted")
+                    )
+                )
             ):
                 yield one
             else:
@@ -46,37 +69,71 @@ def answers(turns: tuple[Recording, ...]) -> list[Recording]:
     """The turns that answered whole, all on one wire of ours."""
     if turns[0].wire not in WIRES.values():
         return []
-    return [turn for turn in turns if turn.wire == turns[0].wire and accumulate(parsed(turn)).error is None]
+    return [
+        turn
+        for turn in turns
+        if turn.wire == turns[0].wire and accumulate(parsed(turn)).error is None
+    ]
 
 
 def unique(response: Response, turn: int) -> Response:
     """Recordings number their calls anew in every turn."""
-    return msgspec.structs.replace(response, items=tuple(_numbered(item, turn) for item in response.items), choices=())
+    return msgspec.structs.replace(
+        response, items=tuple(_numbered(item, turn) for item in response.items), choices=()
+    )
 
 
 def _numbered(item: Any, turn: int) -> ResponseItem:
-    return msgspec.structs.replace(item, call_id=f"{item.call_id}_{turn}") if isinstance(item, FunctionCall) else item
+    return (
+        msgspec.structs.replace(item, call_id=f"{item.call_id}_{turn}")
+        if isinstance(item, FunctionCall)
+        else item
+    )
 
 
 def bodies(client: WireApi, turns: list[Recording]) -> tuple[Any, Any]:
     """The last request without a gateway, and with it."""
     model: Any = turns[0].wire
     direct = list(PROMPT.items)
-    body = msgspec.json.decode(build(PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway").body)
+    body = msgspec.json.decode(
+        build(PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway").body
+    )
     for turn in turns:
         events = [with_origin(event, model) for event in parsed(turn)]
-        whole = msgspec.json.decode(encode_body(client, accumulate(crossed_events(client, model, events))))
+        whole = msgspec.json.decode(
+            encode_body(client, accumulate(crossed_events(client, model, events)))
+        )
         response = accumulate(events)
-        calls = [item for item in response.items if isinstance(item, FunctionCall) and item.status == "completed"]
+        calls = [
+            item
+            for item in response.items
+            if isinstance(item, FunctionCall) and item.status == "completed"
+        ]
         direct += [*response.items, *(call.output(SUNNY) for call in calls)]
-        conversation_of(body).extend([*KEPT[client](whole), *(OUTPUTS[client](calls) if calls else [])])
-    wanted = build(msgspec.structs.replace(PROMPT, input=tuple(direct)), "m", provider="custom", wire_api=model, base_url="http://up")
-    return msgspec.json.decode(wanted.body), msgspec.json.decode(received(client, model, msgspec.json.encode(body)))
+        conversation_of(body).extend(
+            [*KEPT[client](whole), *(OUTPUTS[client](calls) if calls else [])]
+        )
+    wanted = build(
+        msgspec.structs.replace(PROMPT, input=tuple(direct)),
+        "m",
+        provider="custom",
+        wire_api=model,
+        base_url="http://up",
+    )
+    return msgspec.json.decode(wanted.body), msgspec.json.decode(
+        received(client, model, msgspec.json.encode(body))
+    )
 
 
 def with_origin(event: Any, model: WireApi) -> Any:
     item = getattr(event, "item", None)
-    return event if item is None else msgspec.structs.replace(event, item=msgspec.structs.replace(item, origin=hop(model).where.origin))
+    return (
+        event
+        if item is None
+        else msgspec.structs.replace(
+            event, item=msgspec.structs.replace(item, origin=hop(model).where.origin)
+        )
+    )
 
 
 def run(clients: int) -> Counter[str]:
@@ -92,9 +149,13 @@ def run(clients: int) -> Counter[str]:
             equal = list(state(wanted)) == list(state(got))
             counts["state intact" if equal else "state lost"] += 1
             counts["with signed state"] += any(True for _ in state(wanted))
-            counts["the whole request equal"] += alone(conversation_of(wanted)) == alone(conversation_of(got))
+            counts["the whole request equal"] += alone(conversation_of(wanted)) == alone(
+                conversation_of(got)
+            )
             if not equal:
-                lost.append(f"{client} <- {whole[0].wire} {whole[0].path.name}: {len(list(state(wanted)))} {len(list(state(got)))}")
+                lost.append(
+                    f"{client} <- {whole[0].wire} {whole[0].path.name}: {len(list(state(wanted)))} {len(list(state(got)))}"
+                )
     assert not lost, lost
     assert counts["with signed state"] > 20 * clients, counts  # else there was nothing to lose
     return counts

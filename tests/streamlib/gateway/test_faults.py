@@ -23,7 +23,11 @@ BETWEEN: Final = {"connection", "truncated", "malformed", "limit_exceeded", "sta
 """Kinds that no wire has a word of its own for, or not all: what failed between the gateway and the model."""
 TOLD_AS: Final = {"server_error", "stalled", "overloaded", "truncated", "connection"}
 """How a client may understand them."""
-ROWS: Final = (*faults.ROWS, faults.Row("dns", (), "connection"), faults.Row("refused", (), "connection"))
+ROWS: Final = (
+    *faults.ROWS,
+    faults.Row("dns", (), "connection"),
+    faults.Row("refused", (), "connection"),
+)
 NOWHERE: Final = {"dns": "http://no-such-host.invalid", "refused": faults.NOBODY}
 
 
@@ -34,7 +38,12 @@ def route(row: faults.Row, url: str) -> RouteRule:
 
 async def check(row: faults.Row, wire: WireApi) -> None:
     """One request through the gateway."""
-    options: dict[str, Any] = {"deadlines": row.deadlines, "retry": row.retry, "limits": row.limits, "jitter": lambda: 0.0}
+    options: dict[str, Any] = {
+        "deadlines": row.deadlines,
+        "retry": row.retry,
+        "limits": row.limits,
+        "jitter": lambda: 0.0,
+    }
     async with scripted(*(row.scripts or [[]])) as server:
         async with serving(None, route(row, server.url), client=options) as client:
             with anyio.fail_after(15):
@@ -53,13 +62,20 @@ async def check(row: faults.Row, wire: WireApi) -> None:
     assert row.sent is None or len(server.requests) == row.sent
 
 
-@pytest.mark.parametrize(("row", "wire"), [pytest.param(row, CLIENTS[at % 4], id=row.id) for at, row in enumerate(ROWS[::6])])
-async def test_a_fault_upstream_is_one_honest_error_of_the_clients_wire(row: faults.Row, wire: WireApi) -> None:
+@pytest.mark.parametrize(
+    ("row", "wire"),
+    [pytest.param(row, CLIENTS[at % 4], id=row.id) for at, row in enumerate(ROWS[::6])],
+)
+async def test_a_fault_upstream_is_one_honest_error_of_the_clients_wire(
+    row: faults.Row, wire: WireApi
+) -> None:
     await check(row, wire)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", CLIENTS)
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
-async def test_every_fault_upstream_is_one_honest_error_of_every_wire(row: faults.Row, wire: WireApi) -> None:
+async def test_every_fault_upstream_is_one_honest_error_of_every_wire(
+    row: faults.Row, wire: WireApi
+) -> None:
     await check(row, wire)

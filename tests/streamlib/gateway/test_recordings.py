@@ -38,14 +38,22 @@ def chosen(model: WireApi, count: int) -> list[Recording]:
 def compared(response: Response) -> dict[str, Any]:
     """What must be equal: blanks between paragraphs are the wire's own."""
     usage = response.usage
-    counts = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_write_input_tokens", "reasoning_output_tokens")
+    counts = (
+        "input_tokens",
+        "output_tokens",
+        "cache_read_input_tokens",
+        "cache_write_input_tokens",
+        "reasoning_output_tokens",
+    )
     values = plain(response)
     return {
         **values,
         "text": "".join(values["text"].split()),
         "reasoning": "".join(values["reasoning"].split()),
         "refusal": response.refusal,
-        "usage": usage and [getattr(usage, name) or None for name in counts[2:]] + [getattr(usage, name) for name in counts[:2]],
+        "usage": usage
+        and [getattr(usage, name) or None for name in counts[2:]]
+        + [getattr(usage, name) for name in counts[:2]],
     }
 
 
@@ -54,7 +62,9 @@ def through(client: WireApi, model: WireApi, recording: Recording) -> tuple[list
     events = events_of(model, recording.body, origin=Origin(model, "recorded"))
     crossing = None if client == model else EventTranslator(client)
     encode = encoder(client, model="m")
-    crossed = [one for event in events for one in ([event] if crossing is None else crossing.feed(event))]
+    crossed = [
+        one for event in events for one in ([event] if crossing is None else crossing.feed(event))
+    ]
     stream = b"".join([*(encode.feed(event) for event in crossed), encode.close()])
     wanted, got = compared(accumulate(events)), compared(said(client, stream))
     reported = {change.path for change in [*encode.report, *(crossing.report if crossing else ())]}

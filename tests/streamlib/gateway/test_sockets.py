@@ -38,7 +38,9 @@ def anyio_backend() -> str:
 async def served(upstream: str, **options: Any) -> AsyncGenerator[tuple[str, uvicorn.Server]]:
     """The gateway on a port of its own."""
     table = RouteTable([RouteRule("*", "custom:m", wire_api="messages", base_url=upstream)])
-    server = uvicorn.Server(uvicorn.Config(gateway(Gateway(table, **options)), port=0, log_level="error"))
+    server = uvicorn.Server(
+        uvicorn.Config(gateway(Gateway(table, **options)), port=0, log_level="error")
+    )
     async with anyio.create_task_group() as group:
         group.start_soon(server.serve)
         while not server.started:  # noqa: ASYNC110  # uvicorn tells nobody
@@ -57,7 +59,11 @@ def endless(every: float = 0.001) -> list[Step]:
 def spoken(wire: WireApi, url: str) -> bytes:
     """A request for a stream, as bytes."""
     made = request(wire, Prompt("Hello"))
-    body = made.body if wire == "gemini" else msgspec.json.encode({**msgspec.json.decode(made.body), "stream": True})
+    body = (
+        made.body
+        if wire == "gemini"
+        else msgspec.json.encode({**msgspec.json.decode(made.body), "stream": True})
+    )
     path = made.url.removeprefix("http://127.0.0.1:8900")
     lines = [
         f"POST {'/v1beta' if wire == 'gemini' else ''}{path} HTTP/1.1",
@@ -76,13 +82,17 @@ async def leave(url: str, chance: random.Random) -> None:
     """A client that goes at a random moment, politely or not."""
     stream = await connected(url)
     asked = spoken(chance.choice(CLIENTS), url)
-    part = asked[: chance.choice([len(asked), len(asked), len(asked), chance.randrange(len(asked))])]
+    part = asked[
+        : chance.choice([len(asked), len(asked), len(asked), chance.randrange(len(asked))])
+    ]
     await stream.send(part)
     with anyio.move_on_after(chance.random() * 0.08):
         while await stream.receive(chance.randrange(1, 5000)):
             pass
     if chance.random() < 0.5:
-        stream.extra(SocketAttribute.raw_socket).setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        stream.extra(SocketAttribute.raw_socket).setsockopt(
+            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        )
     with suppress(OSError, anyio.BrokenResourceError):
         await stream.aclose()
 
@@ -141,8 +151,18 @@ async def test_a_client_that_does_not_read_holds_the_model_back() -> None:
 
 
 async def test_a_server_that_is_told_to_stop_lets_its_streams_finish() -> None:
-    script = [head(), chunk(HELLO), Wait(0.3), chunk(text(" there") + stop() + finish() + MESSAGE_STOP), b"0\r\n\r\n"]
-    async with scripted(script) as upstream, served(upstream.url) as (url, server), httpx.AsyncClient(base_url=url) as client:
+    script = [
+        head(),
+        chunk(HELLO),
+        Wait(0.3),
+        chunk(text(" there") + stop() + finish() + MESSAGE_STOP),
+        b"0\r\n\r\n",
+    ]
+    async with (
+        scripted(script) as upstream,
+        served(upstream.url) as (url, server),
+        httpx.AsyncClient(base_url=url) as client,
+    ):
 
         async def stop_soon() -> None:
             await anyio.sleep(0.1)

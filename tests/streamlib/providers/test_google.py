@@ -22,11 +22,15 @@ async def headers(model: str, environ: dict[str, str], **options: str) -> dict[s
 
 async def test_the_developer_api_takes_the_key_of_its_own_header_and_the_first_variable() -> None:
     assert await headers("google:gemini-3.5-flash", KEYS) == {"x-goog-api-key": "first"}
-    assert await headers("gemini:gemini-3.5-flash", {"GEMINI_API_KEY": "second"}) == {"x-goog-api-key": "second"}
+    assert await headers("gemini:gemini-3.5-flash", {"GEMINI_API_KEY": "second"}) == {
+        "x-goog-api-key": "second"
+    }
 
 
 @pytest.mark.parametrize("location", ["us-east5", "europe-west4", "global"])
-async def test_a_token_goes_to_every_region_of_vertex(location: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_token_goes_to_every_region_of_vertex(
+    location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", location)
     for model in ("vertex:gemini-3.5-flash", "vertex-anthropic:claude-opus-5"):
@@ -48,6 +52,11 @@ def test_compatible_chat_stands_on_the_same_host() -> None:
 def test_claude_on_vertex_is_messages_without_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
     monkeypatch.setenv("GOOGLE_CLOUD_REGION", "us-east5")
-    request = build(Prompt(input="x", tools=[ToolSpec("f")]), "vertex-anthropic:claude-opus-5", strict=True)
-    assert (b'"model"' in request.body, b'"anthropic_version":"vertex-2023-10-16"' in request.body) == (False, True)
+    request = build(
+        Prompt(input="x", tools=[ToolSpec("f")]), "vertex-anthropic:claude-opus-5", strict=True
+    )
+    assert (
+        b'"model"' in request.body,
+        b'"anthropic_version":"vertex-2023-10-16"' in request.body,
+    ) == (False, True)
     assert "anthropic-version" not in request.headers

@@ -24,7 +24,17 @@ from streamlib.request.provider_steps import STEPS
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers import CustomToolCall, FunctionCall, FunctionCallOutput
 from tests.provider_pages.pages import PAGE, regenerated
-from tests.support.provider_cases import MODELS, WEATHER, asked, history, path_of, prompts, providers, snapshot, written
+from tests.support.provider_cases import (
+    MODELS,
+    WEATHER,
+    asked,
+    history,
+    path_of,
+    prompts,
+    providers,
+    snapshot,
+    written,
+)
 from tests.support.quirks import ABSENT, QUIRKS, Quirk, at
 
 EACH = pytest.mark.parametrize("one", providers(), ids=lambda one: one.name)
@@ -58,7 +68,9 @@ def test_no_two_providers_share_a_name() -> None:
         ("llama.cpp:any", "llamacpp", "any"),
     ],
 )
-def test_a_model_is_found_by_the_name_or_alias_of_its_provider(model: str, name: str, rest: str) -> None:
+def test_a_model_is_found_by_the_name_or_alias_of_its_provider(
+    model: str, name: str, rest: str
+) -> None:
     found, left = find(model)
     assert (found.name, left) == (name, rest)
 
@@ -66,14 +78,19 @@ def test_a_model_is_found_by_the_name_or_alias_of_its_provider(model: str, name:
 def test_the_longest_known_name_before_a_colon_wins() -> None:
     register(Provider(name="corp", base_url="https://a.example"))
     register(Provider(name="corp:eu", base_url="https://b.example"))
-    assert [(find(f"corp:{rest}")[0].name, find(f"corp:{rest}")[1]) for rest in ("eu:m", "eu", "us:m")] == [
+    assert [
+        (find(f"corp:{rest}")[0].name, find(f"corp:{rest}")[1]) for rest in ("eu:m", "eu", "us:m")
+    ] == [
         ("corp:eu", "m"),
         ("corp", "eu"),
         ("corp", "us:m"),
     ]
 
 
-@pytest.mark.parametrize(("name", "near"), [("antropic", "anthropic"), ("open-router", "openrouter"), ("deepsek", "deepseek")])
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [("antropic", "anthropic"), ("open-router", "openrouter"), ("deepsek", "deepseek")],
+)
 def test_an_unknown_provider_is_an_error_with_the_names_that_are_near(name: str, near: str) -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt("hi"), f"{name}:m")
@@ -104,7 +121,10 @@ def test_your_provider_comes_before_a_registered_one_and_that_before_ours() -> N
     assert provider("mistral").base_url == "https://registered.example"
     given = msgspec.structs.replace(ours, base_url="https://given.example")
     assert known([given])["mistralai"].base_url == "https://given.example"
-    assert build(Prompt("hi"), "mistral:m", providers=(given,)).url == "https://given.example/chat/completions"
+    assert (
+        build(Prompt("hi"), "mistral:m", providers=(given,)).url
+        == "https://given.example/chat/completions"
+    )
 
 
 # --- values ---
@@ -134,15 +154,24 @@ def test_a_providers_own_addresses_get_its_keys(one: Provider) -> None:
 
 def test_the_longest_beginning_of_a_models_name_says_what_differs() -> None:
     base = Provider(name="x", model_overrides={"a": {"base_url": "1"}, "a-b": {"base_url": "2"}})
-    assert [for_model(base, model).base_url for model in ("c", "a", "a-b-c", "vendor/A-B", "ba")] == ["", "1", "2", "2", ""]
+    assert [
+        for_model(base, model).base_url for model in ("c", "a", "a-b-c", "vendor/A-B", "ba")
+    ] == ["", "1", "2", "2", ""]
 
 
 def test_what_is_refused_while_a_model_thinks_is_sent_when_it_does_not() -> None:
-    mine = Provider(name="x", base_url="https://x.example", unsupported_when_thinking={"temperature": "why"})
-    gates = {"thinker": Traits(thinking_default=True), "never": Traits(thinking=(), thinking_default=True)}
+    mine = Provider(
+        name="x", base_url="https://x.example", unsupported_when_thinking={"temperature": "why"}
+    )
+    gates = {
+        "thinker": Traits(thinking_default=True),
+        "never": Traits(thinking=(), thinking_default=True),
+    }
 
     def sent(model: str, reasoning: Any) -> bool:
-        request = build(Prompt("x", temperature=0.1, reasoning=reasoning), model, provider=mine, models=gates)
+        request = build(
+            Prompt("x", temperature=0.1, reasoning=reasoning), model, provider=mine, models=gates
+        )
         return b"temperature" in request.body
 
     assert [sent("thinker", level) for level in (None, "high", "off")] == [False, False, True]
@@ -152,8 +181,18 @@ def test_what_is_refused_while_a_model_thinks_is_sent_when_it_does_not() -> None
 
 @pytest.mark.parametrize("wire", ["chat", "responses", "messages"])
 def test_a_conversations_name_goes_into_a_header_on_every_wire(wire: Any) -> None:
-    mine = Provider(name="x", wires=("chat", "responses", "messages"), base_url="https://x.example", conversation_header="x-conv")
-    assert build(Prompt("x", conversation_id="c 1"), "m", provider=mine, wire_api=wire).headers["x-conv"] == "c 1"
+    mine = Provider(
+        name="x",
+        wires=("chat", "responses", "messages"),
+        base_url="https://x.example",
+        conversation_header="x-conv",
+    )
+    assert (
+        build(Prompt("x", conversation_id="c 1"), "m", provider=mine, wire_api=wire).headers[
+            "x-conv"
+        ]
+        == "c 1"
+    )
 
 
 @pytest.mark.parametrize("name", ["a\r\nb: c", "é", "a\x00", " a", ""])
@@ -204,8 +243,13 @@ def test_what_a_model_takes_stands_in_a_table(model: str, gate: str, value: Any)
 
 def test_a_users_table_comes_first() -> None:
     mine = {"gpt-5": Traits(completion_tokens=False, developer_role=False)}
-    prompt = Prompt([streamlib.Message("developer", [streamlib.Text("x")]), user("y")], max_output_tokens=9)
-    ours, theirs = (json.loads(build(prompt, "openai:gpt-5", wire_api="chat", models=table).body) for table in (None, mine))
+    prompt = Prompt(
+        [streamlib.Message("developer", [streamlib.Text("x")]), user("y")], max_output_tokens=9
+    )
+    ours, theirs = (
+        json.loads(build(prompt, "openai:gpt-5", wire_api="chat", models=table).body)
+        for table in (None, mine)
+    )
     assert (ours["messages"][0]["role"], theirs["messages"][0]["role"]) == ("developer", "system")
     github = json.loads(build(prompt, "github:openai/gpt-5", models=mine).body)
     assert (github["max_tokens"], "max_completion_tokens" in github) == (9, False)
@@ -216,15 +260,21 @@ def test_a_users_table_comes_first() -> None:
 
 @EACH
 def test_requests_are_those_of_the_snapshot(one: Provider) -> None:
-    assert written(snapshot(one)) == path_of(one).read_text(encoding="utf-8"), "python -m tests.provider_pages"
+    assert written(snapshot(one)) == path_of(one).read_text(encoding="utf-8"), (
+        "python -m tests.provider_pages"
+    )
 
 
 def test_every_snapshot_has_its_provider() -> None:
-    assert {path.stem for path in path_of(providers()[0]).parent.iterdir()} == {one.name for one in providers()}
+    assert {path.stem for path in path_of(providers()[0]).parent.iterdir()} == {
+        one.name for one in providers()
+    }
 
 
 CASES = [
-    pytest.param(one.name, wire, case, id=f"{one.name}-{wire}-{case.replace(', ', '-').replace(' ', '-')}")
+    pytest.param(
+        one.name, wire, case, id=f"{one.name}-{wire}-{case.replace(', ', '-').replace(' ', '-')}"
+    )
     for one in providers()
     for wire in one.wires
     for case in prompts(one.name, wire)
@@ -232,43 +282,79 @@ CASES = [
 
 
 @pytest.mark.parametrize(("name", "wire", "case"), CASES)
-def test_every_provider_builds_a_request_that_its_wire_reads_back(name: str, wire: Any, case: str) -> None:
+def test_every_provider_builds_a_request_that_its_wire_reads_back(
+    name: str, wire: Any, case: str
+) -> None:
     prompt = prompts(name, wire)[case]
     request = asked(name, prompt, wire=wire)
     read = streamlib.parse_request(wire, request.body, headers=request.headers)
     assert read.model == json.loads(request.body).get("model")
-    assert read.model == MODELS.get(name, "model") or quote(MODELS.get(name, "model"), safe="") in request.url
+    assert (
+        read.model == MODELS.get(name, "model")
+        or quote(MODELS.get(name, "model"), safe="") in request.url
+    )
     dropped = any(change == Change("dropped", "/tools", change.reason) for change in request.report)
-    assert [tool.name for tool in read.tools] == ([] if dropped else [tool.name for tool in prompt.tools])
+    assert [tool.name for tool in read.tools] == (
+        [] if dropped else [tool.name for tool in prompt.tools]
+    )
     calls = [item for item in read.items if isinstance(item, (FunctionCall, CustomToolCall))]
     outputs = [item for item in read.items if isinstance(item, FunctionCallOutput)]
     assert len(calls) == len(outputs) == (1 if prompt.tools else 0)
-    assert [(call.name, call.parsed()) for call in calls] == [("get_weather", {"city": "Paris"})] * len(calls)
+    assert [(call.name, call.parsed()) for call in calls] == [
+        ("get_weather", {"city": "Paris"})
+    ] * len(calls)
 
 
-@pytest.mark.parametrize(("name", "wire", "case"), [case for case in CASES if case.values[1] in ("chat", "responses")])
+@pytest.mark.parametrize(
+    ("name", "wire", "case"), [case for case in CASES if case.values[1] in ("chat", "responses")]
+)
 def test_openais_own_types_read_what_is_sent(name: str, wire: Any, case: str) -> None:
-    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed: requests are not read by the official types")
-    pytest.importorskip("openai", reason="openai is not installed: requests are not read by the official types")
+    pydantic = pytest.importorskip(
+        "pydantic", reason="pydantic is not installed: requests are not read by the official types"
+    )
+    pytest.importorskip(
+        "openai", reason="openai is not installed: requests are not read by the official types"
+    )
     from openai.types.chat import completion_create_params as chat
     from openai.types.responses import response_create_params as responses
 
-    kind = {"chat": chat.CompletionCreateParamsStreaming, "responses": responses.ResponseCreateParamsStreaming}[wire]
+    kind = {
+        "chat": chat.CompletionCreateParamsStreaming,
+        "responses": responses.ResponseCreateParamsStreaming,
+    }[wire]
     body = json.loads(asked(name, prompts(name, wire)[case], wire=wire).body)
     for message in body.get("messages", ()):
         if isinstance(message.get("content"), list):  # Mistral's own part
             message["content"] = [part for part in message["content"] if part["type"] != "thinking"]
     for item in body.get("input", ()):
-        if item["type"] == "reasoning":  # the types want an id, the API refuses that of a response it has not stored
+        if (
+            item["type"] == "reasoning"
+        ):  # the types want an id, the API refuses that of a response it has not stored
             item.setdefault("id", "rs_1")
     pydantic.TypeAdapter(kind).validate_python(body)
 
 
 @pytest.mark.parametrize("name", [one.name for one in providers() if "chat" in one.wires])
 def test_a_conversation_that_goes_on_keeps_what_was_sent(name: str) -> None:
-    said = streamlib.Message("assistant", [streamlib.Text("18 degrees.")], origin=streamlib.Origin("chat", name), response_id="r2")
-    turns = [*history(name, "chat"), said, user("And Rome?"), *history(name, "chat")[1:3], FunctionCallOutput("call_1", "20 degrees")]
-    sent = [json.loads(asked(name, Prompt(turns[:end], instructions="i", tools=[WEATHER]), wire="chat").body) for end in (1, 4, 6, 9)]
+    said = streamlib.Message(
+        "assistant",
+        [streamlib.Text("18 degrees.")],
+        origin=streamlib.Origin("chat", name),
+        response_id="r2",
+    )
+    turns = [
+        *history(name, "chat"),
+        said,
+        user("And Rome?"),
+        *history(name, "chat")[1:3],
+        FunctionCallOutput("call_1", "20 degrees"),
+    ]
+    sent = [
+        json.loads(
+            asked(name, Prompt(turns[:end], instructions="i", tools=[WEATHER]), wire="chat").body
+        )
+        for end in (1, 4, 6, 9)
+    ]
     for shorter, longer in pairwise(sent):
         assert longer["messages"][: len(shorter["messages"])] == shorter["messages"]
         assert longer.get("tools") == shorter.get("tools")
@@ -318,11 +404,20 @@ def test_the_page_says_what_the_values_say() -> None:
             {"properties": {"a": {"type": "number"}}, "required": ["a"], "type": "object"},
         ),
         ({"type": "object", "required": None}, {"type": "object", "required": []}),
-        ({"type": "string", "anyOf": [{"type": "string"}, {"type": "integer"}]}, {"anyOf": [{"type": "string"}, {"type": "integer"}]}),
-        ({"anyOf": [{"type": "null"}, {"type": "integer"}], "title": "T"}, {"title": "T", "type": "integer"}),
+        (
+            {"type": "string", "anyOf": [{"type": "string"}, {"type": "integer"}]},
+            {"anyOf": [{"type": "string"}, {"type": "integer"}]},
+        ),
+        (
+            {"anyOf": [{"type": "null"}, {"type": "integer"}], "title": "T"},
+            {"title": "T", "type": "integer"},
+        ),
         ({"$ref": "#/$defs/a"}, {"$ref": "#/$defs/a"}),
         ({"type": "string", "nullable": True}, {"type": "string"}),
-        ({"additionalProperties": False}, {"additionalProperties": False, "type": "object", "required": []}),
+        (
+            {"additionalProperties": False},
+            {"additionalProperties": False, "type": "object", "required": []},
+        ),
         (True, True),
     ],
 )
@@ -347,7 +442,9 @@ KEYWORDS = (
 )
 SCHEMAS = st.recursive(
     st.none() | st.booleans() | st.integers() | st.sampled_from(["string", "object", "null", ""]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYWORDS), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 
@@ -361,5 +458,7 @@ def test_no_schema_is_too_odd_and_one_that_fits_stays(schema: Any) -> None:
 
 
 def test_schemas_that_fit_are_not_reported() -> None:
-    tool = ToolSpec("f", schema={"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]})
+    tool = ToolSpec(
+        "f", schema={"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    )
     assert asked("moonshot", Prompt("x", tools=[tool])).report == []

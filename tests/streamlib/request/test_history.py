@@ -37,9 +37,26 @@ OUT = CALL.output("one")
 OTHER_OUT = OTHER.output("two")
 
 EVERY_KIND: list[ResponseItem] = [
-    user("hi", Image(data="iVBORw0KGgo=", media_type="image/png", native={"detail": "low"}), Document(url="https://x/y.pdf", name="y")),
-    Message("assistant", [Text("so", [{"type": "url_citation", "url": "u"}]), Refusal("no")], "commentary", id="msg_1", choice=1),
-    Reasoning("hm", ["a", "b"], "gAAA", signature="sig", origin=Origin("responses", "openai", "https://x", "m", "acc"), native={"x": 1.0}),
+    user(
+        "hi",
+        Image(data="iVBORw0KGgo=", media_type="image/png", native={"detail": "low"}),
+        Document(url="https://x/y.pdf", name="y"),
+    ),
+    Message(
+        "assistant",
+        [Text("so", [{"type": "url_citation", "url": "u"}]), Refusal("no")],
+        "commentary",
+        id="msg_1",
+        choice=1,
+    ),
+    Reasoning(
+        "hm",
+        ["a", "b"],
+        "gAAA",
+        signature="sig",
+        origin=Origin("responses", "openai", "https://x", "m", "acc"),
+        native={"x": 1.0},
+    ),
     CALL,
     OUT,
     CustomToolCall("c3", "patch", "*** Begin"),
@@ -47,7 +64,12 @@ EVERY_KIND: list[ResponseItem] = [
     ServerToolCall("s1", "web_search", "{}", native={"type": "server_tool_use"}),
     ServerToolResult("s1", "web_search", [{"url": "u"}]),
     Compaction("Summary.", "Epw"),
-    Opaque("from_the_future", {"type": "from_the_future", "z": [1, {"y": None}]}, status="incomplete", response_id="r"),
+    Opaque(
+        "from_the_future",
+        {"type": "from_the_future", "z": [1, {"y": None}]},
+        status="incomplete",
+        response_id="r",
+    ),
 ]
 
 
@@ -62,12 +84,23 @@ def test_a_history_saves_to_json_and_loads_back_equal() -> None:
 
 
 def test_a_kind_of_a_later_version_survives_as_opaque() -> None:
-    saved = msgspec.json.encode({"streamlib_history": 9, "items": [{"type": "hologram", "shape": "cube"}]})
+    saved = msgspec.json.encode(
+        {"streamlib_history": 9, "items": [{"type": "hologram", "shape": "cube"}]}
+    )
     assert load_history(saved) == [Opaque("hologram", {"type": "hologram", "shape": "cube"})]
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b'{"items":[1]}', b'{"items":[{"type":"message"}]}', b'{"items":[{}]}', b"[" * 100_000]
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"items":[1]}',
+        b'{"items":[{"type":"message"}]}',
+        b'{"items":[{}]}',
+        b"[" * 100_000,
+    ],
 )
 def test_anything_else_is_a_value_error(data: bytes) -> None:
     with pytest.raises(ValueError, match="not a saved history"):
@@ -109,13 +142,21 @@ def test_a_late_output_moves_up_behind_its_call_and_says_that_the_prefix_broke()
     report = Report()
     placed = repair([CALL, user("and?"), OUT], report)
     assert [one.item for one in placed] == [CALL, OUT, user("and?")]
-    assert [(change.action, change.breaks_prefix) for change in report.changes] == [("repaired", True)]
+    assert [(change.action, change.breaks_prefix) for change in report.changes] == [
+        ("repaired", True)
+    ]
 
 
 def test_outputs_between_parallel_calls_of_one_response_wait_for_its_end() -> None:
     """Thinking and calls of one response stay together, in their order."""
     thought = Reasoning("hm", signature="s", response_id="r1")
-    assert repaired([CALL, OUT, thought, OTHER, OTHER_OUT])[0] == [CALL, thought, OTHER, OUT, OTHER_OUT]
+    assert repaired([CALL, OUT, thought, OTHER, OTHER_OUT])[0] == [
+        CALL,
+        thought,
+        OTHER,
+        OUT,
+        OTHER_OUT,
+    ]
 
 
 def test_sequential_calls_of_two_responses_stay_sequential() -> None:
@@ -131,27 +172,47 @@ def test_a_second_output_of_a_call_is_dropped() -> None:
 def test_case_50_a_call_id_used_twice_is_made_unique_on_call_and_output() -> None:
     again = msgspec.structs.replace(CALL, response_id="r2")
     items, changes = repaired([CALL, OUT, again, OUT])
-    assert [item.call_id for item in items if isinstance(item, (*CALLS, *OUTPUTS))] == ["c1", "c1", "c1_2", "c1_2"]
+    assert [item.call_id for item in items if isinstance(item, (*CALLS, *OUTPUTS))] == [
+        "c1",
+        "c1",
+        "c1_2",
+        "c1_2",
+    ]
     assert [change[0] for change in changes] == ["renamed", "renamed"]
 
 
 def test_an_incomplete_call_is_left_out_with_its_output() -> None:
     cut = FunctionCall("c1", "f", '{"a"', status="incomplete")
-    assert repaired([user("x"), cut, OUT]) == ([user("x")], [("dropped", "/input/1"), ("dropped", "/input/2")])
+    assert repaired([user("x"), cut, OUT]) == (
+        [user("x")],
+        [("dropped", "/input/1"), ("dropped", "/input/2")],
+    )
 
 
 def test_only_the_last_screenshots_stay() -> None:
     shot = Image(data="AA==", media_type="image/png")
-    history: list[ResponseItem] = [CALL.output([shot, Text("x")]), user("see", shot), CALL.output([shot])]
+    history: list[ResponseItem] = [
+        CALL.output([shot, Text("x")]),
+        user("see", shot),
+        CALL.output([shot]),
+    ]
     pruned = keep_last_images(history, 1)
-    kinds = [[type(part) for part in (item.output if isinstance(item, FunctionCallOutput) else item.content)] for item in pruned]  # type: ignore[union-attr]
+    kinds = [
+        [
+            type(part)
+            for part in (item.output if isinstance(item, FunctionCallOutput) else item.content)
+        ]
+        for item in pruned
+    ]  # type: ignore[union-attr]
     assert kinds == [[Text, Text], [Text, Text], [Image]]
     assert keep_last_images(history, 9) == history
 
 
 STEPS = st.lists(
     st.sampled_from(["user", "text", "think", "call", "output", "orphan", "cut"]).flatmap(
-        lambda kind: st.tuples(st.just(kind), st.integers(0, 3), st.sampled_from(["r1", "r2", None]))
+        lambda kind: st.tuples(
+            st.just(kind), st.integers(0, 3), st.sampled_from(["r1", "r2", None])
+        )
     ),
     max_size=14,
 )
@@ -175,7 +236,9 @@ def build(steps: list[tuple[str, int, str | None]]) -> list[ResponseItem]:
 
 
 @given(STEPS)
-def test_after_repair_every_call_has_exactly_one_output_and_it_follows_its_turn(steps: list[tuple[str, int, str | None]]) -> None:
+def test_after_repair_every_call_has_exactly_one_output_and_it_follows_its_turn(
+    steps: list[tuple[str, int, str | None]],
+) -> None:
     items, _ = repaired(build(steps))
     calls = [item.call_id for item in items if isinstance(item, CALLS)]
     outputs = [item.call_id for item in items if isinstance(item, OUTPUTS)]

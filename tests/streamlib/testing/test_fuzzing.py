@@ -13,7 +13,15 @@ import pytest
 from streamlib.cli import main
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.fuzz_targets import TARGETS, find_target
-from streamlib.testing.fuzzing import Campaign, Finding, examine, find_failure, replay_bodies, reproducer, shrink
+from streamlib.testing.fuzzing import (
+    Campaign,
+    Finding,
+    examine,
+    find_failure,
+    replay_bodies,
+    reproducer,
+    shrink,
+)
 from streamlib.testing.invariants import InvariantViolation
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
@@ -88,7 +96,9 @@ def test_an_exception_that_escapes_is_found_and_made_as_small_as_can_be(mine: st
     assert (small.invariant, small.body) == ("ZeroDivisionError", b"data: [DONE]")
 
 
-def test_the_reproducer_fails_until_the_parser_is_mended(mine: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reproducer_fails_until_the_parser_is_mended(
+    mine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     small = shrink(find_target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
     written: dict[str, object] = {}
     exec(compile(reproducer(small), "test_fuzz.py", "exec"), written)
@@ -100,7 +110,9 @@ def test_the_reproducer_fails_until_the_parser_is_mended(mine: str, monkeypatch:
 
 
 def test_a_reproducer_of_odd_bytes_and_words_is_python_all_the_same() -> None:
-    text = reproducer(Finding("a:b.c", "any cut", 'says """ \\ \n \ud83d', bytes(range(256)), (1, 2)))
+    text = reproducer(
+        Finding("a:b.c", "any cut", 'says """ \\ \n \ud83d', bytes(range(256)), (1, 2))
+    )
     written: dict[str, object] = {}
     exec(compile(text.replace("def test_", "def kept_"), "test_fuzz.py", "exec"), written)
     assert written["BODY"] == bytes(range(256))
@@ -109,7 +121,12 @@ def test_a_reproducer_of_odd_bytes_and_words_is_python_all_the_same() -> None:
 def test_the_command_writes_a_reproducer_and_says_so_by_its_exit_code(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fuzz", f"{mine}:Lines", "--time", "20", "--seed", "1", "--out", str(tmp_path / "new")]) == 1
+    assert (
+        main(
+            ["fuzz", f"{mine}:Lines", "--time", "20", "--seed", "1", "--out", str(tmp_path / "new")]
+        )
+        == 1
+    )
     said = capsys.readouterr()
     (written,) = (tmp_path / "new").iterdir()
     assert str(written) in said.out
@@ -117,7 +134,9 @@ def test_the_command_writes_a_reproducer_and_says_so_by_its_exit_code(
     assert r"b'\r\n'" in written.read_text(encoding="utf-8")
 
 
-def test_the_command_is_content_with_what_is_whole(mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_is_content_with_what_is_whole(
+    mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     seed = tmp_path / "seed"
     seed.write_bytes(b"data: 1\n\n")
     assert main(["fuzz", f"{mine}:Whole", str(seed), "--time", "0.2"]) == 0
@@ -136,7 +155,9 @@ def test_the_command_is_content_with_what_is_whole(mine: str, tmp_path: Path, ca
         (["chat", "--out", "/dev/null"], 1, "/dev/null: Not a directory"),
     ],
 )
-def test_a_wrong_word_is_told_in_one_line(arguments: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_wrong_word_is_told_in_one_line(
+    arguments: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(["fuzz", *arguments]) == code
     said = capsys.readouterr().err
     assert why in said
@@ -153,7 +174,15 @@ def test_the_same_seed_is_the_same_hunt() -> None:
 
 
 def test_every_wire_framing_and_dialect_can_be_fuzzed() -> None:
-    assert set(TARGETS) >= {*WIRE_APIS, "sse", "ndjson", "eventstream", "json_array", "sse_or_json", *DIALECTS}
+    assert set(TARGETS) >= {
+        *WIRE_APIS,
+        "sse",
+        "ndjson",
+        "eventstream",
+        "json_array",
+        "sse_or_json",
+        *DIALECTS,
+    }
 
 
 @pytest.mark.parametrize("name", TARGETS)
@@ -207,11 +236,13 @@ KEPT = [
     ("messages", b'{"type":"message","content":{"":null}}'),
     ("chat", b'data:{"choices":[{"delta":{"audio":{"data":"UJd83d\\ude00"}}}]}\n\ndata:{"choices":[{"delta":{"audio":{"data":"D"}}}]}'),
 ]  # fmt: skip
-# ruff: noqa: E501  # bytes as they were found
+# bytes as they were found
 """Bodies on which a wire broke, before it was mended: a foreign exception, a field of the wrong type, a text that was lost."""
 
 
-@pytest.mark.parametrize(("name", "body"), KEPT, ids=lambda value: value if isinstance(value, str) else str(len(value)))
+@pytest.mark.parametrize(
+    ("name", "body"), KEPT, ids=lambda value: value if isinstance(value, str) else str(len(value))
+)
 def test_what_was_found_once_stays_mended(name: str, body: bytes) -> None:
     assert find_failure(find_target(name), body) is None
 

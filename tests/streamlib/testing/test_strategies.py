@@ -28,7 +28,9 @@ each_wire = pytest.mark.parametrize("wire_api", WIRE_APIS)
 @each_wire
 @few
 @given(st.data())
-def test_an_answer_keeps_every_law_and_ends_as_asked(wire_api: WireApi, data: st.DataObject) -> None:
+def test_an_answer_keeps_every_law_and_ends_as_asked(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     failing = data.draw(st.booleans())
     events = data.draw(strategies.answers(wire_api, failing=failing))
     check(events)
@@ -38,7 +40,9 @@ def test_an_answer_keeps_every_law_and_ends_as_asked(wire_api: WireApi, data: st
 @each_wire
 @few
 @given(st.data())
-def test_a_stream_is_whole_at_any_cut_and_noise_changes_nothing(wire_api: WireApi, data: st.DataObject) -> None:
+def test_a_stream_is_whole_at_any_cut_and_noise_changes_nothing(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     body = data.draw(strategies.streams(wire_api, failing=False))
     chunks = data.draw(strategies.splits(body))
     assert b"".join(chunks) == body
@@ -51,11 +55,17 @@ def test_a_stream_is_whole_at_any_cut_and_noise_changes_nothing(wire_api: WireAp
 @each_wire
 @few
 @given(st.data())
-def test_a_history_is_built_for_its_own_wire_and_for_any_other(wire_api: WireApi, data: st.DataObject) -> None:
+def test_a_history_is_built_for_its_own_wire_and_for_any_other(
+    wire_api: WireApi, data: st.DataObject
+) -> None:
     history = data.draw(strategies.histories(wire_api, images=True))
     to = data.draw(strategies.wires())
     request = build(Prompt(history), "custom:any", wire_api=to, base_url="https://example.test/v1")
-    lost = [change for change in request.report if change.action == "dropped" and wire_api == to and "arguments" in change.path]
+    lost = [
+        change
+        for change in request.report
+        if change.action == "dropped" and wire_api == to and "arguments" in change.path
+    ]
     assert request.body
     assert not lost
 
@@ -72,7 +82,10 @@ def test_each_fault_can_be_asked_for_alone() -> None:
 
 
 def test_a_failure_shrinks_to_something_short() -> None:
-    smallest = find(strategies.streams("chat", failing=False, noise=False), lambda body: b"finish_reason" in body)
+    smallest = find(
+        strategies.streams("chat", failing=False, noise=False),
+        lambda body: b"finish_reason" in body,
+    )
     assert len(events_of("chat", smallest)) <= 4
 
 
@@ -86,7 +99,9 @@ def broken(events: list[ResponseEvent]) -> str:
 
 
 def test_each_law_has_an_event_list_that_breaks_it() -> None:
-    body = encode_all("messages", find(strategies.answers(failing=False), lambda events: len(events) > 4))
+    body = encode_all(
+        "messages", find(strategies.answers(failing=False), lambda events: len(events) > 4)
+    )
     events = events_of("messages", body)
     added = next(n for n, event in enumerate(events) if type(event).__name__ == "OutputItemAdded")
     done = next(n for n, event in enumerate(events) if type(event).__name__ == "OutputItemDone")
@@ -101,12 +116,18 @@ def test_each_law_has_an_event_list_that_breaks_it() -> None:
 
 
 def renumbered(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    return [type(event)(**{**{name: getattr(event, name) for name in event.__struct_fields__}, "seq": n}) for n, event in enumerate(events)]
+    return [
+        type(event)(
+            **{**{name: getattr(event, name) for name in event.__struct_fields__}, "seq": n}
+        )
+        for n, event in enumerate(events)
+    ]
 
 
 def test_folding_joins_what_goes_to_one_place_and_nothing_else() -> None:
     body = b"".join(
-        b'data: {"choices":[{"delta":{"%s":"%s"}}]}\n\n' % pair for pair in [(b"content", b"a"), (b"content", b"b"), (b"refusal", b"c")]
+        b'data: {"choices":[{"delta":{"%s":"%s"}}]}\n\n' % pair
+        for pair in [(b"content", b"a"), (b"content", b"b"), (b"refusal", b"c")]
     )
     folded = [getattr(event, "delta", None) for event in join_deltas(events_of("chat", body))]
     assert [delta for delta in folded if delta] == ["ab", "c"]

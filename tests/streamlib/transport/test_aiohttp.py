@@ -23,7 +23,9 @@ from tests.support.clients import asked, client
 from tests.support.response_bodies import HELLO, MESSAGE, SAID, frames_of
 from tests.support.scripted_server import END, HANG, Wait, chunk, head, scripted, whole
 
-aiohttp = pytest.importorskip("aiohttp", reason="the extra `aiohttp` is not installed: its transport goes untested")
+aiohttp = pytest.importorskip(
+    "aiohttp", reason="the extra `aiohttp` is not installed: its transport goes untested"
+)
 from streamlib.transport.aiohttp import AiohttpTransport  # noqa: E402  # after the library it needs
 
 
@@ -75,8 +77,12 @@ async def test_the_canary_is_found_nowhere(caplog: pytest.LogCaptureFixture) -> 
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in test_faults.ROWS])
-async def test_a_fault_ends_as_the_catalogue_wants(row: test_faults.Row, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(test_faults.asking, "client", partial(client, http=(transport := AiohttpTransport())))
+async def test_a_fault_ends_as_the_catalogue_wants(
+    row: test_faults.Row, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        test_faults.asking, "client", partial(client, http=(transport := AiohttpTransport()))
+    )
     await test_faults.test_a_fault_ends_as_the_catalogue_wants(row)
     await transport.aclose()
 
@@ -112,7 +118,10 @@ async def test_a_users_session_that_follows_raises_and_unpacks_does_none_of_it_f
 
     packed = whole(gzip.compress(MESSAGE), content_encoding="gzip")
     moved = b"HTTP/1.1 308 x\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
-    async with scripted(packed, [moved]) as server, aiohttp.ClientSession(raise_for_status=True) as users:
+    async with (
+        scripted(packed, [moved]) as server,
+        aiohttp.ClientSession(raise_for_status=True) as users,
+    ):
         asking = client(server.url, users)
         assert (await asking.respond(asked(server.url))).text == SAID
         with pytest.raises(StreamError, match="redirects"):
@@ -125,7 +134,10 @@ async def test_no_silence_is_counted_while_the_caller_holds_an_event() -> None:
     even = Deadlines(first_byte=0.1, first_event=0.1, idle=0.1)
     first, *rest = frames_of(4)
     answer = [head(), chunk(first), Wait(0.25), chunk(b"".join(rest)), END]
-    async with scripted(answer) as server, client(server.url, AiohttpTransport(), deadlines=even) as asking:
+    async with (
+        scripted(answer) as server,
+        client(server.url, AiohttpTransport(), deadlines=even) as asking,
+    ):
         async with asking.stream(asked(server.url)) as stream:
             await anext(stream)
             await anyio.sleep(0.3)
@@ -136,8 +148,14 @@ async def test_no_silence_is_counted_while_the_caller_holds_an_event() -> None:
 
 
 async def test_a_thousand_cancellations_leave_no_connection_behind() -> None:
-    draw, answer = random.Random(7), [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END]
-    async with scripted(answer) as server, aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4)) as users:
+    draw, answer = (
+        random.Random(7),
+        [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END],
+    )
+    async with (
+        scripted(answer) as server,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4)) as users,
+    ):
         async with client(server.url, users) as asking:
 
             async def one(delay: float) -> None:
@@ -157,7 +175,10 @@ async def test_a_thousand_cancellations_leave_no_connection_behind() -> None:
 
 
 async def test_a_request_of_many_megabytes_is_sent_as_it_is() -> None:
-    async with scripted(whole(MESSAGE)) as server, client(server.url, transport := AiohttpTransport()) as asking:
+    async with (
+        scripted(whole(MESSAGE)) as server,
+        client(server.url, transport := AiohttpTransport()) as asking,
+    ):
         await asking.respond(asked(server.url, body=bytes(3 << 20)))
         await transport.aclose()
     assert len(server.requests[0].partition(b"\r\n\r\n")[2]) == 3 << 20
@@ -165,7 +186,10 @@ async def test_a_request_of_many_megabytes_is_sent_as_it_is() -> None:
 
 async def test_a_header_that_came_twice_is_one_list() -> None:
     answer = [head(x_a="1")[:-2] + b"X-A: 2\r\n\r\n", chunk(MESSAGE), END]
-    async with scripted(answer) as server, client(server.url, transport := AiohttpTransport()) as asking:
+    async with (
+        scripted(answer) as server,
+        client(server.url, transport := AiohttpTransport()) as asking,
+    ):
         async with asking.stream(asked(server.url)) as stream:
             assert stream.headers["x-a"] == "1, 2"
         await transport.aclose()
@@ -173,7 +197,9 @@ async def test_a_header_that_came_twice_is_one_list() -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["trio"])
 async def test_on_trio_it_says_what_to_use_instead() -> None:
-    asking = client("http://127.0.0.1:9", AiohttpTransport(), retry=RetryPolicy(retries=0), errors="event")
+    asking = client(
+        "http://127.0.0.1:9", AiohttpTransport(), retry=RetryPolicy(retries=0), errors="event"
+    )
     response = await asking.respond(asked("http://127.0.0.1:9"))
     assert response.error is not None
     assert "on trio give http= an httpx client" in response.error.message
@@ -183,7 +209,13 @@ async def test_on_trio_it_says_what_to_use_instead() -> None:
 async def test_a_silent_head_is_ended_although_the_connection_was_kept() -> None:
     async with scripted(whole(MESSAGE), [HANG]) as server:
         quick = Deadlines(first_byte=0.1)
-        asking = client(server.url, transport := AiohttpTransport(), deadlines=quick, retry=RetryPolicy(retries=0), errors="event")
+        asking = client(
+            server.url,
+            transport := AiohttpTransport(),
+            deadlines=quick,
+            retry=RetryPolicy(retries=0),
+            errors="event",
+        )
         assert (await asking.respond(asked(server.url))).text == SAID
         error: Any = (await asking.respond(asked(server.url))).error
         assert (error.kind, error.detail) == ("stalled", {"phase": "first_byte"})

@@ -49,7 +49,10 @@ def test_a_transport_of_ones_own_is_taken_as_it_is() -> None:
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_the_limit_of_streams_is_never_above_the_users_pool(http: str) -> None:
     httpx = library(http)
-    async with httpx.AsyncClient(limits=httpx.Limits(max_connections=3)) as three, httpx.AsyncClient() as usual:
+    async with (
+        httpx.AsyncClient(limits=httpx.Limits(max_connections=3)) as three,
+        httpx.AsyncClient() as usual,
+    ):
         assert pool_size(three) == 3
         assert pool_size(usual) == 100
         assert transport_for(three).slots.total_tokens == 3  # type: ignore[attr-defined]
@@ -80,11 +83,15 @@ async def test_a_users_client_stays_open(http: str) -> None:
 def test_the_library_that_is_loaded_already_is_used(only: str) -> None:
     code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; import {only}, streamlib.transport as t; "
     code += "print(type(t.transport_for()._client).__module__)"
-    ran = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    ran = subprocess.run(
+        [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
+    )
     assert ran.stdout.partition(".")[0].strip() == only
 
 
-def test_without_any_library_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_any_library_the_error_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def missing(name: str) -> Any:
         raise ModuleNotFoundError(name)
 
@@ -99,7 +106,11 @@ def test_without_any_library_the_error_says_what_to_install(monkeypatch: pytest.
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_the_request_is_the_bytes_that_were_built(http: str) -> None:
     body = bytes(range(256)) * 10
-    async with scripted(whole(MESSAGE)) as server, opened(http) as inner, client(server.url, inner) as asking:
+    async with (
+        scripted(whole(MESSAGE)) as server,
+        opened(http) as inner,
+        client(server.url, inner) as asking,
+    ):
         await asking.respond(asked(server.url, body=body))
     sent, _, payload = server.requests[0].partition(b"\r\n\r\n")
     lines = sent.lower().split(b"\r\n")
@@ -113,17 +124,27 @@ async def test_the_request_is_the_bytes_that_were_built(http: str) -> None:
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_a_path_that_is_encoded_already_stays_so(http: str) -> None:
     """A signature is over these very bytes."""
-    async with scripted(whole(MESSAGE)) as server, opened(http) as inner, client(server.url, inner) as asking:
+    async with (
+        scripted(whole(MESSAGE)) as server,
+        opened(http) as inner,
+        client(server.url, inner) as asking,
+    ):
         request = asked(server.url)
         url = f"{server.url}/model/us.a%3Ab%2Fc/x?alt=sse"
-        await asking.respond(type(request)("POST", url, request.headers, b"{}", [], "messages", "m", request.origin))
+        await asking.respond(
+            type(request)("POST", url, request.headers, b"{}", [], "messages", "m", request.origin)
+        )
     assert server.requests[0].startswith(b"POST /model/us.a%3Ab%2Fc/x?alt=sse HTTP/1.1")
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_a_users_client_that_follows_redirects_does_not_follow_ours(http: str) -> None:
     moved = b"HTTP/1.1 308 x\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
-    async with scripted([moved]) as server, opened(http, follow_redirects=True) as inner, client(server.url, inner) as asking:
+    async with (
+        scripted([moved]) as server,
+        opened(http, follow_redirects=True) as inner,
+        client(server.url, inner) as asking,
+    ):
         with pytest.raises(StreamError, match="redirects"):
             await asking.respond(asked(server.url))
     assert len(server.requests) == 1
@@ -133,11 +154,19 @@ async def test_a_users_client_that_follows_redirects_does_not_follow_ours(http: 
 async def test_a_mock_of_the_library_is_an_answer_like_any_other(http: str) -> None:
     httpx = library(http)
     for content in (MESSAGE, gzip.compress(MESSAGE)):
-        headers = {"content-type": "text/event-stream", **({"content-encoding": "gzip"} if content != MESSAGE else {})}
+        headers = {
+            "content-type": "text/event-stream",
+            **({"content-encoding": "gzip"} if content != MESSAGE else {}),
+        }
         answer = httpx.MockTransport(
-            lambda request, content=content, headers=headers: httpx.Response(200, headers=headers, content=content)
+            lambda request, content=content, headers=headers: httpx.Response(
+                200, headers=headers, content=content
+            )
         )
-        async with httpx.AsyncClient(transport=answer) as inner, client("http://a.example", inner) as asking:
+        async with (
+            httpx.AsyncClient(transport=answer) as inner,
+            client("http://a.example", inner) as asking,
+        ):
             assert (await asking.respond(asked("http://a.example"))).text == SAID
 
 
@@ -208,12 +237,20 @@ async def test_a_new_connection_that_is_closed_is_not_replaced_silently(http: st
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_the_library_itself_ends_a_silent_read_when_that_is_the_next_deadline(http: str) -> None:
+async def test_the_library_itself_ends_a_silent_read_when_that_is_the_next_deadline(
+    http: str,
+) -> None:
     """No scope of ours is entered then; in the stream it would be one for each read."""
     even = Deadlines(first_byte=0.15, first_event=0.15, idle=0.15)
-    for script, phase in (([HANG], "first_byte"), ([head(), HANG], "first_byte"), ([head(), chunk(HELLO), HANG], "idle")):
+    for script, phase in (
+        ([HANG], "first_byte"),
+        ([head(), HANG], "first_byte"),
+        ([head(), chunk(HELLO), HANG], "idle"),
+    ):
         async with scripted(script) as server, opened(http) as inner:
-            asking = client(server.url, inner, deadlines=even, retry=RetryPolicy(retries=0), errors="event")
+            asking = client(
+                server.url, inner, deadlines=even, retry=RetryPolicy(retries=0), errors="event"
+            )
             began = anyio.current_time()
             response = await asking.respond(asked(server.url))
         assert response.error is not None
@@ -222,7 +259,9 @@ async def test_the_library_itself_ends_a_silent_read_when_that_is_the_next_deadl
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_reads_that_need_no_scope_enter_none(http: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_reads_that_need_no_scope_enter_none(
+    http: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scopes = 0
     original = anyio.CancelScope
 
@@ -233,7 +272,11 @@ async def test_reads_that_need_no_scope_enter_none(http: str, monkeypatch: pytes
 
     monkeypatch.setattr("streamlib.client.attempt.anyio.CancelScope", counted)
     frames = [step for frame in frames_of(50) for step in (chunk(frame), Wait(0.001))]
-    async with scripted([head(), *frames, END]) as server, opened(http) as inner, client(server.url, inner) as asking:
+    async with (
+        scripted([head(), *frames, END]) as server,
+        opened(http) as inner,
+        client(server.url, inner) as asking,
+    ):
         monkeypatch.setattr(module.anyio, "CancelScope", original)
         before = scopes
         async with asking.stream(asked(server.url)) as stream:
@@ -249,7 +292,10 @@ async def storm(http: str, cancellations: int, connections: int = 4) -> None:
     """Random cancellations of many streams on a small pool; then every slot must still work."""
     httpx, rng = library(http), random.Random(7)
     answer = [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END]
-    async with scripted(answer) as server, httpx.AsyncClient(limits=httpx.Limits(max_connections=connections)) as inner:
+    async with (
+        scripted(answer) as server,
+        httpx.AsyncClient(limits=httpx.Limits(max_connections=connections)) as inner,
+    ):
         async with client(server.url, inner) as asking:
 
             async def one(delay: float) -> None:
@@ -265,7 +311,9 @@ async def storm(http: str, cancellations: int, connections: int = 4) -> None:
                     for _ in range(connections * 2):
                         group.start_soon(one, 5)
             assert asking._transport.slots.borrowed_tokens == 0  # type: ignore[attr-defined]
-        assert all(one.is_idle() for one in inner._transport._pool.connections), inner._transport._pool.connections
+        assert all(one.is_idle() for one in inner._transport._pool.connections), (
+            inner._transport._pool.connections
+        )
         assert inner._transport._pool._requests == []
         await inner.aclose()
         await server.quiet()
@@ -298,15 +346,33 @@ def self_signed(folder: Path) -> ssl.SSLContext:
     if openssl is None:
         pytest.skip("this needs the openssl command to make a certificate")
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    words = ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
-    subprocess.run([openssl, *words, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    words = [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:prime256v1",
+        "-nodes",
+        "-days",
+        "2",
+        "-subj",
+        "/CN=localhost",
+    ]
+    subprocess.run(
+        [openssl, *words, "-keyout", str(key), "-out", str(certificate)],
+        check=True,
+        capture_output=True,
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
     return context
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_cancellation_in_a_handshake_closes_its_socket(http: str, tls: ssl.SSLContext) -> None:
+async def test_a_cancellation_in_a_handshake_closes_its_socket(
+    http: str, tls: ssl.SSLContext
+) -> None:
     """The libraries close it only where the handshake fails, not where it is cancelled."""
     async with scripted(whole(MESSAGE), tls=tls) as server, opened(http, verify=False) as inner:
         async with client(server.url, inner) as asking:
@@ -331,11 +397,38 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
     [
         (raised("ConnectError", "refused"), "connection", "truncated", True),
         (raised("ReadError"), "connection", "truncated", True),
-        (raised("RemoteProtocolError", "Server disconnected without sending a response."), "connection", "truncated", True),
-        (raised("RemoteProtocolError", "<ConnectionTerminated error_code:0, last_stream_id:1>"), "connection", "truncated", True),
-        (raised("RemoteProtocolError", "<StreamReset stream_id:1, error_code:8, remote_reset:True>"), "connection", "truncated", True),
-        (raised("RemoteProtocolError", "illegal status line: bytearray(b'x')"), "malformed", "malformed", False),
-        (raised("LocalProtocolError", "Illegal header value"), "invalid_request", "invalid_request", False),
+        (
+            raised("RemoteProtocolError", "Server disconnected without sending a response."),
+            "connection",
+            "truncated",
+            True,
+        ),
+        (
+            raised("RemoteProtocolError", "<ConnectionTerminated error_code:0, last_stream_id:1>"),
+            "connection",
+            "truncated",
+            True,
+        ),
+        (
+            raised(
+                "RemoteProtocolError", "<StreamReset stream_id:1, error_code:8, remote_reset:True>"
+            ),
+            "connection",
+            "truncated",
+            True,
+        ),
+        (
+            raised("RemoteProtocolError", "illegal status line: bytearray(b'x')"),
+            "malformed",
+            "malformed",
+            False,
+        ),
+        (
+            raised("LocalProtocolError", "Illegal header value"),
+            "invalid_request",
+            "invalid_request",
+            False,
+        ),
         (raised("ConnectTimeout"), "stalled", "stalled", True),
         (raised("PoolTimeout"), "connection", "truncated", True),
         (TimeoutError(), "stalled", "stalled", True),
@@ -344,18 +437,25 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
         (zlib.error("incorrect header check"), "malformed", "malformed", False),
         (AssertionError("a bug"), "connection", "truncated", False),
     ],
-    ids=lambda value: f"{type(value).__name__} {value}" if isinstance(value, BaseException) else None,
+    ids=lambda value: (
+        f"{type(value).__name__} {value}" if isinstance(value, BaseException) else None
+    ),
 )
-def test_an_exception_is_known_by_its_name(error: BaseException, before: str, after: str, *, retryable: bool) -> None:
+def test_an_exception_is_known_by_its_name(
+    error: BaseException, before: str, after: str, *, retryable: bool
+) -> None:
     for answered, kind in ((False, before), (True, after)):
-        info = classify_exception(error, FailurePoint(has_response=answered, phase="idle", deadlines=DEADLINES))
+        info = classify_exception(
+            error, FailurePoint(has_response=answered, phase="idle", deadlines=DEADLINES)
+        )
         assert (info.kind, info.retryable) == (kind, retryable)
 
 
 def test_a_connection_given_up_by_http2_is_truncated() -> None:
     """GOAWAY in mid-stream, as httpcore tells it; HTTP/2 itself is the user's option and not installed here."""
     info = classify_exception(
-        raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"), FailurePoint(has_response=True, phase="idle", deadlines=DEADLINES)
+        raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"),
+        FailurePoint(has_response=True, phase="idle", deadlines=DEADLINES),
     )
     assert info.kind == "truncated"
 
@@ -363,12 +463,15 @@ def test_a_connection_given_up_by_http2_is_truncated() -> None:
 def test_a_certificate_stays_untrusted_however_often_one_tries() -> None:
     error = raised("ConnectError", "handshake")
     error.__cause__ = ssl.SSLCertVerificationError("self-signed")
-    assert not classify_exception(error, FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES)).retryable
+    assert not classify_exception(
+        error, FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES)
+    ).retryable
 
 
 def test_an_exceptions_text_is_masked_and_short() -> None:
     info = classify_exception(
-        OSError("Bearer sk-abcdef0123456789 " + "x" * 5000), FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES)
+        OSError("Bearer sk-abcdef0123456789 " + "x" * 5000),
+        FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES),
     )
     assert "sk-abcdef" not in info.message
     assert len(info.message) < 700
@@ -393,7 +496,9 @@ PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
     "deflate without a header": lambda body: zlib.compress(body, wbits=-15),
-    "two members": lambda body: gzip.compress(body[: len(body) // 2]) + gzip.compress(body[len(body) // 2 :]),
+    "two members": lambda body: (
+        gzip.compress(body[: len(body) // 2]) + gzip.compress(body[len(body) // 2 :])
+    ),
 }
 
 
@@ -403,12 +508,20 @@ async def test_a_packed_body_is_the_same_at_every_cut(packer: str) -> None:
     encoding = {"content-encoding": "gzip" if packer in {"gzip", "two members"} else "deflate"}
     for size in (1, 7, 100, len(packed)):
         pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
-        assert b"".join([piece async for piece in decode_content(_chunks(*pieces), encoding)]) == MESSAGE * 3
+        assert (
+            b"".join([piece async for piece in decode_content(_chunks(*pieces), encoding)])
+            == MESSAGE * 3
+        )
 
 
 async def test_no_step_unpacks_more_than_its_ceiling() -> None:
     size = 20 * PIECE + 5
-    pieces = [len(piece) async for piece in decode_content(_chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"})]
+    pieces = [
+        len(piece)
+        async for piece in decode_content(
+            _chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"}
+        )
+    ]
     assert sum(pieces) == size
     assert max(pieces) <= PIECE
 
@@ -417,10 +530,17 @@ async def test_a_packed_body_that_is_cut_is_no_end() -> None:
     packed = gzip.compress(MESSAGE)
     for end in range(1, len(packed) - 1, 7):
         with pytest.raises((StreamError, zlib.error)):
-            [piece async for piece in decode_content(_chunks(packed[:end]), {"content-encoding": "gzip"})]
+            [
+                piece
+                async for piece in decode_content(
+                    _chunks(packed[:end]), {"content-encoding": "gzip"}
+                )
+            ]
 
 
-@pytest.mark.parametrize("encoding", ["gzip, gzip", "br", "zstd", "gzip, identity, deflate", "x" * 500])
+@pytest.mark.parametrize(
+    "encoding", ["gzip, gzip", "br", "zstd", "gzip, identity, deflate", "x" * 500]
+)
 def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> None:
     with pytest.raises(StreamError) as raised_:
         decode_content(_chunks(), {"content-encoding": encoding})
@@ -431,7 +551,9 @@ def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> No
 @pytest.mark.parametrize("encoding", ["", "identity", "Identity, identity", "GZIP"])
 async def test_an_encoding_that_is_none_costs_nothing(encoding: str) -> None:
     chunks = _chunks()
-    assert (decode_content(chunks, {"content-encoding": encoding}) is chunks) is (encoding != "GZIP")
+    assert (decode_content(chunks, {"content-encoding": encoding}) is chunks) is (
+        encoding != "GZIP"
+    )
     await chunks.aclose()  # type: ignore[attr-defined]
 
 

@@ -26,7 +26,11 @@ from tests.support.virtual_time import anyio_backend  # noqa: F401  # the fixtur
 DELTAS: Final = 20_000
 A_SECOND: Final = 2_000.0
 """Deltas a second: a fast model."""
-OWN: Final = sorted(path for path in (ROOT / "tests" / "recordings").glob("*/*") if path.suffix in (".sse", ".ndjson", ".eventstream"))
+OWN: Final = sorted(
+    path
+    for path in (ROOT / "tests" / "recordings").glob("*/*")
+    if path.suffix in (".sse", ".ndjson", ".eventstream")
+)
 BODIES: Final = {path: path.read_bytes() for path in OWN}
 
 
@@ -55,14 +59,21 @@ def test_a_screen_is_asked_to_draw_sixty_times_a_second_and_the_first_token_is_n
         now[0] = n / A_SECOND
         out += [(now[0], event) for event in stage.feed(OutputTextDelta(0, 0, f"word {n} ", seq=n))]
     out += [(now[0], event) for event in stage.close()]
-    say(f"coalesce: {DELTAS:,} deltas in {now[0]:.1f} s became {len(out):,}; the first was {out[0][0] * 1e3:.3f} ms late")
+    say(
+        f"coalesce: {DELTAS:,} deltas in {now[0]:.1f} s became {len(out):,}; the first was {out[0][0] * 1e3:.3f} ms late"
+    )
     assert "".join(event.delta for _, event in out) == "".join(f"word {n} " for n in range(DELTAS))
     assert out[0][0] == 0.0
     assert len(out) <= 60 * now[0] + 2
-    assert max(after - before for (before, _), (after, _) in pairwise(out)) <= 1 / 60 + 1.001 / A_SECOND
+    assert (
+        max(after - before for (before, _), (after, _) in pairwise(out))
+        <= 1 / 60 + 1.001 / A_SECOND
+    )
 
 
-async def test_the_whole_pipeline_adds_nothing_to_the_first_token_and_an_interval_to_no_other() -> None:
+async def test_the_whole_pipeline_adds_nothing_to_the_first_token_and_an_interval_to_no_other() -> (
+    None
+):
     began = anyio.current_time()
     async with pipe(Deltas(1_000, 1 / A_SECOND), coalesce(1 / 60, anyio.current_time)) as events:
         times = [anyio.current_time() - began async for _ in events]
@@ -84,13 +95,17 @@ async def test_a_branch_that_stalls_bounds_the_memory() -> None:
             peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    say(f"tee: of 1,000,000 events {source.given:,} were read and {held:,} held for the branch that stalled, {peak / 1e6:.1f} MB")
+    say(
+        f"tee: of 1,000,000 events {source.given:,} were read and {held:,} held for the branch that stalled, {peak / 1e6:.1f} MB"
+    )
     assert source.given == held == 4096
     assert peak < 2_000_000
 
 
 @pytest.mark.parametrize("path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN])
-async def test_a_recording_that_was_saved_replays_to_the_same_event_log_at_every_split(path: Path, tmp_path: Path) -> None:
+async def test_a_recording_that_was_saved_replays_to_the_same_event_log_at_every_split(
+    path: Path, tmp_path: Path
+) -> None:
     body, wire_api = BODIES[path], path.parent.name
     wanted = _log(from_body(body).events(wire_api))  # type: ignore[arg-type]
     chunks = tuple(Chunk(n / 100, piece) for n, piece in enumerate(random_pieces(body, 7)))

@@ -12,14 +12,24 @@ import pytest
 
 from streamlib.loopback import Behaviour, serve
 
-botocore_session = pytest.importorskip("botocore.session", reason="botocore is the client here; it comes with the dev extra")
+botocore_session = pytest.importorskip(
+    "botocore.session", reason="botocore is the client here; it comes with the dev extra"
+)
 from botocore.config import Config  # noqa: E402  # after it is known to be there
 from botocore.exceptions import ClientError  # noqa: E402
 
 SCHEMA: Final = {"type": "object", "properties": {"c": {"type": "string"}}}
 ASKED: Final = {
     "modelId": "us.anthropic.claude-sonnet-4-5-20250929-v1:0",
-    "messages": [{"role": "user", "content": [{"text": "Weather?"}, {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}}]}],
+    "messages": [
+        {
+            "role": "user",
+            "content": [
+                {"text": "Weather?"},
+                {"image": {"format": "png", "source": {"bytes": b"\x89PNG"}}},
+            ],
+        }
+    ],
     "toolConfig": {"tools": [{"toolSpec": {"name": "w", "inputSchema": {"json": SCHEMA}}}]},
     "additionalModelRequestFields": {"thinking": {"type": "enabled", "budget_tokens": 1024}},
 }
@@ -47,14 +57,22 @@ async def test_converse_and_converse_stream(ask: Callable[..., Any]) -> None:
     whole = await ask(lambda client: client.converse(**ASKED))
     events = await ask(lambda client: list(client.converse_stream(**ASKED)["stream"]))
     thought, text, call = whole["output"]["message"]["content"]
-    assert (call["toolUse"]["name"], call["toolUse"]["input"], whole["stopReason"]) == ("w", {"c": "text"}, "tool_use")
-    deltas = [event["contentBlockDelta"]["delta"] for event in events if "contentBlockDelta" in event]
+    assert (call["toolUse"]["name"], call["toolUse"]["input"], whole["stopReason"]) == (
+        "w",
+        {"c": "text"},
+        "tool_use",
+    )
+    deltas = [
+        event["contentBlockDelta"]["delta"] for event in events if "contentBlockDelta" in event
+    ]
     assert "".join(delta.get("text", "") for delta in deltas) == text["text"]
     assert (
         "".join(delta.get("reasoningContent", {}).get("text", "") for delta in deltas)
         == thought["reasoningContent"]["reasoningText"]["text"]
     )
-    assert msgspec.json.decode("".join(delta["toolUse"]["input"] for delta in deltas if "toolUse" in delta)) == {"c": "text"}
+    assert msgspec.json.decode(
+        "".join(delta["toolUse"]["input"] for delta in deltas if "toolUse" in delta)
+    ) == {"c": "text"}
     assert [next(iter(event)) for event in events][-2:] == ["messageStop", "metadata"]
 
 
@@ -62,21 +80,33 @@ async def test_the_whole_loop_of_a_tool(ask: Callable[..., Any]) -> None:
     first = await ask(lambda client: client.converse(**ASKED))
     call = first["output"]["message"]["content"][-1]["toolUse"]
     result = {"toolResult": {"toolUseId": call["toolUseId"], "content": [{"text": "18C"}]}}
-    messages = [*ASKED["messages"], first["output"]["message"], {"role": "user", "content": [result]}]
+    messages = [
+        *ASKED["messages"],
+        first["output"]["message"],
+        {"role": "user", "content": [result]},
+    ]
     second = await ask(lambda client: client.converse(**{**ASKED, "messages": messages}))
     assert second["output"]["message"]["content"][-1] == {"text": "The tool says: 18C"}
 
 
 async def test_invoke_with_a_stream(ask: Callable[..., Any]) -> None:
-    body = {"anthropic_version": "bedrock-2023-05-31", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+    body = {
+        "anthropic_version": "bedrock-2023-05-31",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "hi"}],
+    }
 
     def call(client: Any) -> list[Any]:
-        answer = client.invoke_model_with_response_stream(modelId=ASKED["modelId"], body=msgspec.json.encode(body))
+        answer = client.invoke_model_with_response_stream(
+            modelId=ASKED["modelId"], body=msgspec.json.encode(body)
+        )
         return [msgspec.json.decode(event["chunk"]["bytes"]) for event in answer["body"]]
 
     events = await ask(call)
     assert (events[0]["type"], events[-1]["type"]) == ("message_start", "message_stop")
-    assert "You said: hi" in "".join(event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta")
+    assert "You said: hi" in "".join(
+        event["delta"].get("text", "") for event in events if event["type"] == "content_block_delta"
+    )
 
 
 async def test_a_failure_has_its_code() -> None:

@@ -83,7 +83,9 @@ def _is_callers(item: ResponseItem) -> bool:
 @cache
 def conversations() -> tuple[tuple[Recording, ...], ...]:
     lines = require(CORPUS / "conversations.jsonl").read_bytes().splitlines()
-    return tuple(tuple(Recording(CORPUS / turn) for turn in json.loads(line)["turns"]) for line in lines)
+    return tuple(
+        tuple(Recording(CORPUS / turn) for turn in json.loads(line)["turns"]) for line in lines
+    )
 
 
 def asked(turn: Recording) -> Prompt | None:
@@ -92,9 +94,13 @@ def asked(turn: Recording) -> Prompt | None:
     if not request or turn.path.parent.name not in WIRES:
         return None
     said = json.loads(request) if isinstance(request, str) else request
-    prompt = parse_request(turn.wire, json.dumps(said).encode(), path=urlsplit(turn.meta.get("url") or "").path)  # type: ignore[arg-type]
+    prompt = parse_request(
+        turn.wire, json.dumps(said).encode(), path=urlsplit(turn.meta.get("url") or "").path
+    )  # type: ignore[arg-type]
     if turn.wire == "responses":  # theirs are stored unless they say no, ours only when asked to
-        prompt = msgspec.structs.replace(prompt, extra={**(prompt.extra or {}), "store": said.get("store") is not False})
+        prompt = msgspec.structs.replace(
+            prompt, extra={**(prompt.extra or {}), "store": said.get("store") is not False}
+        )
     return prompt
 
 
@@ -103,7 +109,11 @@ def answered(turn: Recording) -> Response:
     if turn.path.suffix != ".jsonl" and is_json_bytes(turn.body):
         return accumulate(parse_body(wire, turn.body))
     parse = parser(wire)
-    fed = [parse.feed_event(line) for line in turn.payloads] if turn.path.suffix == ".jsonl" else [parse.feed(turn.body)]
+    fed = (
+        [parse.feed_event(line) for line in turn.payloads]
+        if turn.path.suffix == ".jsonl"
+        else [parse.feed(turn.body)]
+    )
     return accumulate([event for events in fed for event in events] + parse.close())
 
 
@@ -141,9 +151,15 @@ def _step(first: Recording, second: Recording) -> Step | str:
 
 def _same_answer(step: Step) -> bool:
     """Whether the client kept a call of the answer, or words of it."""
-    mine, kept = (Counter(type(one) for one in items) for items in (step.answer, step.said[: step.kept]))
+    mine, kept = (
+        Counter(type(one) for one in items) for items in (step.answer, step.said[: step.kept])
+    )
     names = _names(step.answer) & _names(step.said[: step.kept])
-    words = [part for part in _words(step.said[: step.kept]) if any(part in other or other in part for other in _words(step.answer))]
+    words = [
+        part
+        for part in _words(step.said[: step.kept])
+        if any(part in other or other in part for other in _words(step.answer))
+    ]
     return bool(names or words or mine == kept)
 
 
@@ -163,8 +179,15 @@ def structure(items: Any) -> list[tuple[Any, ...]]:
     numbers: dict[str, int] = {}
     kinds: list[tuple[Any, ...]] = []
     for item in map(_signed, items):
-        kind = (tag(type(item)), _who(item, numbers), bool(item.signature), bool(getattr(item, "encrypted_content", None)))
-        if not (kinds and kinds[-1] == kind and isinstance(item, Message) and item.role != "assistant"):
+        kind = (
+            tag(type(item)),
+            _who(item, numbers),
+            bool(item.signature),
+            bool(getattr(item, "encrypted_content", None)),
+        )
+        if not (
+            kinds and kinds[-1] == kind and isinstance(item, Message) and item.role != "assistant"
+        ):
             kinds.append(kind)
     return kinds
 
@@ -192,25 +215,39 @@ def named_as_sent(step: Step) -> tuple[ResponseItem, ...]:
         return step.answer
     assert [call.name for call in sent] == [call.name for call in mine], step.name
     names = iter(sent)
-    return tuple(msgspec.structs.replace(one, call_id=next(names).call_id) if isinstance(one, CALLS) else one for one in step.answer)
+    return tuple(
+        msgspec.structs.replace(one, call_id=next(names).call_id) if isinstance(one, CALLS) else one
+        for one in step.answer
+    )
 
 
 def built(prompt: Prompt, wire: Any) -> Request:
-    return build(prompt, prompt.model or "model", provider="custom", wire_api=wire, base_url="http://x/v1")
+    return build(
+        prompt, prompt.model or "model", provider="custom", wire_api=wire, base_url="http://x/v1"
+    )
 
 
 def continued(step: Step) -> list[tuple[Any, ...]]:
     """The structure of our own second request."""
     history = (*step.before.items, *named_as_sent(step), *step.said[step.kept :])
-    return structure(read_back(built(msgspec.structs.replace(step.after, input=history), step.wire)).items)
+    return structure(
+        read_back(built(msgspec.structs.replace(step.after, input=history), step.wire)).items
+    )
 
 
-def test_case_51_recorded_conversations_go_on_as_they_did(record_testsuite_property: Callable[[str, object], None]) -> None:
+def test_case_51_recorded_conversations_go_on_as_they_did(
+    record_testsuite_property: Callable[[str, object], None],
+) -> None:
     found, left_out = steps()
     differ = [step for step in found if continued(step) != structure(step.after.items)]
     unexplained = [step.name for step in differ if not any(part in step.name for part in EXPLAINED)]
     stale = [part for part in EXPLAINED if not any(part in step.name for step in differ)]
-    for name, value in {"conversations": len(conversations()), "steps": len(found), "differ": len(differ), **left_out}.items():
+    for name, value in {
+        "conversations": len(conversations()),
+        "steps": len(found),
+        "differ": len(differ),
+        **left_out,
+    }.items():
         record_testsuite_property(f"conversations: {name}", value)  # shown by --junit-xml
     assert len(found) >= 250
     assert unexplained == []
@@ -227,6 +264,10 @@ def test_law_5_prefix_law_on_recorded_conversations() -> None:
         history = [*step.before.items, *named_as_sent(step), *step.said[step.kept :]]
         ends = [len(step.before.items), len(history), len(history) + 1]
         history.append(user("and then?"))
-        sent = [elements(built(msgspec.structs.replace(step.before, input=history[:end]), step.wire)) for end in ends if end]
+        sent = [
+            elements(built(msgspec.structs.replace(step.before, input=history[:end]), step.wire))
+            for end in ends
+            if end
+        ]
         for shorter, longer in pairwise(sent):
             assert longer[: len(shorter)] == shorter, step.name

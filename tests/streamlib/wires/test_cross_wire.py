@@ -11,7 +11,6 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -58,20 +57,36 @@ MODELS: Final[dict[str, str]] = {
     "invoke": "bedrock:anthropic.claude-opus-4-8",
     "ollama": "ollama:qwen3:4b",
 }
-ELSEWHERE: Final = {**dict.fromkeys(MODELS, "messages"), "messages": "responses", "invoke": "gemini", "converse": "gemini"}
+ELSEWHERE: Final = {
+    **dict.fromkeys(MODELS, "messages"),
+    "messages": "responses",
+    "invoke": "gemini",
+    "converse": "gemini",
+}
 """Wire -> where the conversation was begun that comes to it from another origin."""
 
 PNG: Final = Image(data="iVBORw0KGgo=", media_type="image/png")
 SEAL: Final = "U0VBTEVELUZPUi1JVFMtT1dOLU9SSUdJTg=="
 """Every signature and sealed content here: base64 of `SEALED-FOR-ITS-OWN-ORIGIN`."""
 TOOLS: Final = (
-    ToolSpec("weather", "The weather in a city.", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
-    ToolSpec("camera", "A picture of a city.", {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}),
+    ToolSpec(
+        "weather",
+        "The weather in a city.",
+        {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    ),
+    ToolSpec(
+        "camera",
+        "A picture of a city.",
+        {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+    ),
 )
 
 
 def request_of(items: list[ResponseItem], wire: str, **settings: Any) -> Request:
-    prompt = Prompt(items, **{"instructions": "Be brief.", "tools": TOOLS, "max_output_tokens": 2048, **settings})
+    prompt = Prompt(
+        items,
+        **{"instructions": "Be brief.", "tools": TOOLS, "max_output_tokens": 2048, **settings},
+    )
     return build(prompt, MODELS[wire], wire_api=wire, base_url="https://example.test/v1")  # type: ignore[arg-type]
 
 
@@ -101,29 +116,89 @@ def conversation(made: str) -> list[ResponseItem]:
 
 def _thought(made: str, stamp: dict[str, Any]) -> Reasoning:
     if made == "responses":
-        return Reasoning(summary=["**Looking** at the picture"], encrypted_content=SEAL, id="rs_1", **stamp)
-    return Reasoning("A snowy place.", signature=SEAL if made in ("messages", "converse", "invoke") else None, **stamp)
+        return Reasoning(
+            summary=["**Looking** at the picture"], encrypted_content=SEAL, id="rs_1", **stamp
+        )
+    return Reasoning(
+        "A snowy place.",
+        signature=SEAL if made in ("messages", "converse", "invoke") else None,
+        **stamp,
+    )
 
 
 def _searched(made: str, stamp: dict[str, Any]) -> list[ResponseItem]:
     """A tool that the provider ran itself, as its wire tells it; Chat and Ollama have none."""
-    found = [{"type": "web_search_result", "title": "Oslo", "url": "https://example.test/oslo", "encrypted_content": SEAL}]
+    found = [
+        {
+            "type": "web_search_result",
+            "title": "Oslo",
+            "url": "https://example.test/oslo",
+            "encrypted_content": SEAL,
+        }
+    ]
     if made in ("messages", "invoke"):
-        call = ServerToolCall("srvtoolu_1", "web_search", '{"query": "Oslo weather"}', native={"type": "server_tool_use"}, **stamp)
-        return [call, ServerToolResult("srvtoolu_1", "web_search", found, native={"type": "web_search_tool_result"}, **stamp)]
+        call = ServerToolCall(
+            "srvtoolu_1",
+            "web_search",
+            '{"query": "Oslo weather"}',
+            native={"type": "server_tool_use"},
+            **stamp,
+        )
+        return [
+            call,
+            ServerToolResult(
+                "srvtoolu_1",
+                "web_search",
+                found,
+                native={"type": "web_search_tool_result"},
+                **stamp,
+            ),
+        ]
     if made == "responses":
         native = {"type": "web_search_call", "action": {"type": "search", "query": "Oslo weather"}}
         return [ServerToolCall("ws_1", "web_search", id="ws_1", native=native, **stamp)]
     if made == "gemini":
-        call = ServerToolCall("e1", "executable_code", "print(3)", native={"type": "executableCode", "language": "PYTHON"}, **stamp)
-        return [call, ServerToolResult("e1", "", "3", native={"type": "codeExecutionResult", "outcome": "OUTCOME_OK"}, **stamp)]
+        call = ServerToolCall(
+            "e1",
+            "executable_code",
+            "print(3)",
+            native={"type": "executableCode", "language": "PYTHON"},
+            **stamp,
+        )
+        return [
+            call,
+            ServerToolResult(
+                "e1",
+                "",
+                "3",
+                native={"type": "codeExecutionResult", "outcome": "OUTCOME_OK"},
+                **stamp,
+            ),
+        ]
     if made == "converse":
-        call = ServerToolCall("tooluse_1", "nova_grounding", '{"query": "Oslo"}', native={"type": "server_tool_use"}, **stamp)
-        return [call, ServerToolResult("tooluse_1", "", [{"text": "snow"}], native={"type": "nova_grounding_result"}, **stamp)]
+        call = ServerToolCall(
+            "tooluse_1",
+            "nova_grounding",
+            '{"query": "Oslo"}',
+            native={"type": "server_tool_use"},
+            **stamp,
+        )
+        return [
+            call,
+            ServerToolResult(
+                "tooluse_1",
+                "",
+                [{"text": "snow"}],
+                native={"type": "nova_grounding_result"},
+                **stamp,
+            ),
+        ]
     return []
 
 
-CASES: Final = {f"{wire}-from-{made}": (wire, made) for wire in MODELS for made in (wire, ELSEWHERE[wire])}
+CASES: Final = {
+    f"{wire}-from-{made}": (wire, made) for wire in MODELS for made in (wire, ELSEWHERE[wire])
+}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -163,7 +238,9 @@ def test_snapshots_are_of_the_cases_there_are() -> None:
 
 # --- generated histories ---
 
-IDS: Final = st.sampled_from(["c1", "c2", "a b/ü", "call:1.2|fc_3", "x" * 100, "x" * 101, "toolu_01A", ""])
+IDS: Final = st.sampled_from(
+    ["c1", "c2", "a b/ü", "call:1.2|fc_3", "x" * 100, "x" * 101, "toolu_01A", ""]
+)
 NAMES: Final = st.sampled_from(["weather", "camera", "my tool!", "n" * 100, "1st"])
 WORDS: Final = st.sampled_from(["so", "", " ", "\n", "naïve 🙂"]) | st.text(max_size=5)
 ARGUMENTS: Final = st.sampled_from(["", "{}", '{"a": 1.0}', "[1]", '{"a":', "null"])
@@ -184,8 +261,17 @@ def items_of(made: Origin | None, wire: str) -> st.SearchStrategy[ResponseItem]:
         st.builds(lambda text: Reasoning(text, **signed), WORDS),
         st.builds(lambda text: Reasoning(text, **plain), WORDS),
         st.just(Reasoning(encrypted_content=SEAL, redacted=wire != "responses", **plain)),
-        st.builds(lambda call_id, name, arguments: FunctionCall(call_id, name, arguments, **plain), IDS, NAMES, ARGUMENTS),
-        st.builds(lambda call_id, name: FunctionCall(call_id, name, '{"a', status="incomplete", **plain), IDS, NAMES),
+        st.builds(
+            lambda call_id, name, arguments: FunctionCall(call_id, name, arguments, **plain),
+            IDS,
+            NAMES,
+            ARGUMENTS,
+        ),
+        st.builds(
+            lambda call_id, name: FunctionCall(call_id, name, '{"a', status="incomplete", **plain),
+            IDS,
+            NAMES,
+        ),
         st.builds(lambda call_id, name: CustomToolCall(call_id, name, "text", **plain), IDS, NAMES),
         st.builds(FunctionCallOutput, IDS, OUTPUTS, st.booleans()),
         st.builds(FunctionCallOutput, IDS, OUTPUTS, st.booleans()),
@@ -193,7 +279,9 @@ def items_of(made: Origin | None, wire: str) -> st.SearchStrategy[ResponseItem]:
     if made == FOREIGN:
         found += [
             st.just(ServerToolCall("s1", "web", "{}", **sealed)),
-            st.just(ServerToolResult("s1", "web", [{"title": "x", "encrypted_content": SEAL}], **sealed)),
+            st.just(
+                ServerToolResult("s1", "web", [{"title": "x", "encrypted_content": SEAL}], **sealed)
+            ),
             st.just(Compaction(encrypted_content=SEAL, origin=made)),
             st.just(Opaque("odd", {"type": "odd", "data": SEAL}, **sealed)),
         ]
@@ -203,7 +291,11 @@ def items_of(made: Origin | None, wire: str) -> st.SearchStrategy[ResponseItem]:
 def histories(made: Origin | None, wire: str) -> st.SearchStrategy[list[ResponseItem]]:
     """Any items in any order; a compaction stands before all others, where providers put it."""
     compacted = [[], [Compaction("before that", origin=made, response_id="r0")]]
-    return st.builds(list.__add__, st.sampled_from(compacted), st.lists(items_of(made, wire), min_size=1, max_size=9))
+    return st.builds(
+        list.__add__,
+        st.sampled_from(compacted),
+        st.lists(items_of(made, wire), min_size=1, max_size=9),
+    )
 
 
 def built_or_empty(items: list[ResponseItem], wire: str) -> Request | None:
@@ -231,7 +323,11 @@ def _figures(record_testsuite_property: Callable[[str, object], None]) -> Iterat
 @pytest.mark.parametrize("wire", MODELS)
 @given(st.data())
 def test_no_history_breaks_a_rule_of_its_wire(wire: str, data: st.DataObject) -> None:
-    made = data.draw(st.sampled_from([None, Origin(wire), FOREIGN if wire != "chat" else Origin("ollama", "elsewhere")]))  # type: ignore[arg-type]
+    made = data.draw(
+        st.sampled_from(
+            [None, Origin(wire), FOREIGN if wire != "chat" else Origin("ollama", "elsewhere")]
+        )
+    )  # type: ignore[arg-type]
     request = built_or_empty(data.draw(histories(made, wire)), wire)
     if request:
         check(request)
@@ -240,7 +336,9 @@ def test_no_history_breaks_a_rule_of_its_wire(wire: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("wire", MODELS)
 @given(st.data())
-def test_law_6_case_20_nothing_sealed_elsewhere_is_ever_sent(wire: str, data: st.DataObject) -> None:
+def test_law_6_case_20_nothing_sealed_elsewhere_is_ever_sent(
+    wire: str, data: st.DataObject
+) -> None:
     made = FOREIGN if wire != "chat" else Origin("ollama", "elsewhere")
     request = built_or_empty(data.draw(histories(made, wire)), wire)
     assert request is None or SEAL.encode() not in request.body
@@ -251,7 +349,9 @@ TURNS: Final = ("say", "think", "call", "both", "draw", "failed", "ask")
 
 @pytest.mark.parametrize("wire", MODELS)
 @given(st.lists(st.sampled_from(TURNS), min_size=1, max_size=8), st.booleans())
-def test_law_5_prefix_law_each_request_begins_with_the_one_before(wire: str, turns: list[str], at_home: bool) -> None:
+def test_law_5_prefix_law_each_request_begins_with_the_one_before(
+    wire: str, turns: list[str], at_home: bool
+) -> None:
     made = Origin(wire if at_home else ELSEWHERE[wire])  # type: ignore[arg-type]
     history: list[ResponseItem] = [user("begin")]
     requests = [request_of(history, wire)]
@@ -266,14 +366,22 @@ def _turn(kind: str, n: int, made: Origin) -> list[ResponseItem]:
     stamp: dict[str, Any] = {"origin": made, "response_id": f"r{n}"}
     sealed = {"encrypted_content": SEAL} if made.wire_api == "responses" else {"signature": SEAL}
     thought = Reasoning(f"hm{n}", **sealed, **stamp)
-    first, second = (FunctionCall(f"c{n}/{m}", "weather", '{"city": "Oslo"}', **stamp) for m in range(2))
+    first, second = (
+        FunctionCall(f"c{n}/{m}", "weather", '{"city": "Oslo"}', **stamp) for m in range(2)
+    )
     text = Message("assistant", [Text(f"t{n}")], **stamp)
     turns: dict[str, list[ResponseItem]] = {
         "say": [text, user(f"u{n}")],
         "think": [thought, text, user(f"u{n}")],
         "call": [thought, first, first.output("1")],
         "both": [thought, text, first, second, second.output("2"), first.output("1")],
-        "draw": [first, second, first.output([Text("see"), PNG]), second.output("2"), user(f"u{n}")],
+        "draw": [
+            first,
+            second,
+            first.output([Text("see"), PNG]),
+            second.output("2"),
+            user(f"u{n}"),
+        ],
         "failed": [first, first.output("no", is_error=True)],
         "ask": [user(f"u{n}", PNG)],
     }
@@ -293,16 +401,34 @@ def _words(chance: random.Random) -> str:
 
 
 BLOCKS: Final[tuple[Callable[[random.Random, int], bytes], ...]] = (
-    lambda chance, n: _json({"type": "thinking", "thinking": _words(chance), "signature": f"Sig+{n}/{chance.random()}=="}),
-    lambda chance, n: _json({"type": "redacted_thinking", "data": f"Sealed+{n}/{chance.random()}=="}),
+    lambda chance, n: _json(
+        {
+            "type": "thinking",
+            "thinking": _words(chance),
+            "signature": f"Sig+{n}/{chance.random()}==",
+        }
+    ),
+    lambda chance, n: _json(
+        {"type": "redacted_thinking", "data": f"Sealed+{n}/{chance.random()}=="}
+    ),
     lambda chance, _: _json({"type": "text", "text": _words(chance)}),
-    lambda chance, n: _json({"type": "tool_use", "id": f"toolu_{n}", "name": "weather", "input": msgspec.Raw(_arguments(chance))}),
+    lambda chance, n: _json(
+        {
+            "type": "tool_use",
+            "id": f"toolu_{n}",
+            "name": "weather",
+            "input": msgspec.Raw(_arguments(chance)),
+        }
+    ),
 )
 
 
 def _arguments(chance: random.Random) -> bytes:
     """An object in a spelling of its own: 1.0, 1e5, spaces and the order of keys are to survive."""
-    pairs = [f'"{key}":{" " * chance.randint(0, 2)}{chance.choice(("1.0", "1e5", "[ ]", "null", chr(34) * 2))}' for key in "zab"]
+    pairs = [
+        f'"{key}":{" " * chance.randint(0, 2)}{chance.choice(("1.0", "1e5", "[ ]", "null", chr(34) * 2))}'
+        for key in "zab"
+    ]
     return f"{{{', '.join(chance.sample(pairs, chance.randint(0, 3)))}}}".encode()
 
 
@@ -312,20 +438,61 @@ def _json(value: Any) -> bytes:
 
 def streamed(blocks: list[bytes], chance: random.Random) -> Iterator[bytes]:
     """The events of that answer, its deltas cut anywhere."""
-    yield _json({"type": "message_start", "message": {"id": "msg_1", "model": "m", "role": "assistant", "content": [], "usage": {}}})
+    yield _json(
+        {
+            "type": "message_start",
+            "message": {
+                "id": "msg_1",
+                "model": "m",
+                "role": "assistant",
+                "content": [],
+                "usage": {},
+            },
+        }
+    )
     for index, raw in enumerate(blocks):
         block = msgspec.json.decode(raw)
-        held = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("input", b"")).decode()
-        opened = {**block, **{key: "" for key in ("thinking", "signature", "text") if key in block}, **({"input": {}} if held else {})}
+        held = bytes(
+            msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("input", b"")
+        ).decode()
+        opened = {
+            **block,
+            **{key: "" for key in ("thinking", "signature", "text") if key in block},
+            **({"input": {}} if held else {}),
+        }
         yield _json({"type": "content_block_start", "index": index, "content_block": opened})
-        for kind, key in (("thinking_delta", "thinking"), ("text_delta", "text"), ("signature_delta", "signature")):
+        for kind, key in (
+            ("thinking_delta", "thinking"),
+            ("text_delta", "text"),
+            ("signature_delta", "signature"),
+        ):
             said = block.get(key, "")
-            for piece in [said] if said and key == "signature" else _cut(said, chance):  # a signature comes whole
-                yield _json({"type": "content_block_delta", "index": index, "delta": {"type": kind, key: piece}})
+            for piece in (
+                [said] if said and key == "signature" else _cut(said, chance)
+            ):  # a signature comes whole
+                yield _json(
+                    {
+                        "type": "content_block_delta",
+                        "index": index,
+                        "delta": {"type": kind, key: piece},
+                    }
+                )
         for piece in _cut(held, chance):
-            yield _json({"type": "content_block_delta", "index": index, "delta": {"type": "input_json_delta", "partial_json": piece}})
+            yield _json(
+                {
+                    "type": "content_block_delta",
+                    "index": index,
+                    "delta": {"type": "input_json_delta", "partial_json": piece},
+                }
+            )
         yield _json({"type": "content_block_stop", "index": index})
-    yield _json({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}})
+    yield _json(
+        {
+            "type": "message_delta",
+            "delta": {"stop_reason": "end_turn"},
+            "usage": {"output_tokens": 1},
+        }
+    )
     yield _json({"type": "message_stop"})
 
 
@@ -337,7 +504,9 @@ def _cut(text: str, chance: random.Random) -> list[str]:
 def replays_byte_for_byte(chance: random.Random) -> None:
     blocks = answer(chance)
     parse = parser("messages", origin=Origin("messages"))
-    events = [event for data in streamed(blocks, chance) for event in parse.feed_event(data)] + parse.close()
+    events = [
+        event for data in streamed(blocks, chance) for event in parse.feed_event(data)
+    ] + parse.close()
     said = accumulate(events).items
     outputs = [item.output("1") for item in said if isinstance(item, FunctionCall)]
     request = request_of([user("go"), *said, *outputs, user("on")], "messages")
@@ -346,7 +515,9 @@ def replays_byte_for_byte(chance: random.Random) -> None:
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(50_000, marks=pytest.mark.slow)])
-def test_case_12_law_5_any_interleaving_of_thoughts_text_and_calls_is_replayed_byte_for_byte(count: int) -> None:
+def test_case_12_law_5_any_interleaving_of_thoughts_text_and_calls_is_replayed_byte_for_byte(
+    count: int,
+) -> None:
     chance = random.Random(5)
     for _ in range(count):
         replays_byte_for_byte(chance)

@@ -44,7 +44,11 @@ class BraceCalls(Struct, frozen=True):
         arguments = yield from self._object(text, 1)
         yield from text.spaces()
         closed = yield from text.literal(*self.closes)
-        if not closed and (yield from text.peek()) and not (yield from text.ahead(*(opener.marker for opener in self.openers))):
+        if (
+            not closed
+            and (yield from text.peek())
+            and not (yield from text.ahead(*(opener.marker for opener in self.openers)))
+        ):
             raise NoMatch
         found.add_call(name.removeprefix("call:"), dumps(arguments))
 
@@ -72,7 +76,11 @@ class BraceCalls(Struct, frozen=True):
         """From behind its brace to behind its last."""
         members: dict[str, Any] = {}
         while not (yield from _ended(text, "}", first=not members)):
-            key = (yield from self._string(text)) if (yield from text.literal(self.quote)) else (yield from _bare_key(text))
+            key = (
+                (yield from self._string(text))
+                if (yield from text.literal(self.quote))
+                else (yield from _bare_key(text))
+            )
             yield from text.spaces()
             yield from expect(text, ":")
             yield from text.spaces()

@@ -67,7 +67,9 @@ class ChannelCalls(Struct, frozen=True):
             found.text(end)
 
     def _call(self, text: Cursor, found: GrammarSink, recipient: str) -> Parse[None]:
-        text.opener = text.kept()  # if the arguments break off, the header is not looked through again
+        text.opener = (
+            text.kept()
+        )  # if the arguments break off, the header is not looked through again
         yield from text.spaces()
         found.call(recipient.removeprefix("functions."))
         yield from text.json_object(found.arguments)
@@ -103,7 +105,9 @@ class LeakedChannel(Struct, frozen=True):
 
 def _header(header: str, *, channel_first: bool) -> tuple[str, str]:
     """Channel and recipient out of `assistant to=functions.f<|channel|>commentary json`."""
-    role, has_channel, rest = ("", True, header) if channel_first else header.partition("<|channel|>")
+    role, has_channel, rest = (
+        ("", True, header) if channel_first else header.partition("<|channel|>")
+    )
     words = rest.replace("<|", " <|").split() if has_channel else []
     named = [word.removeprefix("to=") for word in (role.split() + words) if word.startswith("to=")]
     recipient = named[-1].partition("<|")[0] if named else ""
@@ -114,6 +118,15 @@ def _uses(text: str) -> list[tuple[str, str]]:
     """The calls of a parallel use."""
     value = decoded(text)
     uses = value.get("tool_uses") if isinstance(value, dict) else None
-    if not isinstance(uses, list) or not all(isinstance(use, dict) and isinstance(use.get("parameters"), dict) for use in uses) or not uses:
+    if (
+        not isinstance(uses, list)
+        or not all(
+            isinstance(use, dict) and isinstance(use.get("parameters"), dict) for use in uses
+        )
+        or not uses
+    ):
         raise NoMatch
-    return [(str(use.get("recipient_name", "")).removeprefix("functions."), dumps(use["parameters"])) for use in uses]
+    return [
+        (str(use.get("recipient_name", "")).removeprefix("functions."), dumps(use["parameters"]))
+        for use in uses
+    ]

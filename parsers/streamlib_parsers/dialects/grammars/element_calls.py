@@ -100,7 +100,9 @@ def _members(element: _Element, schema: JsonObject, root: JsonObject) -> dict[st
     members: dict[str, str] = {}
     for name, children in grouped.items():
         own = property_schema(schema, name, root)
-        members[name] = _value(children[0], own, root) if len(children) == 1 else _array(children, own, root)
+        members[name] = (
+            _value(children[0], own, root) if len(children) == 1 else _array(children, own, root)
+        )
     return members
 
 

@@ -87,7 +87,11 @@ class JsonCalls(Struct, frozen=True):
             if closed:
                 found.settle()
             return
-        if not closed and (yield from text.peek()) and not (yield from text.ahead(*(opener.marker for opener in self.openers))):
+        if (
+            not closed
+            and (yield from text.peek())
+            and not (yield from text.ahead(*(opener.marker for opener in self.openers)))
+        ):
             raise NoMatch
         found.end_call()
 

@@ -65,7 +65,11 @@ class NamedCalls(Struct, frozen=True):
         if self.fence and (yield from text.literal(self.fence)):
             yield from text.spaces()
         ended = yield from text.literal(*self.ends)
-        if not ended and (yield from text.peek()) and not (yield from text.ahead(*self.calls, *self.section_ends)):
+        if (
+            not ended
+            and (yield from text.peek())
+            and not (yield from text.ahead(*self.calls, *self.section_ends))
+        ):
             raise NoMatch
         if name:
             found.end_call()

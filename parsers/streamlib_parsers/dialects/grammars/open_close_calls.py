@@ -84,7 +84,9 @@ def _argument(text: Cursor) -> Parse[Parameter]:
     if not attributes.get("key") or not (yield from text.until((ARGUMENT_END,), value.add)):
         raise NoMatch
     kind = attributes.get("type")
-    return Parameter(attributes["key"], value.text(), is_string=None if kind is None else kind == "string")
+    return Parameter(
+        attributes["key"], value.text(), is_string=None if kind is None else kind == "string"
+    )
 
 
 def _attributes(text: Cursor) -> Parse[dict[str, str]]:

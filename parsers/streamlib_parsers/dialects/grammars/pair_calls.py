@@ -49,4 +49,9 @@ class PairCalls(Struct, frozen=True):
                 raise NoMatch
             value, stop = yield from tag_value(text, tags)
             parameters.append(Parameter(key.strip(), value))
-        found.add_call(name, arguments_text(found.schema(name), parameters, "never", found.notice, json_if_untyped=True))
+        found.add_call(
+            name,
+            arguments_text(
+                found.schema(name), parameters, "never", found.notice, json_if_untyped=True
+            ),
+        )

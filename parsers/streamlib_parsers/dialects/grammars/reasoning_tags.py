@@ -30,7 +30,10 @@ class ReasoningTags(Struct, frozen=True):
     @property
     def openers(self) -> Sequence[Opener]:
         """Opening tags, and closing tags that lost theirs."""
-        return [*(Opener(begin, self.where) for begin, _ in self.tags), *(Opener(end, "orphan") for end in self.unopened)]
+        return [
+            *(Opener(begin, self.where) for begin, _ in self.tags),
+            *(Opener(end, "orphan") for end in self.unopened),
+        ]
 
     def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """From behind a tag, or, with no opener, from the first character of the answer."""
@@ -45,7 +48,9 @@ class ReasoningTags(Struct, frozen=True):
             opening = yield from text.literal(*closing)
             if not opening and text.size:
                 found.thought(text.kept().removeprefix("\n"))
-            yield from self._thought(text, found, (closing[opening],) if opening else tuple(self.unopened))
+            yield from self._thought(
+                text, found, (closing[opening],) if opening else tuple(self.unopened)
+            )
 
     def _thought(self, text: Cursor, found: GrammarSink, ends: tuple[str, ...]) -> Parse[None]:
         opener = text.kept()

@@ -50,8 +50,14 @@ class TaggedCalls(Struct, frozen=True):
     def openers(self) -> Sequence[Opener]:
         """Wrappers, calls without one, and stray words before those."""
         words = [Opener(f"\n{word}\n{call}", keep=1) for word in self.stray for call in self.calls]
-        at_start = [Opener(f"{word}\n{call}", "start") for word in self.stray for call in self.calls]
-        return [*anywhere(*(begin for begin, _ in self.wrappers), *(self.calls if self.bare else ())), *words, *at_start]
+        at_start = [
+            Opener(f"{word}\n{call}", "start") for word in self.stray for call in self.calls
+        ]
+        return [
+            *anywhere(*(begin for begin, _ in self.wrappers), *(self.calls if self.bare else ())),
+            *words,
+            *at_start,
+        ]
 
     def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
@@ -62,7 +68,9 @@ class TaggedCalls(Struct, frozen=True):
             yield from self._call(text, found)
         while closing:
             yield from text.spaces()
-            part = yield from text.literal(*closing, *((*self.calls, *self.between) if several else ()))
+            part = yield from text.literal(
+                *closing, *((*self.calls, *self.between) if several else ())
+            )
             if part in self.between:
                 continue
             if part in self.calls:
@@ -77,7 +85,9 @@ class TaggedCalls(Struct, frozen=True):
 
     def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
         """From behind `<invoke`."""
-        head, _ = yield from text.head(*((">", "\n") if self.equals else (">",)), barred="<" if self.equals else "\n<")
+        head, _ = yield from text.head(
+            *((">", "\n") if self.equals else (">",)), barred="<" if self.equals else "\n<"
+        )
         name = _name(head, equals=self.equals)
         if head.endswith("/"):
             found.add_call(name, "{}")
@@ -92,14 +102,25 @@ class TaggedCalls(Struct, frozen=True):
     def _parameters(self, text: Cursor, found: GrammarSink, name: str, stop: str) -> Parse[None]:
         parameters: list[Parameter] = []
         outer = tuple(end for _, end in self.wrappers)
-        tags = ValueTags(self.parameter_ends, self.parameters, self.call_ends, self.calls, outer, lenient=self.lenient)
+        tags = ValueTags(
+            self.parameter_ends,
+            self.parameters,
+            self.call_ends,
+            self.calls,
+            outer,
+            lenient=self.lenient,
+        )
         while stop in self.parameters:
             head, _ = yield from text.head(">")
             attributes = {} if self.equals else attributes_of(head)
             key = _name(head, equals=self.equals)
             value, stop = yield from tag_value(text, tags)
             parameters.append(
-                Parameter(key, _trimmed(value) if self.newlines else value, is_string=_STRING.get(attributes.get("string", "")))
+                Parameter(
+                    key,
+                    _trimmed(value) if self.newlines else value,
+                    is_string=_STRING.get(attributes.get("string", "")),
+                )
             )
         if stop in self.calls:
             raise NestedMatch
@@ -107,7 +128,10 @@ class TaggedCalls(Struct, frozen=True):
             raise NoMatch
         schema = found.schema(name)
         free = self.json_without_schema and not schema.get("properties")
-        found.add_call(name, arguments_text(schema, parameters, self.entities, found.notice, json_if_untyped=free))
+        found.add_call(
+            name,
+            arguments_text(schema, parameters, self.entities, found.notice, json_if_untyped=free),
+        )
 
     def _json(self, text: Cursor, found: GrammarSink, name: str) -> Parse[None]:
         """The body of a call as one JSON object."""

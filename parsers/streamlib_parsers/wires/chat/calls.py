@@ -73,7 +73,19 @@ class CallState:
     late: fields that no delta carries.
     """
 
-    __slots__ = ("call_id", "fixed", "held", "item", "kind", "late", "name", "nesting", "quoted", "size", "streaming")
+    __slots__ = (
+        "call_id",
+        "fixed",
+        "held",
+        "item",
+        "kind",
+        "late",
+        "name",
+        "nesting",
+        "quoted",
+        "size",
+        "streaming",
+    )
 
     def __init__(self, kind: Callable[..., ResponseItem]) -> None:
         self.kind = kind
@@ -111,7 +123,9 @@ class CallState:
                 self.nesting.feed(piece)
         return self.nesting.is_complete
 
-    def set_fields(self, *, signature: str | None = None, native: dict[str, Any] | None = None) -> None:
+    def set_fields(
+        self, *, signature: str | None = None, native: dict[str, Any] | None = None
+    ) -> None:
         """Fields that came beside the arguments."""
         if signature:
             self.late["signature"] = signature
@@ -131,7 +145,9 @@ class CallState:
             renamed = bool(name) and (name != self.name or self.empty or self.is_complete)
             return renamed or (opens and self.is_complete)
         if name and not call_id and self.name:
-            return (name != self.name or (opens and self.held != [PLACEHOLDER])) and self.is_complete
+            return (
+                name != self.name or (opens and self.held != [PLACEHOLDER])
+            ) and self.is_complete
         return False
 
 
@@ -176,15 +192,27 @@ class Calls:
         if arguments and not slot.fixed:
             (self._fix if fixed else self._append)(slot, arguments)
         self.running.pop(index, None)
-        if index is not None and slot.item is not None and slot.streaming and not slot.fixed and slot.nesting is None:
+        if (
+            index is not None
+            and slot.item is not None
+            and slot.streaming
+            and not slot.fixed
+            and slot.nesting is None
+        ):
             self.running[index] = slot.item
         return slot
 
-    def _find(self, index: int | None, call_id: str | None, name: str | None, arguments: str | None) -> CallState | None:
+    def _find(
+        self, index: int | None, call_id: str | None, name: str | None, arguments: str | None
+    ) -> CallState | None:
         if index is None:
             return self._by_id.get(call_id) if call_id else None if name else self._last
         slot = self._by_index.get(index)
-        if slot is not None and (call_id or name) and slot.starts_new_call(call_id, name, arguments):
+        if (
+            slot is not None
+            and (call_id or name)
+            and slot.starts_new_call(call_id, name, arguments)
+        ):
             return None
         return slot
 
@@ -219,10 +247,14 @@ class Calls:
             in_pieces = slot.empty and not name.startswith(slot.name)
             slot.name = slot.name + name if in_pieces else name
             slot.item.fields["name"] = self._assembly.original_tool_name(slot.name)
-            self._assembly.notice("call_renamed", f"the name of the call became {slot.name}", slot.item)
+            self._assembly.notice(
+                "call_renamed", f"the name of the call became {slot.name}", slot.item
+            )
 
     def _begin(self, slot: CallState) -> OpenItem:
-        item = self._assembly.open(slot.kind(call_id=slot.call_id or self._mint(), name=slot.name, choice=self._choice))
+        item = self._assembly.open(
+            slot.kind(call_id=slot.call_id or self._mint(), name=slot.name, choice=self._choice)
+        )
         item.fields.update(slot.late)
         slot.item = item
         return item
@@ -309,4 +341,6 @@ class Calls:
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return
         slot.held = [inner]
-        self._assembly.notice("arguments_unquoted", "the arguments were JSON inside a JSON string", item)
+        self._assembly.notice(
+            "arguments_unquoted", "the arguments were JSON inside a JSON string", item
+        )

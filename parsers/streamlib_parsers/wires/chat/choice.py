@@ -21,7 +21,17 @@ from typing import Any, ClassVar, Final, TypeAlias
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
-from streamlib_parsers.items import Audio, Image, JsonObject, Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
+from streamlib_parsers.items import (
+    Audio,
+    Image,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.chat.calls import Calls
 
@@ -64,24 +74,47 @@ class Details:
                 self._elements.append({})
                 self._texts.append([])
             last = self._elements[-1]
-            last.update({name: value for name, value in element.items() if value is not None or name not in last})
+            last.update(
+                {
+                    name: value
+                    for name, value in element.items()
+                    if value is not None or name not in last
+                }
+            )
             self._texts[-1].append(_text_of(element))
 
     def _goes_on(self, element: JsonObject) -> bool:
         last = self._elements[-1] if self._elements else {}
-        alike = str(element.get("type")) in TEXT_OF and all(last.get(name) == element.get(name) for name in ("type", "index"))
+        alike = str(element.get("type")) in TEXT_OF and all(
+            last.get(name) == element.get(name) for name in ("type", "index")
+        )
         return alike and not (last.get("signature") and _text_of(element))
 
     def whole(self) -> list[JsonObject]:
         """The elements as a whole body would have them."""
         joined = zip(self._elements, map("".join, self._texts), strict=True)
-        return [{**element, TEXT_OF[element["type"]]: text} if text else element for element, text in joined]
+        return [
+            {**element, TEXT_OF[element["type"]]: text} if text else element
+            for element, text in joined
+        ]
 
 
 class ChoiceAssembler:
     """One choice while it grows."""
 
-    __slots__ = ("_assembly", "_details", "_native", "_ran", "calls", "finish", "index", "item", "kind", "kinds", "part")
+    __slots__ = (
+        "_assembly",
+        "_details",
+        "_native",
+        "_ran",
+        "calls",
+        "finish",
+        "index",
+        "item",
+        "kind",
+        "kinds",
+        "part",
+    )
 
     item: OpenItem
 
@@ -105,7 +138,11 @@ class ChoiceAssembler:
         """The open item of a kind; whatever else is open ends."""
         if self.kind is not kind:
             self.close_current()
-            item: ResponseItem = Reasoning(choice=self.index) if kind is REASONING else Message("assistant", choice=self.index)
+            item: ResponseItem = (
+                Reasoning(choice=self.index)
+                if kind is REASONING
+                else Message("assistant", choice=self.index)
+            )
             self.item = self._assembly.open(item)
             self.kind, self.part, self._native, self._details = kind, 0, {}, {}
             self.kinds.add(kind)
@@ -133,7 +170,12 @@ class ChoiceAssembler:
         elif self._native or self._details:
             details = {key: elements.whole() for key, elements in self._details.items()}
             self.item.fields["native"] = {**self._native, **details}
-            signatures = [signature for ones in details.values() for one in ones if (signature := _string(one, "signature"))]
+            signatures = [
+                signature
+                for ones in details.values()
+                for one in ones
+                if (signature := _string(one, "signature"))
+            ]
             if len(signatures) == 1:
                 self.item.fields["signature"] = signatures[0]
 
@@ -157,12 +199,21 @@ class ChoiceAssembler:
     def thought(self, delta: JsonObject, logprobs: list[JsonObject] | None = None) -> None:
         """The thought of one delta, under whatever name."""
         given = [delta[name] for name in REASONING_KEYS if delta.get(name)]
-        lists = {name: [one for one in _list(delta.get(name)) if isinstance(one, dict)] for name in REASONING_DETAIL_KEYS}
-        texts = [one for one in given if isinstance(one, str)] + ["".join(map(_text_of, ones)) for ones in lists.values() if ones]
+        lists = {
+            name: [one for one in _list(delta.get(name)) if isinstance(one, dict)]
+            for name in REASONING_DETAIL_KEYS
+        }
+        texts = [one for one in given if isinstance(one, str)] + [
+            "".join(map(_text_of, ones)) for ones in lists.values() if ones
+        ]
         if texts or delta.get(OPAQUE_REASONING_KEY):
             text = texts[0] if texts else ""
             self._assembly.reasoning(self.begin(REASONING), text, 0, logprobs if text else None)
-            self._native.update({OPAQUE_REASONING_KEY: delta[OPAQUE_REASONING_KEY]} if delta.get(OPAQUE_REASONING_KEY) else {})
+            self._native.update(
+                {OPAQUE_REASONING_KEY: delta[OPAQUE_REASONING_KEY]}
+                if delta.get(OPAQUE_REASONING_KEY)
+                else {}
+            )
         for name in (name for name, ones in lists.items() if ones):
             self._details.setdefault(name, Details()).add(lists[name])
         if given and not texts:
@@ -212,7 +263,9 @@ class ChoiceAssembler:
 
     def _thinking_part(self, part: JsonObject) -> None:
         """`thinking` (Mistral, Anthropic's shape) and `reasoning` (Databricks): a text, or a list of parts that have one."""
-        given: Any = next((part[key] for key in ("thinking", "summary", "text", "content") if part.get(key)), "")
+        given: Any = next(
+            (part[key] for key in ("thinking", "summary", "text", "content") if part.get(key)), ""
+        )
         item = self.begin(REASONING)
         signature = part.get("signature")
         for one in given if isinstance(given, list) else [{"text": given}]:
@@ -247,7 +300,13 @@ class ChoiceAssembler:
             self.report_unexpected("audio", value)
         elif any(value.values()):
             item = self.begin(AUDIO)
-            self._native.update({key: one for key, one in value.items() if one and key not in {"data", "transcript"}})
+            self._native.update(
+                {
+                    key: one
+                    for key, one in value.items()
+                    if one and key not in {"data", "transcript"}
+                }
+            )
             data, transcript = _string(value, "data"), _string(value, "transcript")
             if data or transcript:
                 self._assembly.media(item, 0, None, data or None, transcript or None)
@@ -256,7 +315,9 @@ class ChoiceAssembler:
         part, rest = self.item.part(0), dict(self._native)
         name = rest.pop("id", None)
         data, said = joined_base64(part.data) or None, "".join(part.transcript_fragments) or None
-        self.item.fields["content"] = (Audio(data=data, name=name if isinstance(name, str) else None, transcript=said),)
+        self.item.fields["content"] = (
+            Audio(data=data, name=name if isinstance(name, str) else None, transcript=said),
+        )
         if rest:
             self.item.fields["native"] = {"audio": rest}
 
@@ -296,12 +357,26 @@ class ChoiceAssembler:
         if call_id is None:
             self.close_current()
             call_id = self._ran[key] = self._assembly.new_call_id()
-            item = self._assembly.open(ServerToolCall(call_id=call_id, name=kind, choice=self.index, native={"type": kind}))
+            item = self._assembly.open(
+                ServerToolCall(call_id=call_id, name=kind, choice=self.index, native={"type": kind})
+            )
             self._assembly.arguments(item, _string(tool, "arguments"))
             self._assembly.close(item)
         if tool.get("output") is not None:
-            rest = {name: one for name, one in tool.items() if name not in {"index", "arguments", "output"}}
-            self.whole(ServerToolResult(call_id=call_id, name=kind, output=tool["output"], choice=self.index, native=rest))
+            rest = {
+                name: one
+                for name, one in tool.items()
+                if name not in {"index", "arguments", "output"}
+            }
+            self.whole(
+                ServerToolResult(
+                    call_id=call_id,
+                    name=kind,
+                    output=tool["output"],
+                    choice=self.index,
+                    native=rest,
+                )
+            )
 
     def report_unexpected(self, key: str, value: Any) -> None:
         """What no delta can be made of: told in its place, and the open item is not trusted to be whole."""

@@ -21,9 +21,24 @@ from streamlib_parsers.errors import malformed
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Opaque
 from streamlib_parsers.json_text import dumps
 from streamlib_parsers.wires.chat.calls import MOST_INDEX
-from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
+from streamlib_parsers.wires.chat.choice import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    REASONING_KEYS,
+    ChoiceAssembler,
+)
 
-__all__ = ["EMPTY", "RawArguments", "failure_of", "index_of", "logprobs_of", "read_calls", "read_delta", "unknown_keys", "unwrapped"]
+__all__ = [
+    "EMPTY",
+    "RawArguments",
+    "failure_of",
+    "index_of",
+    "logprobs_of",
+    "read_calls",
+    "read_delta",
+    "unknown_keys",
+    "unwrapped",
+]
 
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 """What a key may hold that says nothing."""
@@ -38,14 +53,26 @@ READERS: Final = (
 
 NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "padding"})
 READ: Final = frozenset(
-    {"content", "tool_calls", "function_call", "executed_tools", "extra_content", "thought_signature", OPAQUE_REASONING_KEY}
+    {
+        "content",
+        "tool_calls",
+        "function_call",
+        "executed_tools",
+        "extra_content",
+        "thought_signature",
+        OPAQUE_REASONING_KEY,
+    }
 )
-DELTA_KEYS: Final = NOISE | READ | {*REASONING_KEYS, *REASONING_DETAIL_KEYS, *(key for key, _ in READERS)}
+DELTA_KEYS: Final = (
+    NOISE | READ | {*REASONING_KEYS, *REASONING_DETAIL_KEYS, *(key for key, _ in READERS)}
+)
 """Keys of a delta that are read, or say nothing. Every other key is metadata."""
 
 THOUGHT_FLAG: Final = {"extra_content": {"google": {"thought": True}}}
 
-CALL_KEYS: Final = frozenset({"index", "id", "type", "function", "custom", "extra_content", "thought_signature"})
+CALL_KEYS: Final = frozenset(
+    {"index", "id", "type", "function", "custom", "extra_content", "thought_signature"}
+)
 FUNCTION_KEYS: Final = frozenset({"name", "arguments"})
 
 
@@ -58,7 +85,12 @@ def failure_of(value: Any) -> Any:
     told = told or (isinstance(groq, dict) and groq.get("error"))
     told = told or (isinstance(base, dict) and base.get("status_code") not in (None, 0, "0"))
     if "choices" not in value and (kind is None or "error" in str(kind).lower()):
-        told = told or value.get("detail") or value.get("errors") or isinstance(value.get("message"), str)
+        told = (
+            told
+            or value.get("detail")
+            or value.get("errors")
+            or isinstance(value.get("message"), str)
+        )
     return value if told else None
 
 
@@ -72,7 +104,9 @@ def index_of(value: Any, what: str) -> int | None:
     """An index; null and a missing one are None, a whole float is its number, anything else is no index."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if value is None or (isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_INDEX):
+    if value is None or (
+        isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_INDEX
+    ):
         return value
     raise malformed(f"the index of {what} is {str(value)[:50]}")
 
@@ -81,7 +115,11 @@ def logprobs_of(choice: JsonObject) -> list[JsonObject] | None:
     """`logprobs.content`: one object a token. Legacy shapes have none."""
     logprobs = choice.get("logprobs")
     tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return [one for one in tokens if isinstance(one, dict)] or None if isinstance(tokens, list) else None
+    return (
+        [one for one in tokens if isinstance(one, dict)] or None
+        if isinstance(tokens, list)
+        else None
+    )
 
 
 def unknown_keys(delta: JsonObject) -> JsonObject:
@@ -91,7 +129,9 @@ def unknown_keys(delta: JsonObject) -> JsonObject:
         rest |= _extra(delta)
     repeated = rest.get("provider_specific_fields")
     if isinstance(repeated, dict):
-        rest["provider_specific_fields"] = {key: value for key, value in repeated.items() if key not in DELTA_KEYS}
+        rest["provider_specific_fields"] = {
+            key: value for key, value in repeated.items() if key not in DELTA_KEYS
+        }
     return rest
 
 
@@ -132,7 +172,10 @@ def _extra(value: JsonObject) -> JsonObject:
         return {}
     google = extra.get("google")
     if isinstance(google, dict):
-        extra = {**extra, "google": {key: one for key, one in google.items() if key != "thought_signature"}}
+        extra = {
+            **extra,
+            "google": {key: one for key, one in google.items() if key != "thought_signature"},
+        }
     extra = {key: one for key, one in extra.items() if one not in EMPTY}
     return {"extra_content": extra} if extra else {}
 
@@ -140,7 +183,9 @@ def _extra(value: JsonObject) -> JsonObject:
 # --- calls ---
 
 
-def read_calls(answer: ChoiceAssembler, delta: JsonObject, own: RawArguments, place: int, key: str) -> None:
+def read_calls(
+    answer: ChoiceAssembler, delta: JsonObject, own: RawArguments, place: int, key: str
+) -> None:
     """`tool_calls`, else the older `function_call`. `place` and `key`: where the delta lies in its chunk."""
     calls, legacy = delta.get("tool_calls"), delta.get("function_call")
     if isinstance(calls, list):
@@ -185,7 +230,11 @@ def _kind_of(call: JsonObject) -> type[FunctionCall] | type[CustomToolCall] | No
     function, custom, kind = call.get("function"), call.get("custom"), call.get("type")
     if isinstance(custom, dict) and (kind == "custom" or not isinstance(function, dict)):
         return CustomToolCall
-    return FunctionCall if isinstance(function, dict) or (function is None and kind in (None, "", "function")) else None
+    return (
+        FunctionCall
+        if isinstance(function, dict) or (function is None and kind in (None, "", "function"))
+        else None
+    )
 
 
 def _id_of(value: Any) -> str | None:
@@ -196,10 +245,16 @@ def _id_of(value: Any) -> str | None:
 
 def _deferred_fields(call: JsonObject, body: JsonObject) -> JsonObject:
     """`signature` and `native` of a call, as far as this entry tells them."""
-    native = {key: value for key, value in call.items() if key not in CALL_KEYS and value not in EMPTY}
+    native = {
+        key: value for key, value in call.items() if key not in CALL_KEYS and value not in EMPTY
+    }
     if call.get("type") not in (None, "", "function", "custom"):
         native["type"] = call["type"]
-    rest = {key: value for key, value in body.items() if key not in {*FUNCTION_KEYS, "input"} and value not in EMPTY}
+    rest = {
+        key: value
+        for key, value in body.items()
+        if key not in {*FUNCTION_KEYS, "input"} and value not in EMPTY
+    }
     native |= _extra(call) | ({"function": rest} if rest else {})
     return {"signature": google_of(call)[0], "native": native}
 

@@ -24,7 +24,18 @@ from msgspec import Struct
 
 from streamlib_parsers.open_items import OpenItem
 
-__all__ = ["Choice", "Chunk", "LearnBackoff", "Template", "ToolCall", "decode_chunk", "decode_text", "template", "text_key_of", "unpadded"]
+__all__ = [
+    "Choice",
+    "Chunk",
+    "LearnBackoff",
+    "Template",
+    "ToolCall",
+    "decode_chunk",
+    "decode_text",
+    "template",
+    "text_key_of",
+    "unpadded",
+]
 
 
 class Function(Struct, gc=False, forbid_unknown_fields=True):
@@ -99,7 +110,10 @@ FEW: Final = 4
 MOST_STRIKES: Final = 6
 
 _PROBE: Final = msgspec.json.encode(PROBE)
-_STRINGS: Final = {key: re.compile(rb'"%b"\s*:\s*("(?:[^"\\]|\\.)*")' % key.encode(), re.DOTALL) for key in (*TEXTS, "arguments")}
+_STRINGS: Final = {
+    key: re.compile(rb'"%b"\s*:\s*("(?:[^"\\]|\\.)*")' % key.encode(), re.DOTALL)
+    for key in (*TEXTS, "arguments")
+}
 
 
 class Template(NamedTuple):
@@ -118,7 +132,11 @@ def unpadded(data: bytes) -> bytes:
     """A chunk without the padding of random length that OpenAI and Mistral put last, so that sizes on the network tell nothing."""
     at = data.rfind(b',"')
     name, _, value = data[at:].partition(b':"')
-    return data[:at] + b"}" if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum() else data
+    return (
+        data[:at] + b"}"
+        if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum()
+        else data
+    )
 
 
 def text_key_of(chunk: Chunk) -> str:
@@ -128,11 +146,16 @@ def text_key_of(chunk: Chunk) -> str:
         return ""
     texts = [key for key in TEXTS if getattr(choice.delta, key)]
     calls = choice.delta.tool_calls or ()
-    texts += ["arguments" if call.function and not (call.id or call.function.name) else "" for call in calls]
+    texts += [
+        "arguments" if call.function and not (call.id or call.function.name) else ""
+        for call in calls
+    ]
     return texts[0] if len(texts) == 1 else ""
 
 
-def template(data: bytes, chunk: Chunk, key: str, say: Callable[[OpenItem, str], None], item: OpenItem) -> Template | None:
+def template(
+    data: bytes, chunk: Chunk, key: str, say: Callable[[OpenItem, str], None], item: OpenItem
+) -> Template | None:
     """The template of `data`, whose only text stands under `key`; None where it cannot be cut. Spoils `chunk`, which is `data` decoded."""
     bare = unpadded(data)
     found = _STRINGS[key].search(bare) if len(bare) <= LONGEST else None
@@ -140,10 +163,18 @@ def template(data: bytes, chunk: Chunk, key: str, say: Callable[[OpenItem, str],
         return None
     head, tail = bare[: found.start(1)], bare[found.end(1) :]
     delta, padded = chunk.choices[0].delta, bare is not data
-    setattr(delta.tool_calls[0].function if key == "arguments" and delta.tool_calls else delta, key, PROBE)
+    setattr(
+        delta.tool_calls[0].function if key == "arguments" and delta.tool_calls else delta,
+        key,
+        PROBE,
+    )
     if padded:
         chunk.obfuscation = chunk.p = None
-    return Template(head, tail, len(head), -len(tail), say, item, padded) if decode_chunk(head + _PROBE + tail) == chunk else None
+    return (
+        Template(head, tail, len(head), -len(tail), say, item, padded)
+        if decode_chunk(head + _PROBE + tail) == chunk
+        else None
+    )
 
 
 class LearnBackoff:

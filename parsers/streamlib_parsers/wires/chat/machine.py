@@ -91,10 +91,14 @@ BODY_EVENT: Final = "chat.completion"
 
 DONE: Final = b"[done]"
 
-CHUNK_KEYS: Final = frozenset({"id", "object", "created", "model", "choices", "usage", "obfuscation", "p"})
+CHUNK_KEYS: Final = frozenset(
+    {"id", "object", "created", "model", "choices", "usage", "obfuscation", "p"}
+)
 """Keys of a chunk that are read, or padding. Every other key is metadata."""
 
-CHOICE_KEYS: Final = frozenset({"index", "delta", "message", "finish_reason", "usage", "logprobs", "text", "error"})
+CHOICE_KEYS: Final = frozenset(
+    {"index", "delta", "message", "finish_reason", "usage", "logprobs", "text", "error"}
+)
 """Keys of a choice that are read, or repeat the delta (`text`). Every other key is metadata."""
 
 
@@ -116,7 +120,9 @@ class Machine:
     @property
     def complete(self) -> bool:
         """Every choice seen has its finish_reason."""
-        return bool(self._choices) and all(answer.finish is not None for answer in self._choices.values())
+        return bool(self._choices) and all(
+            answer.finish is not None for answer in self._choices.values()
+        )
 
     def frame(self, event: str | None, data: bytes) -> None:
         """One event."""
@@ -157,13 +163,21 @@ class Machine:
             self._template = template(data, chunk, key, *target)
             self._learned = self._assembly.event_count
 
-    def _target_of(self, choice: Choice, key: str) -> tuple[Callable[[OpenItem, str], None], OpenItem] | None:
+    def _target_of(
+        self, choice: Choice, key: str
+    ) -> tuple[Callable[[OpenItem, str], None], OpenItem] | None:
         """What is done with the text of a chunk that was just read, and the item it went to."""
         answer = self._choices[choice.index]
         if key == "arguments":
-            item = answer.calls.running.get(choice.delta.tool_calls[0].index if choice.delta.tool_calls else None)
+            item = answer.calls.running.get(
+                choice.delta.tool_calls[0].index if choice.delta.tool_calls else None
+            )
             return (self._assembly.arguments, item) if item else None
-        say, kind = (self._assembly.text, TEXT) if key == "content" else (self._assembly.reasoning, REASONING)
+        say, kind = (
+            (self._assembly.text, TEXT)
+            if key == "content"
+            else (self._assembly.reasoning, REASONING)
+        )
         return (say, answer.item) if answer.kind is kind and not answer.part else None
 
     # --- the usual shape ---
@@ -204,11 +218,16 @@ class Machine:
     def _on_constants(self, chunk: Chunk) -> None:
         self._constants = (chunk.system_fingerprint, chunk.service_tier, chunk.provider)
         names = ("system_fingerprint", "service_tier", "provider")
-        self._assembly.metadata({name: value for name, value in zip(names, self._constants, strict=True) if value})
+        self._assembly.metadata(
+            {name: value for name, value in zip(names, self._constants, strict=True) if value}
+        )
 
     def _identify(self, response_id: Any, model: Any) -> None:
         """The first id and model that are not empty; later ones (a fallback, Copilot's own per chunk) change nothing."""
-        self._assembly.identify(response_id if isinstance(response_id, str) else None, model if isinstance(model, str) else None)
+        self._assembly.identify(
+            response_id if isinstance(response_id, str) else None,
+            model if isinstance(model, str) else None,
+        )
         self._named = bool(self._assembly.response_id and self._assembly.model)
 
     def _on_calls(self, answer: ChoiceAssembler, calls: list[ToolCall]) -> None:
@@ -295,8 +314,12 @@ class Machine:
             raise malformed(f"the {key} of a choice is not an object")
         read_delta(answer, delta, logprobs_of(choice))
         read_calls(answer, delta, own, place, key)
-        rest = {key: one for key, one in choice.items() if key not in CHOICE_KEYS} | unknown_keys(delta)
-        self._metadata({key if index == 0 else f"choices[{index}].{key}": one for key, one in rest.items()})
+        rest = {key: one for key, one in choice.items() if key not in CHOICE_KEYS} | unknown_keys(
+            delta
+        )
+        self._metadata(
+            {key if index == 0 else f"choices[{index}].{key}": one for key, one in rest.items()}
+        )
         if choice.get("finish_reason") not in EMPTY:
             self._on_finish(answer, choice["finish_reason"])
 
@@ -319,8 +342,16 @@ class Machine:
     def _count(self, value: JsonObject) -> None:
         """Usage, wherever it is: each report replaces the one before, and that of the chunk those inside it."""
         choices, groq = value.get("choices"), value.get("x_groq")
-        inside = [one.get("usage") for one in (choices if isinstance(choices, list) else ()) if isinstance(one, dict)]
-        reports = [groq.get("usage") if isinstance(groq, dict) else None, *inside, value.get("usage")]
+        inside = [
+            one.get("usage")
+            for one in (choices if isinstance(choices, list) else ())
+            if isinstance(one, dict)
+        ]
+        reports = [
+            groq.get("usage") if isinstance(groq, dict) else None,
+            *inside,
+            value.get("usage"),
+        ]
         told = [report for report in reports if isinstance(report, dict) and report]
         for report in told:
             self._usage = overlay(self._usage, report)
@@ -380,15 +411,26 @@ CACHE_WRITES: Final = (
     "prompt_tokens_details.cache_creation_input_tokens",
     "cache_creation_input_tokens",
 )
-THOUGHT_TOKENS: Final = ("completion_tokens_details.reasoning_tokens", "output_tokens_details.reasoning_tokens", "reasoning_tokens")
+THOUGHT_TOKENS: Final = (
+    "completion_tokens_details.reasoning_tokens",
+    "output_tokens_details.reasoning_tokens",
+    "reasoning_tokens",
+)
 MODALITIES: Final = ("text", "image", "audio", "video")
 
 
 def usage(raw: JsonObject) -> Usage:
     """`prompt_tokens` includes what was cached, `completion_tokens` the thoughts; xAI leaves thoughts out, which its total betrays."""
-    read, written = count(raw, "prompt_tokens", "input_tokens"), count(raw, "completion_tokens", "output_tokens")
+    read, written = (
+        count(raw, "prompt_tokens", "input_tokens"),
+        count(raw, "completion_tokens", "output_tokens"),
+    )
     thought = count(raw, *THOUGHT_TOKENS)
-    apart = bool(thought) and None not in {read, written} and count(raw, "total_tokens") == total(read, written, thought)
+    apart = (
+        bool(thought)
+        and None not in {read, written}
+        and count(raw, "total_tokens") == total(read, written, thought)
+    )
     return Usage(
         input_tokens=read,
         output_tokens=total(written, thought) if apart else written,
@@ -405,7 +447,9 @@ def usage(raw: JsonObject) -> Usage:
 
 
 def _modalities(raw: JsonObject, *details: str) -> dict[str, int]:
-    counts = {kind: count(raw, *(f"{name}.{kind}_tokens" for name in details)) for kind in MODALITIES}
+    counts = {
+        kind: count(raw, *(f"{name}.{kind}_tokens" for name in details)) for kind in MODALITIES
+    }
     return {kind: number for kind, number in counts.items() if number is not None}
 
 
@@ -434,4 +478,6 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
 
 
 def _is_choice(choice: Any) -> bool:
-    return isinstance(choice, dict) and any(isinstance(choice.get(key), dict) for key in ("message", "delta", "error"))
+    return isinstance(choice, dict) and any(
+        isinstance(choice.get(key), dict) for key in ("message", "delta", "error")
+    )

@@ -22,7 +22,9 @@ from typing import Final, TypeAlias
 DEEPEST: Final = 100
 """Longest path: protobuf's own limit for nested messages, and far below Python's for recursion."""
 
-_SEGMENT: Final = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""", re.DOTALL)
+_SEGMENT: Final = re.compile(
+    r"""\.([^.\[\]]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""", re.DOTALL
+)
 
 Path: TypeAlias = tuple[str | int, ...]
 
@@ -103,7 +105,9 @@ class ArgumentsByPath:
             node = child
         return node, len(place)
 
-    def _continue(self, leaf: _Leaf, place: Path, fragment: str, *, string: bool, more: bool) -> str:
+    def _continue(
+        self, leaf: _Leaf, place: Path, fragment: str, *, string: bool, more: bool
+    ) -> str:
         """More of a string, or another value where one stands already: the last one wins."""
         if string and leaf.string:
             leaf.fragments.append(fragment)
@@ -114,12 +118,22 @@ class ArgumentsByPath:
             return ""
         return fragment if more else fragment + '"'
 
-    def _begin(self, node: dict[str, Node] | list[Node], place: Path, depth: int, leaf: _Leaf, *, more: bool) -> str:
+    def _begin(
+        self,
+        node: dict[str, Node] | list[Node],
+        place: Path,
+        depth: int,
+        leaf: _Leaf,
+        *,
+        more: bool,
+    ) -> str:
         """A new value: closes what lies between the last place and this one, then opens the way down to it."""
         self.replaced = self.replaced or depth != _shared(self._last, place)
         text = "" if self.replaced else self._close_to(depth) + ("," if self._last else "{")
         for at in range(depth, len(place)):
-            child: Node = leaf if at + 1 == len(place) else ({} if isinstance(place[at + 1], str) else [])
+            child: Node = (
+                leaf if at + 1 == len(place) else ({} if isinstance(place[at + 1], str) else [])
+            )
             _attach(node, place[at], child)
             text += "" if self.replaced else _opening(place[at], child, more=more)
             node = child  # type: ignore[assignment]  # the last child, the leaf, is not looked at again
@@ -128,7 +142,9 @@ class ArgumentsByPath:
     def _close_to(self, depth: int) -> str:
         """Ends the open string and every container deeper than `depth`."""
         quote = '"' if self.in_string else ""
-        return quote + "".join("}" if isinstance(key, str) else "]" for key in reversed(self._last[depth + 1 :]))
+        return quote + "".join(
+            "}" if isinstance(key, str) else "]" for key in reversed(self._last[depth + 1 :])
+        )
 
 
 def parse_path(path: str) -> Path | None:
@@ -144,15 +160,23 @@ def parse_path(path: str) -> Path | None:
             return None
         place.append(key)
         at = found.end()
-    return tuple(place) if path.startswith("$") and at == len(path) and place and isinstance(place[0], str) else None
+    return (
+        tuple(place)
+        if path.startswith("$") and at == len(path) and place and isinstance(place[0], str)
+        else None
+    )
 
 
-def _key(name: str | None, index: str | None, single: str | None, double: str | None) -> str | int | None:
+def _key(
+    name: str | None, index: str | None, single: str | None, double: str | None
+) -> str | int | None:
     if name is not None:
         return name
     if index is not None:
         return int(index)
-    quoted = double if double is not None else (single or "").replace("\\'", "'").replace('"', '\\"')
+    quoted = (
+        double if double is not None else (single or "").replace("\\'", "'").replace('"', '\\"')
+    )
     try:
         return str(json.loads(f'"{quoted}"', strict=False))
     except ValueError:
@@ -170,7 +194,10 @@ def _member(node: Node, key: str | int) -> tuple[bool, Node | None]:
 
 def _shared(one: Path, other: Path) -> int:
     """How many leading segments two paths share."""
-    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    return next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
 
 
 def _attach(node: dict[str, Node] | list[Node], key: str | int, child: Node) -> None:
@@ -190,7 +217,14 @@ def _opening(key: str | int, child: Node, *, more: bool) -> str:
 
 def _dumps(node: Node) -> str:
     if isinstance(node, dict):
-        return "{" + ",".join(f"{json.dumps(key, ensure_ascii=False)}:{_dumps(child)}" for key, child in node.items()) + "}"
+        return (
+            "{"
+            + ",".join(
+                f"{json.dumps(key, ensure_ascii=False)}:{_dumps(child)}"
+                for key, child in node.items()
+            )
+            + "}"
+        )
     if isinstance(node, list):
         return "[" + ",".join(_dumps(child) for child in node) + "]"
     return node.text()

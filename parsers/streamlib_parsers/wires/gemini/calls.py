@@ -39,7 +39,9 @@ from streamlib_parsers.wires.gemini.parts import (
     state,
 )
 
-PIECE: Final = frozenset({"jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue"})
+PIECE: Final = frozenset(
+    {"jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue"}
+)
 """All that a partial argument may say; one that says more cannot be applied."""
 
 
@@ -102,7 +104,9 @@ class Calls:
         if call.cut:
             self._assembly.close(item, "incomplete")
         elif call.final is not None:
-            final = msgspec.structs.replace(item.item, name=call.name, arguments=call.final, status="completed")
+            final = msgspec.structs.replace(
+                item.item, name=call.name, arguments=call.final, status="completed"
+            )
             self._assembly.finish_with(item, final)
         else:
             self._assembly.close(item)
@@ -113,11 +117,15 @@ class Calls:
         self.stop(by_itself=True)
         taken = identifier in self._by_id
         call_id = self._assembly.new_call_id() if taken or not identifier else identifier
-        item = self._open(FunctionCall(call_id, name, id=identifier or None, **self._state(part, call)))
+        item = self._open(
+            FunctionCall(call_id, name, id=identifier or None, **self._state(part, call))
+        )
         streamed = "partialArgs" in call or is_true(call, "willContinue")
         made = self._by_item[item.index] = Call(item, name)
         if taken:
-            self._assembly.notice("duplicate_call_id", f"an earlier call has the id {identifier} too", item)
+            self._assembly.notice(
+                "duplicate_call_id", f"an earlier call has the id {identifier} too", item
+            )
         elif identifier:
             self._by_id[identifier] = made
         if streamed:
@@ -139,8 +147,12 @@ class Calls:
     def _piece(self, streamed: Call, piece: Object) -> None:
         text = _put(streamed.by_path, piece)
         if text is None:
-            self._assembly.passthrough("partialArgs", {key: as_value(value) for key, value in piece.items()})
-            self._assembly.mark_incomplete(streamed.item, "a partial argument that cannot be applied")
+            self._assembly.passthrough(
+                "partialArgs", {key: as_value(value) for key, value in piece.items()}
+            )
+            self._assembly.mark_incomplete(
+                streamed.item, "a partial argument that cannot be applied"
+            )
         else:
             self._assembly.arguments(streamed.item, text)
 
@@ -156,7 +168,14 @@ class Calls:
 
     def _nameless(self, part: Object, call: Object, identifier: str) -> None:
         """Nobody can answer it: it is kept, and never callable."""
-        item = self._open(FunctionCall(identifier or self._assembly.new_call_id(), "", id=identifier or None, **self._state(part, call)))
+        item = self._open(
+            FunctionCall(
+                identifier or self._assembly.new_call_id(),
+                "",
+                id=identifier or None,
+                **self._state(part, call),
+            )
+        )
         self._assembly.arguments(item, arguments_of(call))
         self._assembly.notice("nameless_call", "a functionCall without a name", item)
         self._assembly.close(item, "incomplete")
@@ -189,7 +208,9 @@ def _put(by_path: ArgumentsByPath, piece: Object) -> str | None:
         return None
     if piece.get("stringValue", NULL) != NULL:
         return by_path.put(path, as_string(piece["stringValue"]), string=True, more=more)
-    value = next((piece[key] for key in ("numberValue", "boolValue") if piece.get(key, NULL) != NULL), None)
+    value = next(
+        (piece[key] for key in ("numberValue", "boolValue") if piece.get(key, NULL) != NULL), None
+    )
     if value is None and "nullValue" in piece:
         value = NULL
     if value is not None:

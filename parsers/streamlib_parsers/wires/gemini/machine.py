@@ -30,7 +30,14 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.items import Message, Opaque, Reasoning, ResponseItem, ServerToolCall, ServerToolResult
+from streamlib_parsers.items import (
+    Message,
+    Opaque,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.gemini.calls import Calls
@@ -52,9 +59,24 @@ from streamlib_parsers.wires.gemini.parts import (
     rest,
     state,
 )
-from streamlib_parsers.wires.gemini.token_counts import Counts, as_counts, counts_told, merged, usage
+from streamlib_parsers.wires.gemini.token_counts import (
+    Counts,
+    as_counts,
+    counts_told,
+    merged,
+    usage,
+)
 
-__all__ = ["BLOCK_NUMBERS", "FINISH_NUMBERS", "FINISH_NUMBERS_VERTEX", "STOP_REASONS", "Machine", "body_frames", "framing", "usage"]
+__all__ = [
+    "BLOCK_NUMBERS",
+    "FINISH_NUMBERS",
+    "FINISH_NUMBERS_VERTEX",
+    "STOP_REASONS",
+    "Machine",
+    "body_frames",
+    "framing",
+    "usage",
+]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "STOP": "stop",  # "tool_calls" where the candidate has a whole call
@@ -103,7 +125,13 @@ FINISH_NUMBERS_VERTEX: Final[dict[int, str]] = {
     10: "MODEL_ARMOR",
 }
 """Numbers of google.cloud.aiplatform.v1beta1, which differ. Only Vertex sends `createTime` and `trafficType`: they tell."""
-BLOCK_NUMBERS: Final[dict[int, str]] = {1: "SAFETY", 2: "OTHER", 3: "BLOCKLIST", 4: "PROHIBITED_CONTENT", 5: "IMAGE_SAFETY"}
+BLOCK_NUMBERS: Final[dict[int, str]] = {
+    1: "SAFETY",
+    2: "OTHER",
+    3: "BLOCKLIST",
+    4: "PROHIBITED_CONTENT",
+    5: "IMAGE_SAFETY",
+}
 
 # --- chunks: the hot shape, and everything else ---
 
@@ -191,10 +219,19 @@ class Machine:
     def end(self) -> None:
         """Complete only if every candidate has a finishReason, or the prompt was blocked."""
         if not self.complete:
-            reasons = [self._name(candidate) for candidate in self._candidates.values() if candidate.reason is not None]
-            raise truncated("the stream ended before a finishReason", {"finish_reasons": reasons} if reasons else None)
+            reasons = [
+                self._name(candidate)
+                for candidate in self._candidates.values()
+                if candidate.reason is not None
+            ]
+            raise truncated(
+                "the stream ended before a finishReason",
+                {"finish_reasons": reasons} if reasons else None,
+            )
         self._close_items()
-        candidates = [candidate for _, candidate in sorted(self._candidates.items())] or [Candidate(self._assembly, 0)]
+        candidates = [candidate for _, candidate in sorted(self._candidates.items())] or [
+            Candidate(self._assembly, 0)
+        ]
         ends = [self._finished_choice(candidate) for candidate in candidates]
         self._assembly.complete(ends[0].stop_reason, ends[0].native_stop_reason, None, ends)
 
@@ -233,7 +270,9 @@ class Machine:
     def _chunk(self, chunk: Object) -> None:
         """A chunk of any shape, key by key."""
         if "error" in chunk:
-            raise ParseFailure(classify(None, {key: as_value(value) for key, value in chunk.items()}))
+            raise ParseFailure(
+                classify(None, {key: as_value(value) for key, value in chunk.items()})
+            )
         self._assembly.identify(optional(chunk, "responseId"), optional(chunk, "modelVersion"))
         for position, candidate in enumerate(as_objects(chunk.get("candidates", b"[]"))):
             self._candidate(position, present(candidate))
@@ -252,8 +291,16 @@ class Machine:
             self._part(candidate, present(part))
         candidate.reason = reason_of(values, "finishReason") or candidate.reason
         prefix = f"candidates[{index}]." if index else ""
-        said = {key: value for key, value in values.items() if key not in {"index", "content", "finishReason"}}
-        said |= {f"content.{key}": value for key, value in content.items() if key not in {"role", "parts"}}
+        said = {
+            key: value
+            for key, value in values.items()
+            if key not in {"index", "content", "finishReason"}
+        }
+        said |= {
+            f"content.{key}": value
+            for key, value in content.items()
+            if key not in {"role", "parts"}
+        }
         self._assembly.metadata({prefix + key: as_value(value) for key, value in said.items()})
 
     def _begin(self, index: int) -> Candidate:
@@ -271,7 +318,9 @@ class Machine:
 
     def _feedback(self, feedback: Object) -> None:
         reason = reason_of(feedback, "blockReason") or self._blocked
-        self._blocked = BLOCK_NUMBERS.get(reason, str(reason)) if isinstance(reason, int) else reason
+        self._blocked = (
+            BLOCK_NUMBERS.get(reason, str(reason)) if isinstance(reason, int) else reason
+        )
 
     def _envelope(self, values: dict[str, Any]) -> None:
         self._create_time = values.get("createTime", self._create_time)
@@ -289,19 +338,29 @@ class Machine:
     def _emit_usage(self, newer: dict[str, Any], counts: Counts | None) -> None:
         """The usage so far, with `newer` over it; `counts` is the same decoded, where its shape is the usual."""
         self._usage = merged(self._usage, newer)
-        told = counts_told(counts, newer) if counts is not None and self._usage is newer else usage(self._usage)
+        told = (
+            counts_told(counts, newer)
+            if counts is not None and self._usage is newer
+            else usage(self._usage)
+        )
         self._assembly.usage(told)
 
     # --- text ---
 
-    def _append_text(self, candidate: Candidate, text: str, kind: type[Message | Reasoning]) -> None:
+    def _append_text(
+        self, candidate: Candidate, text: str, kind: type[Message | Reasoning]
+    ) -> None:
         """Text that may run on; an empty one says nothing."""
         if not text:
             return
         item = candidate.text_item
         if item is None or type(item.item) is not kind:
             self._close_text(candidate)
-            begun = Message("assistant", choice=candidate.index) if kind is Message else Reasoning(choice=candidate.index)
+            begun = (
+                Message("assistant", choice=candidate.index)
+                if kind is Message
+                else Reasoning(choice=candidate.index)
+            )
             item = candidate.text_item = self._assembly.open(begun)
         (self._assembly.text if kind is Message else self._assembly.reasoning)(item, text)
 
@@ -330,7 +389,9 @@ class Machine:
         if not fields:
             self._append_text(candidate, text, Reasoning if thought else Message)
             return
-        item = self._open(candidate, Reasoning(**fields) if thought else Message("assistant", **fields))
+        item = self._open(
+            candidate, Reasoning(**fields) if thought else Message("assistant", **fields)
+        )
         if not thought:
             item.part(0)
         self._add(item, text)
@@ -347,7 +408,9 @@ class Machine:
             return
         blob = present(as_object(part[kind]))
         media = media_of(blob)
-        fields = state(part, kind, "thought", inner=rest(blob, "mimeType", "data", "fileUri", "displayName"))
+        fields = state(
+            part, kind, "thought", inner=rest(blob, "mimeType", "data", "fileUri", "displayName")
+        )
         item = self._open(candidate, Message("assistant", () if media.data else (media,), **fields))
         if media.data:
             self._assembly.media(item, 0, media.media_type, media.data)
@@ -356,15 +419,36 @@ class Machine:
 
     def _code_part(self, candidate: Candidate, part: Object, kind: str) -> None:
         code = present(as_object(part[kind]))
-        arguments = msgspec.json.encode({key: value for key, value in code.items() if key != "id"}).decode("utf-8", "replace")
-        self._server_call(candidate, optional(code, "id"), "code_execution", arguments, state(part, kind, named=True))
+        arguments = msgspec.json.encode(
+            {key: value for key, value in code.items() if key != "id"}
+        ).decode("utf-8", "replace")
+        self._server_call(
+            candidate,
+            optional(code, "id"),
+            "code_execution",
+            arguments,
+            state(part, kind, named=True),
+        )
 
     def _tool_call_part(self, candidate: Candidate, part: Object, kind: str) -> None:
         call = present(as_object(part[kind]))
         fields = state(part, kind, inner=rest(call, "id", "toolType", "args"), named=True)
-        self._server_call(candidate, optional(call, "id"), optional(call, "toolType") or "", arguments_of(call), fields)
+        self._server_call(
+            candidate,
+            optional(call, "id"),
+            optional(call, "toolType") or "",
+            arguments_of(call),
+            fields,
+        )
 
-    def _server_call(self, candidate: Candidate, given: str | None, name: str, arguments: str, fields: dict[str, Any]) -> None:
+    def _server_call(
+        self,
+        candidate: Candidate,
+        given: str | None,
+        name: str,
+        arguments: str,
+        fields: dict[str, Any],
+    ) -> None:
         call_id = given or self._assembly.new_call_id()
         candidate.pending[call_id] = None
         item = self._open(candidate, ServerToolCall(call_id, name, id=given or None, **fields))
@@ -373,24 +457,46 @@ class Machine:
 
     def _code_result_part(self, candidate: Candidate, part: Object, kind: str) -> None:
         result = present(as_object(part[kind]))
-        self._server_result(candidate, optional(result, "id"), "code_execution", rest(result, "id") or {}, state(part, kind, named=True))
+        self._server_result(
+            candidate,
+            optional(result, "id"),
+            "code_execution",
+            rest(result, "id") or {},
+            state(part, kind, named=True),
+        )
 
     def _tool_response_part(self, candidate: Candidate, part: Object, kind: str) -> None:
         result = present(as_object(part[kind]))
         fields = state(part, kind, inner=rest(result, "id", "toolType", "response"), named=True)
         output = as_value(result.get("response", NULL))
-        self._server_result(candidate, optional(result, "id"), optional(result, "toolType") or "", output, fields)
+        self._server_result(
+            candidate, optional(result, "id"), optional(result, "toolType") or "", output, fields
+        )
 
-    def _server_result(self, candidate: Candidate, given: str | None, name: str, output: Any, fields: dict[str, Any]) -> None:
+    def _server_result(
+        self,
+        candidate: Candidate,
+        given: str | None,
+        name: str,
+        output: Any,
+        fields: dict[str, Any],
+    ) -> None:
         """A result without an id answers the oldest call that has none yet (models before Gemini 3)."""
         call_id = given or next(iter(candidate.pending), None) or self._assembly.new_call_id()
         candidate.pending.pop(call_id, None)
-        self._assembly.close(self._open(candidate, ServerToolResult(call_id, name, output, id=given or None, **fields)))
+        self._assembly.close(
+            self._open(
+                candidate, ServerToolResult(call_id, name, output, id=given or None, **fields)
+            )
+        )
 
     def _unknown(self, candidate: Candidate, part: Object) -> None:
         """A part as it came, its signature too."""
         payload = {key: as_value(value) for key, value in part.items()}
-        kind = next((key for key in payload if key not in {"thought", "thoughtSignature"}), "thoughtSignature")
+        kind = next(
+            (key for key in payload if key not in {"thought", "thoughtSignature"}),
+            "thoughtSignature",
+        )
         self._assembly.close(self._open(candidate, Opaque(kind, payload)))
 
     # --- the end ---
@@ -403,7 +509,11 @@ class Machine:
                 self._assembly.close(item)
 
     def _ended(self, candidate: Candidate) -> bool:
-        return self._name(candidate) != CONTINUATION if candidate.reason is not None else bool(self._blocked or self._is_body)
+        return (
+            self._name(candidate) != CONTINUATION
+            if candidate.reason is not None
+            else bool(self._blocked or self._is_body)
+        )
 
     def _name(self, candidate: Candidate) -> str | None:
         reason = candidate.reason
@@ -417,7 +527,11 @@ class Machine:
         if name is None and self._blocked:
             return FinishedChoice(candidate.index, "content_filter", self._blocked)
         stop_reason = STOP_REASONS.get(name or "", "other")
-        return FinishedChoice(candidate.index, "tool_calls" if stop_reason == "stop" and candidate.calls.any_whole else stop_reason, name)
+        return FinishedChoice(
+            candidate.index,
+            "tool_calls" if stop_reason == "stop" and candidate.calls.any_whole else stop_reason,
+            name,
+        )
 
     PARTS: ClassVar[dict[str, Callable[[Machine, Candidate, Object, str], None]]] = {
         "text": _text_part,
@@ -433,7 +547,9 @@ class Machine:
 
 
 TYPED: Final = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId"})
-RESPONSE_KEYS: Final = frozenset({"candidates", "promptFeedback", "responseId", "modelVersion", "error"})
+RESPONSE_KEYS: Final = frozenset(
+    {"candidates", "promptFeedback", "responseId", "modelVersion", "error"}
+)
 """A body with none of them is no GenerateContentResponse."""
 
 # --- whole bodies ---
@@ -443,7 +559,9 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     """A whole response, or an array of a stream's chunks; error bodies likewise. A whole response needs no finishReason."""
     value = decode_any(body)
     chunks = value if isinstance(value, list) else [value]
-    if not chunks or not all(isinstance(chunk, dict) and chunk.keys() & RESPONSE_KEYS for chunk in chunks):
+    if not chunks or not all(
+        isinstance(chunk, dict) and chunk.keys() & RESPONSE_KEYS for chunk in chunks
+    ):
         raise malformed("the body is not a GenerateContentResponse", body)
     yield None, body
     if not isinstance(value, list):

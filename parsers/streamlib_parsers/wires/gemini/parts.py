@@ -50,7 +50,11 @@ def is_true(values: Object, key: str) -> bool:
 def index_of(raw: Raw) -> int:
     """An index: whole and not negative, `1.0` too."""
     value = as_value(raw)
-    return _as_index(b"%d" % value if isinstance(value, float) and value.is_integer() and abs(value) < 1e15 else raw)
+    return _as_index(
+        b"%d" % value
+        if isinstance(value, float) and value.is_integer() and abs(value) < 1e15
+        else raw
+    )
 
 
 def reason_of(values: Object, key: str) -> str | int | None:
@@ -64,7 +68,9 @@ def rest(values: Object, *typed: str) -> JsonObject | None:
     return {key: as_value(value) for key, value in values.items() if key not in typed} or None
 
 
-def state(part: Object, kind: str, *typed: str, inner: JsonObject | None = None, named: bool = False) -> dict[str, Any]:
+def state(
+    part: Object, kind: str, *typed: str, inner: JsonObject | None = None, named: bool = False
+) -> dict[str, Any]:
     """The fields that any part gives its item: `signature` and `native`, each only if there is one.
 
     kind: the member that holds the data. typed: further members that have a field. inner: what is left of the data.
@@ -83,7 +89,9 @@ def media_of(blob: Object) -> Image | Audio | Document:
     kinds: dict[str, type[Image | Audio | Document]] = {"image": Image, "audio": Audio}
     made = kinds.get((media_type or "").partition("/")[0].lower(), Document)
     name = optional(blob, "displayName") or None
-    return made(data=optional(blob, "data"), url=optional(blob, "fileUri"), media_type=media_type, name=name)
+    return made(
+        data=optional(blob, "data"), url=optional(blob, "fileUri"), media_type=media_type, name=name
+    )
 
 
 def arguments_of(call: Object) -> str:

@@ -62,7 +62,11 @@ def counts_told(counts: Counts, raw: dict[str, Any]) -> Usage:
     prompt, tool_use = counts.promptTokenCount, counts.toolUsePromptTokenCount
     said, thought = counts.candidatesTokenCount, counts.thoughtsTokenCount
     asked = counts.promptTokensDetails
-    included = said is not None and thought and (prompt or 0) + said + (tool_use or 0) == counts.totalTokenCount
+    included = (
+        said is not None
+        and thought
+        and (prompt or 0) + said + (tool_use or 0) == counts.totalTokenCount
+    )
     return Usage(  # by place: half the time, and this is asked once a chunk
         prompt if prompt is None or tool_use is None else prompt + tool_use,
         said if included or thought is None else (said or 0) + thought,
@@ -72,7 +76,9 @@ def counts_told(counts: Counts, raw: dict[str, Any]) -> Usage:
         None,
         None,
         None,
-        _modalities(asked, counts.toolUsePromptTokensDetails) if asked or counts.toolUsePromptTokensDetails else {},
+        _modalities(asked, counts.toolUsePromptTokensDetails)
+        if asked or counts.toolUsePromptTokensDetails
+        else {},
         _modalities(counts.candidatesTokensDetails) if counts.candidatesTokensDetails else {},
         _modalities(counts.cacheTokensDetails) if counts.cacheTokensDetails else {},
         raw,
@@ -87,7 +93,12 @@ def merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
     if len(raw | newer) == len(newer):
         return newer
     now, before = count(newer, "totalTokenCount"), count(raw, "totalTokenCount")
-    if now is not None and before is not None and now >= before and total(*(count(newer, key) for key in SUMMED)) == now:
+    if (
+        now is not None
+        and before is not None
+        and now >= before
+        and total(*(count(newer, key) for key in SUMMED)) == now
+    ):
         raw = {key: value for key, value in raw.items() if key not in OMITTED_AT_ZERO}
     return overlay(raw, newer)
 
@@ -99,6 +110,12 @@ def _modalities(details: Details | None, more: Details | None = None) -> dict[st
         tokens = count(detail, "tokenCount")
         if tokens is not None:
             said: Any = detail.get("modality")
-            name = said.lower() if type(said) is str else MODALITIES.get(said, str(said)) if type(said) is int else str(said)
+            name = (
+                said.lower()
+                if type(said) is str
+                else MODALITIES.get(said, str(said))
+                if type(said) is int
+                else str(said)
+            )
             sums[name] = sums.get(name, 0) + tokens
     return sums

@@ -29,24 +29,42 @@ def _text_block(block: dict[str, Any]) -> ResponseItem:
 
 
 def _thinking_block(block: dict[str, Any]) -> ResponseItem:
-    return Reasoning(signature=string_at(block, "signature") or None, native=_rest(block, "type", "thinking", "signature"))
+    return Reasoning(
+        signature=string_at(block, "signature") or None,
+        native=_rest(block, "type", "thinking", "signature"),
+    )
 
 
 def _redacted_block(block: dict[str, Any]) -> ResponseItem:
-    return Reasoning(encrypted_content=string_at(block, "data"), redacted=True, native=_rest(block, "type", "data"))
+    return Reasoning(
+        encrypted_content=string_at(block, "data"),
+        redacted=True,
+        native=_rest(block, "type", "data"),
+    )
 
 
 def _tool_use_block(block: dict[str, Any]) -> ResponseItem:
-    return FunctionCall(string_at(block, "id"), string_at(block, "name"), native=_rest(block, "type", "id", "name", "input"))
+    return FunctionCall(
+        string_at(block, "id"),
+        string_at(block, "name"),
+        native=_rest(block, "type", "id", "name", "input"),
+    )
 
 
 def _server_tool_block(block: dict[str, Any]) -> ResponseItem:
-    return ServerToolCall(string_at(block, "id"), string_at(block, "name"), native=_rest(block, "id", "name", "input"))
+    return ServerToolCall(
+        string_at(block, "id"), string_at(block, "name"), native=_rest(block, "id", "name", "input")
+    )
 
 
 def _result_block(block: dict[str, Any]) -> ResponseItem:
     name = str(block["type"]).removesuffix("_tool_result")
-    return ServerToolResult(string_at(block, "tool_use_id"), name, block.get("content"), native=_rest(block, "tool_use_id", "content"))
+    return ServerToolResult(
+        string_at(block, "tool_use_id"),
+        name,
+        block.get("content"),
+        native=_rest(block, "tool_use_id", "content"),
+    )
 
 
 def _compaction_block(block: dict[str, Any]) -> ResponseItem:

@@ -103,6 +103,13 @@ class ErrorEvent(Event, tag="error"):
 
 
 WireEvent: TypeAlias = (
-    ContentBlockDelta | ContentBlockStart | ContentBlockStop | MessageStart | MessageDelta | MessageStop | Ping | ErrorEvent
+    ContentBlockDelta
+    | ContentBlockStart
+    | ContentBlockStop
+    | MessageStart
+    | MessageDelta
+    | MessageStop
+    | Ping
+    | ErrorEvent
 )
 decode: Final = msgspec.json.Decoder(WireEvent).decode

@@ -33,8 +33,23 @@ from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.items import Compaction, FunctionCall, Message, Opaque, Reasoning, ServerToolCall, ServerToolResult, tag
-from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates, objects_at, string_or_none
+from streamlib_parsers.items import (
+    Compaction,
+    FunctionCall,
+    Message,
+    Opaque,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    tag,
+)
+from streamlib_parsers.json_text import (
+    SurrogateJoiner,
+    decode_any,
+    mark_surrogates,
+    objects_at,
+    string_or_none,
+)
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage, count, overlay, total
 from streamlib_parsers.wires.messages.blocks import item_of, string_at
@@ -81,7 +96,12 @@ class State(Enum):
 
 
 TRANSITIONS: Final[dict[State, dict[str, State]]] = {
-    State.START: {"message_start": State.WITHIN, "content_block_start": State.WITHIN, "ping": State.START, "error": State.STOPPED},
+    State.START: {
+        "message_start": State.WITHIN,
+        "content_block_start": State.WITHIN,
+        "ping": State.START,
+        "error": State.STOPPED,
+    },
     State.WITHIN: {
         "message_start": State.WITHIN,
         "content_block_start": State.WITHIN,
@@ -141,7 +161,10 @@ class Machine:
     def end(self) -> None:
         """Complete only if `message_stop` was seen."""
         if not self.complete:
-            raise truncated("the stream ended before message_stop", {"stop_reason": self._stop_reason} if self._stop_reason else None)
+            raise truncated(
+                "the stream ended before message_stop",
+                {"stop_reason": self._stop_reason} if self._stop_reason else None,
+            )
         stop_reason = STOP_REASONS.get(self._stop_reason or "", "other")
         self._assembly.complete(stop_reason, self._stop_reason, self._stop_sequence)
 
@@ -188,13 +211,21 @@ class Machine:
         """A known kind in an unusual dress: repaired text, a float index, its type only in the event line, an unknown delta."""
         index = value.get("index")
         if value.get("type") != kind or (isinstance(index, float) and index.is_integer()):
-            value = {**value, "type": kind, "index": int(index) if isinstance(index, float) else index}
+            value = {
+                **value,
+                "type": kind,
+                "index": int(index) if isinstance(index, float) else index,
+            }
             data = msgspec.json.encode(value)
         try:
             message = decode(data)
         except msgspec.ValidationError as error:
             delta = value.get("delta")
-            if kind == "content_block_delta" and isinstance(delta, dict) and string_at(delta, "type") not in DELTA_KINDS:
+            if (
+                kind == "content_block_delta"
+                and isinstance(delta, dict)
+                and string_at(delta, "type") not in DELTA_KINDS
+            ):
                 self._unknown_delta(value)
                 return
             raise malformed(f"{kind}: {error}", data) from None
@@ -209,14 +240,18 @@ class Machine:
 
     def _reject_delta(self, block: OpenItem, value: Any) -> None:
         self._assembly.passthrough("content_block_delta", value)
-        self._assembly.mark_incomplete(block, f"{value['delta'].get('type')} on {type(block.item).__name__}")
+        self._assembly.mark_incomplete(
+            block, f"{value['delta'].get('type')} on {type(block.item).__name__}"
+        )
 
     # --- one method an event ---
 
     def _restart(self) -> None:
         if self._state is State.START:
             return
-        self._assembly.notice("second_message_start", "its blocks are further items of the same response")
+        self._assembly.notice(
+            "second_message_start", "its blocks are further items of the same response"
+        )
         self._blocks.clear()
         self._inputs.clear()
         self._seen.clear()
@@ -227,7 +262,9 @@ class Machine:
             raise malformed("message_start without a message", data)
         self._assembly.identify(string_or_none(start, "id"), string_or_none(start, "model"))
         self._stop(start)
-        self._envelope(start, "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage")
+        self._envelope(
+            start, "id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"
+        )
         self._count(start.get("usage"))
         if start.get("content"):
             self._assembly.passthrough("message_start.content", start["content"])
@@ -308,7 +345,9 @@ class Machine:
         self._stop_sequence = sequence if isinstance(sequence, str) else self._stop_sequence
 
     def _envelope(self, values: dict[str, Any], *known: str) -> None:
-        self._assembly.metadata({key: value for key, value in values.items() if key not in known and value is not None})
+        self._assembly.metadata(
+            {key: value for key, value in values.items() if key not in known and value is not None}
+        )
 
     def _count(self, raw: Any) -> None:
         if isinstance(raw, dict):
@@ -364,7 +403,14 @@ DELTA_HANDLERS: Final[dict[type, dict[type, Callable[[EventAssembler, OpenItem, 
     Compaction: {CompactionDelta: _compaction, SignatureDelta: _signature},
     Opaque: {},
 }
-DELTAS: Final = (TextDelta, InputJsonDelta, ThinkingDelta, SignatureDelta, CitationsDelta, CompactionDelta)
+DELTAS: Final = (
+    TextDelta,
+    InputJsonDelta,
+    ThinkingDelta,
+    SignatureDelta,
+    CitationsDelta,
+    CompactionDelta,
+)
 
 KINDS: Final = frozenset(tag(kind) for kind in Machine.HANDLERS)
 DELTA_KINDS: Final = frozenset(tag(kind) for kind in DELTAS)
@@ -375,7 +421,10 @@ def usage(raw: dict[str, Any]) -> Usage:
     """Anthropic counts cached input apart from `input_tokens`; the sum is what the model read. Output includes thinking."""
     written, read = count(raw, "cache_creation_input_tokens"), count(raw, "cache_read_input_tokens")
     fresh = count(raw, "input_tokens")
-    hour, day = count(raw, "cache_creation.ephemeral_1h_input_tokens"), count(raw, "cache_creation.ephemeral_24h_input_tokens")
+    hour, day = (
+        count(raw, "cache_creation.ephemeral_1h_input_tokens"),
+        count(raw, "cache_creation.ephemeral_24h_input_tokens"),
+    )
     split = isinstance(raw.get("cache_creation"), dict) and written is not None
     hour = min(hour or 0, written or 0) if split else None
     return Usage(
@@ -384,7 +433,9 @@ def usage(raw: dict[str, Any]) -> Usage:
         cache_read_input_tokens=read,
         cache_write_input_tokens=written,
         reasoning_output_tokens=count(raw, "output_tokens_details.thinking_tokens"),
-        cache_write_5m_input_tokens=max(0, (written or 0) - (hour or 0) - (day or 0)) if split else None,
+        cache_write_5m_input_tokens=max(0, (written or 0) - (hour or 0) - (day or 0))
+        if split
+        else None,
         cache_write_1h_input_tokens=hour,
         cache_write_24h_input_tokens=day if split else None,
         raw=raw,

@@ -122,7 +122,12 @@ class Typed(Struct, gc=False):
 RESPONSE: Final = ("response.created", "response.queued", "response.in_progress")
 END: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
 KEEPALIVES: Final = ("keepalive", "ping")
-AUDIO: Final = ("response.audio.delta", "response.audio.done", "response.audio.transcript.delta", "response.audio.transcript.done")
+AUDIO: Final = (
+    "response.audio.delta",
+    "response.audio.done",
+    "response.audio.transcript.delta",
+    "response.audio.transcript.done",
+)
 PART: Final = (
     "response.content_part.added",
     "response.content_part.done",
@@ -200,7 +205,9 @@ def index_of(value: dict[str, Any], key: str) -> int | None:
     index = value.get(key)
     if isinstance(index, float) and index.is_integer():
         index = int(index)
-    if index is None or (isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= HIGHEST_INDEX):
+    if index is None or (
+        isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= HIGHEST_INDEX
+    ):
         return index
     raise malformed(f"{key} is {index!r:.80}")
 

@@ -40,7 +40,16 @@ from streamlib_parsers.items import (
     Text,
 )
 
-__all__ = ["HOSTED", "RESULTS", "TO_ANSWER", "item_of", "outline", "to_answer", "unknown_parts", "wire_item"]
+__all__ = [
+    "HOSTED",
+    "RESULTS",
+    "TO_ANSWER",
+    "item_of",
+    "outline",
+    "to_answer",
+    "unknown_parts",
+    "wire_item",
+]
 
 
 class Hosted(NamedTuple):
@@ -66,7 +75,10 @@ HOSTED: Final[dict[str, Hosted]] = {
     "program": Hosted("program", ("code",), free_text=True),
 }
 
-RESULTS: Final[dict[str, tuple[str, str]]] = {"tool_search_output": ("tool_search", "tools"), "program_output": ("program", "result")}
+RESULTS: Final[dict[str, tuple[str, str]]] = {
+    "tool_search_output": ("tool_search", "tools"),
+    "program_output": ("program", "result"),
+}
 """Results that are items of their own: (name of the tool, field of the output)."""
 
 TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
@@ -80,7 +92,9 @@ TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
 """Opaque calls that the caller answers with an item of the wire: (field of the call's name, type of the answer)."""
 
 PARTS: Final[dict[str, Callable[[dict[str, Any]], ContentPart]]] = {
-    "output_text": lambda part: Text(_string(part, "text"), tuple(_objects(part.get("annotations")))),
+    "output_text": lambda part: Text(
+        _string(part, "text"), tuple(_objects(part.get("annotations")))
+    ),
     "input_text": lambda part: Text(_string(part, "text")),
     "text": lambda part: Text(_string(part, "text"), tuple(_objects(part.get("annotations")))),
     "refusal": lambda part: Refusal(_string(part, "refusal")),
@@ -101,7 +115,9 @@ def item_of(block: dict[str, Any], raw: bytes) -> ResponseItem:
     """
     kind = block["type"] if isinstance(block.get("type"), str) else ""
     read = READERS.get(kind)
-    if read is None or block.get("execution", "server") != "server":  # a tool search that the caller runs
+    if (
+        read is None or block.get("execution", "server") != "server"
+    ):  # a tool search that the caller runs
         return Opaque(kind, block, id=_id(block), status=_status(block))
     return read(block, raw)
 
@@ -142,7 +158,10 @@ def _argument_text(block: dict[str, Any], raw: bytes, key: str) -> str:
 
 def _rests(parts: Any) -> list[JsonObject] | None:
     """For each part the keys that no typed field holds; None where no part has any."""
-    rests = [_rest(part, _REFUSAL_KEYS if part.get("type") == "refusal" else _TEXT_KEYS) for part in _objects(parts)]
+    rests = [
+        _rest(part, _REFUSAL_KEYS if part.get("type") == "refusal" else _TEXT_KEYS)
+        for part in _objects(parts)
+    ]
     return rests if any(rests) else None
 
 
@@ -179,35 +198,60 @@ def _reasoning(block: dict[str, Any], raw: bytes) -> Reasoning:
 def _function_call(block: dict[str, Any], raw: bytes) -> FunctionCall:
     typed = ("call_id", "name", "arguments")
     arguments = _argument_text(block, raw, "arguments")
-    return FunctionCall(_string(block, "call_id"), _string(block, "name"), arguments, **_common(block, typed))
+    return FunctionCall(
+        _string(block, "call_id"), _string(block, "name"), arguments, **_common(block, typed)
+    )
 
 
 def _custom_tool_call(block: dict[str, Any], raw: bytes) -> CustomToolCall:
     typed = ("call_id", "name", "input")
-    return CustomToolCall(_string(block, "call_id"), _string(block, "name"), _argument_text(block, raw, "input"), **_common(block, typed))
+    return CustomToolCall(
+        _string(block, "call_id"),
+        _string(block, "name"),
+        _argument_text(block, raw, "input"),
+        **_common(block, typed),
+    )
 
 
 def _hosted_call(block: dict[str, Any], raw: bytes) -> ServerToolCall:
     """`native` keeps `type`, and `name` and `call_id` where the typed fields say something else."""
     kind = HOSTED[block["type"]]
     field = next((key for key in kind.arguments if block.get(key)), "")
-    call_id, name = _string(block, "call_id") or _string(block, "id"), kind.name or _string(block, "name")
-    typed = [field, *(["name"] if not kind.name else []), *(["call_id"] if _string(block, "call_id") else [])]
+    call_id, name = (
+        _string(block, "call_id") or _string(block, "id"),
+        kind.name or _string(block, "name"),
+    )
+    typed = [
+        field,
+        *(["name"] if not kind.name else []),
+        *(["call_id"] if _string(block, "call_id") else []),
+    ]
     common = _common(block, typed, type=block["type"])
     if field and field != kind.arguments[0]:
         common["native"][field] = None  # stands where the typed field's text belongs
-    return ServerToolCall(call_id, name, _argument_text(block, raw, field) if field else "", **common)
+    return ServerToolCall(
+        call_id, name, _argument_text(block, raw, field) if field else "", **common
+    )
 
 
 def _result(block: dict[str, Any], raw: bytes) -> ServerToolResult:
     name, field = RESULTS[block["type"]]
     typed = (field, *(["call_id"] if _string(block, "call_id") else []))
-    return ServerToolResult(_string(block, "call_id"), name, block.get(field), **_common(block, typed, type=block["type"]))
+    return ServerToolResult(
+        _string(block, "call_id"),
+        name,
+        block.get(field),
+        **_common(block, typed, type=block["type"]),
+    )
 
 
 def _compaction(block: dict[str, Any], raw: bytes) -> Compaction:
     kind = block["type"] if block["type"] != "compaction" else None
-    return Compaction(None, _string(block, "encrypted_content") or None, **_common(block, ("encrypted_content",), type=kind))
+    return Compaction(
+        None,
+        _string(block, "encrypted_content") or None,
+        **_common(block, ("encrypted_content",), type=kind),
+    )
 
 
 READERS: Final[dict[str, Callable[[dict[str, Any], bytes], ResponseItem]]] = {
@@ -225,7 +269,9 @@ READERS: Final[dict[str, Callable[[dict[str, Any], bytes], ResponseItem]]] = {
 
 def unknown_parts(block: dict[str, Any]) -> Iterator[Opaque]:
     """The parts of a message that no typed part holds; `native` says where they stood."""
-    for place, part in enumerate(_objects(block.get("content")) if block.get("type") == "message" else ()):
+    for place, part in enumerate(
+        _objects(block.get("content")) if block.get("type") == "message" else ()
+    ):
         kind = _string(part, "type")
         if kind not in PARTS:
             yield Opaque(kind, part, native={"item_id": block.get("id"), "content_index": place})
@@ -248,7 +294,9 @@ def outline(item: ResponseItem) -> ResponseItem:
 def to_answer(item: Opaque) -> str | None:
     """The name under which this call waits for an answer of the caller; None for every other item, and for a shell of the provider's."""
     row, environment = TO_ANSWER.get(item.kind), item.payload.get("environment")
-    if row is None or (isinstance(environment, dict) and environment.get("type") == "container_reference"):
+    if row is None or (
+        isinstance(environment, dict) and environment.get("type") == "container_reference"
+    ):
         return None
     return _string(item.payload, row[0]) or item.id or ""
 
@@ -273,7 +321,12 @@ def _wire_message(item: Message) -> JsonObject:
     text = "output_text" if item.role == "assistant" else "input_text"
     parts = [_wire_part(part, text) for part in item.content]
     phase = {"phase": item.phase} if item.phase is not None else {}
-    return {"type": "message", "role": item.role, "content": _with_rests(parts, (item.native or {}).get("content")), **phase}
+    return {
+        "type": "message",
+        "role": item.role,
+        "content": _with_rests(parts, (item.native or {}).get("content")),
+        **phase,
+    }
 
 
 def _wire_part(part: ContentPart, text: str) -> JsonObject:
@@ -288,8 +341,13 @@ def _wire_part(part: ContentPart, text: str) -> JsonObject:
 def _wire_reasoning(item: Reasoning) -> JsonObject:
     native = item.native or {}
     summary: list[JsonObject] = [{"type": "summary_text", "text": text} for text in item.summary]
-    content: list[JsonObject] = [{"type": "reasoning_text", "text": item.content}] if item.content else []
-    fields: JsonObject = {"type": "reasoning", "summary": _with_rests(summary, native.get("summary"))}
+    content: list[JsonObject] = (
+        [{"type": "reasoning_text", "text": item.content}] if item.content else []
+    )
+    fields: JsonObject = {
+        "type": "reasoning",
+        "summary": _with_rests(summary, native.get("summary")),
+    }
     if content or "content" in native:
         fields["content"] = _with_rests(content, native.get("content"))
     if item.encrypted_content is not None:
@@ -298,11 +356,21 @@ def _wire_reasoning(item: Reasoning) -> JsonObject:
 
 
 def _wire_function_call(item: FunctionCall) -> JsonObject:
-    return {"type": "function_call", "call_id": item.call_id, "name": item.name, "arguments": item.arguments}
+    return {
+        "type": "function_call",
+        "call_id": item.call_id,
+        "name": item.name,
+        "arguments": item.arguments,
+    }
 
 
 def _wire_custom_tool_call(item: CustomToolCall) -> JsonObject:
-    return {"type": "custom_tool_call", "call_id": item.call_id, "name": item.name, "input": item.input}
+    return {
+        "type": "custom_tool_call",
+        "call_id": item.call_id,
+        "name": item.name,
+        "input": item.input,
+    }
 
 
 def _wire_hosted_call(item: ServerToolCall) -> JsonObject:
@@ -311,7 +379,10 @@ def _wire_hosted_call(item: ServerToolCall) -> JsonObject:
     fields: JsonObject = {} if kind.name else {"name": item.name}
     if "call_id" not in native and item.call_id != item.id:
         fields["call_id"] = item.call_id
-    field = next((key for key in kind.arguments[1:] if key in native and native[key] is None), next(iter(kind.arguments), ""))
+    field = next(
+        (key for key in kind.arguments[1:] if key in native and native[key] is None),
+        next(iter(kind.arguments), ""),
+    )
     if field and item.arguments:
         is_json = field == "action" or native.get("type") == "tool_search_call"
         fields[field] = Raw(item.arguments.encode()) if is_json else item.arguments

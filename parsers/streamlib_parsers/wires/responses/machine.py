@@ -103,7 +103,10 @@ class Machine:
 
     def end(self) -> None:
         """Complete only by `response.completed` or `response.incomplete`, and then at once."""
-        raise truncated("the stream ended before response.completed", {"status": self._status} if self._status else None)
+        raise truncated(
+            "the stream ended before response.completed",
+            {"status": self._status} if self._status else None,
+        )
 
     # --- items ---
 
@@ -159,7 +162,13 @@ class Machine:
             places = self._part_positions[item.index] = {place: place for place in item.parts}
         return places.setdefault(wire_index, len(places))
 
-    def _item_for_delta(self, message: Delta, kinds: tuple[type, ...], begin: Message | Reasoning | None, data: bytes) -> OpenItem | None:
+    def _item_for_delta(
+        self,
+        message: Delta,
+        kinds: tuple[type, ...],
+        begin: Message | Reasoning | None,
+        data: bytes,
+    ) -> OpenItem | None:
         """The item that takes this delta. Where there is none the delta is passed through; a typed item of another kind is spoiled."""
         found = self._slots.find(message.output_index, message.item_id)
         if found is None and begin is not None:
@@ -168,7 +177,11 @@ class Machine:
             return found
         kind = name_of(message)
         self._assembly.passthrough(kind, decode_any(data))
-        if found is not None and type(found.item) in GROWING and self._slots.is_addressed(message.output_index, message.item_id):
+        if (
+            found is not None
+            and type(found.item) in GROWING
+            and self._slots.is_addressed(message.output_index, message.item_id)
+        ):
             self._assembly.mark_incomplete(found, f"{kind} on {type(found.item).__name__}")
         return None
 
@@ -201,8 +214,16 @@ class Machine:
         if "delta" in value and not isinstance(value["delta"], str):
             self._assembly.passthrough(kind, value)
             return
-        fields: dict[str, Any] = {key: raw for key, raw in msgspec.json.decode(data, type=dict[str, Raw]).items() if value[key] is not None}
-        whole = {key: int(one) for key, one in value.items() if isinstance(one, float) and one.is_integer()}
+        fields: dict[str, Any] = {
+            key: raw
+            for key, raw in msgspec.json.decode(data, type=dict[str, Raw]).items()
+            if value[key] is not None
+        }
+        whole = {
+            key: int(one)
+            for key, one in value.items()
+            if isinstance(one, float) and one.is_integer()
+        }
         try:
             message = decode(msgspec.json.encode({**fields, **whole, "type": kind}))
         except msgspec.ValidationError as error:
@@ -216,9 +237,18 @@ class Machine:
 
     def _on_part(self, kind: str, value: dict[str, Any], data: bytes) -> None:
         part = value.get("part")
-        verb, field = PARTS.get(word(part.get("type")) or "", ("", "")) if isinstance(part, dict) else ("", "")
+        verb, field = (
+            PARTS.get(word(part.get("type")) or "", ("", ""))
+            if isinstance(part, dict)
+            else ("", "")
+        )
         item = self._find(value)
-        if not isinstance(part, dict) or not verb or item is None or type(item.item) not in TEXT_FIELDS[verb].kinds:
+        if (
+            not isinstance(part, dict)
+            or not verb
+            or item is None
+            or type(item.item) not in TEXT_FIELDS[verb].kinds
+        ):
             self._pass_unmatched(kind, value)
             return
         if verb == "reasoning":
@@ -264,7 +294,9 @@ class Machine:
         if item is None or type(item.item) is not Message or not isinstance(annotation, dict):
             self._assembly.passthrough(kind, value)
         else:
-            self._assembly.annotation(item, annotation, self._part(item, index_of(value, "content_index") or 0))
+            self._assembly.annotation(
+                item, annotation, self._part(item, index_of(value, "content_index") or 0)
+            )
 
     # --- hosted tools, images, audio ---
 
@@ -281,7 +313,12 @@ class Machine:
         if item is None or type(item.item) is not ServerToolCall or not isinstance(image, str):
             self._assembly.passthrough(kind, value)
             return
-        self._assembly.media(item, index_of(value, "partial_image_index") or 0, f"image/{value.get('output_format') or 'png'}", image)
+        self._assembly.media(
+            item,
+            index_of(value, "partial_image_index") or 0,
+            f"image/{value.get('output_format') or 'png'}",
+            image,
+        )
         item.parts.clear()
 
     def _on_audio(self, kind: str, value: dict[str, Any], data: bytes) -> None:
@@ -293,7 +330,9 @@ class Machine:
             self._slots.slot(item).finished = True
         elif item is not None and isinstance(delta, str):
             said = {"transcript" if "transcript" in kind else "data": delta}
-            self._assembly.media(item, self._part(item, index_of(value, "content_index") or 0), None, **said)
+            self._assembly.media(
+                item, self._part(item, index_of(value, "content_index") or 0), None, **said
+            )
         else:
             self._assembly.passthrough(kind, value)
 
@@ -312,8 +351,14 @@ class Machine:
     def _envelope(self, value: dict[str, Any], response: dict[str, Any]) -> None:
         self._assembly.identify(word(response.get("id")), word(response.get("model")))
         self._status = word(response.get("status")) or self._status
-        beside = {key: one for key, one in value.items() if key not in ("type", "response", "sequence_number")}
-        self._metadata({key: one for key, one in response.items() if key not in TYPED_KEYS} | beside)
+        beside = {
+            key: one
+            for key, one in value.items()
+            if key not in ("type", "response", "sequence_number")
+        }
+        self._metadata(
+            {key: one for key, one in response.items() if key not in TYPED_KEYS} | beside
+        )
         raw = response.get("usage")
         if isinstance(raw, dict):
             self._usage = overlay(self._usage, raw)
@@ -321,7 +366,11 @@ class Machine:
 
     def _metadata(self, values: dict[str, Any]) -> None:
         """Only what says something: nothing that is null or empty, unless it said more before."""
-        telling = {key: one for key, one in values.items() if key in self._reported_keys or one not in (None, "", [], {})}
+        telling = {
+            key: one
+            for key, one in values.items()
+            if key in self._reported_keys or one not in (None, "", [], {})
+        }
         self._reported_keys.update(telling)
         self._assembly.metadata(telling)
 
@@ -349,7 +398,11 @@ class Machine:
         """The event decides; the response's own `status` only where it is worse (`incomplete` in `response.completed`)."""
         response = value["response"] if isinstance(value.get("response"), dict) else {}
         said, ended = response.get("status"), kind.removeprefix("response.")
-        worse = said in STATUS_RANK and ended in STATUS_RANK and STATUS_RANK.index(said) > STATUS_RANK.index(ended)
+        worse = (
+            said in STATUS_RANK
+            and ended in STATUS_RANK
+            and STATUS_RANK.index(said) > STATUS_RANK.index(ended)
+        )
         self._envelope(value, response)
         self._finish(str(said) if worse else ended, response, response_items(data, End))
 
@@ -361,13 +414,25 @@ class Machine:
 
     def _finish(self, status: str, response: dict[str, Any], items: list[Raw]) -> None:
         self._output.add_missing_items(items, whole=status not in (*STATUS_RANK[1:], *UNANSWERED))
-        self._assembly.response_id = word(response.get("id")) or self._assembly.response_id  # Copilot: another one in every event
+        self._assembly.response_id = (
+            word(response.get("id")) or self._assembly.response_id
+        )  # Copilot: another one in every event
         if status == "failed":
-            raise ParseFailure(classify(None, {"error": response.get("error") or {"message": "the response failed, no reason given"}}))
+            raise ParseFailure(
+                classify(
+                    None,
+                    {
+                        "error": response.get("error")
+                        or {"message": "the response failed, no reason given"}
+                    },
+                )
+            )
         if status in UNANSWERED:
             raise truncated(f"the response is {status}", {"status": status})
         self.complete = True
-        self._assembly.complete(*self._output.stop_reason(status, response.get("incomplete_details")))
+        self._assembly.complete(
+            *self._output.stop_reason(status, response.get("incomplete_details"))
+        )
 
 
 # --- tables ---
@@ -389,7 +454,11 @@ FAST_KINDS: Final = frozenset(name_of(kind) for kind in FAST_HANDLERS)
 
 def _tokens(logprobs: Any) -> list[dict[str, Any]] | None:
     """One object a token; anything else is none."""
-    return logprobs if isinstance(logprobs, list) and all(isinstance(token, dict) for token in logprobs) else None
+    return (
+        logprobs
+        if isinstance(logprobs, list) and all(isinstance(token, dict) for token in logprobs)
+        else None
+    )
 
 
 def _part_fragments(item: OpenItem, part: int) -> list[str]:

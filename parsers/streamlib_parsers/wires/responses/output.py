@@ -14,14 +14,39 @@ from msgspec import Raw
 from streamlib_parsers.assembler import EventAssembler, call_text, text_changes
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import StopReason
-from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Message, Opaque, Reasoning, Refusal, ResponseItem
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+)
 from streamlib_parsers.json_text import decode_any, mark_surrogates, scrub
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.wires.responses.events import ItemAdded, ItemDone, ItemEvent, name_of, type_of, word
-from streamlib_parsers.wires.responses.items import HOSTED, item_of, outline, to_answer, unknown_parts
+from streamlib_parsers.wires.responses.events import (
+    ItemAdded,
+    ItemDone,
+    ItemEvent,
+    name_of,
+    type_of,
+    word,
+)
+from streamlib_parsers.wires.responses.items import (
+    HOSTED,
+    item_of,
+    outline,
+    to_answer,
+    unknown_parts,
+)
 from streamlib_parsers.wires.responses.slots import Slots
 
-INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {"max_output_tokens": "length", "content_filter": "content_filter"}
+INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
+    "max_output_tokens": "length",
+    "content_filter": "content_filter",
+}
 """Stop reasons by `incomplete_details.reason`; every other one (max_messages, steered) is `other`."""
 
 NAMED: Final = (FunctionCall, CustomToolCall)
@@ -61,7 +86,9 @@ class OutputItems:
         if self.slots.is_done(message.output_index, message.item_id):
             return None
         kind = "message" if isinstance(item, Message) else "reasoning"
-        return self._begin(msgspec.structs.replace(item, id=message.item_id), kind, message.output_index)
+        return self._begin(
+            msgspec.structs.replace(item, id=message.item_id), kind, message.output_index
+        )
 
     def _begin(self, item: ResponseItem, kind: str, place: int | None) -> OpenItem:
         if isinstance(item, NAMED) and not item.call_id:
@@ -86,7 +113,9 @@ class OutputItems:
     def _is_repeated(self, block: JsonObject, message: ItemAdded | ItemDone, data: bytes) -> bool:
         repeated = self.slots.is_repeated(message.output_index, word(block.get("id")))
         if repeated:
-            self._assembly.notice("repeated_item", f"{type_of(message.item)} {message.output_index}")
+            self._assembly.notice(
+                "repeated_item", f"{type_of(message.item)} {message.output_index}"
+            )
             self._assembly.passthrough(name_of(message), decode_any(data))
         return repeated
 
@@ -107,12 +136,18 @@ class OutputItems:
         elif opened is None and self._is_repeated(block, message, data):
             return
         self._named(message.output_index, item_id)
-        self._settle(opened or self._begin(item, type_of(message.item), message.output_index), item, block)
+        self._settle(
+            opened or self._begin(item, type_of(message.item), message.output_index), item, block
+        )
 
     def _named(self, place: int | None, item_id: str | None) -> None:
         """A call that was added without a name is told of again, at its place or under its id. No id at all is none in common."""
         for key in [*self._unnamed]:
-            if (place, item_id) == key or (place is not None and place == key[0]) or (item_id is not None and item_id == key[1]):
+            if (
+                (place, item_id) == key
+                or (place is not None and place == key[0])
+                or (item_id is not None and item_id == key[1])
+            ):
                 del self._unnamed[key]
 
     def _never_named(self) -> None:
@@ -127,9 +162,13 @@ class OutputItems:
     def _settle(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> None:
         before = opened.item
         if isinstance(final, NAMED) and isinstance(before, NAMED):
-            final = msgspec.structs.replace(final, call_id=final.call_id or before.call_id, name=final.name or before.name)
+            final = msgspec.structs.replace(
+                final, call_id=final.call_id or before.call_id, name=final.name or before.name
+            )
             if not final.name:
-                self._assembly.notice("nameless_call", "a call without a name cannot be answered", opened)
+                self._assembly.notice(
+                    "nameless_call", "a call without a name cannot be answered", opened
+                )
                 final = msgspec.structs.replace(final, status="incomplete")
         elif isinstance(final, Message):
             self._annotate(opened, final)
@@ -151,7 +190,9 @@ class OutputItems:
 
         An item that it does not tell of ends complete where its own text was told whole.
         """
-        for place, (raw, slot) in enumerate(zip(raws, self.slots.matched([type_of(raw) for raw in raws]), strict=True)):
+        for place, (raw, slot) in enumerate(
+            zip(raws, self.slots.matched([type_of(raw) for raw in raws]), strict=True)
+        ):
             block, own = self._read(raw) if slot is None or slot.open is not None else ({}, b"")
             if not block:
                 continue
@@ -161,7 +202,11 @@ class OutputItems:
             opened = slot.open if slot is not None else None
             self._named(place, item.id)
             self._settle(opened or self._begin(item, type_of(raw), None), item, block)
-        for opened in [slot.open for slot in self.slots.all if whole and slot.finished and slot.open is not None]:
+        for opened in [
+            slot.open
+            for slot in self.slots.all
+            if whole and slot.finished and slot.open is not None
+        ]:
             self._assembly.close(opened)
             self._tally(opened.item)
 
@@ -178,13 +223,17 @@ class OutputItems:
                 self._open_calls.pop(str(item.payload.get("call_id")), None)
         elif isinstance(item, Message):
             self._has_text = self._has_text or bool(item.text)
-            self._has_refusal = self._has_refusal or any(isinstance(part, Refusal) for part in item.content)
+            self._has_refusal = self._has_refusal or any(
+                isinstance(part, Refusal) for part in item.content
+            )
 
     def stop_reason(self, status: str, details: Any) -> tuple[StopReason, str | None]:
         """The wire has no stop reason: status, `incomplete_details` and the items tell it. With the wire's own words for it."""
         reason = details.get("reason") if isinstance(details, dict) else None
         if status == "incomplete":
-            return INCOMPLETE_REASONS.get(str(reason), "other"), f"incomplete:{reason}" if reason else status
+            return INCOMPLETE_REASONS.get(
+                str(reason), "other"
+            ), f"incomplete:{reason}" if reason else status
         if status != "completed":
             return "other", status or None
         if self._open_calls:

@@ -50,7 +50,12 @@ class Slots:
         if by_index is not None and by_id is not None:
             return by_index if by_index.item.id == item_id else by_id
         found = by_index or by_id
-        if found is not None or index is not None or item_id in self._ended or item_id in self._unnamed:
+        if (
+            found is not None
+            or index is not None
+            or item_id in self._ended
+            or item_id in self._unnamed
+        ):
             return found
         while self._newest and self._newest[-1].closed:
             self._newest.pop()
@@ -99,7 +104,9 @@ class Slots:
 
     def is_done(self, index: int | None, item_id: str | None) -> bool:
         """Whether the item with one of these names was done before."""
-        return item_id in self._ended or (index in self._places and self._places[index].open is None)
+        return item_id in self._ended or (
+            index in self._places and self._places[index].open is None
+        )
 
     def is_repeated(self, index: int | None, item_id: str | None) -> bool:
         """Whether an item with these names has begun before; another id at a known place is another item."""
@@ -114,10 +121,16 @@ class Slots:
         Ids say nothing (Copilot), and places alone neither (gaps).
         """
         placed = [self._places.get(place) for place in range(len(kinds))]
-        found = [slot if slot is not None and slot.kind == kind else None for slot, kind in zip(placed, kinds, strict=True)]
+        found = [
+            slot if slot is not None and slot.kind == kind else None
+            for slot, kind in zip(placed, kinds, strict=True)
+        ]
         taken = {id(slot) for slot in found}
         free: dict[str, list[Slot]] = {}
         for slot in reversed(self._slots.values()):
             if id(slot) not in taken:
                 free.setdefault(slot.kind, []).append(slot)
-        return [slot or (free[kind].pop() if free.get(kind) else None) for slot, kind in zip(found, kinds, strict=True)]
+        return [
+            slot or (free[kind].pop() if free.get(kind) else None)
+            for slot, kind in zip(found, kinds, strict=True)
+        ]

@@ -13,7 +13,22 @@ import pytest
 
 from streamlib_parsers import CustomToolCall, FunctionCall, ResponseEvent, accumulate
 from tests.support import wires
-from tests.support.chat_streams import ARGS, FINISH, HI, MORE, STOP, TOTAL, Json, call, calls, chunk, codes, said, sse, used
+from tests.support.chat_streams import (
+    ARGS,
+    FINISH,
+    HI,
+    MORE,
+    STOP,
+    TOTAL,
+    Json,
+    call,
+    calls,
+    chunk,
+    codes,
+    said,
+    sse,
+    used,
+)
 
 MADE = "call_0"
 """The first id that the parser makes."""
@@ -27,11 +42,16 @@ def summary(events: list[ResponseEvent]) -> Json:
         "text": response.text,
         "reasoning": response.reasoning,
         "refusal": response.refusal,
-        "calls": [(one.call_id, one.name, one.arguments if isinstance(one, FunctionCall) else one.input) for one in every_call],
+        "calls": [
+            (one.call_id, one.name, one.arguments if isinstance(one, FunctionCall) else one.input)
+            for one in every_call
+        ],
         "whole": [one.call_id for one in response.calls],
         "stop": response.stop_reason,
         "native": response.native_stop_reason,
-        "usage": (response.usage.input_tokens, response.usage.output_tokens) if response.usage else None,
+        "usage": (response.usage.input_tokens, response.usage.output_tokens)
+        if response.usage
+        else None,
         "error": response.error.kind if response.error else None,
         "notices": codes(events),
         "metadata": response.metadata,
@@ -40,7 +60,17 @@ def summary(events: list[ResponseEvent]) -> Json:
     }
 
 
-NOTHING = {"text": "", "reasoning": "", "refusal": "", "calls": [], "error": None, "notices": [], "metadata": {}, "id": "c1", "model": "m"}
+NOTHING = {
+    "text": "",
+    "reasoning": "",
+    "refusal": "",
+    "calls": [],
+    "error": None,
+    "notices": [],
+    "metadata": {},
+    "id": "c1",
+    "model": "m",
+}
 """What a row expects where it says nothing else."""
 
 
@@ -69,10 +99,33 @@ TOOL_ROWS = [
         FINISH,
         calls=[("call_0", "f", "{}"), ("call_1", "g", "{}")],
     ),
-    row("T2-index-null", calls({**call(0, "f", ARGS, "x"), "index": None}), FINISH, calls=[("x", "f", ARGS)]),
-    row("T2-index-float", calls(call(0.0, "f", '{"a"', "x")), calls(call(0, None, ":1}")), FINISH, calls=[("x", "f", '{"a":1}')]),
-    row("T3-id-empty-later", calls(call(0, "f", "", "x")), calls(call(0, None, ARGS, "")), FINISH, calls=[("x", "f", ARGS)]),
-    row("T4-name-empty-later", calls(call(0, "f", "", "x")), calls(call(0, "", ARGS)), FINISH, calls=[("x", "f", ARGS)]),
+    row(
+        "T2-index-null",
+        calls({**call(0, "f", ARGS, "x"), "index": None}),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
+    row(
+        "T2-index-float",
+        calls(call(0.0, "f", '{"a"', "x")),
+        calls(call(0, None, ":1}")),
+        FINISH,
+        calls=[("x", "f", '{"a":1}')],
+    ),
+    row(
+        "T3-id-empty-later",
+        calls(call(0, "f", "", "x")),
+        calls(call(0, None, ARGS, "")),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
+    row(
+        "T4-name-empty-later",
+        calls(call(0, "f", "", "x")),
+        calls(call(0, "", ARGS)),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
     row(
         "T5-name-sent-again-is-assigned",
         calls(call(0, "f", '{"a', "x")),
@@ -97,7 +150,13 @@ TOOL_ROWS = [
         calls=[("x", "get_time", ARGS)],
         notices=["call_renamed"],
     ),
-    row("T6-same-id-again", calls(call(0, "f", '{"a', "x")), calls(call(0, None, '":1}', "x")), FINISH, calls=[("x", "f", '{"a":1}')]),
+    row(
+        "T6-same-id-again",
+        calls(call(0, "f", '{"a', "x")),
+        calls(call(0, None, '":1}', "x")),
+        FINISH,
+        calls=[("x", "f", '{"a":1}')],
+    ),
     row(
         "T7-one-index-two-ids",
         calls(call(0, "f", '{"a":1}', "x")),
@@ -131,8 +190,18 @@ TOOL_ROWS = [
         FINISH,
         calls=[("x1", "f", '{"a":"b"}'), ("y", "f", '{"c":1}')],
     ),
-    row("T8-a-whole-call-in-one-chunk", calls(call(0, "f", ARGS, "x")), FINISH, calls=[("x", "f", ARGS)]),
-    row("T9-arguments-as-object", calls(call(0, "f", {"a": 1.0}, "x")), FINISH, calls=[("x", "f", '{"a":1.0}')]),
+    row(
+        "T8-a-whole-call-in-one-chunk",
+        calls(call(0, "f", ARGS, "x")),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
+    row(
+        "T9-arguments-as-object",
+        calls(call(0, "f", {"a": 1.0}, "x")),
+        FINISH,
+        calls=[("x", "f", '{"a":1.0}')],
+    ),
     row(
         "T9-nothing-is-added-to-an-object",
         calls(call(0, "f", {"a": 1}, "x")),
@@ -140,9 +209,26 @@ TOOL_ROWS = [
         FINISH,
         calls=[("x", "f", '{"a":1}')],
     ),
-    row("T10-no-arguments", calls(call(0, "f", "", "x")), FINISH, calls=[("x", "f", "")], whole=["x"]),
-    row("T10-arguments-null", calls({"index": 0, "id": "x", "function": {"name": "f", "arguments": None}}), FINISH, calls=[("x", "f", "")]),
-    row("T10-arguments-null-as-text", calls(call(0, "f", "null", "x")), FINISH, calls=[("x", "f", "")], whole=["x"]),
+    row(
+        "T10-no-arguments",
+        calls(call(0, "f", "", "x")),
+        FINISH,
+        calls=[("x", "f", "")],
+        whole=["x"],
+    ),
+    row(
+        "T10-arguments-null",
+        calls({"index": 0, "id": "x", "function": {"name": "f", "arguments": None}}),
+        FINISH,
+        calls=[("x", "f", "")],
+    ),
+    row(
+        "T10-arguments-null-as-text",
+        calls(call(0, "f", "null", "x")),
+        FINISH,
+        calls=[("x", "f", "")],
+        whole=["x"],
+    ),
     row(
         "T11-arguments-encoded-twice",
         calls(call(0, "f", json.dumps(ARGS)[:7], "x")),
@@ -151,7 +237,12 @@ TOOL_ROWS = [
         calls=[("x", "f", ARGS)],
         notices=["arguments_unquoted"],
     ),
-    row("T11-a-string-that-is-no-object-stays", calls(call(0, "f", '"Rome"', "x")), FINISH, calls=[("x", "f", '"Rome"')]),
+    row(
+        "T11-a-string-that-is-no-object-stays",
+        calls(call(0, "f", '"Rome"', "x")),
+        FINISH,
+        calls=[("x", "f", '"Rome"')],
+    ),
     row(
         "T12-a-prefix-may-be-whole-json",
         calls(call(0, "f", "{}", "x")),
@@ -175,7 +266,12 @@ TOOL_ROWS = [
         FINISH,
         calls=[(MADE, "f", '{"a":1}')],
     ),
-    row("T13-no-placeholder-after-all", calls(call(0, "f", "{}", "x")), FINISH, calls=[("x", "f", "{}")]),
+    row(
+        "T13-no-placeholder-after-all",
+        calls(call(0, "f", "{}", "x")),
+        FINISH,
+        calls=[("x", "f", "{}")],
+    ),
     row(
         "T14-arguments-before-name-and-id",
         calls(call(0, None, '{"a"')),
@@ -185,16 +281,40 @@ TOOL_ROWS = [
         calls=[("x", "f", '{"a":1}')],
     ),
     row("T15-no-id", calls(call(0, "f", ARGS)), FINISH, calls=[(MADE, "f", ARGS)]),
-    row("T15-id-after-the-name", calls(call(0, "f")), calls(call(0, None, ARGS, "x")), FINISH, calls=[("x", "f", ARGS)]),
+    row(
+        "T15-id-after-the-name",
+        calls(call(0, "f")),
+        calls(call(0, None, ARGS, "x")),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
     row(
         "T16-made-ids-avoid-those-of-the-wire",
         calls(call(0, "f", "{}", "call_0"), call(1, "g", "{}")),
         FINISH,
         calls=[("call_0", "f", "{}"), ("call_1", "g", "{}")],
     ),
-    row("T17-no-type", calls({"index": 0, "id": "x", "function": {"name": "f", "arguments": ARGS}}), FINISH, calls=[("x", "f", ARGS)]),
-    row("T18-tool-calls-null-or-empty", said(content="a", tool_calls=None), said(content="b", tool_calls=[]), STOP, text="ab", stop="stop"),
-    row("T19-empty-arguments-at-the-end", calls(call(0, "f", ARGS, "x")), calls(call(0, None, "", "")), FINISH, calls=[("x", "f", ARGS)]),
+    row(
+        "T17-no-type",
+        calls({"index": 0, "id": "x", "function": {"name": "f", "arguments": ARGS}}),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
+    row(
+        "T18-tool-calls-null-or-empty",
+        said(content="a", tool_calls=None),
+        said(content="b", tool_calls=[]),
+        STOP,
+        text="ab",
+        stop="stop",
+    ),
+    row(
+        "T19-empty-arguments-at-the-end",
+        calls(call(0, "f", ARGS, "x")),
+        calls(call(0, None, "", "")),
+        FINISH,
+        calls=[("x", "f", ARGS)],
+    ),
     row(
         "T20-function-call",
         said(function_call={"name": "f", "arguments": '{"a"'}),
@@ -203,8 +323,21 @@ TOOL_ROWS = [
         calls=[(MADE, "f", '{"a":1}')],
         native="function_call",
     ),
-    row("T20-an-empty-function-call-is-none", said(content="a", function_call={"name": "", "arguments": ""}), STOP, text="a", stop="stop"),
-    row("T22-stop-with-calls", calls(call(0, "f", ARGS, "x")), STOP, calls=[("x", "f", ARGS)], stop="tool_calls", native="stop"),
+    row(
+        "T20-an-empty-function-call-is-none",
+        said(content="a", function_call={"name": "", "arguments": ""}),
+        STOP,
+        text="a",
+        stop="stop",
+    ),
+    row(
+        "T22-stop-with-calls",
+        calls(call(0, "f", ARGS, "x")),
+        STOP,
+        calls=[("x", "f", ARGS)],
+        stop="tool_calls",
+        native="stop",
+    ),
     row(
         "T22-stop-with-a-cut-call-only",
         calls(call(0, "f", '{"a', "x")),
@@ -214,8 +347,21 @@ TOOL_ROWS = [
         stop="stop",
         notices=["invalid_arguments"],
     ),
-    row("T23-tool-calls-without-a-call", said(content="a"), FINISH, text="a", stop="tool_calls", notices=["no_tool_call"]),
-    row("T24-a-number-for-an-id", calls(call(0, "f", '{"a":', 3)), calls(call(0, None, "1}", 3)), FINISH, calls=[("3", "f", '{"a":1}')]),
+    row(
+        "T23-tool-calls-without-a-call",
+        said(content="a"),
+        FINISH,
+        text="a",
+        stop="tool_calls",
+        notices=["no_tool_call"],
+    ),
+    row(
+        "T24-a-number-for-an-id",
+        calls(call(0, "f", '{"a":', 3)),
+        calls(call(0, None, "1}", 3)),
+        FINISH,
+        calls=[("3", "f", '{"a":1}')],
+    ),
 ]
 """T21, calls inside text, is the dialects' part; T25 and the native side of calls stand below."""
 
@@ -230,19 +376,45 @@ def test_tool_call(sent: bytes, expected: Json) -> None:
 ENDED = {"text": "Hi", "stop": "stop"}
 
 ROWS = [
-    row("X1-reasoning_content", said(reasoning_content="a"), said(reasoning_content="b"), HI, STOP, reasoning="ab", **ENDED),
-    row("X2-reasoning", said(reasoning="a"), said(reasoning="b"), HI, STOP, reasoning="ab", **ENDED),
-    row("X2-two-names-for-one-thought", said(reasoning_content="a", reasoning="a"), HI, STOP, reasoning="a", **ENDED),
-    row("X2-reasoning_text", said(reasoning_text="a"), HI, STOP, reasoning="a", **ENDED),
     row(
-        "X3-details-beside-the-thought",
-        said(reasoning="a", reasoning_details=[{"type": "reasoning.text", "text": "a", "index": 0}]),
+        "X1-reasoning_content",
+        said(reasoning_content="a"),
+        said(reasoning_content="b"),
+        HI,
+        STOP,
+        reasoning="ab",
+        **ENDED,
+    ),
+    row(
+        "X2-reasoning", said(reasoning="a"), said(reasoning="b"), HI, STOP, reasoning="ab", **ENDED
+    ),
+    row(
+        "X2-two-names-for-one-thought",
+        said(reasoning_content="a", reasoning="a"),
         HI,
         STOP,
         reasoning="a",
         **ENDED,
     ),
-    row("X3-details-alone", said(reasoning_details=[{"type": "reasoning.summary", "summary": "a"}]), HI, STOP, reasoning="a", **ENDED),
+    row("X2-reasoning_text", said(reasoning_text="a"), HI, STOP, reasoning="a", **ENDED),
+    row(
+        "X3-details-beside-the-thought",
+        said(
+            reasoning="a", reasoning_details=[{"type": "reasoning.text", "text": "a", "index": 0}]
+        ),
+        HI,
+        STOP,
+        reasoning="a",
+        **ENDED,
+    ),
+    row(
+        "X3-details-alone",
+        said(reasoning_details=[{"type": "reasoning.summary", "summary": "a"}]),
+        HI,
+        STOP,
+        reasoning="a",
+        **ENDED,
+    ),
     row(
         "X4-content-parts",
         said(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "a"}]}]),
@@ -252,13 +424,40 @@ ROWS = [
         reasoning="ab",
         **ENDED,
     ),
-    row("X4-content-changes-its-shape", said(content="H"), said(content=[{"type": "text", "text": "i"}]), STOP, **ENDED),
-    row("X5-content-null-empty-missing", said(content=None), said(content=""), said(), HI, STOP, **ENDED),
+    row(
+        "X4-content-changes-its-shape",
+        said(content="H"),
+        said(content=[{"type": "text", "text": "i"}]),
+        STOP,
+        **ENDED,
+    ),
+    row(
+        "X5-content-null-empty-missing",
+        said(content=None),
+        said(content=""),
+        said(),
+        HI,
+        STOP,
+        **ENDED,
+    ),
     row("X5-text-beside-the-delta", chunk({"content": "Hi"}, text="Hi"), STOP, **ENDED),
-    row("X6-role-everywhere", said(role=None, content="H"), said(role="", content="i"), chunk({"role": "assistant"}, "stop"), **ENDED),
+    row(
+        "X6-role-everywhere",
+        said(role=None, content="H"),
+        said(role="", content="i"),
+        chunk({"role": "assistant"}, "stop"),
+        **ENDED,
+    ),
     row(
         "X8-an-empty-first-chunk",
-        {"id": "", "model": "", "created": 0, "object": "", "choices": [], "prompt_filter_results": [{"prompt_index": 0}]},
+        {
+            "id": "",
+            "model": "",
+            "created": 0,
+            "object": "",
+            "choices": [],
+            "prompt_filter_results": [{"prompt_index": 0}],
+        },
         HI,
         STOP,
         metadata={"prompt_filter_results": [{"prompt_index": 0}]},
@@ -273,17 +472,56 @@ ROWS = [
         metadata={"content_filter_results": {"hate": {"filtered": True}}},
     ),
     row("X10-finish-empty", chunk({"content": "Hi"}, ""), STOP, **ENDED),
-    row("X10-finish-empty-only", chunk({"content": "Hi"}, ""), text="Hi", stop="other", native=None),
-    row("X11-no-finish-key", {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": {"content": "Hi"}}]}, STOP, **ENDED),
+    row(
+        "X10-finish-empty-only", chunk({"content": "Hi"}, ""), text="Hi", stop="other", native=None
+    ),
+    row(
+        "X11-no-finish-key",
+        {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": {"content": "Hi"}}]},
+        STOP,
+        **ENDED,
+    ),
     row("X13-finish-beside-content", chunk({"content": "Hi"}, "stop"), **ENDED),
-    row("X13-finish-beside-a-call", chunk({"tool_calls": [call(0, "f", ARGS, "x")]}, "stop"), calls=[("x", "f", ARGS)], stop="tool_calls"),
-    row("X14-finish-again", HI, STOP, {**chunk({"content": ""}, "length"), "usage": TOTAL}, usage=(5, 2), native="stop", **ENDED),
+    row(
+        "X13-finish-beside-a-call",
+        chunk({"tool_calls": [call(0, "f", ARGS, "x")]}, "stop"),
+        calls=[("x", "f", ARGS)],
+        stop="tool_calls",
+    ),
+    row(
+        "X14-finish-again",
+        HI,
+        STOP,
+        {**chunk({"content": ""}, "length"), "usage": TOTAL},
+        usage=(5, 2),
+        native="stop",
+        **ENDED,
+    ),
     row("X15-content-after-the-finish", said(content="H"), STOP, said(content="i"), **ENDED),
     row("X16-usage-beside-the-finish", HI, {**STOP, "usage": TOTAL}, usage=(5, 2), **ENDED),
-    row("X17-usage-each-time-is-never-summed", {**HI, "usage": TOTAL}, {**STOP, "usage": MORE}, usage=(5, 9), **ENDED),
+    row(
+        "X17-usage-each-time-is-never-summed",
+        {**HI, "usage": TOTAL},
+        {**STOP, "usage": MORE},
+        usage=(5, 9),
+        **ENDED,
+    ),
     row("X18-usage-in-the-choice", HI, chunk({}, "stop", usage=TOTAL), usage=(5, 2), **ENDED),
-    row("X18-usage-of-the-chunk-outranks-it", HI, {**chunk({}, "stop", usage=TOTAL), "usage": MORE}, usage=(5, 9), **ENDED),
-    row("X19-usage-with-a-choice", HI, STOP, {**chunk({"role": "assistant", "content": ""}), "usage": TOTAL}, usage=(5, 2), **ENDED),
+    row(
+        "X18-usage-of-the-chunk-outranks-it",
+        HI,
+        {**chunk({}, "stop", usage=TOTAL), "usage": MORE},
+        usage=(5, 9),
+        **ENDED,
+    ),
+    row(
+        "X19-usage-with-a-choice",
+        HI,
+        STOP,
+        {**chunk({"role": "assistant", "content": ""}), "usage": TOTAL},
+        usage=(5, 2),
+        **ENDED,
+    ),
     row(
         "X19-usage-and-timings-alone",
         HI,
@@ -295,22 +533,85 @@ ROWS = [
     ),
     row("X20-no-usage", HI, STOP, usage=None, **ENDED),
     row("X21-no-done", HI, STOP, done=None, notices=["end_inferred"], **ENDED),
-    row("X22-neither", HI, calls(call(0, "f", ARGS, "x")), done=None, text="Hi", calls=[("x", "f", ARGS)], whole=[], error="truncated"),
+    row(
+        "X22-neither",
+        HI,
+        calls(call(0, "f", ARGS, "x")),
+        done=None,
+        text="Hi",
+        calls=[("x", "f", ARGS)],
+        whole=[],
+        error="truncated",
+    ),
     row("X23-done-in-other-spellings", HI, done=" [done] ", text="Hi", stop="other"),
     row("X24-empty-data", HI, "", STOP, **ENDED),
-    row("X26-error-in-the-stream", HI, {"error": {"message": "busy", "type": "overloaded_error"}}, text="Hi", error="overloaded"),
-    row("X28-message-for-delta", {"id": "c1", "model": "m", "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}]}, **ENDED),
-    row("X28-message-so-far-beside-delta", chunk({"content": "H"}, message={"content": "H"}), chunk({"content": "i"}, "stop"), **ENDED),
+    row(
+        "X26-error-in-the-stream",
+        HI,
+        {"error": {"message": "busy", "type": "overloaded_error"}},
+        text="Hi",
+        error="overloaded",
+    ),
+    row(
+        "X28-message-for-delta",
+        {
+            "id": "c1",
+            "model": "m",
+            "choices": [{"message": {"content": "Hi"}, "finish_reason": "stop"}],
+        },
+        **ENDED,
+    ),
+    row(
+        "X28-message-so-far-beside-delta",
+        chunk({"content": "H"}, message={"content": "H"}),
+        chunk({"content": "i"}, "stop"),
+        **ENDED,
+    ),
     row("X28-message-beside-an-empty-delta", chunk({}, "stop", message={"content": "Hi"}), **ENDED),
-    row("X28-a-last-message-beside-an-empty-delta", HI, chunk({}, "stop", message={"content": "Hi"}), **ENDED),
-    row("X29-no-choice-index", {"id": "c1", "model": "m", "choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}]}, **ENDED),
-    row("X29-choice-index-null", {"id": "c1", "model": "m", "choices": [{"index": None, "delta": {"content": "Hi"}}]}, STOP, **ENDED),
+    row(
+        "X28-a-last-message-beside-an-empty-delta",
+        HI,
+        chunk({}, "stop", message={"content": "Hi"}),
+        **ENDED,
+    ),
+    row(
+        "X29-no-choice-index",
+        {
+            "id": "c1",
+            "model": "m",
+            "choices": [{"delta": {"content": "Hi"}, "finish_reason": "stop"}],
+        },
+        **ENDED,
+    ),
+    row(
+        "X29-choice-index-null",
+        {"id": "c1", "model": "m", "choices": [{"index": None, "delta": {"content": "Hi"}}]},
+        STOP,
+        **ENDED,
+    ),
     row("X30-wrapper", {"data": HI, "success": True}, {"data": STOP, "success": True}, **ENDED),
     row(
         "X31-further-keys",
-        {**HI, "system_fingerprint": "fp", "service_tier": "flex", "provider": "P", "obfuscation": "x7", "p": "abc"},
-        {**HI, "system_fingerprint": "fp", "service_tier": "flex", "provider": "P", "citations": ["u"]},
-        {**chunk({}, "stop", matched_stop=7, native_finish_reason="end"), "x_groq": {"id": "r", "usage": TOTAL}, "service_tier": "default"},
+        {
+            **HI,
+            "system_fingerprint": "fp",
+            "service_tier": "flex",
+            "provider": "P",
+            "obfuscation": "x7",
+            "p": "abc",
+        },
+        {
+            **HI,
+            "system_fingerprint": "fp",
+            "service_tier": "flex",
+            "provider": "P",
+            "citations": ["u"],
+        },
+        {
+            **chunk({}, "stop", matched_stop=7, native_finish_reason="end"),
+            "x_groq": {"id": "r", "usage": TOTAL},
+            "service_tier": "default",
+        },
         text="HiHi",
         stop="stop",
         usage=(5, 2),
@@ -325,7 +626,14 @@ ROWS = [
         },
     ),
     row("X32-id-and-model-change", HI, {**STOP, "id": "c2", "model": "n"}, **ENDED),
-    row("X33-the-same-delta-twice-is-kept", said(content="a"), said(content="a"), STOP, text="aa", stop="stop"),
+    row(
+        "X33-the-same-delta-twice-is-kept",
+        said(content="a"),
+        said(content="a"),
+        STOP,
+        text="aa",
+        stop="stop",
+    ),
     row(
         "X35-halves-of-an-emoji",
         '{"id":"c1","model":"m","choices":[{"delta":{"content":"\\ud83d"}}]}',
@@ -333,10 +641,31 @@ ROWS = [
         text="\U0001f600",
         stop="stop",
     ),
-    row("X37-refusal", said(refusal="I "), said(refusal="won't"), STOP, refusal="I won't", stop="refusal"),
+    row(
+        "X37-refusal",
+        said(refusal="I "),
+        said(refusal="won't"),
+        STOP,
+        refusal="I won't",
+        stop="refusal",
+    ),
     row("X37-refusal-after-text-is-a-stop", HI, said(refusal="no"), STOP, refusal="no", **ENDED),
-    row("X38-delta-null", HI, {"id": "c1", "model": "m", "choices": [{"index": 0, "delta": None, "finish_reason": "stop"}]}, **ENDED),
-    row("X38-delta-missing", HI, {"id": "c1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop"}]}, **ENDED),
+    row(
+        "X38-delta-null",
+        HI,
+        {
+            "id": "c1",
+            "model": "m",
+            "choices": [{"index": 0, "delta": None, "finish_reason": "stop"}],
+        },
+        **ENDED,
+    ),
+    row(
+        "X38-delta-missing",
+        HI,
+        {"id": "c1", "model": "m", "choices": [{"index": 0, "finish_reason": "stop"}]},
+        **ENDED,
+    ),
 ]
 """X7, tags inside text, is the dialects' part. X25, X27: whole bodies below. X34, content told from the start again in each chunk, is
 left out: telling it from a text that repeats itself needs a guess. X36 and the native side of thoughts stand below."""

@@ -57,7 +57,10 @@ def test_x12_every_word_of_the_table(word: str, reason: str) -> None:
 @pytest.mark.parametrize("word", ["weird", 7])
 def test_x12_any_other_word_is_other_and_said(word: Any) -> None:
     events = events_of(HI, chunk({}, word))
-    assert (accumulate(events).stop_reason, accumulate(events).native_stop_reason) == ("other", str(word))
+    assert (accumulate(events).stop_reason, accumulate(events).native_stop_reason) == (
+        "other",
+        str(word),
+    )
     assert codes(events) == ["unknown_finish_reason"]
 
 
@@ -73,7 +76,11 @@ def test_completed_waits_for_done_and_nothing_follows_it() -> None:
     assert p.feed(sse(HI)) + p.close() == []
 
 
-@pytest.mark.parametrize("sent", [[], [said(role="assistant", content="")], [used(**TOTAL)]], ids=["nothing", "a role", "usage"])
+@pytest.mark.parametrize(
+    "sent",
+    [[], [said(role="assistant", content="")], [used(**TOTAL)]],
+    ids=["nothing", "a role", "usage"],
+)
 def test_done_before_any_content_is_a_cut(sent: list[Json]) -> None:
     assert response_of(*sent).error.kind == "truncated"  # type: ignore[union-attr]
 
@@ -92,10 +99,32 @@ def test_a_cut_call_is_never_given_as_callable_whatever_the_end() -> None:
 # --- errors under status 200 ---
 
 ERRORS: list[tuple[Any, str]] = [
-    ({"error": {"message": "slow down", "type": "rate_limit_error", "code": "rate_limit_exceeded"}}, "rate_limited"),
-    ({"error": {"code": 502, "message": "upstream"}, "choices": [choice(0, {"content": ""}, "error")], "provider": "P"}, "server_error"),
-    ({"error": {"object": "error", "message": "bad", "type": "BadRequestError", "code": 400}}, "invalid_request"),
-    ({"object": "error", "message": "bad", "type": "BadRequestError", "code": 400}, "invalid_request"),
+    (
+        {
+            "error": {
+                "message": "slow down",
+                "type": "rate_limit_error",
+                "code": "rate_limit_exceeded",
+            }
+        },
+        "rate_limited",
+    ),
+    (
+        {
+            "error": {"code": 502, "message": "upstream"},
+            "choices": [choice(0, {"content": ""}, "error")],
+            "provider": "P",
+        },
+        "server_error",
+    ),
+    (
+        {"error": {"object": "error", "message": "bad", "type": "BadRequestError", "code": 400}},
+        "invalid_request",
+    ),
+    (
+        {"object": "error", "message": "bad", "type": "BadRequestError", "code": 400},
+        "invalid_request",
+    ),
     ({"error": {"message": "no", "type": "server_error"}, "status_code": 500}, "server_error"),
     ({"choices": [], "x_groq": {"error": "over capacity"}}, "overloaded"),
     ({"code": "invalid-argument", "error": "Incorrect API key provided"}, "authentication"),
@@ -106,29 +135,53 @@ ERRORS: list[tuple[Any, str]] = [
     ([{"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}}], "invalid_request"),
     ({"message": "Too many requests"}, "rate_limited"),
     ({"success": False, "data": None, "message": "insufficient credits"}, "quota_exhausted"),
-    (many(choice(0, {}, "error") | {"error": {"code": 429, "message": "rate limited upstream"}}), "rate_limited"),
     (
-        {"error": {"message": "The request exceeds the available context size", "type": "exceed_context_size_error", "n_ctx": 64}},
+        many(choice(0, {}, "error") | {"error": {"code": 429, "message": "rate limited upstream"}}),
+        "rate_limited",
+    ),
+    (
+        {
+            "error": {
+                "message": "The request exceeds the available context size",
+                "type": "exceed_context_size_error",
+                "n_ctx": 64,
+            }
+        },
         "context_window_exceeded",
     ),
 ]
 
 
 @pytest.mark.parametrize("before", [[], [HI]], ids=["first", "later"])
-@pytest.mark.parametrize(("sent", "kind"), ERRORS, ids=[json.dumps(sent)[:40] for sent, _ in ERRORS])
-def test_case_31_an_error_in_the_stream_is_one_wherever_it_comes(before: list[Json], sent: Any, kind: str) -> None:
+@pytest.mark.parametrize(
+    ("sent", "kind"), ERRORS, ids=[json.dumps(sent)[:40] for sent, _ in ERRORS]
+)
+def test_case_31_an_error_in_the_stream_is_one_wherever_it_comes(
+    before: list[Json], sent: Any, kind: str
+) -> None:
     events = events_of(*before, sent)
     assert isinstance(events[-1], Failed)
-    assert "".join(event.delta for event in events if isinstance(event, OutputTextDelta)) == ("Hi" if before else "")
+    assert "".join(event.delta for event in events if isinstance(event, OutputTextDelta)) == (
+        "Hi" if before else ""
+    )
     assert events[-1].error.kind == kind
 
 
 def test_case_32_the_error_chunk_of_openrouter() -> None:
-    sent = {"id": "c1", "provider": "P", "error": {"code": 429, "message": "x"}, "choices": [choice(0, {"content": ""}, "error")]}
+    sent = {
+        "id": "c1",
+        "provider": "P",
+        "error": {"code": 429, "message": "x"},
+        "choices": [choice(0, {"content": ""}, "error")],
+    }
     for before in ([], [HI]):
         events = events_of(*before, sent)
         assert isinstance(events[-1], Failed)
-        assert (events[-1].error.kind, events[-1].error.status, events[-1].error.retryable) == ("rate_limited", 429, True)
+        assert (events[-1].error.kind, events[-1].error.status, events[-1].error.retryable) == (
+            "rate_limited",
+            429,
+            True,
+        )
 
 
 def test_case_44_a_delay_in_the_body_of_an_error_is_told() -> None:
@@ -137,10 +190,26 @@ def test_case_44_a_delay_in_the_body_of_an_error_is_told() -> None:
 
 
 def test_an_event_called_error_is_one_whatever_it_holds() -> None:
-    told = {"message": "m", "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": "{}"}
-    error = wires.error_of("chat", sse(HI, done=None) + b"event: error\n" + sse({"error": told}, done=None))
-    assert (error.kind, error.code, error.detail["failed_generation"]) == ("invalid_request", "tool_use_failed", "{}")
-    assert wires.error_of("chat", sse(HI, done=None) + b"event: error\ndata: upstream connect error\n\n").kind == "server_error"
+    told = {
+        "message": "m",
+        "type": "invalid_request_error",
+        "code": "tool_use_failed",
+        "failed_generation": "{}",
+    }
+    error = wires.error_of(
+        "chat", sse(HI, done=None) + b"event: error\n" + sse({"error": told}, done=None)
+    )
+    assert (error.kind, error.code, error.detail["failed_generation"]) == (
+        "invalid_request",
+        "tool_use_failed",
+        "{}",
+    )
+    assert (
+        wires.error_of(
+            "chat", sse(HI, done=None) + b"event: error\ndata: upstream connect error\n\n"
+        ).kind
+        == "server_error"
+    )
 
 
 def test_usage_before_an_error_is_counted() -> None:
@@ -149,7 +218,17 @@ def test_usage_before_an_error_is_counted() -> None:
 
 
 @pytest.mark.parametrize(
-    "payload", ["1", "null", "[]", '"a"', "{", "Internal Server Error", '{"a":' + "[" * 100_000, '{"a":' + "9" * 5000 + "}"]
+    "payload",
+    [
+        "1",
+        "null",
+        "[]",
+        '"a"',
+        "{",
+        "Internal Server Error",
+        '{"a":' + "[" * 100_000,
+        '{"a":' + "9" * 5000 + "}",
+    ],
 )
 def test_what_is_no_chunk_is_malformed(payload: str) -> None:
     assert response_of(HI, payload).error.kind == "malformed"  # type: ignore[union-attr]
@@ -157,13 +236,17 @@ def test_what_is_no_chunk_is_malformed(payload: str) -> None:
 
 @pytest.mark.parametrize("index", [-1, "0", True, 1.5, 2**53 + 1, [], {}])
 def test_what_is_no_index_is_malformed(index: Any) -> None:
-    assert response_of(HI, many({"index": index, "delta": {"content": "a"}})).error.kind == "malformed"  # type: ignore[union-attr]
+    assert (
+        response_of(HI, many({"index": index, "delta": {"content": "a"}})).error.kind == "malformed"
+    )  # type: ignore[union-attr]
     assert response_of(HI, calls(call(index, "f", "{}", "x"))).error.kind == "malformed"  # type: ignore[union-attr]
 
 
 def test_events_with_other_names_pass_through_and_pings_do_not() -> None:
     named = b'event: ping\ndata: {}\n\nevent: stats\ndata: {"k": 1}\n\n'
-    events = wires.events_of("chat", sse(HI, {"type": "ping"}, {"type": "new", "k": 2}, done=None) + named + sse(STOP))
+    events = wires.events_of(
+        "chat", sse(HI, {"type": "ping"}, {"type": "new", "k": 2}, done=None) + named + sse(STOP)
+    )
     assert [(event.event, event.data) for event in events if isinstance(event, Passthrough)] == [
         ("new", {"type": "new", "k": 2}),
         ("stats", {"k": 1}),
@@ -187,10 +270,14 @@ def test_ceilings_end_the_stream() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", [[call(0, None, '"' + "a" * 6 + '"')], [call(0, "f", "{", "x"), call(0, None, " " * 6 + "}")]], ids=["held", "given"]
+    "sent",
+    [[call(0, None, '"' + "a" * 6 + '"')], [call(0, "f", "{", "x"), call(0, None, " " * 6 + "}")]],
+    ids=["held", "given"],
 )
 def test_what_fills_a_ceiling_does_not_pass_it(sent: list[Json]) -> None:
-    events = events_of(*(calls(one) for one in sent), FINISH, limits=Limits(items=1, argument_bytes=8))
+    events = events_of(
+        *(calls(one) for one in sent), FINISH, limits=Limits(items=1, argument_bytes=8)
+    )
     assert isinstance(events[-1], Completed)
 
 
@@ -207,12 +294,24 @@ def test_what_fills_a_ceiling_does_not_pass_it(sent: list[Json]) -> None:
         ({"prompt_cache_hit_tokens": 2}, Usage(cache_read_input_tokens=2)),
         ({"cached_tokens": 2}, Usage(cache_read_input_tokens=2)),
         ({"num_cached_tokens": 2}, Usage(cache_read_input_tokens=2)),
-        ({"cache_read_input_tokens": 2, "prompt_tokens_details": None}, Usage(cache_read_input_tokens=2)),
+        (
+            {"cache_read_input_tokens": 2, "prompt_tokens_details": None},
+            Usage(cache_read_input_tokens=2),
+        ),
         ({"prompt_tokens_details": {"cache_write_tokens": 2}}, Usage(cache_write_input_tokens=2)),
-        ({"prompt_tokens_details": {"cache_creation_input_tokens": 2}}, Usage(cache_write_input_tokens=2)),
-        ({"cache_creation": {"ephemeral_1h_input_tokens": 2}}, Usage(cache_write_1h_input_tokens=2)),
+        (
+            {"prompt_tokens_details": {"cache_creation_input_tokens": 2}},
+            Usage(cache_write_input_tokens=2),
+        ),
+        (
+            {"cache_creation": {"ephemeral_1h_input_tokens": 2}},
+            Usage(cache_write_1h_input_tokens=2),
+        ),
         ({"reasoning_tokens": 2}, Usage(reasoning_output_tokens=2)),
-        ({"prompt_tokens_details": {"text_tokens": 1, "audio_tokens": 2}}, Usage(input_modalities={"text": 1, "audio": 2})),
+        (
+            {"prompt_tokens_details": {"text_tokens": 1, "audio_tokens": 2}},
+            Usage(input_modalities={"text": 1, "audio": 2}),
+        ),
         ({"completion_tokens_details": {"image_tokens": 2}}, Usage(output_modalities={"image": 2})),
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
@@ -222,7 +321,12 @@ def test_usage_is_found_under_every_name(raw: Json, expected: Usage) -> None:
 
 
 def test_usage_of_xai_gets_its_thoughts_and_no_other_does() -> None:
-    apart = {"prompt_tokens": 30, "completion_tokens": 5, "total_tokens": 45, "completion_tokens_details": {"reasoning_tokens": 10}}
+    apart = {
+        "prompt_tokens": 30,
+        "completion_tokens": 5,
+        "total_tokens": 45,
+        "completion_tokens_details": {"reasoning_tokens": 10},
+    }
     assert usage(apart).output_tokens == 15
     assert usage({**apart, "total_tokens": 35}).output_tokens == 5
 
@@ -230,23 +334,37 @@ def test_usage_of_xai_gets_its_thoughts_and_no_other_does() -> None:
 @pytest.mark.parametrize(
     "raw",
     [
-        {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8, "completion_tokens_details": {"reasoning_tokens": 9}},
+        {
+            "prompt_tokens": 3,
+            "completion_tokens": 5,
+            "total_tokens": 8,
+            "completion_tokens_details": {"reasoning_tokens": 9},
+        },
         {"prompt_tokens": 3, "completion_tokens": 5, "prompt_tokens_details": {"cached_tokens": 4}},
         {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 99},
     ],
 )
 def test_numbers_that_contradict_each_other_are_given_as_told_and_said(raw: Json) -> None:
     assert len(list(contradictions(usage(raw)))) == 1
-    assert not [*contradictions(usage({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}))]
-    assert not [*contradictions(usage({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))]
+    assert not [
+        *contradictions(usage({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}))
+    ]
+    assert not [
+        *contradictions(usage({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))
+    ]
     events = events_of(HI, {**STOP, "usage": raw})
     assert codes(events) == ["inconsistent_usage"]
     assert accumulate(events).usage.output_tokens == 5  # type: ignore[union-attr]
 
 
 def test_case_43_a_running_count_is_replaced_and_told_only_when_it_changed() -> None:
-    events = events_of({**HI, "usage": TOTAL}, {**HI, "usage": TOTAL}, {**STOP, "usage": MORE}, used(**MORE))
-    assert [event.usage.output_tokens for event in events if isinstance(event, TokenCount)] == [2, 9]
+    events = events_of(
+        {**HI, "usage": TOTAL}, {**HI, "usage": TOTAL}, {**STOP, "usage": MORE}, used(**MORE)
+    )
+    assert [event.usage.output_tokens for event in events if isinstance(event, TokenCount)] == [
+        2,
+        9,
+    ]
 
 
 # --- whole bodies ---
@@ -259,7 +377,12 @@ MESSAGE = {
     "annotations": [],
     "tool_calls": [{"id": "x", "type": "function", "function": {"name": "f", "arguments": ARGS}}],
 }
-BODY = {"id": "c1", "object": "chat.completion", "model": "m", "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "tool_calls"}]}
+BODY = {
+    "id": "c1",
+    "object": "chat.completion",
+    "model": "m",
+    "choices": [{"index": 0, "message": MESSAGE, "finish_reason": "tool_calls"}],
+}
 
 
 def body_events(body: Any, **options: Any) -> list[ResponseEvent]:
@@ -269,31 +392,78 @@ def body_events(body: Any, **options: Any) -> list[ResponseEvent]:
 def test_a_whole_body_gives_each_item_with_one_delta() -> None:
     events = body_events({**BODY, "usage": TOTAL})
     assert [type(event).__name__ for event in events] == [
-        *("Created", "OutputItemAdded", "ReasoningContentDelta", "OutputItemDone", "OutputItemAdded", "OutputTextDelta", "OutputItemDone"),
-        *("OutputItemAdded", "FunctionCallArgumentsDelta", "TokenCount", "OutputItemDone", "Completed"),
+        *(
+            "Created",
+            "OutputItemAdded",
+            "ReasoningContentDelta",
+            "OutputItemDone",
+            "OutputItemAdded",
+            "OutputTextDelta",
+            "OutputItemDone",
+        ),
+        *(
+            "OutputItemAdded",
+            "FunctionCallArgumentsDelta",
+            "TokenCount",
+            "OutputItemDone",
+            "Completed",
+        ),
     ]
-    assert [item.arguments for item in accumulate(events).items if isinstance(item, FunctionCall)] == [ARGS]
+    assert [
+        item.arguments for item in accumulate(events).items if isinstance(item, FunctionCall)
+    ] == [ARGS]
 
 
 def test_a_body_is_complete_without_a_reason_and_without_a_word() -> None:
-    response = accumulate(body_events({"id": "c1", "model": "m", "choices": [{"message": {"role": "assistant", "content": ""}}]}))
+    response = accumulate(
+        body_events(
+            {
+                "id": "c1",
+                "model": "m",
+                "choices": [{"message": {"role": "assistant", "content": ""}}],
+            }
+        )
+    )
     assert (response.status, response.stop_reason, response.items) == ("completed", "other", ())
 
 
 def test_in_a_body_the_message_outranks_an_empty_delta() -> None:
-    body = {"choices": [{"message": {"content": "Hi"}, "delta": {"role": "assistant", "content": ""}, "finish_reason": "stop"}]}
+    body = {
+        "choices": [
+            {
+                "message": {"content": "Hi"},
+                "delta": {"role": "assistant", "content": ""},
+                "finish_reason": "stop",
+            }
+        ]
+    }
     assert accumulate(body_events(body)).text == "Hi"
 
 
 def test_x25_x27_a_body_where_a_stream_was_asked_for() -> None:
     indented = b"\n\n" + json.dumps(BODY, indent=2).encode()
     assert wires.response_of("chat", indented).text == "Hi"
-    assert wires.response_of("chat", json.dumps({"data": BODY, "success": True}).encode()).text == "Hi"
-    assert wires.error_of("chat", b'{"code":"x","error":"Incorrect API key provided"}').kind == "authentication"
+    assert (
+        wires.response_of("chat", json.dumps({"data": BODY, "success": True}).encode()).text == "Hi"
+    )
+    assert (
+        wires.error_of("chat", b'{"code":"x","error":"Incorrect API key provided"}').kind
+        == "authentication"
+    )
 
 
 @pytest.mark.parametrize(
-    "body", [{}, [], 1, {"choices": []}, {"choices": None}, {"choices": [1]}, {"choices": [{"text": "a"}]}, {"id": "x"}]
+    "body",
+    [
+        {},
+        [],
+        1,
+        {"choices": []},
+        {"choices": None},
+        {"choices": [1]},
+        {"choices": [{"text": "a"}]},
+        {"id": "x"},
+    ],
 )
 def test_a_body_that_is_no_completion_is_malformed(body: Any) -> None:
     last = body_events(body)[-1]
@@ -314,10 +484,15 @@ def test_arguments_that_are_values_keep_their_own_bytes_wherever_they_stand() ->
         "calls": f'{{"tool_calls":[{one}]}}',
         "older": f'{{"function_call":{{"name":"f","arguments":{own}}}}}',
     }
-    bodies = {name: f'{{"choices":[{{"message":{{}}}},{{"index":1,"message":{message}}}]}}' for name, message in said_so.items()}
+    bodies = {
+        name: f'{{"choices":[{{"message":{{}}}},{{"index":1,"message":{message}}}]}}'
+        for name, message in said_so.items()
+    }
     bodies["wrapped"] = f'{{"data":{bodies["calls"]},"success":true}}'
     for name, body in bodies.items():
         response = accumulate(parse_body("chat", body.encode()))
-        assert [item.arguments for item in response.choices[-1].items if isinstance(item, FunctionCall)] == [own], name
+        assert [
+            item.arguments for item in response.choices[-1].items if isinstance(item, FunctionCall)
+        ] == [own], name
     (found,) = items_of(f'{{"choices":[{{"delta":{{"tool_calls":[{one}]}}}}]}}', FINISH)
     assert found.arguments == own

@@ -23,12 +23,47 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import count
-from streamlib_parsers.wires.chat import CACHE_READS, CACHE_WRITES, CHUNK_KEYS, STOP_REASONS, THOUGHT_TOKENS, Machine
-from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, REASONING_KEYS, ChoiceAssembler
+from streamlib_parsers.wires.chat import (
+    CACHE_READS,
+    CACHE_WRITES,
+    CHUNK_KEYS,
+    STOP_REASONS,
+    THOUGHT_TOKENS,
+    Machine,
+)
+from streamlib_parsers.wires.chat.choice import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    REASONING_KEYS,
+    ChoiceAssembler,
+)
 from streamlib_parsers.wires.chat.delta import DELTA_KEYS, NOISE
-from streamlib_parsers.wires.chat.fast_path import Chunk, LearnBackoff, decode_chunk, template, text_key_of, unpadded
+from streamlib_parsers.wires.chat.fast_path import (
+    Chunk,
+    LearnBackoff,
+    decode_chunk,
+    template,
+    text_key_of,
+    unpadded,
+)
 from tests.support import wires
-from tests.support.chat_streams import ARGS, FINISH, HI, STOP, TOTAL, Json, call, calls, choice, chunk, events_of, many, said, sse, used
+from tests.support.chat_streams import (
+    ARGS,
+    FINISH,
+    HI,
+    STOP,
+    TOTAL,
+    Json,
+    call,
+    calls,
+    choice,
+    chunk,
+    events_of,
+    many,
+    said,
+    sse,
+    used,
+)
 from tests.support.partitions import byte_by_byte, cuts, every_single_cut
 from tests.support.shared import BODIES, PAYLOADS, ROOT, STREAMS, Recording, each_recording
 
@@ -36,7 +71,10 @@ RICH = sse(
     said(role="assistant", content=""),
     said(reasoning_content="H\u00e9"),
     said(reasoning_content="m"),
-    said(reasoning="?", reasoning_details=[{"type": "reasoning.text", "text": "?", "index": 0, "signature": "S"}]),
+    said(
+        reasoning="?",
+        reasoning_details=[{"type": "reasoning.text", "text": "?", "index": 0, "signature": "S"}],
+    ),
     said(content="\u65e5\u672c"),
     said(content=" \U0001f600"),
     '{"choices":[{"delta":{"content":"\\ud83d"}}]}',
@@ -58,7 +96,9 @@ def test_any_cut_gives_the_same_events() -> None:
 
 # --- generated streams ---
 
-TEXTS = st.text(st.sampled_from(['"', "\\", "{", "}", "a", " ", "\n", "\u2603", "\U0001f600", ","]), max_size=4)
+TEXTS = st.text(
+    st.sampled_from(['"', "\\", "{", "}", "a", " ", "\n", "\u2603", "\U0001f600", ","]), max_size=4
+)
 ENTRY = st.builds(
     call,
     st.sampled_from([0, 0, 1, None]),
@@ -71,13 +111,21 @@ DELTA = st.fixed_dictionaries(
     {},
     optional={
         "content": st.one_of(
-            TEXTS, st.none(), st.lists(st.fixed_dictionaries({"type": st.sampled_from(["text", "thinking"]), "text": TEXTS}))
+            TEXTS,
+            st.none(),
+            st.lists(
+                st.fixed_dictionaries(
+                    {"type": st.sampled_from(["text", "thinking"]), "text": TEXTS}
+                )
+            ),
         ),
         "reasoning_content": TEXTS,
         "reasoning": TEXTS,
         "refusal": TEXTS,
         "tool_calls": st.lists(ENTRY, max_size=2),
-        "reasoning_details": st.lists(st.fixed_dictionaries({"type": st.just("reasoning.text"), "text": TEXTS}), max_size=1),
+        "reasoning_details": st.lists(
+            st.fixed_dictionaries({"type": st.just("reasoning.text"), "text": TEXTS}), max_size=1
+        ),
     },
 )
 ONE = st.builds(chunk, DELTA, st.sampled_from([None, None, None, "", "stop", "tool_calls"]))
@@ -87,7 +135,9 @@ ALIKE = st.builds(
     st.sampled_from(["content", "reasoning"]),
     st.lists(st.tuples(TEXTS, PADDED)),
 )
-CHUNKS = st.lists(st.one_of(st.lists(ONE, max_size=1), ALIKE), max_size=8).map(lambda runs: [one for run in runs for one in run])
+CHUNKS = st.lists(st.one_of(st.lists(ONE, max_size=1), ALIKE), max_size=8).map(
+    lambda runs: [one for run in runs for one in run]
+)
 
 
 def holds_its_laws(events: list[ResponseEvent]) -> None:
@@ -95,7 +145,9 @@ def holds_its_laws(events: list[ResponseEvent]) -> None:
     added = [event.index for event in events if isinstance(event, OutputItemAdded)]
     done = [event.index for event in events if isinstance(event, OutputItemDone)]
     assert added == list(range(len(added))) == sorted(done)
-    assert [isinstance(event, (Completed, Failed)) for event in events].index(True) == len(events) - 1
+    assert [isinstance(event, (Completed, Failed)) for event in events].index(True) == len(
+        events
+    ) - 1
     joined = dict.fromkeys(added, "")
     for event in events:
         if isinstance(getattr(event, "delta", None), str):
@@ -104,7 +156,11 @@ def holds_its_laws(events: list[ResponseEvent]) -> None:
         if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall):
             assert event.item.arguments == joined[event.index]
             assert event.item.arguments != "null"  # a fragment that says so says nothing
-            assert event.item.status == "incomplete" or not event.item.arguments or is_json(event.item.arguments)
+            assert (
+                event.item.status == "incomplete"
+                or not event.item.arguments
+                or is_json(event.item.arguments)
+            )
         elif isinstance(event, OutputItemDone):
             assert getattr(event.item, "text", "") in {joined[event.index], ""}
 
@@ -127,7 +183,13 @@ def test_a_template_changes_nothing_but_the_time(chunks: list[Json]) -> None:
 
 
 JSON = st.recursive(
-    st.one_of(st.none(), st.booleans(), st.integers(-5, 5), st.floats(allow_nan=False, allow_infinity=False), TEXTS),
+    st.one_of(
+        st.none(),
+        st.booleans(),
+        st.integers(-5, 5),
+        st.floats(allow_nan=False, allow_infinity=False),
+        TEXTS,
+    ),
     lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(TEXTS, inner, max_size=3)),
     max_leaves=6,
 )
@@ -135,23 +197,133 @@ HOLES = [
     lambda hole: {"choices": hole},
     lambda hole: {"choices": [hole]},
     lambda hole: {"choices": [{"delta": hole}]},
-    lambda hole: {"choices": [{"index": hole, "delta": {"content": "a"}, "usage": hole, "logprobs": hole, "finish_reason": hole}]},
-    lambda hole: {"choices": [{"delta": {"content": hole, "refusal": hole, "reasoning": hole, "reasoning_details": hole}}]},
-    lambda hole: {"choices": [{"delta": {"content": [{"type": "thinking", "thinking": hole, "reasoning_details": hole}]}}]},
-    lambda hole: {"choices": [{"delta": {"content": [{"type": hole, "text": hole}, {"type": "reasoning", "summary": hole}]}}]},
-    lambda hole: {"choices": [{"delta": {"reasoning_details": [hole, {"type": hole, "text": hole}], "thinking_blocks": hole}}]},
-    lambda hole: {"choices": [{"delta": {"audio": hole, "images": hole, "annotations": hole, "executed_tools": hole}}]},
-    lambda hole: {"choices": [{"delta": {"audio": {"id": hole, "data": hole}, "images": [hole], "executed_tools": [{"index": hole}]}}]},
-    lambda hole: {"choices": [{"delta": {"tool_calls": hole, "function_call": hole, "extra_content": hole}}]},
-    lambda hole: {"choices": [{"delta": {"tool_calls": [hole], "extra_content": {"google": hole}}}]},
-    lambda hole: {"choices": [{"delta": {"tool_calls": [{"id": hole, "type": hole, "function": hole, "custom": hole}]}}]},
-    lambda hole: {"choices": [{"delta": {"tool_calls": [{"function": {"name": "f", "arguments": hole}, "extra_content": hole}]}}]},
+    lambda hole: {
+        "choices": [
+            {
+                "index": hole,
+                "delta": {"content": "a"},
+                "usage": hole,
+                "logprobs": hole,
+                "finish_reason": hole,
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "content": hole,
+                    "refusal": hole,
+                    "reasoning": hole,
+                    "reasoning_details": hole,
+                }
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "content": [{"type": "thinking", "thinking": hole, "reasoning_details": hole}]
+                }
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "content": [
+                        {"type": hole, "text": hole},
+                        {"type": "reasoning", "summary": hole},
+                    ]
+                }
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "reasoning_details": [hole, {"type": hole, "text": hole}],
+                    "thinking_blocks": hole,
+                }
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {"delta": {"audio": hole, "images": hole, "annotations": hole, "executed_tools": hole}}
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "audio": {"id": hole, "data": hole},
+                    "images": [hole],
+                    "executed_tools": [{"index": hole}],
+                }
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [{"delta": {"tool_calls": hole, "function_call": hole, "extra_content": hole}}]
+    },
+    lambda hole: {
+        "choices": [{"delta": {"tool_calls": [hole], "extra_content": {"google": hole}}}]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "tool_calls": [{"id": hole, "type": hole, "function": hole, "custom": hole}]
+                }
+            }
+        ]
+    },
+    lambda hole: {
+        "choices": [
+            {
+                "delta": {
+                    "tool_calls": [
+                        {"function": {"name": "f", "arguments": hole}, "extra_content": hole}
+                    ]
+                }
+            }
+        ]
+    },
     lambda hole: {"choices": [{"delta": {"function_call": {"name": hole, "arguments": hole}}}]},
     lambda hole: {"choices": [{"message": hole, "error": hole}]},
-    lambda hole: {"id": hole, "model": hole, "object": hole, "type": hole, "usage": hole, "choices": []},
-    lambda hole: {"error": hole, "x_groq": hole, "base_resp": hole, "detail": hole, "message": hole},
-    lambda hole: {"x_groq": {"error": hole, "usage": hole}, "base_resp": {"status_code": hole}, "data": hole, "choices": []},
-    lambda hole: {"usage": {"prompt_tokens": hole, "completion_tokens": hole, "total_tokens": hole, "prompt_tokens_details": hole}},
+    lambda hole: {
+        "id": hole,
+        "model": hole,
+        "object": hole,
+        "type": hole,
+        "usage": hole,
+        "choices": [],
+    },
+    lambda hole: {
+        "error": hole,
+        "x_groq": hole,
+        "base_resp": hole,
+        "detail": hole,
+        "message": hole,
+    },
+    lambda hole: {
+        "x_groq": {"error": hole, "usage": hole},
+        "base_resp": {"status_code": hole},
+        "data": hole,
+        "choices": [],
+    },
+    lambda hole: {
+        "usage": {
+            "prompt_tokens": hole,
+            "completion_tokens": hole,
+            "total_tokens": hole,
+            "prompt_tokens_details": hole,
+        }
+    },
 ]
 """Where a hostile server may put anything."""
 
@@ -197,7 +369,9 @@ def test_a_template_is_tried_before_it_is_used() -> None:
 
 def test_a_chunk_that_breaks_out_of_the_gap_is_read_in_full() -> None:
     like = ('{"choices":[{"index":0,"delta":{"content":"', '"},"logprobs":null}]}')
-    sent = [text.join(like) for text in ("a", "b", 'c"},"finish_reason":"stop","usage":{"x":"', "d")]
+    sent = [
+        text.join(like) for text in ("a", "b", 'c"},"finish_reason":"stop","usage":{"x":"', "d")
+    ]
     events = events_of(*sent, done=None)
     assert isinstance(events[-1], Completed)
     assert events[-1].native_stop_reason == "stop"
@@ -271,14 +445,25 @@ def differences(recording: Recording) -> list[str]:
     if facts.get("error") or (recording.meta.get("status") or 200) >= 400:
         return [] if isinstance(events[-1], Failed) else ["an error that was not reported"]
     counted = facts.get("usage") or {}
-    read, written, thought = (count(counted, name) for name in ("prompt_tokens", "completion_tokens", THOUGHT_TOKENS[0]))
-    own = [(one.name, wires.arguments(one)) for one in response.items if isinstance(one, FunctionCall)]
+    read, written, thought = (
+        count(counted, name) for name in ("prompt_tokens", "completion_tokens", THOUGHT_TOKENS[0])
+    )
+    own = [
+        (one.name, wires.arguments(one)) for one in response.items if isinstance(one, FunctionCall)
+    ]
     reason = facts.get("stop_reason")
     told = {
         "text": (wires.squeezed(facts.get("text")), wires.squeezed(response.text)),
         "reasoning": (wires.squeezed(facts.get("reasoning")), wires.squeezed(response.reasoning)),
         "refusal": (wires.squeezed(facts.get("refusal")), wires.squeezed(response.refusal)),
-        "calls": ([(one["name"], one["arguments"] or {}) for one in facts.get("tool_calls") or [] if one["name"]], own),
+        "calls": (
+            [
+                (one["name"], one["arguments"] or {})
+                for one in facts.get("tool_calls") or []
+                if one["name"]
+            ],
+            own,
+        ),
         "terminal": (Completed if reason else None, type(events[-1]) if reason else None),
         "native": (reason or None, response.native_stop_reason),
         "id": (facts.get("response_id") or None, response.response_id),
@@ -287,14 +472,20 @@ def differences(recording: Recording) -> list[str]:
     }
     found = [f"{name}: {want!r} != {have!r}" for name, (want, have) in told.items() if want != have]
     output = response.usage.output_tokens if response.usage else None
-    return found if output in {written, (written or 0) + (thought or 0)} else [*found, f"output: {output}"]
+    return (
+        found
+        if output in {written, (written or 0) + (thought or 0)}
+        else [*found, f"output: {output}"]
+    )
 
 
 @each_recording("openai-chat", (*STREAMS, *BODIES, *PAYLOADS))
 def test_a_recording_agrees_with_its_facts(recording: Recording) -> None:
     if recording.expected.get("facts"):
         known = known_to_differ(recording)
-        assert [one for one in differences(recording) if not known or not one.startswith(known)] == []
+        assert [
+            one for one in differences(recording) if not known or not one.startswith(known)
+        ] == []
 
 
 # --- the page ---
@@ -305,14 +496,20 @@ PAGE = (ROOT / "docs" / "wires" / "chat.md").read_text(encoding="utf-8")
 def test_the_page_names_the_keys_that_the_code_reads() -> None:
     assert set(wires.documented("chat", "Chunks")) == CHUNK_KEYS
     assert set(wires.documented("chat", "Deltas")) == DELTA_KEYS - NOISE
-    assert list(wires.documented("chat", "Deltas"))[:6] == [*REASONING_KEYS, *REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY]
+    assert list(wires.documented("chat", "Deltas"))[:6] == [
+        *REASONING_KEYS,
+        *REASONING_DETAIL_KEYS,
+        OPAQUE_REASONING_KEY,
+    ]
     assert set(wires.documented("chat", "Content parts")) == set(ChoiceAssembler.PARTS)
     assert {name for name in Chunk.__struct_fields__ if f"`{name}`" not in PAGE} == set()
     assert all(f"`{name}`" in PAGE for name in NOISE)
 
 
 def test_the_page_has_the_table_of_stop_reasons() -> None:
-    assert {word: cells[0][0] for word, cells in wires.documented("chat", "Stop reasons").items()} == STOP_REASONS
+    assert {
+        word: cells[0][0] for word, cells in wires.documented("chat", "Stop reasons").items()
+    } == STOP_REASONS
 
 
 def test_the_page_has_the_names_of_the_counts_in_their_order() -> None:
@@ -327,8 +524,16 @@ def test_the_page_has_the_names_of_the_counts_in_their_order() -> None:
 def test_the_page_has_every_deviation_and_the_tests_have_those_that_are_handled() -> None:
     rows = wires.documented("chat", "Deviations")
     assert list(rows) == [*(f"T{n}" for n in range(1, 26)), *(f"X{n}" for n in range(1, 39))]
-    tests = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "tests" / "parsers" / "wires" / "chat").glob("test_*.py"))
-    tested = {name.upper() for name in re.findall(r'row\(\s*"([TX]\d+)-|_([tx]\d+)(?=_)', tests) for name in name if name}
+    tests = "".join(
+        path.read_text(encoding="utf-8")
+        for path in (ROOT / "tests" / "parsers" / "wires" / "chat").glob("test_*.py")
+    )
+    tested = {
+        name.upper()
+        for name in re.findall(r'row\(\s*"([TX]\d+)-|_([tx]\d+)(?=_)', tests)
+        for name in name
+        if name
+    }
     assert set(rows) - tested == {"T21", "X7", "X34"}
 
 

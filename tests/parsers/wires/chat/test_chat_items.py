@@ -62,7 +62,10 @@ from tests.support.chat_streams import (
 
 def shapes(*chunks: Any) -> list[str]:
     """Kind and text of each item."""
-    return [type(item).__name__ + (item.name if isinstance(item, FunctionCall) else item.text) for item in items_of(*chunks)]
+    return [
+        type(item).__name__ + (item.name if isinstance(item, FunctionCall) else item.text)
+        for item in items_of(*chunks)
+    ]
 
 
 def test_a_stream_becomes_events_in_its_order() -> None:
@@ -91,7 +94,14 @@ def test_a_stream_becomes_events_in_its_order() -> None:
         FunctionCallArgumentsDelta(2, ARGS),
         TokenCount(counted),
         OutputItemDone(2, FunctionCall("x", "f", ARGS, origin=origin)),
-        Completed("c1", "m", "tool_calls", "tool_calls", usage=counted, choices=((0, "tool_calls", "tool_calls"),)),  # type: ignore[arg-type]
+        Completed(
+            "c1",
+            "m",
+            "tool_calls",
+            "tool_calls",
+            usage=counted,
+            choices=((0, "tool_calls", "tool_calls"),),
+        ),  # type: ignore[arg-type]
     ]
 
 
@@ -101,15 +111,29 @@ def test_x36_a_change_of_kind_begins_another_item() -> None:
 
 
 def test_text_after_a_call_is_an_item_of_its_own_and_calls_stay_open_to_the_end() -> None:
-    sent = [said(content="a"), calls(call(0, "f", "{", "x")), said(content="b"), calls(call(0, None, "}")), FINISH]
+    sent = [
+        said(content="a"),
+        calls(call(0, "f", "{", "x")),
+        said(content="b"),
+        calls(call(0, None, "}")),
+        FINISH,
+    ]
     assert shapes(*sent) == ["Messagea", "FunctionCallf", "Messageb"]
     done = [event.index for event in events_of(*sent) if isinstance(event, OutputItemDone)]
     assert done == [0, 2, 1]
 
 
 def test_in_one_chunk_the_thought_comes_first_then_text_refusal_and_calls() -> None:
-    everything = chunk({"tool_calls": [call(0, "f", ARGS, "x")], "refusal": "c", "content": "b", "reasoning": "a"}, "stop")
-    assert [type(item) for item in items_of(everything)] == [Reasoning, Message, Message, FunctionCall]
+    everything = chunk(
+        {"tool_calls": [call(0, "f", ARGS, "x")], "refusal": "c", "content": "b", "reasoning": "a"},
+        "stop",
+    )
+    assert [type(item) for item in items_of(everything)] == [
+        Reasoning,
+        Message,
+        Message,
+        FunctionCall,
+    ]
 
 
 def test_a_call_is_added_when_its_name_is_known_and_its_arguments_wait_for_it() -> None:
@@ -122,7 +146,11 @@ def test_a_call_is_added_when_its_name_is_known_and_its_arguments_wait_for_it() 
 
 def test_t15_an_id_that_comes_late_is_that_of_the_finished_call() -> None:
     events = events_of(calls(call(0, "f", ARGS)), calls(call(0, None, None, "x")), FINISH)
-    ids = [event.item.call_id for event in events if isinstance(event, (OutputItemAdded, OutputItemDone))]  # type: ignore[union-attr]
+    ids = [
+        event.item.call_id
+        for event in events
+        if isinstance(event, (OutputItemAdded, OutputItemDone))
+    ]  # type: ignore[union-attr]
     assert ids == ["call_0", "x"]
 
 
@@ -139,9 +167,15 @@ def test_a_call_without_a_name_is_shown_and_never_callable(end: list[Json]) -> N
 
 def test_what_is_held_back_is_part_of_a_cut_answer() -> None:
     cut = accumulate(events_of(calls(call(0, "f", "{}", "x")), done=None))
-    assert [(item.arguments, item.status) for item in cut.items if isinstance(item, FunctionCall)] == [("{}", "incomplete")]
-    sealed = accumulate(events_of(said(reasoning_details=[{"type": "reasoning.encrypted", "data": "E"}]), done=None))
-    assert sealed.items[0].native == {"reasoning_details": [{"type": "reasoning.encrypted", "data": "E"}]}
+    assert [
+        (item.arguments, item.status) for item in cut.items if isinstance(item, FunctionCall)
+    ] == [("{}", "incomplete")]
+    sealed = accumulate(
+        events_of(said(reasoning_details=[{"type": "reasoning.encrypted", "data": "E"}]), done=None)
+    )
+    assert sealed.items[0].native == {
+        "reasoning_details": [{"type": "reasoning.encrypted", "data": "E"}]
+    }
 
 
 def test_t25_a_signature_of_google_stays_with_its_call() -> None:
@@ -150,19 +184,41 @@ def test_t25_a_signature_of_google_stays_with_its_call() -> None:
     assert (item.signature, item.native) == ("S", None)
     more = {"google": {"thought_signature": "S", "k": 1}, "other": 2}
     (item,) = items_of(calls(call(0, "f", ARGS, "x", extra_content=more, vendor=3)), FINISH)
-    assert (item.signature, item.native) == ("S", {"vendor": 3, "extra_content": {"google": {"k": 1}, "other": 2}})
+    assert (item.signature, item.native) == (
+        "S",
+        {"vendor": 3, "extra_content": {"google": {"k": 1}, "other": 2}},
+    )
 
 
 def test_t25_a_signed_delta_is_an_item_of_its_own_an_empty_one_too() -> None:
     signed = {"google": {"thought_signature": "S"}}
-    found = items_of(said(content="a"), said(content="b", extra_content=signed), said(extra_content=signed), said(content="c"), STOP)
-    assert [(item.text, item.signature) for item in found] == [("a", None), ("b", "S"), ("", "S"), ("c", None)]
+    found = items_of(
+        said(content="a"),
+        said(content="b", extra_content=signed),
+        said(extra_content=signed),
+        said(content="c"),
+        STOP,
+    )
+    assert [(item.text, item.signature) for item in found] == [
+        ("a", None),
+        ("b", "S"),
+        ("", "S"),
+        ("c", None),
+    ]
 
 
 def test_t25_a_delta_that_google_calls_a_thought_is_one_unless_it_is_signed() -> None:
-    thought, answer = {"google": {"thought": True}}, {"google": {"thought": True, "thought_signature": "S"}}
-    found = items_of(said(content="a", extra_content=thought), said(content="b", extra_content=answer), STOP)
-    assert [(type(item), item.text, item.signature) for item in found] == [(Reasoning, "a", None), (Message, "b", "S")]
+    thought, answer = (
+        {"google": {"thought": True}},
+        {"google": {"thought": True, "thought_signature": "S"}},
+    )
+    found = items_of(
+        said(content="a", extra_content=thought), said(content="b", extra_content=answer), STOP
+    )
+    assert [(type(item), item.text, item.signature) for item in found] == [
+        (Reasoning, "a", None),
+        (Message, "b", "S"),
+    ]
 
 
 # --- thoughts and their native side ---
@@ -188,7 +244,13 @@ def test_x3_fragments_of_a_detail_are_joined_and_its_signature_is_set_on_the_who
 
 
 def test_x3_details_of_another_index_and_encrypted_ones_are_never_joined() -> None:
-    sent = [detail(text="a"), detail(text="b", index=1), detail("encrypted", data="x"), detail("encrypted", data="y"), detail(text="c")]
+    sent = [
+        detail(text="a"),
+        detail(text="b", index=1),
+        detail("encrypted", data="x"),
+        detail("encrypted", data="y"),
+        detail(text="c"),
+    ]
     item = details_of(*(said(reasoning_details=[one]) for one in sent))
     assert item.native == {"reasoning_details": sent}
     assert item.content == "abc"
@@ -204,7 +266,10 @@ def test_x3_details_of_a_whole_list_are_kept_as_they_are() -> None:
 
 
 def test_x3_after_a_signature_another_detail_begins() -> None:
-    item = details_of(said(reasoning_details=[detail(text="a", signature="S")]), said(reasoning_details=[detail(text="b")]))
+    item = details_of(
+        said(reasoning_details=[detail(text="a", signature="S")]),
+        said(reasoning_details=[detail(text="b")]),
+    )
     assert item.native == {"reasoning_details": [detail(text="a", signature="S"), detail(text="b")]}
 
 
@@ -218,23 +283,44 @@ def test_a_sealed_thought_after_the_answer_is_an_item_of_its_own() -> None:
 def test_thinking_blocks_of_litellm_and_the_opaque_thought_of_copilot_are_native() -> None:
     item = details_of(
         said(reasoning_content="a", thinking_blocks=[{"type": "thinking", "thinking": "a"}]),
-        said(reasoning_content="", thinking_blocks=[{"type": "thinking", "thinking": "", "signature": "S"}]),
+        said(
+            reasoning_content="",
+            thinking_blocks=[{"type": "thinking", "thinking": "", "signature": "S"}],
+        ),
     )
-    assert item.native == {"thinking_blocks": [{"type": "thinking", "thinking": "a", "signature": "S"}]}
-    assert details_of(said(reasoning_text="a"), said(reasoning_opaque="E")).native == {"reasoning_opaque": "E"}
+    assert item.native == {
+        "thinking_blocks": [{"type": "thinking", "thinking": "a", "signature": "S"}]
+    }
+    assert details_of(said(reasoning_text="a"), said(reasoning_opaque="E")).native == {
+        "reasoning_opaque": "E"
+    }
 
 
 def test_x4_parts_of_mistral_and_databricks() -> None:
     found = items_of(
-        said(content=[{"type": "thinking", "thinking": "a", "closed": True}, {"type": "text", "text": "b"}]),
+        said(
+            content=[
+                {"type": "thinking", "thinking": "a", "closed": True},
+                {"type": "text", "text": "b"},
+            ]
+        ),
         said(content=[{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "c"}]),
-        said(content=[{"type": "reasoning", "summary": [{"type": "summary_text", "text": "d", "signature": "S"}]}]),
+        said(
+            content=[
+                {
+                    "type": "reasoning",
+                    "summary": [{"type": "summary_text", "text": "d", "signature": "S"}],
+                }
+            ]
+        ),
         said(content=[{"type": "new", "k": 1}]),
         STOP,
     )
     assert found == [
         Reasoning(content="a", native={"closed": True}),
-        Message("assistant", (Text("b", ({"type": "reference", "reference_ids": [1]},)), Text("c"))),
+        Message(
+            "assistant", (Text("b", ({"type": "reference", "reference_ids": [1]},)), Text("c"))
+        ),
         Reasoning(content="d", signature="S"),
         Opaque(kind="new", payload={"type": "new", "k": 1}),
     ]
@@ -259,22 +345,33 @@ def test_annotations_refusals_and_logprobs() -> None:
         said(refusal="no"),
         STOP,
     )
-    told = [event for event in events if isinstance(event, (OutputTextDelta, AnnotationAdded, RefusalDelta))]
+    told = [
+        event
+        for event in events
+        if isinstance(event, (OutputTextDelta, AnnotationAdded, RefusalDelta))
+    ]
     assert told == [
         OutputTextDelta(0, 0, "Hi", tokens),
         OutputTextDelta(0, 0, "", tokens),
         AnnotationAdded(0, 0, cited),
         RefusalDelta(1, 0, "no"),
     ]
-    assert [item.content for item in accumulate(events).items if isinstance(item, Message)] == [(Text("Hi", (cited,)),), (Refusal("no"),)]
+    assert [item.content for item in accumulate(events).items if isinstance(item, Message)] == [
+        (Text("Hi", (cited,)),),
+        (Refusal("no"),),
+    ]
 
 
 def test_logprobs_of_a_thought_go_with_it() -> None:
     tokens = [{"token": "a"}]
     events = events_of(chunk({"reasoning_content": "a"}, logprobs={"content": tokens}), STOP)
     assert ReasoningContentDelta(0, 0, "a", tokens) in events
-    events = events_of(chunk({"reasoning_content": "a", "content": "b"}, logprobs={"content": tokens}), STOP)
-    assert {ReasoningContentDelta: None, OutputTextDelta: tokens} == {type(e): e.logprobs for e in events if hasattr(e, "logprobs")}
+    events = events_of(
+        chunk({"reasoning_content": "a", "content": "b"}, logprobs={"content": tokens}), STOP
+    )
+    assert {ReasoningContentDelta: None, OutputTextDelta: tokens} == {
+        type(e): e.logprobs for e in events if hasattr(e, "logprobs")
+    }
 
 
 def test_audio_comes_in_pieces_under_an_id() -> None:
@@ -299,8 +396,16 @@ def test_audio_comes_in_pieces_under_an_id() -> None:
 
 
 def test_an_answer_is_refused_only_if_it_is_nothing_but_a_refusal() -> None:
-    refused, tool = said(refusal="no"), said(executed_tools=[{"index": 0, "type": "search", "arguments": "{}", "output": "found"}])
-    for more, reason in (((), "refusal"), ((tool,), "stop"), ((said(reasoning_content="hm"),), "refusal"), ((said(content="a"),), "stop")):
+    refused, tool = (
+        said(refusal="no"),
+        said(executed_tools=[{"index": 0, "type": "search", "arguments": "{}", "output": "found"}]),
+    )
+    for more, reason in (
+        ((), "refusal"),
+        ((tool,), "stop"),
+        ((said(reasoning_content="hm"),), "refusal"),
+        ((said(content="a"),), "stop"),
+    ):
         assert accumulate(events_of(*more, refused, STOP)).stop_reason == reason
 
 
@@ -311,7 +416,10 @@ def test_what_a_server_adds_to_a_signed_delta_is_kept_for_the_next_turn() -> Non
 
 
 def test_images_are_messages_of_their_own() -> None:
-    images = [{"type": "image_url", "image_url": {"url": "data:image/webp;base64,QUJD"}}, {"image_url": {"url": "https://e.org/i.png"}}]
+    images = [
+        {"type": "image_url", "image_url": {"url": "data:image/webp;base64,QUJD"}},
+        {"image_url": {"url": "https://e.org/i.png"}},
+    ]
     found = items_of(said(content="a", images=images), STOP)
     assert [item.content for item in found] == [
         (Text("a"),),
@@ -323,22 +431,44 @@ def test_images_are_messages_of_their_own() -> None:
 def test_tools_that_groq_ran_are_server_tools() -> None:
     begun = {"index": 0, "type": "search", "arguments": '{"query": "x"}'}
     call_, result = items_of(
-        said(executed_tools=[begun]), said(executed_tools=[{**begun, "output": "found", "search_results": {"results": []}}]), STOP
+        said(executed_tools=[begun]),
+        said(executed_tools=[{**begun, "output": "found", "search_results": {"results": []}}]),
+        STOP,
     )
-    assert call_ == ServerToolCall(call_id="call_0", name="search", arguments='{"query": "x"}', native={"type": "search"})
+    assert call_ == ServerToolCall(
+        call_id="call_0", name="search", arguments='{"query": "x"}', native={"type": "search"}
+    )
     assert result == ServerToolResult(
-        call_id="call_0", name="search", output="found", native={"type": "search", "search_results": {"results": []}}
+        call_id="call_0",
+        name="search",
+        output="found",
+        native={"type": "search", "search_results": {"results": []}},
     )
 
 
-@pytest.mark.parametrize(("kind", "made"), [("custom", CustomToolCall), ("function", FunctionCall), (None, FunctionCall)])
-def test_a_call_that_is_dressed_as_both_kinds_is_what_its_type_says(kind: str | None, made: type) -> None:
-    both = {"index": 0, "id": "x", "type": kind, "function": {"name": "f", "arguments": "{}"}, "custom": {"name": "f", "input": "{}"}}
+@pytest.mark.parametrize(
+    ("kind", "made"), [("custom", CustomToolCall), ("function", FunctionCall), (None, FunctionCall)]
+)
+def test_a_call_that_is_dressed_as_both_kinds_is_what_its_type_says(
+    kind: str | None, made: type
+) -> None:
+    both = {
+        "index": 0,
+        "id": "x",
+        "type": kind,
+        "function": {"name": "f", "arguments": "{}"},
+        "custom": {"name": "f", "input": "{}"},
+    }
     assert [type(item) for item in items_of(calls(both), FINISH)] == [made]
 
 
 def test_a_custom_call_has_input_and_an_unknown_kind_of_call_is_kept_whole() -> None:
-    custom = {"index": 0, "id": "x", "type": "custom", "custom": {"name": "sql", "input": "SELECT "}}
+    custom = {
+        "index": 0,
+        "id": "x",
+        "type": "custom",
+        "custom": {"name": "sql", "input": "SELECT "},
+    }
     more = {"index": 0, "type": "custom", "custom": {"input": "1"}}
     unknown = {"index": 1, "id": "y", "type": "oracle", "oracle": {"k": 1}}
     found = items_of(calls(custom), calls(more), calls(unknown), FINISH)
@@ -352,8 +482,13 @@ def test_unknown_keys_of_a_delta_are_metadata_and_noise_is_not() -> None:
 
 def test_metadata_is_told_when_it_is_new_or_changed() -> None:
     tiers = ["a", "a", None, "a", "b"]
-    events = events_of(*({**HI, "service_tier": tier} for tier in tiers), {**STOP, "service_tier": "b"})
-    assert [event.values for event in events if isinstance(event, ResponseMetadata)] == [{"service_tier": "a"}, {"service_tier": "b"}]
+    events = events_of(
+        *({**HI, "service_tier": tier} for tier in tiers), {**STOP, "service_tier": "b"}
+    )
+    assert [event.values for event in events if isinstance(event, ResponseMetadata)] == [
+        {"service_tier": "a"},
+        {"service_tier": "b"},
+    ]
 
 
 @pytest.mark.parametrize(
@@ -367,7 +502,9 @@ def test_metadata_is_told_when_it_is_new_or_changed() -> None:
         ({"audio": 5}, "delta.audio"),
     ],
 )
-def test_a_delta_that_cannot_be_applied_passes_through_and_spoils_the_open_item(delta: Json, passed: str) -> None:
+def test_a_delta_that_cannot_be_applied_passes_through_and_spoils_the_open_item(
+    delta: Json, passed: str
+) -> None:
     events = events_of(HI, said(**delta), STOP)
     assert [event.event for event in events if isinstance(event, Passthrough)] == [passed]
     assert accumulate(events).items[0].status == "incomplete"
@@ -380,16 +517,23 @@ def test_a_delta_that_cannot_be_applied_passes_through_and_spoils_the_open_item(
 def test_each_choice_has_its_own_items_calls_and_end() -> None:
     response = response_of(
         many(choice(1, {"content": "B"}), choice(0, {"content": "A"})),
-        many(choice(0, {"content": "a"}, "stop"), choice(1, {"tool_calls": [call(0, "f", ARGS, "x")]}, "tool_calls")),
+        many(
+            choice(0, {"content": "a"}, "stop"),
+            choice(1, {"tool_calls": [call(0, "f", ARGS, "x")]}, "tool_calls"),
+        ),
     )
     assert response.text == "Aa"
-    assert [(one.index, one.stop_reason, len(one.items)) for one in response.choices] == [(0, "stop", 1), (1, "tool_calls", 2)]
+    assert [(one.index, one.stop_reason, len(one.items)) for one in response.choices] == [
+        (0, "stop", 1),
+        (1, "tool_calls", 2),
+    ]
     assert response.stop_reason == "stop"
 
 
 def test_x29_choices_stay_as_the_wire_numbers_them() -> None:
     response = response_of(
-        many(choice(0, {"content": "A"}, "stop")), many(choice(1, {"tool_calls": [call(0, "f", ARGS, "x")]}, "tool_calls"))
+        many(choice(0, {"content": "A"}, "stop")),
+        many(choice(1, {"tool_calls": [call(0, "f", ARGS, "x")]}, "tool_calls")),
     )
     assert [item.choice for one in response.choices for item in one.items] == [0, 1]
 
@@ -403,7 +547,11 @@ def test_every_choice_seen_must_have_finished() -> None:
 
 
 def test_keys_of_a_further_choice_say_which() -> None:
-    response = response_of(many(choice(0, {"content": "A"}, "stop", seed=1), choice(1, {"content": "B"}, "stop", seed=2)))
+    response = response_of(
+        many(
+            choice(0, {"content": "A"}, "stop", seed=1), choice(1, {"content": "B"}, "stop", seed=2)
+        )
+    )
     assert response.metadata == {"seed": 1, "choices[1].seed": 2}
 
 
@@ -420,13 +568,26 @@ def test_case_3_one_index_with_another_id_is_another_call() -> None:
 
 
 def test_case_4_one_index_no_ids_a_whole_call_then_another_name() -> None:
-    found = items_of(calls(call(0, "f", '{"a":1}')), calls(call(0, "g", '{"b":2}')), calls(call(0, "g", '{"b":3}')), FINISH)
-    assert [(item.name, item.arguments) for item in found] == [("f", '{"a":1}'), ("g", '{"b":2}'), ("g", '{"b":3}')]
+    found = items_of(
+        calls(call(0, "f", '{"a":1}')),
+        calls(call(0, "g", '{"b":2}')),
+        calls(call(0, "g", '{"b":3}')),
+        FINISH,
+    )
+    assert [(item.name, item.arguments) for item in found] == [
+        ("f", '{"a":1}'),
+        ("g", '{"b":2}'),
+        ("g", '{"b":3}'),
+    ]
 
 
 def test_case_5_fragments_of_two_calls_in_turns() -> None:
     begun = calls(call(0, "f", "", "a"), call(1, "g", "", "b"))
-    found = items_of(begun, *(calls(call(n % 2, None, text)) for n, text in enumerate(["{", "[", "}", "]"])), FINISH)
+    found = items_of(
+        begun,
+        *(calls(call(n % 2, None, text)) for n, text in enumerate(["{", "[", "}", "]"])),
+        FINISH,
+    )
     assert [item.arguments for item in found] == ["{}", "[]"]
 
 
@@ -442,7 +603,16 @@ def test_case_10_cut_arguments_are_not_taken_for_none() -> None:
     assert (response.stop_reason, response.items[0].status) == ("other", "incomplete")
 
 
-@pytest.mark.parametrize("odd", [{"choices": None}, {"choices": []}, {"choices": [{"index": 0, "delta": None}]}, {}, {"usage": TOTAL}])
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"choices": None},
+        {"choices": []},
+        {"choices": [{"index": 0, "delta": None}]},
+        {},
+        {"usage": TOTAL},
+    ],
+)
 def test_case_34_chunks_without_a_delta(odd: Json) -> None:
     response = response_of(odd, HI, odd, STOP, odd)
     assert (response.text, response.stop_reason, response.notices) == ("Hi", "stop", ())

@@ -8,11 +8,23 @@ import pytest
 
 from streamlib_parsers import Audio, Failed, FunctionCall, Message, Passthrough, accumulate
 from tests.support import wires
-from tests.support.chat_streams import FINISH, STOP, call, calls, chunk, events_of, items_of, said, sse
+from tests.support.chat_streams import (
+    FINISH,
+    STOP,
+    call,
+    calls,
+    chunk,
+    events_of,
+    items_of,
+    said,
+    sse,
+)
 
 
 def passed(*chunks: Any) -> list[tuple[str, Any]]:
-    return [(event.event, event.data) for event in events_of(*chunks) if isinstance(event, Passthrough)]
+    return [
+        (event.event, event.data) for event in events_of(*chunks) if isinstance(event, Passthrough)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -28,11 +40,17 @@ def passed(*chunks: Any) -> list[tuple[str, Any]]:
         ({"annotations": [1]}, ("annotations", 1)),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_passed_through_in_its_place(delta: Any, kept: tuple[str, Any]) -> None:
-    assert kept in [(name.removeprefix("delta."), data) for name, data in passed(said(**delta), STOP)]
+def test_a_value_of_the_wrong_kind_is_passed_through_in_its_place(
+    delta: Any, kept: tuple[str, Any]
+) -> None:
+    assert kept in [
+        (name.removeprefix("delta."), data) for name, data in passed(said(**delta), STOP)
+    ]
 
 
-@pytest.mark.parametrize("broken", [{"choices": 5}, {"choices": [5]}, {"choices": [{"delta": 5}]}, [1], "5"])
+@pytest.mark.parametrize(
+    "broken", [{"choices": 5}, {"choices": [5]}, {"choices": [{"delta": 5}]}, [1], "5"]
+)
 def test_a_chunk_that_is_none_ends_the_stream(broken: Any) -> None:
     last = events_of(said(content="a"), broken)[-1]
     assert isinstance(last, Failed)
@@ -58,7 +76,11 @@ def test_audio_that_has_only_its_id_so_far_says_nothing_yet() -> None:
 
 
 def test_an_id_of_ours_is_none_that_the_wire_has_used() -> None:
-    items = items_of(calls(call(0, "f", "{}", "call_0"), call(1, "f", "{}", "x")), calls(call(2, "g", "{}")), FINISH)
+    items = items_of(
+        calls(call(0, "f", "{}", "call_0"), call(1, "f", "{}", "x")),
+        calls(call(2, "g", "{}")),
+        FINISH,
+    )
     assert [item.call_id for item in items] == ["call_0", "x", "call_1"]
 
 
@@ -69,7 +91,10 @@ def test_a_call_of_an_unknown_type_with_a_function_keeps_its_type() -> None:
 
 
 def test_an_entry_with_an_id_alone_is_a_call_that_never_got_a_name() -> None:
-    (item,) = items_of({"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "x"}]}}]}, FINISH)
+    (item,) = items_of(
+        {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "x"}]}}]},
+        FINISH,
+    )
     assert (item.call_id, item.name, item.status) == ("x", "", "incomplete")
 
 
@@ -80,10 +105,16 @@ def test_arguments_as_an_object_with_half_an_emoji_are_written_anew() -> None:
     assert made.parsed() == {"k": "\ufffd"}
 
 
-def test_arguments_as_objects_keep_their_bytes_where_the_chunk_can_be_searched_and_are_written_anew_where_it_cannot() -> None:
+def test_arguments_as_objects_keep_their_bytes_where_the_chunk_can_be_searched_and_are_written_anew_where_it_cannot() -> (
+    None
+):
     def arguments(*entries: Any) -> list[str]:
         chunk = {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": list(entries)}}]}
-        return [made.arguments for made in accumulate(events_of(chunk, FINISH)).calls if isinstance(made, FunctionCall)]
+        return [
+            made.arguments
+            for made in accumulate(events_of(chunk, FINISH)).calls
+            if isinstance(made, FunctionCall)
+        ]
 
     one, two = (call(n, "f", {"k": n}, f"c{n}") for n in (0, 1))
     assert arguments(one, two) == ['{"k":0}', '{"k":1}']
@@ -91,7 +122,12 @@ def test_arguments_as_objects_keep_their_bytes_where_the_chunk_can_be_searched_a
 
 
 def test_an_object_behind_text_that_was_given_out_is_not_added_to_it() -> None:
-    (item,) = items_of(calls(call(0, "f", '{"a":', "x")), calls(call(0, None, "1}")), calls(call(0, None, {"k": 1})), FINISH)
+    (item,) = items_of(
+        calls(call(0, "f", '{"a":', "x")),
+        calls(call(0, None, "1}")),
+        calls(call(0, None, {"k": 1})),
+        FINISH,
+    )
     assert item.arguments == '{"a":1}'
 
 

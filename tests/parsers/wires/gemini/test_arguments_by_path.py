@@ -21,7 +21,10 @@ class Piece(NamedTuple):
 
 
 def put(growing: ArgumentsByPath, *pieces: Piece) -> list[str | None]:
-    return [growing.put(piece.path, piece.value, string=piece.string, more=piece.more) for piece in pieces]
+    return [
+        growing.put(piece.path, piece.value, string=piece.string, more=piece.more)
+        for piece in pieces
+    ]
 
 
 def text(path: str, value: str, more: bool = False) -> Piece:
@@ -55,7 +58,13 @@ def test_paths_are_names_and_indexes(path: str, place: tuple[str | int, ...] | N
 
 def test_text_is_given_out_while_it_grows() -> None:
     growing = ArgumentsByPath()
-    given_out = put(growing, text("$.city", "Par", True), text("$.city", 'is "x"'), Piece("$.days[0]", "3"), Piece("$.days[1]", "1.0"))
+    given_out = put(
+        growing,
+        text("$.city", "Par", True),
+        text("$.city", 'is "x"'),
+        Piece("$.days[0]", "3"),
+        Piece("$.days[1]", "1.0"),
+    )
     assert given_out == ['{"city":"Par', 'is \\"x\\""', ',"days":[3', ",1.0"]
     assert growing.finish() == "]}"
     assert growing.whole() == '{"city":"Paris \\"x\\"","days":[3,1.0]}'
@@ -63,7 +72,11 @@ def test_text_is_given_out_while_it_grows() -> None:
 
 def test_an_empty_string_without_more_closes_the_one_before() -> None:
     growing = ArgumentsByPath()
-    assert put(growing, text("$.a", "x", True), text("$.a", ""), Piece("$.b", "null")) == ['{"a":"x', '"', ',"b":null']
+    assert put(growing, text("$.a", "x", True), text("$.a", ""), Piece("$.b", "null")) == [
+        '{"a":"x',
+        '"',
+        ',"b":null',
+    ]
     assert growing.finish() == "}"
 
 
@@ -82,7 +95,10 @@ def test_no_values_are_an_empty_object() -> None:
 @pytest.mark.parametrize(
     ("pieces", "whole"),
     [
-        ([Piece("$.a.x", "1"), Piece("$.b", "2"), Piece("$.a.y", "3")], '{"a":{"x":1,"y":3},"b":2}'),
+        (
+            [Piece("$.a.x", "1"), Piece("$.b", "2"), Piece("$.a.y", "3")],
+            '{"a":{"x":1,"y":3},"b":2}',
+        ),
         ([Piece("$.a", "1"), Piece("$.a", "2")], '{"a":2}'),
         ([text("$.a", "x"), text("$.a", "y")], '{"a":"xy"}'),
         ([text("$.a", "x", True), Piece("$.b", "1"), text("$.a", "y")], '{"a":"xy","b":1}'),
@@ -95,7 +111,9 @@ def test_what_comes_out_of_order_is_whole_at_the_end(pieces: list[Piece], whole:
     assert growing.whole() == whole
 
 
-@pytest.mark.parametrize("path", ["$.a.b", "$.list.x", "$.list[2]", "$.new[1]", "$.list", "$.o", "nowhere"])
+@pytest.mark.parametrize(
+    "path", ["$.a.b", "$.list.x", "$.list[2]", "$.new[1]", "$.list", "$.o", "nowhere"]
+)
 def test_a_place_that_cannot_be_is_refused_and_changes_nothing(path: str) -> None:
     growing = ArgumentsByPath()
     put(growing, Piece("$.a", "1"), Piece("$.list[0]", "2"), Piece("$.o.p", "3"))
@@ -110,7 +128,12 @@ NAMES = st.text(min_size=1, max_size=4)
 OBJECTS = st.dictionaries(
     NAMES,
     st.recursive(
-        LEAVES, lambda kids: st.lists(kids, min_size=1, max_size=3) | st.dictionaries(NAMES, kids, min_size=1, max_size=3), max_leaves=8
+        LEAVES,
+        lambda kids: (
+            st.lists(kids, min_size=1, max_size=3)
+            | st.dictionaries(NAMES, kids, min_size=1, max_size=3)
+        ),
+        max_leaves=8,
     ),
 )
 
@@ -118,9 +141,17 @@ OBJECTS = st.dictionaries(
 def pieces_of(value: Any, path: str, draw: st.DrawFn) -> list[Piece]:
     """The value as a provider streams it: leaves in document order, strings in up to three fragments."""
     if isinstance(value, dict):
-        return [piece for key, child in value.items() for piece in pieces_of(child, f"{path}[{json.dumps(key)}]", draw)]
+        return [
+            piece
+            for key, child in value.items()
+            for piece in pieces_of(child, f"{path}[{json.dumps(key)}]", draw)
+        ]
     if isinstance(value, list):
-        return [piece for at, child in enumerate(value) for piece in pieces_of(child, f"{path}[{at}]", draw)]
+        return [
+            piece
+            for at, child in enumerate(value)
+            for piece in pieces_of(child, f"{path}[{at}]", draw)
+        ]
     if not isinstance(value, str):
         return [Piece(path, json.dumps(value))]
     at = draw(st.integers(0, len(value)))
@@ -145,7 +176,9 @@ def test_any_object_in_document_order_joins_to_itself(case: tuple[Any, list[Piec
 
 
 @given(streamed(), st.randoms(use_true_random=False))
-def test_any_order_gives_valid_json_or_a_refusal(case: tuple[Any, list[Piece]], random: Any) -> None:
+def test_any_order_gives_valid_json_or_a_refusal(
+    case: tuple[Any, list[Piece]], random: Any
+) -> None:
     _, pieces = case
     random.shuffle(pieces)
     growing = ArgumentsByPath()

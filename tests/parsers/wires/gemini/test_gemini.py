@@ -36,7 +36,14 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.items import Audio, Document, Image, ResponseItem, Text
 from streamlib_parsers.limits import Limits
-from streamlib_parsers.wires.gemini import BLOCK_NUMBERS, FINISH_NUMBERS, FINISH_NUMBERS_VERTEX, STOP_REASONS, Machine, usage
+from streamlib_parsers.wires.gemini import (
+    BLOCK_NUMBERS,
+    FINISH_NUMBERS,
+    FINISH_NUMBERS_VERTEX,
+    STOP_REASONS,
+    Machine,
+    usage,
+)
 from tests.support.gemini_streams import JsonObject, array, call, chunk, piece, read, run, sse, text
 from tests.support.partitions import byte_by_byte
 from tests.support.shared import ROOT
@@ -45,7 +52,9 @@ from tests.support.shared import ROOT
 def items(*parts: JsonObject, **options: Any) -> tuple[ResponseItem, ...]:
     """The items of these parts, each in a chunk of its own, without what every item has."""
     response = read(*(chunk(part) for part in parts), chunk(finish="STOP"), **options)
-    return tuple(msgspec.structs.replace(item, origin=None, response_id=None) for item in response.items)
+    return tuple(
+        msgspec.structs.replace(item, origin=None, response_id=None) for item in response.items
+    )
 
 
 def codes(events: Iterable[ResponseEvent]) -> list[str]:
@@ -61,22 +70,41 @@ def failure(events: list[ResponseEvent]) -> str:
 
 
 def test_rule_1_text_and_thoughts_run_on_until_the_kind_changes() -> None:
-    parts = [text("I ", thought=True), text("think", thought=True), text("Hel"), text("lo"), text("Hm", thought=True)]
-    assert items(*parts) == (Reasoning(content="I think"), Message("assistant", (Text("Hello"),)), Reasoning(content="Hm"))
+    parts = [
+        text("I ", thought=True),
+        text("think", thought=True),
+        text("Hel"),
+        text("lo"),
+        text("Hm", thought=True),
+    ]
+    assert items(*parts) == (
+        Reasoning(content="I think"),
+        Message("assistant", (Text("Hello"),)),
+        Reasoning(content="Hm"),
+    )
 
 
 def test_rule_2_calls_come_whole_and_keep_their_own_bytes() -> None:
     part = b'{"functionCall":{"id":"c1","name":"f","args":{"z": 1.0, "a":[1e5,"\\u00e9"]}}}'
-    events = run(b'data: {"candidates":[{"content":{"parts":[' + part + b']},"finishReason":"STOP"}]}\n\n')
+    events = run(
+        b'data: {"candidates":[{"content":{"parts":[' + part + b']},"finishReason":"STOP"}]}\n\n'
+    )
     response = accumulate(events)
     assert response.calls[0].arguments == '{"z": 1.0, "a":[1e5,"\\u00e9"]}'
-    assert [event.delta for event in events if isinstance(event, FunctionCallArgumentsDelta)] == [response.calls[0].arguments]
+    assert [event.delta for event in events if isinstance(event, FunctionCallArgumentsDelta)] == [
+        response.calls[0].arguments
+    ]
 
 
 def test_rule_3_an_id_is_minted_where_the_provider_gave_none_and_says_so() -> None:
-    with_id, without, empty = items(call("f", {}, id="c1"), call("g", {}), call("h", {}, id=""), call_id=lambda n: f"mine_{n}")
+    with_id, without, empty = items(
+        call("f", {}, id="c1"), call("g", {}), call("h", {}, id=""), call_id=lambda n: f"mine_{n}"
+    )
     assert (with_id.call_id, with_id.id) == ("c1", "c1")
-    assert [(one.call_id, one.id) for one in (without, empty)] == [("mine_0", None), ("mine_1", None)]
+    assert [(one.call_id, one.id) for one in (without, empty)] == [
+        ("mine_0", None),
+        ("mine_1", None),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -93,7 +121,12 @@ def test_rule_3_an_id_is_minted_where_the_provider_gave_none_and_says_so() -> No
 )
 def test_rule_4_a_candidate_may_lack_content_or_parts(last: JsonObject) -> None:
     response = read(chunk(text("Hi")), last)
-    assert (response.text, response.status, response.stop_reason, len(response.items)) == ("Hi", "completed", "stop", 1)
+    assert (response.text, response.status, response.stop_reason, len(response.items)) == (
+        "Hi",
+        "completed",
+        "stop",
+        1,
+    )
 
 
 def test_rule_5_empty_text_says_nothing_but_keeps_its_signature() -> None:
@@ -111,23 +144,41 @@ def test_rule_6_stop_with_a_call_is_tool_calls(reason: str) -> None:
 
 
 def test_rule_7_the_last_finish_reason_counts_and_counts_may_follow_it() -> None:
-    response = read(chunk(text("a"), finish="STOP"), chunk(text("b"), finish="MAX_TOKENS"), {"usageMetadata": {"promptTokenCount": 3}})
-    assert (response.text, response.stop_reason, response.usage and response.usage.input_tokens) == ("ab", "length", 3)
+    response = read(
+        chunk(text("a"), finish="STOP"),
+        chunk(text("b"), finish="MAX_TOKENS"),
+        {"usageMetadata": {"promptTokenCount": 3}},
+    )
+    assert (
+        response.text,
+        response.stop_reason,
+        response.usage and response.usage.input_tokens,
+    ) == ("ab", "length", 3)
 
 
 @pytest.mark.parametrize("reason", ["SAFETY", "OTHER", "JAILBREAK", "SOMETHING_NEW"])
 def test_rule_8_a_blocked_prompt_is_a_complete_answer_without_items(reason: str) -> None:
     feedback = {"blockReason": reason, "blockReasonMessage": "no"}
     body = {"promptFeedback": feedback, "usageMetadata": {"promptTokenCount": 9}, "responseId": "r"}
-    for events in (run(sse(body)), run(array(body)), parse_body("gemini", json.dumps(body).encode())):
+    for events in (
+        run(sse(body)),
+        run(array(body)),
+        parse_body("gemini", json.dumps(body).encode()),
+    ):
         response = accumulate(events)
-        assert (response.status, response.stop_reason, response.native_stop_reason) == ("incomplete", "content_filter", reason)
+        assert (response.status, response.stop_reason, response.native_stop_reason) == (
+            "incomplete",
+            "content_filter",
+            reason,
+        )
         assert response.items == ()
         assert response.metadata["promptFeedback"] == feedback
         assert isinstance(events[-1], Completed)
 
 
-OVERLOADED = {"error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}}
+OVERLOADED = {
+    "error": {"code": 503, "message": "The model is overloaded.", "status": "UNAVAILABLE"}
+}
 
 
 @pytest.mark.parametrize(
@@ -146,7 +197,9 @@ def test_rule_9_an_error_in_the_stream_fails_it_by_its_kind(body: bytes) -> None
     assert accumulate(events).text == "Hi"
 
 
-@pytest.mark.parametrize("body", [json.dumps(OVERLOADED).encode(), json.dumps([OVERLOADED], indent=1).encode()])
+@pytest.mark.parametrize(
+    "body", [json.dumps(OVERLOADED).encode(), json.dumps([OVERLOADED], indent=1).encode()]
+)
 def test_rule_9_an_error_instead_of_a_stream_fails_by_its_kind(body: bytes) -> None:
     assert failure(run(body)) == "overloaded"
     assert failure(run(*byte_by_byte(body))) == "overloaded"
@@ -173,13 +226,21 @@ def test_rule_11_without_a_finish_reason_the_stream_is_truncated() -> None:
 
 
 def test_rule_12_candidates_are_choices_and_all_must_finish() -> None:
-    both = {"candidates": [{"content": {"parts": [text("a")]}, "index": 0}, {"content": {"parts": [text("b")]}, "index": 1}]}
+    both = {
+        "candidates": [
+            {"content": {"parts": [text("a")]}, "index": 0},
+            {"content": {"parts": [text("b")]}, "index": 1},
+        ]
+    }
     ends = [chunk(finish="STOP", index=0), chunk(call("f", {}), finish="STOP", index=1)]
     events = run(sse(both, ends[0]))
     assert failure(events) == "truncated"
     response = read(both, *ends)
     assert response.text == "a"
-    assert [(one.index, one.stop_reason, len(one.items)) for one in response.choices] == [(0, "stop", 1), (1, "tool_calls", 2)]
+    assert [(one.index, one.stop_reason, len(one.items)) for one in response.choices] == [
+        (0, "stop", 1),
+        (1, "tool_calls", 2),
+    ]
 
 
 def test_rule_12_candidates_without_an_index_are_told_apart_by_position() -> None:
@@ -205,13 +266,28 @@ def test_rule_13_a_signed_part_is_never_merged_with_anything() -> None:
         text("d"),
         text("e", thought=True, thoughtSignature="s3"),
     ]
-    assert [(item.signature, item.text) for item in items(*parts)] == [(None, "a"), ("s1", "b"), ("s2", "c"), (None, "d"), ("s3", "e")]
+    assert [(item.signature, item.text) for item in items(*parts)] == [
+        (None, "a"),
+        ("s1", "b"),
+        ("s2", "c"),
+        (None, "d"),
+        ("s3", "e"),
+    ]
 
 
 def test_an_item_is_closed_before_the_signed_one_begins() -> None:
     events = run(sse(chunk(text("a"), text("b", thoughtSignature="s")), chunk(finish="STOP")))
-    brackets = [(type(event).__name__, event.index) for event in events if isinstance(event, (OutputItemAdded, OutputItemDone))]
-    assert brackets == [("OutputItemAdded", 0), ("OutputItemDone", 0), ("OutputItemAdded", 1), ("OutputItemDone", 1)]
+    brackets = [
+        (type(event).__name__, event.index)
+        for event in events
+        if isinstance(event, (OutputItemAdded, OutputItemDone))
+    ]
+    assert brackets == [
+        ("OutputItemAdded", 0),
+        ("OutputItemDone", 0),
+        ("OutputItemAdded", 1),
+        ("OutputItemDone", 1),
+    ]
 
 
 # ---------------------------------------------------------------- cases that broke others
@@ -219,23 +295,38 @@ def test_an_item_is_closed_before_the_signed_one_begins() -> None:
 
 def test_case_8_a_whole_call_gives_its_arguments_as_a_delta() -> None:
     events = run(sse(chunk(call("f", {"a": 1}), finish="STOP")))
-    assert [event.delta for event in events if isinstance(event, FunctionCallArgumentsDelta)] == ['{"a": 1}']
+    assert [event.delta for event in events if isinstance(event, FunctionCallArgumentsDelta)] == [
+        '{"a": 1}'
+    ]
 
 
 def test_case_11_a_repeated_call_neither_overwrites_nor_doubles_the_first() -> None:
-    events = run(sse(chunk(call("f", {"a": 1}, id="c", thoughtSignature="sig")), chunk(call("f", {"a": 1}, id="c")), chunk(finish="STOP")))
+    events = run(
+        sse(
+            chunk(call("f", {"a": 1}, id="c", thoughtSignature="sig")),
+            chunk(call("f", {"a": 1}, id="c")),
+            chunk(finish="STOP"),
+        )
+    )
     response = accumulate(events)
-    assert [(one.call_id, one.arguments, one.signature) for one in response.calls] == [("c", '{"a": 1}', "sig")]
+    assert [(one.call_id, one.arguments, one.signature) for one in response.calls] == [
+        ("c", '{"a": 1}', "sig")
+    ]
     assert codes(events) == ["repeated_call"]
 
 
 def test_case_11_a_signature_that_comes_with_the_repetition_is_kept() -> None:
-    (only,) = items(call("f", {"a": 1}, id="c"), call("f", {"a": 1}, id="c", thoughtSignature="late"))
+    (only,) = items(
+        call("f", {"a": 1}, id="c"), call("f", {"a": 1}, id="c", thoughtSignature="late")
+    )
     assert only.signature == "late"
 
 
 def test_case_11_equal_calls_without_an_id_are_two_calls() -> None:
-    assert [one.call_id for one in items(call("roll", {}), call("roll", {}))] == ["call_0", "call_1"]
+    assert [one.call_id for one in items(call("roll", {}), call("roll", {}))] == [
+        "call_0",
+        "call_1",
+    ]
 
 
 @pytest.mark.parametrize("other", [call("f", {"a": 2}, id="c"), call("g", {"a": 1}, id="c")])
@@ -248,20 +339,32 @@ def test_case_11_another_call_under_a_taken_id_is_a_call_of_its_own(other: JsonO
 
 @pytest.mark.parametrize("signatures", [("s1", None, None), ("s1", "s2", "s3")])
 def test_case_23_each_signature_stays_on_its_own_call(signatures: tuple[str | None, ...]) -> None:
-    parts = [call("f", {"n": n}, **({"thoughtSignature": one} if one else {})) for n, one in enumerate(signatures)]
+    parts = [
+        call("f", {"n": n}, **({"thoughtSignature": one} if one else {}))
+        for n, one in enumerate(signatures)
+    ]
     response = read(chunk(*parts, finish="STOP"))
     assert tuple(item.signature for item in response.items) == signatures
 
 
 def test_case_24_the_signature_stays_on_the_part_after_the_thought() -> None:
     thought, said = items(text("Hm", thought=True), text("Hi", thoughtSignature="s"))
-    assert (thought, said) == (Reasoning(content="Hm"), Message("assistant", (Text("Hi"),), signature="s"))
+    assert (thought, said) == (
+        Reasoning(content="Hm"),
+        Message("assistant", (Text("Hi"),), signature="s"),
+    )
 
 
-@pytest.mark.parametrize("reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "NO_IMAGE", "SOMETHING_NEW"])
+@pytest.mark.parametrize(
+    "reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "NO_IMAGE", "SOMETHING_NEW"]
+)
 def test_case_33_a_finish_without_content_is_an_end(reason: str) -> None:
     response = read({"candidates": [{"finishReason": reason, "finishMessage": "why", "index": 0}]})
-    assert (response.status, response.stop_reason, response.native_stop_reason) == ("completed", "other", reason)
+    assert (response.status, response.stop_reason, response.native_stop_reason) == (
+        "completed",
+        "other",
+        reason,
+    )
     assert response.metadata == {"finishMessage": "why"}
 
 
@@ -272,7 +375,10 @@ def test_case_33_a_call_then_a_bare_stop() -> None:
 
 @pytest.mark.parametrize("candidates", [None, []])
 def test_case_34_chunks_without_candidates_only_count(candidates: Any) -> None:
-    response = read(chunk(text("Hi"), finish="STOP"), {"candidates": candidates, "usageMetadata": {"promptTokenCount": 7}})
+    response = read(
+        chunk(text("Hi"), finish="STOP"),
+        {"candidates": candidates, "usageMetadata": {"promptTokenCount": 7}},
+    )
     assert (response.text, response.usage and response.usage.input_tokens) == ("Hi", 7)
 
 
@@ -305,12 +411,28 @@ def test_a_missing_closing_part_is_made_up_for_at_the_finish_or_by_the_next_call
 
 
 def test_streamed_calls_with_and_without_arguments_follow_one_another() -> None:
-    stream = [chunk(call("f", willContinue=True)), chunk(call()), *BOOK, chunk(call()), chunk(call()), chunk(finish="STOP")]
-    assert [(one.name, one.arguments) for one in read(*stream).calls] == [("f", "{}"), ("book", BOOKED)]
+    stream = [
+        chunk(call("f", willContinue=True)),
+        chunk(call()),
+        *BOOK,
+        chunk(call()),
+        chunk(call()),
+        chunk(finish="STOP"),
+    ]
+    assert [(one.name, one.arguments) for one in read(*stream).calls] == [
+        ("f", "{}"),
+        ("book", BOOKED),
+    ]
 
 
 def test_an_id_makes_a_part_with_a_name_go_on() -> None:
-    more = {"functionCall": {"id": "c", "name": "f", "partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]}}
+    more = {
+        "functionCall": {
+            "id": "c",
+            "name": "f",
+            "partialArgs": [{"jsonPath": "$.a", "numberValue": 1}],
+        }
+    }
     (only,) = items(call("f", id="c", willContinue=True), more)
     assert (only.call_id, only.arguments) == ("c", '{"a":1}')
 
@@ -337,66 +459,121 @@ def test_a_streamed_call_is_incomplete_where_the_stream_breaks() -> None:
 
 
 def test_arguments_out_of_order_are_whole_at_the_end_with_a_notice() -> None:
-    pieces = [piece("$.a.x", numberValue=1), piece("$.b", numberValue=2), piece("$.a.y", numberValue=3)]
-    events = run(sse(chunk(call("f", willContinue=True)), *map(chunk, pieces), chunk(call()), chunk(finish="STOP")))
+    pieces = [
+        piece("$.a.x", numberValue=1),
+        piece("$.b", numberValue=2),
+        piece("$.a.y", numberValue=3),
+    ]
+    events = run(
+        sse(
+            chunk(call("f", willContinue=True)),
+            *map(chunk, pieces),
+            chunk(call()),
+            chunk(finish="STOP"),
+        )
+    )
     assert [one.arguments for one in accumulate(events).calls] == ['{"a":{"x":1,"y":3},"b":2}']
     assert codes(events) == ["text_replaced"]
 
 
 def test_whole_arguments_after_pieces_replace_them() -> None:
     events = run(
-        sse(chunk(call("f", willContinue=True)), chunk(piece("$.a", numberValue=1)), chunk(call(args={"b": 2})), chunk(finish="STOP"))
+        sse(
+            chunk(call("f", willContinue=True)),
+            chunk(piece("$.a", numberValue=1)),
+            chunk(call(args={"b": 2})),
+            chunk(finish="STOP"),
+        )
     )
     assert [one.arguments for one in accumulate(events).calls] == ['{"b": 2}']
     assert codes(events) == ["text_replaced"]
 
 
-@pytest.mark.parametrize("odd", [{"jsonPath": "$..a", "numberValue": 1}, {"jsonPath": "$.a", "listValue": []}, {"numberValue": 1}])
-def test_a_piece_that_cannot_be_applied_spoils_the_call_and_is_passed_through(odd: JsonObject) -> None:
+@pytest.mark.parametrize(
+    "odd",
+    [
+        {"jsonPath": "$..a", "numberValue": 1},
+        {"jsonPath": "$.a", "listValue": []},
+        {"numberValue": 1},
+    ],
+)
+def test_a_piece_that_cannot_be_applied_spoils_the_call_and_is_passed_through(
+    odd: JsonObject,
+) -> None:
     broken = {"functionCall": {"partialArgs": [odd], "willContinue": True}}
-    events = run(sse(chunk(call("f", willContinue=True)), chunk(broken), chunk(call()), chunk(finish="STOP")))
+    events = run(
+        sse(chunk(call("f", willContinue=True)), chunk(broken), chunk(call()), chunk(finish="STOP"))
+    )
     response = accumulate(events)
     assert (response.calls, response.stop_reason) == ([], "stop")
     assert [event.data for event in events if isinstance(event, Passthrough)] == [odd]
     assert codes(events) == ["unknown_delta"]
 
 
-@pytest.mark.parametrize("nameless", [call(args={"a": 1}), call(id="c"), call(thoughtSignature="s"), piece("$.a", numberValue=1)])
+@pytest.mark.parametrize(
+    "nameless",
+    [call(args={"a": 1}), call(id="c"), call(thoughtSignature="s"), piece("$.a", numberValue=1)],
+)
 def test_a_call_without_a_name_is_kept_and_never_callable(nameless: JsonObject) -> None:
     events = run(sse(chunk(nameless), chunk(finish="STOP")))
     response = accumulate(events)
-    assert (response.calls, [item.status for item in response.items], response.stop_reason) == ([], ["incomplete"], "stop")
+    assert (response.calls, [item.status for item in response.items], response.stop_reason) == (
+        [],
+        ["incomplete"],
+        "stop",
+    )
     assert codes(events) == ["nameless_call"]
     assert response.items[0].arguments == ('{"a": 1}' if "args" in nameless["functionCall"] else "")  # type: ignore[union-attr]
 
 
 def test_counts_stay_where_a_later_chunk_brings_none() -> None:
-    response = read(chunk(text("a"), usageMetadata={"promptTokenCount": 3}), chunk(text("b")), chunk(finish="STOP"))
+    response = read(
+        chunk(text("a"), usageMetadata={"promptTokenCount": 3}),
+        chunk(text("b")),
+        chunk(finish="STOP"),
+    )
     assert (response.text, response.usage.input_tokens) == ("ab", 3)  # type: ignore[union-attr]
 
 
 def test_an_empty_call_part_says_nothing() -> None:
-    assert items(text("a"), call(), call(willContinue=True)) == (Message("assistant", (Text("a"),)),)
+    assert items(text("a"), call(), call(willContinue=True)) == (
+        Message("assistant", (Text("a"),)),
+    )
 
 
 # ---------------------------------------------------------------- other parts
 
 
 @pytest.mark.parametrize(
-    ("media_type", "kind"), [("image/png", Image), ("audio/L16;rate=24000", Audio), ("application/pdf", Document), ("video/mp4", Document)]
+    ("media_type", "kind"),
+    [
+        ("image/png", Image),
+        ("audio/L16;rate=24000", Audio),
+        ("application/pdf", Document),
+        ("video/mp4", Document),
+    ],
 )
 def test_media_are_content_parts_by_their_type(media_type: str, kind: type) -> None:
     inline, filed = items(
-        {"inlineData": {"mimeType": media_type, "data": "QUJD", "displayName": "x"}, "thoughtSignature": "s"},
+        {
+            "inlineData": {"mimeType": media_type, "data": "QUJD", "displayName": "x"},
+            "thoughtSignature": "s",
+        },
         {"fileData": {"mimeType": media_type, "fileUri": "gs://b/f"}},
     )
-    assert inline == Message("assistant", (kind(data="QUJD", media_type=media_type, name="x"),), signature="s")
+    assert inline == Message(
+        "assistant", (kind(data="QUJD", media_type=media_type, name="x"),), signature="s"
+    )
     assert filed == Message("assistant", (kind(url="gs://b/f", media_type=media_type),))
 
 
 def test_media_bytes_come_as_one_delta() -> None:
-    events = run(sse(chunk({"inlineData": {"mimeType": "image/png", "data": "QUJD"}}, finish="STOP")))
-    assert [(event.media_type, event.data) for event in events if isinstance(event, MediaDelta)] == [("image/png", "QUJD")]
+    events = run(
+        sse(chunk({"inlineData": {"mimeType": "image/png", "data": "QUJD"}}, finish="STOP"))
+    )
+    assert [
+        (event.media_type, event.data) for event in events if isinstance(event, MediaDelta)
+    ] == [("image/png", "QUJD")]
 
 
 def test_a_picture_made_while_thinking_is_no_answer() -> None:
@@ -405,33 +582,68 @@ def test_a_picture_made_while_thinking_is_no_answer() -> None:
 
 
 def test_code_that_the_provider_runs() -> None:
-    ran = {"executableCode": {"id": "c1", "language": "PYTHON", "code": "print(1)"}, "thoughtSignature": "s"}
+    ran = {
+        "executableCode": {"id": "c1", "language": "PYTHON", "code": "print(1)"},
+        "thoughtSignature": "s",
+    }
     gave = {"codeExecutionResult": {"id": "c1", "outcome": "OUTCOME_OK", "output": "1\n"}}
     assert items(text("a"), ran, gave, text("b")) == (
         Message("assistant", (Text("a"),)),
         ServerToolCall(
-            "c1", "code_execution", '{"language":"PYTHON","code":"print(1)"}', id="c1", signature="s", native={"type": "executableCode"}
+            "c1",
+            "code_execution",
+            '{"language":"PYTHON","code":"print(1)"}',
+            id="c1",
+            signature="s",
+            native={"type": "executableCode"},
         ),
         ServerToolResult(
-            "c1", "code_execution", {"outcome": "OUTCOME_OK", "output": "1\n"}, id="c1", native={"type": "codeExecutionResult"}
+            "c1",
+            "code_execution",
+            {"outcome": "OUTCOME_OK", "output": "1\n"},
+            id="c1",
+            native={"type": "codeExecutionResult"},
         ),
         Message("assistant", (Text("b"),)),
     )
 
 
 def test_results_without_an_id_answer_the_oldest_open_call() -> None:
-    code, result = {"executableCode": {"code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}
+    code, result = (
+        {"executableCode": {"code": "1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+    )
     made = items(code, code, result, result, result)
     assert [one.call_id for one in made] == ["call_0", "call_1", "call_0", "call_1", "call_2"]
     assert all(one.id is None for one in made)
 
 
 def test_tools_that_the_provider_runs() -> None:
-    asked = {"toolCall": {"id": "t", "toolType": "FILE_SEARCH", "args": {"q": 1.0}, "x": 1}, "thoughtSignature": "s"}
-    answered = {"toolResponse": {"id": "t", "toolType": "FILE_SEARCH", "response": {"hits": []}}, "thoughtSignature": "s2"}
+    asked = {
+        "toolCall": {"id": "t", "toolType": "FILE_SEARCH", "args": {"q": 1.0}, "x": 1},
+        "thoughtSignature": "s",
+    }
+    answered = {
+        "toolResponse": {"id": "t", "toolType": "FILE_SEARCH", "response": {"hits": []}},
+        "thoughtSignature": "s2",
+    }
     assert items(asked, answered) == (
-        ServerToolCall("t", "FILE_SEARCH", '{"q": 1.0}', id="t", signature="s", native={"type": "toolCall", "toolCall": {"x": 1}}),
-        ServerToolResult("t", "FILE_SEARCH", {"hits": []}, id="t", signature="s2", native={"type": "toolResponse"}),
+        ServerToolCall(
+            "t",
+            "FILE_SEARCH",
+            '{"q": 1.0}',
+            id="t",
+            signature="s",
+            native={"type": "toolCall", "toolCall": {"x": 1}},
+        ),
+        ServerToolResult(
+            "t",
+            "FILE_SEARCH",
+            {"hits": []},
+            id="t",
+            signature="s2",
+            native={"type": "toolResponse"},
+        ),
     )
 
 
@@ -445,7 +657,11 @@ def test_tools_that_the_provider_runs() -> None:
     ],
 )
 def test_an_unknown_part_is_kept_whole_and_in_order(part: JsonObject, kind: str) -> None:
-    assert items(text("a"), part, text("b")) == (Message("assistant", (Text("a"),)), Opaque(kind, part), Message("assistant", (Text("b"),)))
+    assert items(text("a"), part, text("b")) == (
+        Message("assistant", (Text("a"),)),
+        Opaque(kind, part),
+        Message("assistant", (Text("b"),)),
+    )
 
 
 def test_keys_beside_the_data_are_native_and_keep_the_part_apart() -> None:
@@ -458,7 +674,9 @@ def test_keys_beside_the_data_are_native_and_keep_the_part_apart() -> None:
 def test_null_members_are_absent_members() -> None:
     nulls = {"functionCall": None, "inlineData": None, "thought": None, "thoughtSignature": None}
     assert items({**nulls, "text": "a"}) == (Message("assistant", (Text("a"),)),)
-    assert items({**nulls, "functionCall": {"id": None, "name": "f", "args": None, "willContinue": None}}) == (FunctionCall("call_0", "f"),)
+    assert items(
+        {**nulls, "functionCall": {"id": None, "name": "f", "args": None, "willContinue": None}}
+    ) == (FunctionCall("call_0", "f"),)
 
 
 # ---------------------------------------------------------------- ends
@@ -481,13 +699,20 @@ def test_continuation_is_not_an_end() -> None:
 
 @pytest.mark.parametrize(
     ("mark", "names"),
-    [({}, FINISH_NUMBERS), ({"createTime": "2026"}, FINISH_NUMBERS_VERTEX), ({"usageMetadata": {"trafficType": 1}}, FINISH_NUMBERS_VERTEX)],
+    [
+        ({}, FINISH_NUMBERS),
+        ({"createTime": "2026"}, FINISH_NUMBERS_VERTEX),
+        ({"usageMetadata": {"trafficType": 1}}, FINISH_NUMBERS_VERTEX),
+    ],
 )
 def test_integer_enums_become_their_names(mark: JsonObject, names: dict[int, str]) -> None:
     for number, name in names.items():
         if number:
             response = read(chunk(text("a"), finish=number), mark or {"responseId": "r"})
-            assert (response.native_stop_reason, response.stop_reason) == (name, STOP_REASONS.get(name, "other"))
+            assert (response.native_stop_reason, response.stop_reason) == (
+                name,
+                STOP_REASONS.get(name, "other"),
+            )
     assert read(chunk(text("a"), finish=99)).native_stop_reason == "99"
 
 
@@ -496,8 +721,21 @@ def test_integer_block_reasons_and_modalities_become_their_names() -> None:
         response = read({"promptFeedback": {"blockReason": number}})
         assert (response.stop_reason, response.native_stop_reason) == ("content_filter", name)
     details = [{"modality": number, "tokenCount": number} for number in range(1, 6)]
-    assert usage({"promptTokensDetails": details}).input_modalities == {"text": 1, "image": 2, "video": 3, "audio": 4, "document": 5}
-    assert usage({"promptTokensDetails": [{"modality": 4, "tokenCount": 2}, {"modality": 77, "tokenCount": 1}]}).input_modalities == {
+    assert usage({"promptTokensDetails": details}).input_modalities == {
+        "text": 1,
+        "image": 2,
+        "video": 3,
+        "audio": 4,
+        "document": 5,
+    }
+    assert usage(
+        {
+            "promptTokensDetails": [
+                {"modality": 4, "tokenCount": 2},
+                {"modality": 77, "tokenCount": 1},
+            ]
+        }
+    ).input_modalities == {
         "audio": 2,
         "77": 1,
     }
@@ -505,7 +743,10 @@ def test_integer_block_reasons_and_modalities_become_their_names() -> None:
 
 @pytest.mark.parametrize("unset", [0, "", None])
 def test_a_reason_that_is_not_set_is_no_end(unset: Any) -> None:
-    candidate = {"candidates": [{"content": {"parts": [text("a")]}, "finishReason": unset}], "promptFeedback": {"blockReason": unset}}
+    candidate = {
+        "candidates": [{"content": {"parts": [text("a")]}, "finishReason": unset}],
+        "promptFeedback": {"blockReason": unset},
+    }
     assert failure(run(sse(candidate))) == "truncated"
 
 
@@ -529,9 +770,20 @@ def test_a_done_mark_of_a_gateway_is_ignored() -> None:
 
 
 def test_candidate_and_envelope_keys_are_metadata_under_their_own_names() -> None:
-    candidates = [{"finishReason": "STOP", "safetyRatings": [1], "groundingMetadata": {"webSearchQueries": ["q"]}}]
+    candidates = [
+        {
+            "finishReason": "STOP",
+            "safetyRatings": [1],
+            "groundingMetadata": {"webSearchQueries": ["q"]},
+        }
+    ]
     candidates += [{"finishReason": "STOP", "index": 1, "avgLogprobs": -0.5}]
-    stream = {"candidates": candidates, "createTime": "t", "modelStatus": {"modelStage": "PREVIEW"}, "newKey": None}
+    stream = {
+        "candidates": candidates,
+        "createTime": "t",
+        "modelStatus": {"modelStage": "PREVIEW"},
+        "newKey": None,
+    }
     events = run(sse(chunk(text("a")), stream, {"createTime": "t"}))
     assert accumulate(events).metadata == {
         "safetyRatings": [1],
@@ -540,7 +792,10 @@ def test_candidate_and_envelope_keys_are_metadata_under_their_own_names() -> Non
         "createTime": "t",
         "modelStatus": {"modelStage": "PREVIEW"},
     }
-    assert sum("createTime" in event.values for event in events if isinstance(event, ResponseMetadata)) == 1
+    assert (
+        sum("createTime" in event.values for event in events if isinstance(event, ResponseMetadata))
+        == 1
+    )
 
 
 def test_the_first_id_and_model_stay() -> None:
@@ -550,10 +805,16 @@ def test_the_first_id_and_model_stay() -> None:
 
 def test_half_an_emoji_waits_for_the_other_half() -> None:
     body = b"".join(
-        b'data: {"candidates":[{"content":{"parts":[{"text":"%s"}]}}]}\n\n' % half for half in (b"a\\ud83d", b"\\ude00b", b"c\\ud83d")
+        b'data: {"candidates":[{"content":{"parts":[{"text":"%s"}]}}]}\n\n' % half
+        for half in (b"a\\ud83d", b"\\ude00b", b"c\\ud83d")
     )
     events = run(body + sse(chunk(finish="STOP")))
-    assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == ["a", "😀b", "c", "\ufffd"]
+    assert [event.delta for event in events if isinstance(event, OutputTextDelta)] == [
+        "a",
+        "😀b",
+        "c",
+        "\ufffd",
+    ]
 
 
 # ---------------------------------------------------------------- counts
@@ -562,9 +823,33 @@ def test_half_an_emoji_waits_for_the_other_half() -> None:
 @pytest.mark.parametrize(
     ("raw", "counts"),
     [
-        ({"promptTokenCount": 10, "candidatesTokenCount": 5, "thoughtsTokenCount": 7, "totalTokenCount": 22}, (10, 12, None, 7)),
-        ({"promptTokenCount": 10, "candidatesTokenCount": 12, "thoughtsTokenCount": 7, "totalTokenCount": 22}, (10, 12, None, 7)),
-        ({"promptTokenCount": 10, "toolUsePromptTokenCount": 3, "candidatesTokenCount": 5, "totalTokenCount": 18}, (13, 5, None, None)),
+        (
+            {
+                "promptTokenCount": 10,
+                "candidatesTokenCount": 5,
+                "thoughtsTokenCount": 7,
+                "totalTokenCount": 22,
+            },
+            (10, 12, None, 7),
+        ),
+        (
+            {
+                "promptTokenCount": 10,
+                "candidatesTokenCount": 12,
+                "thoughtsTokenCount": 7,
+                "totalTokenCount": 22,
+            },
+            (10, 12, None, 7),
+        ),
+        (
+            {
+                "promptTokenCount": 10,
+                "toolUsePromptTokenCount": 3,
+                "candidatesTokenCount": 5,
+                "totalTokenCount": 18,
+            },
+            (13, 5, None, None),
+        ),
         (
             {
                 "promptTokenCount": 10,
@@ -575,76 +860,143 @@ def test_half_an_emoji_waits_for_the_other_half() -> None:
             },
             (13, 12, None, 7),
         ),
-        ({"promptTokenCount": 10, "cachedContentTokenCount": 8, "candidatesTokenCount": 5}, (10, 5, 8, None)),
+        (
+            {"promptTokenCount": 10, "cachedContentTokenCount": 8, "candidatesTokenCount": 5},
+            (10, 5, 8, None),
+        ),
         ({"promptTokenCount": 10, "totalTokenCount": 10}, (10, None, None, None)),
         ({"promptTokenCount": 10, "thoughtsTokenCount": 7}, (10, 7, None, 7)),
         ({"trafficType": "ON_DEMAND"}, (None, None, None, None)),
-        ({"promptTokenCount": "10", "candidatesTokenCount": 5.0, "thoughtsTokenCount": -1}, (None, 5, None, None)),
+        (
+            {"promptTokenCount": "10", "candidatesTokenCount": 5.0, "thoughtsTokenCount": -1},
+            (None, 5, None, None),
+        ),
     ],
 )
-def test_counts_include_thoughts_and_what_tools_read(raw: JsonObject, counts: tuple[int | None, ...]) -> None:
+def test_counts_include_thoughts_and_what_tools_read(
+    raw: JsonObject, counts: tuple[int | None, ...]
+) -> None:
     made = usage(raw)
-    assert (made.input_tokens, made.output_tokens, made.cache_read_input_tokens, made.reasoning_output_tokens) == counts
+    assert (
+        made.input_tokens,
+        made.output_tokens,
+        made.cache_read_input_tokens,
+        made.reasoning_output_tokens,
+    ) == counts
     assert (made.cache_write_input_tokens, made.raw) == (None, raw)
 
 
 def test_counts_by_modality() -> None:
     made = usage(
         {
-            "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 5}, {"modality": "IMAGE", "tokenCount": 258}],
+            "promptTokensDetails": [
+                {"modality": "TEXT", "tokenCount": 5},
+                {"modality": "IMAGE", "tokenCount": 258},
+            ],
             "toolUsePromptTokensDetails": [{"modality": "TEXT", "tokenCount": 2}],
-            "candidatesTokensDetails": [{"modality": "AUDIO", "tokenCount": 9}, {"modality": "TEXT"}, 7],
+            "candidatesTokensDetails": [
+                {"modality": "AUDIO", "tokenCount": 9},
+                {"modality": "TEXT"},
+                7,
+            ],
             "cacheTokensDetails": {"modality": "TEXT"},
         }
     )
-    assert usage({"cacheTokensDetails": [{"modality": "VIDEO", "tokenCount": 3}]}).cache_modalities == {"video": 3}
-    assert (made.input_modalities, made.output_modalities, made.cache_modalities) == ({"text": 7, "image": 258}, {"audio": 9}, {})
+    assert usage(
+        {"cacheTokensDetails": [{"modality": "VIDEO", "tokenCount": 3}]}
+    ).cache_modalities == {"video": 3}
+    assert (made.input_modalities, made.output_modalities, made.cache_modalities) == (
+        {"text": 7, "image": 258},
+        {"audio": 9},
+        {},
+    )
 
 
 def counted(*reports: JsonObject) -> list[tuple[int | None, int | None]]:
-    events = run(sse(*(chunk(text("a"), usageMetadata=one) for one in reports), chunk(finish="STOP")))
-    return [(event.usage.input_tokens, event.usage.output_tokens) for event in events if isinstance(event, TokenCount)]
+    events = run(
+        sse(*(chunk(text("a"), usageMetadata=one) for one in reports), chunk(finish="STOP"))
+    )
+    return [
+        (event.usage.input_tokens, event.usage.output_tokens)
+        for event in events
+        if isinstance(event, TokenCount)
+    ]
 
 
 def test_counts_are_snapshots_and_only_changes_are_said() -> None:
-    first, second = {"promptTokenCount": 4, "totalTokenCount": 4}, {"promptTokenCount": 4, "candidatesTokenCount": 2, "totalTokenCount": 6}
+    first, second = (
+        {"promptTokenCount": 4, "totalTokenCount": 4},
+        {"promptTokenCount": 4, "candidatesTokenCount": 2, "totalTokenCount": 6},
+    )
     assert counted(first, first, second, second, {}) == [(4, None), (4, 2)]
 
 
 def test_a_report_that_leaves_counts_out_keeps_the_earlier_ones() -> None:
     assert counted(
-        {"promptTokenCount": 4, "candidatesTokenCount": 2, "totalTokenCount": 6}, {"promptTokenCount": 4, "totalTokenCount": 4}
+        {"promptTokenCount": 4, "candidatesTokenCount": 2, "totalTokenCount": 6},
+        {"promptTokenCount": 4, "totalTokenCount": 4},
     ) == [(4, 2)]
 
 
 def test_a_count_left_out_of_a_grown_total_is_gone() -> None:
-    reports = [{"promptTokenCount": 9, "candidatesTokenCount": 21, "thoughtsTokenCount": 35, "totalTokenCount": 65}]
+    reports = [
+        {
+            "promptTokenCount": 9,
+            "candidatesTokenCount": 21,
+            "thoughtsTokenCount": 35,
+            "totalTokenCount": 65,
+        }
+    ]
     reports += [{"promptTokenCount": 87, "thoughtsTokenCount": 78, "totalTokenCount": 165}]
     assert counted(*reports) == [(9, 56), (87, 78)]
 
 
 @pytest.mark.parametrize("odd", [b"[]", b"7", b'"x"'])
 def test_counts_of_another_shape_are_passed_through_and_cost_no_answer(odd: bytes) -> None:
-    quick = b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":' + odd + b"}\n\n"
-    events = run(quick + quick.replace(b'"text":"a"', b'"text":"b","x":1') + sse(chunk(finish="STOP")))
+    quick = (
+        b'data: {"candidates":[{"content":{"parts":[{"text":"a"}]}}],"usageMetadata":'
+        + odd
+        + b"}\n\n"
+    )
+    events = run(
+        quick + quick.replace(b'"text":"a"', b'"text":"b","x":1') + sse(chunk(finish="STOP"))
+    )
     assert accumulate(events).text == "ab"
-    assert [event.data for event in events if isinstance(event, Passthrough)] == [json.loads(odd)] * 2
+    assert [event.data for event in events if isinstance(event, Passthrough)] == [
+        json.loads(odd)
+    ] * 2
     assert isinstance(events[-1], Completed)
 
 
 # ---------------------------------------------------------------- whole bodies
 
-ANSWER = chunk(text("Hm", thought=True), text("Hi"), call("f", {"a": 1}, id="c"), finish="STOP", usageMetadata={"promptTokenCount": 3})
+ANSWER = chunk(
+    text("Hm", thought=True),
+    text("Hi"),
+    call("f", {"a": 1}, id="c"),
+    finish="STOP",
+    usageMetadata={"promptTokenCount": 3},
+)
 
 
 def test_a_whole_body_gives_the_events_of_the_stream_that_says_the_same() -> None:
     assert parse_body("gemini", json.dumps(ANSWER).encode()) == run(sse(ANSWER))
-    assert parse_body("gemini", array(ANSWER, chunk(text("!")))) == run(array(ANSWER, chunk(text("!"))))
+    assert parse_body("gemini", array(ANSWER, chunk(text("!")))) == run(
+        array(ANSWER, chunk(text("!")))
+    )
 
 
 def test_a_stream_and_an_array_of_the_same_chunks_give_the_same_events() -> None:
-    for chunks in ([*BOOK, chunk(finish="STOP")], [ANSWER], [chunk(text("a")), chunk(text("b"), finish="STOP")]):
-        plain = b"[" + b",\n".join(json.dumps(one, ensure_ascii=False).encode() for one in chunks) + b"]"
+    for chunks in (
+        [*BOOK, chunk(finish="STOP")],
+        [ANSWER],
+        [chunk(text("a")), chunk(text("b"), finish="STOP")],
+    ):
+        plain = (
+            b"["
+            + b",\n".join(json.dumps(one, ensure_ascii=False).encode() for one in chunks)
+            + b"]"
+        )
         assert run(plain) == run(sse(*chunks)) == run(sse(*chunks, end=b"\n\n"))
 
 
@@ -668,7 +1020,19 @@ def test_no_stream_can_say_that_it_is_a_whole_body() -> None:
     assert not one.complete
 
 
-@pytest.mark.parametrize("body", [b"", b"{}", b"[]", b"[1]", b"null", b'"x"', b'{"name":"cachedContents/x","usageMetadata":{}}', b"<html>"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{}",
+        b"[]",
+        b"[1]",
+        b"null",
+        b'"x"',
+        b'{"name":"cachedContents/x","usageMetadata":{}}',
+        b"<html>",
+    ],
+)
 def test_a_body_of_another_kind_is_malformed(body: bytes) -> None:
     assert failure(parse_body("gemini", body)) == "malformed"
 
@@ -690,9 +1054,22 @@ def test_a_chunk_of_another_shape_is_malformed_and_keeps_what_came_before(odd: b
 
 
 def test_the_ceilings_hold() -> None:
-    assert failure(run(sse(chunk(call("f", {"a": "x" * 100})), chunk(finish="STOP")), limits=Limits(argument_bytes=50))) == "limit_exceeded"
-    assert failure(run(sse(*[chunk({"hologram": 1})] * 5), limits=Limits(items=4))) == "limit_exceeded"
-    streamed = [chunk(call("f", willContinue=True)), *[chunk(piece("$.a", stringValue="x" * 20, willContinue=True))] * 5]
+    assert (
+        failure(
+            run(
+                sse(chunk(call("f", {"a": "x" * 100})), chunk(finish="STOP")),
+                limits=Limits(argument_bytes=50),
+            )
+        )
+        == "limit_exceeded"
+    )
+    assert (
+        failure(run(sse(*[chunk({"hologram": 1})] * 5), limits=Limits(items=4))) == "limit_exceeded"
+    )
+    streamed = [
+        chunk(call("f", willContinue=True)),
+        *[chunk(piece("$.a", stringValue="x" * 20, willContinue=True))] * 5,
+    ]
     assert failure(run(sse(*streamed), limits=Limits(argument_bytes=50))) == "limit_exceeded"
 
 
@@ -716,15 +1093,28 @@ def rows(heading: str) -> list[list[str]]:
 
 def test_the_page_names_every_part_and_reason_the_code_knows() -> None:
     assert [part.strip("`") for part, _ in rows("| part | item |")] == list(Machine.PARTS)
-    assert {word.strip("`"): said.split("`")[1] for word, said in rows("| finishReason | stop_reason |")} == STOP_REASONS
+    assert {
+        word.strip("`"): said.split("`")[1] for word, said in rows("| finishReason | stop_reason |")
+    } == STOP_REASONS
     table = rows("| number | Developer API | Vertex AI |")
-    numbers = {int(number): (developer.strip("`"), vertex.strip("`")) for number, developer, vertex in table}
+    numbers = {
+        int(number): (developer.strip("`"), vertex.strip("`"))
+        for number, developer, vertex in table
+    }
     assert numbers.pop(0) == ("unset", "unset")
-    assert numbers == {number: (name, FINISH_NUMBERS_VERTEX.get(number, "")) for number, name in FINISH_NUMBERS.items() if number}
+    assert numbers == {
+        number: (name, FINISH_NUMBERS_VERTEX.get(number, ""))
+        for number, name in FINISH_NUMBERS.items()
+        if number
+    }
 
 
 def test_the_page_names_every_notice_the_code_gives() -> None:
     sources = (ROOT / "parsers" / "streamlib_parsers" / "wires" / "gemini").glob("*.py")
-    given = {code for source in sources for code in re.findall(r'\.notice\("(\w+)"', source.read_text(encoding="utf-8"))}
+    given = {
+        code
+        for source in sources
+        for code in re.findall(r'\.notice\("(\w+)"', source.read_text(encoding="utf-8"))
+    }
     named = set(re.findall(r'Notice\("(\w+)"\)', PAGE.read_text(encoding="utf-8")))
     assert named == given | {"text_replaced", "unknown_delta"}  # these two are the assembly's

@@ -48,7 +48,12 @@ CHUNKS = st.builds(
     st.sampled_from([None, None, None, "STOP", "MAX_TOKENS", "CONTINUATION", 1]),
     st.sampled_from([None, 0, 0, 1]),
     st.sampled_from(
-        [{}, {"usageMetadata": {"promptTokenCount": 1}}, {"usageMetadata": {"promptTokenCount": 2, "trafficType": 1}}, {"createTime": "t"}]
+        [
+            {},
+            {"usageMetadata": {"promptTokenCount": 1}},
+            {"usageMetadata": {"promptTokenCount": 2, "trafficType": 1}},
+            {"createTime": "t"},
+        ]
     ),
 )
 STREAMS = st.lists(CHUNKS, max_size=6)
@@ -59,7 +64,11 @@ def assert_brackets(events: list[ResponseEvent]) -> None:
     assert [event.seq for event in events] == list(range(len(events)))
     still_open: set[int] = set()
     joined: dict[int, str] = {}
-    replaced = {event.index for event in events if isinstance(event, Notice) and event.code == "text_replaced"}
+    replaced = {
+        event.index
+        for event in events
+        if isinstance(event, Notice) and event.code == "text_replaced"
+    }
     for event in events:
         index = getattr(event, "index", None)
         if isinstance(event, OutputItemAdded):
@@ -68,7 +77,11 @@ def assert_brackets(events: list[ResponseEvent]) -> None:
             joined[event.index] = ""
         elif isinstance(event, OutputItemDone):
             still_open.remove(event.index)
-            final = event.item.arguments if isinstance(event.item, (FunctionCall, ServerToolCall)) else getattr(event.item, "text", "")
+            final = (
+                event.item.arguments
+                if isinstance(event.item, (FunctionCall, ServerToolCall))
+                else getattr(event.item, "text", "")
+            )
             assert joined[event.index] == final or event.index in replaced
         elif type(event).__name__.endswith("Delta"):
             assert index in still_open
@@ -79,7 +92,9 @@ def assert_brackets(events: list[ResponseEvent]) -> None:
 
 
 @given(STREAMS, st.sampled_from(["sse", "array"]), st.data())
-def test_any_stream_is_the_same_at_any_cut_and_keeps_its_brackets(chunks: list[JsonObject], dress: str, data: st.DataObject) -> None:
+def test_any_stream_is_the_same_at_any_cut_and_keeps_its_brackets(
+    chunks: list[JsonObject], dress: str, data: st.DataObject
+) -> None:
     body = sse(*chunks) if dress == "sse" else array(*chunks)
     whole = run(body)
     assert_brackets(whole)
@@ -94,7 +109,9 @@ def test_the_quick_reading_and_the_full_one_say_the_same(chunks: list[JsonObject
 
 
 @given(STREAMS, st.data())
-def test_a_cut_stream_completes_only_after_a_finish_and_gives_no_half_call(chunks: list[JsonObject], data: st.DataObject) -> None:
+def test_a_cut_stream_completes_only_after_a_finish_and_gives_no_half_call(
+    chunks: list[JsonObject], data: st.DataObject
+) -> None:
     body = sse(*chunks)
     place = data.draw(st.integers(0, len(body)))
     events = run(body[:place])
@@ -126,7 +143,10 @@ def test_the_accumulator_follows_event_by_event(chunks: list[JsonObject]) -> Non
 def replay(recording: Recording) -> list[ResponseEvent]:
     if recording.path.suffix == ".jsonl":
         one = parser("gemini")
-        return [*(event for line in recording.payloads for event in one.feed_event(line)), *one.close()]
+        return [
+            *(event for line in recording.payloads for event in one.feed_event(line)),
+            *one.close(),
+        ]
     if recording.path.suffix == ".json":
         return parse_body("gemini", recording.body, status=recording.meta.get("status"))
     return run(recording.body)
@@ -152,12 +172,19 @@ def test_recordings_say_what_their_facts_say(recording: Recording) -> None:
     assert "".join(response.reasoning.split()) == "".join((facts["reasoning"] or "").split())
     if facts["stop_reason"]:
         assert response.status != "failed"
-        assert response.native_stop_reason in {facts["stop_reason"], FINISH_NUMBERS.get(facts["stop_reason"])}
+        assert response.native_stop_reason in {
+            facts["stop_reason"],
+            FINISH_NUMBERS.get(facts["stop_reason"]),
+        }
     for fact, value in (("response_id", response.response_id), ("model", response.model)):
         assert not facts[fact] or facts[fact] == value
-    if b"partialArgs" not in recording.body:  # the facts took each part of a streamed call for a call
+    if (
+        b"partialArgs" not in recording.body
+    ):  # the facts took each part of a streamed call for a call
         made = [(one.name, json.loads(one.arguments or "{}")) for one in response.calls]
-        assert made == [(one["name"], one["arguments"]) for one in facts["tool_calls"] if one["name"]]
+        assert made == [
+            (one["name"], one["arguments"]) for one in facts["tool_calls"] if one["name"]
+        ]
     if facts["usage"] and response.usage and response.status != "failed":
         allowed_input, allowed_output = counts_of(facts["usage"])
         assert response.usage.input_tokens in {*allowed_input, None}
@@ -168,29 +195,46 @@ def test_recordings_say_what_their_facts_say(recording: Recording) -> None:
 def test_recordings_are_the_same_at_any_cut(recording: Recording) -> None:
     body = recording.body
     whole = run(body)
-    for chunks in (byte_by_byte(body, 1 if len(body) < 30_000 else 7), *random_partitions(body, 4), *every_single_cut(body, at_most=4)):
+    for chunks in (
+        byte_by_byte(body, 1 if len(body) < 30_000 else 7),
+        *random_partitions(body, 4),
+        *every_single_cut(body, at_most=4),
+    ):
         assert run(*chunks) == whole
 
 
 @each_recording("gemini-generatecontent", [".sse"])
 def test_recordings_cut_between_events_complete_only_after_a_finish(recording: Recording) -> None:
     body = recording.body
-    places = [at for at, (one, two) in enumerate(pairwise(body), 2) if one == two == 0x0A or body[at - 4 : at] == b"\r\n\r\n"]
+    places = [
+        at
+        for at, (one, two) in enumerate(pairwise(body), 2)
+        if one == two == 0x0A or body[at - 4 : at] == b"\r\n\r\n"
+    ]
     for place in places[:-1]:
         ended = isinstance(run(body[:place])[-1], Completed)
         assert ended == (b'"finishReason"' in body[:place])
 
 
 @each_recording("gemini-generatecontent", [".jsonl"])
-def test_streamed_arguments_of_recordings_are_the_object_their_paths_describe(recording: Recording) -> None:
+def test_streamed_arguments_of_recordings_are_the_object_their_paths_describe(
+    recording: Recording,
+) -> None:
     """The paths name every leaf: walking the arguments by them finds every value."""
     if b"partialArgs" not in recording.body:
         return
     response = accumulate(replay(recording))
     texts = json.dumps([one.parsed() for one in response.calls], ensure_ascii=False)
     parts = [
-        part for line in recording.payloads for one in json.loads(line)["candidates"] for part in one.get("content", {}).get("parts", [])
+        part
+        for line in recording.payloads
+        for one in json.loads(line)["candidates"]
+        for part in one.get("content", {}).get("parts", [])
     ]
-    pieces = [value for part in parts for value in part.get("functionCall", {}).get("partialArgs", [])]
+    pieces = [
+        value for part in parts for value in part.get("functionCall", {}).get("partialArgs", [])
+    ]
     assert pieces
-    assert all(json.dumps(one.get("stringValue", ""), ensure_ascii=False)[1:-1] in texts for one in pieces)
+    assert all(
+        json.dumps(one.get("stringValue", ""), ensure_ascii=False)[1:-1] in texts for one in pieces
+    )

@@ -51,12 +51,25 @@ Json = dict[str, Any]
 
 
 def frame(kind: str, **values: Any) -> bytes:
-    return b"event: %s\ndata: %s\n\n" % (kind.encode(), json.dumps({"type": kind, **values}).encode())
+    return b"event: %s\ndata: %s\n\n" % (
+        kind.encode(),
+        json.dumps({"type": kind, **values}).encode(),
+    )
 
 
 def start(**message: Any) -> bytes:
     usage = {"input_tokens": 25, "output_tokens": 1}
-    return frame("message_start", message={"id": "msg_1", "type": "message", "model": "claude-x", "content": [], "usage": usage, **message})
+    return frame(
+        "message_start",
+        message={
+            "id": "msg_1",
+            "type": "message",
+            "model": "claude-x",
+            "content": [],
+            "usage": usage,
+            **message,
+        },
+    )
 
 
 def block(index: int, content: Json, *deltas: Json) -> bytes:
@@ -72,7 +85,15 @@ def delta(index: int, kind: str, **values: Any) -> bytes:
 
 
 def end(reason: str | None = "end_turn", **values: Any) -> bytes:
-    return frame("message_delta", delta={"stop_reason": reason, "stop_sequence": None}, usage={"output_tokens": 9}, **values) + STOP
+    return (
+        frame(
+            "message_delta",
+            delta={"stop_reason": reason, "stop_sequence": None},
+            usage={"output_tokens": 9},
+            **values,
+        )
+        + STOP
+    )
 
 
 STOP = frame("message_stop")
@@ -124,15 +145,31 @@ def test_a_text_answer_gives_the_promised_order_of_events() -> None:
     events = events_of(start() + block(0, TEXT, *said("Hel", "lo")) + end())
     kinds = [type(event) for event in events]
     deltas = [OutputTextDelta, OutputTextDelta]
-    assert kinds == [Created, TokenCount, OutputItemAdded, *deltas, OutputItemDone, TokenCount, Completed]
+    assert kinds == [
+        Created,
+        TokenCount,
+        OutputItemAdded,
+        *deltas,
+        OutputItemDone,
+        TokenCount,
+        Completed,
+    ]
     assert [event.seq for event in events] == list(range(len(events)))
     assert accumulate(events).text == "Hello"
 
 
 def test_thinking_keeps_its_signature_and_comes_before_the_call_it_led_to() -> None:
-    thought = block(0, THINKING, {"kind": "thinking_delta", "thinking": "hm"}, {"kind": "signature_delta", "signature": "EqQB"})
+    thought = block(
+        0,
+        THINKING,
+        {"kind": "thinking_delta", "thinking": "hm"},
+        {"kind": "signature_delta", "signature": "EqQB"},
+    )
     call = block(
-        1, TOOL, {"kind": "input_json_delta", "partial_json": '{"city":'}, {"kind": "input_json_delta", "partial_json": ' "Paris"}'}
+        1,
+        TOOL,
+        {"kind": "input_json_delta", "partial_json": '{"city":'},
+        {"kind": "input_json_delta", "partial_json": ' "Paris"}'},
     )
     items = response_of(start() + thought + call + end("tool_use")).items
     assert [type(item) for item in items] == [Reasoning, FunctionCall]
@@ -142,7 +179,9 @@ def test_thinking_keeps_its_signature_and_comes_before_the_call_it_led_to() -> N
 
 def test_thinking_without_text_is_kept_for_its_signature() -> None:
     """CASES 16: `display: omitted` sends a signature only."""
-    item = response_of(start() + block(0, THINKING, {"kind": "signature_delta", "signature": "sig"}) + end()).items[0]
+    item = response_of(
+        start() + block(0, THINKING, {"kind": "signature_delta", "signature": "sig"}) + end()
+    ).items[0]
     assert isinstance(item, Reasoning)
     assert (item.content, item.signature) == ("", "sig")
 
@@ -153,7 +192,9 @@ def test_a_signature_in_the_start_of_a_thought_is_its_signature() -> None:
     assert (item.signature, item.native) == ("sig", None)
 
 
-@pytest.mark.parametrize(("native", "normal"), [*STOP_REASONS.items(), ("brand_new_reason", "other")])
+@pytest.mark.parametrize(
+    ("native", "normal"), [*STOP_REASONS.items(), ("brand_new_reason", "other")]
+)
 def test_every_stop_reason_has_its_normal_word(native: str, normal: str) -> None:
     response = response_of(start() + block(0, TEXT, *said("x")) + end(native))
     assert (response.stop_reason, response.native_stop_reason) == (normal, native)
@@ -161,36 +202,82 @@ def test_every_stop_reason_has_its_normal_word(native: str, normal: str) -> None
 
 def test_the_last_stop_reason_that_is_not_null_wins() -> None:
     again = frame("message_delta", delta={"stop_reason": None}, usage={"output_tokens": 9})
-    assert response_of(start() + end("max_tokens").removesuffix(STOP) + again + STOP).stop_reason == "length"
+    assert (
+        response_of(start() + end("max_tokens").removesuffix(STOP) + again + STOP).stop_reason
+        == "length"
+    )
 
 
 def test_stop_sequence_is_given_on() -> None:
-    stop = frame("message_delta", delta={"stop_reason": "stop_sequence", "stop_sequence": "END"}, usage={"output_tokens": 1})
+    stop = frame(
+        "message_delta",
+        delta={"stop_reason": "stop_sequence", "stop_sequence": "END"},
+        usage={"output_tokens": 1},
+    )
     assert response_of(start() + stop + STOP).stop_sequence == "END"
 
 
 # --- blocks ---
 
 WHOLE_BLOCKS: list[tuple[Json, Any]] = [
-    ({"type": "redacted_thinking", "data": "Emw"}, Reasoning(redacted=True, encrypted_content="Emw")),
     (
-        {"type": "web_search_tool_result", "tool_use_id": "srv_1", "content": [{"type": "web_search_result", "url": "u"}]},
-        ServerToolResult("srv_1", "web_search", [{"type": "web_search_result", "url": "u"}], native={"type": "web_search_tool_result"}),
+        {"type": "redacted_thinking", "data": "Emw"},
+        Reasoning(redacted=True, encrypted_content="Emw"),
     ),
     (
-        {"type": "mcp_tool_result", "tool_use_id": "mcp_1", "is_error": False, "content": [{"type": "text", "text": "hi"}]},
-        ServerToolResult("mcp_1", "mcp", [{"type": "text", "text": "hi"}], native={"type": "mcp_tool_result", "is_error": False}),
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "srv_1",
+            "content": [{"type": "web_search_result", "url": "u"}],
+        },
+        ServerToolResult(
+            "srv_1",
+            "web_search",
+            [{"type": "web_search_result", "url": "u"}],
+            native={"type": "web_search_tool_result"},
+        ),
     ),
-    ({"type": "container_upload", "file_id": "f"}, Opaque("container_upload", {"type": "container_upload", "file_id": "f"})),
-    ({"type": "from_the_future", "x": [1.0, {"y": None}]}, Opaque("from_the_future", {"type": "from_the_future", "x": [1.0, {"y": None}]})),
+    (
+        {
+            "type": "mcp_tool_result",
+            "tool_use_id": "mcp_1",
+            "is_error": False,
+            "content": [{"type": "text", "text": "hi"}],
+        },
+        ServerToolResult(
+            "mcp_1",
+            "mcp",
+            [{"type": "text", "text": "hi"}],
+            native={"type": "mcp_tool_result", "is_error": False},
+        ),
+    ),
+    (
+        {"type": "container_upload", "file_id": "f"},
+        Opaque("container_upload", {"type": "container_upload", "file_id": "f"}),
+    ),
+    (
+        {"type": "from_the_future", "x": [1.0, {"y": None}]},
+        Opaque("from_the_future", {"type": "from_the_future", "x": [1.0, {"y": None}]}),
+    ),
 ]
 
 
-@pytest.mark.parametrize(("content", "item"), WHOLE_BLOCKS, ids=[content["type"] for content, _ in WHOLE_BLOCKS])
+@pytest.mark.parametrize(
+    ("content", "item"), WHOLE_BLOCKS, ids=[content["type"] for content, _ in WHOLE_BLOCKS]
+)
 def test_blocks_that_come_whole_are_items_of_their_own(content: Json, item: Any) -> None:
     found = response_of(start() + block(0, content) + end()).items[0]
     assert type(found) is type(item)
-    fields = ("encrypted_content", "redacted", "call_id", "name", "output", "kind", "payload", "native")
+    fields = (
+        "encrypted_content",
+        "redacted",
+        "call_id",
+        "name",
+        "output",
+        "kind",
+        "payload",
+        "native",
+    )
     assert all(getattr(found, name, None) == getattr(item, name, None) for name in fields)
 
 
@@ -198,10 +285,16 @@ def test_blocks_that_come_whole_are_items_of_their_own(content: Json, item: Any)
 def test_server_tool_calls_stream_their_arguments_and_keep_their_kind(kind: str) -> None:
     """CASES 9, 26: a server tool is named from its start, and never to be answered."""
     content = {"type": kind, "id": "srv_1", "name": "web_search", "input": {}, "server_name": "s"}
-    response = response_of(start() + block(0, content, {"kind": "input_json_delta", "partial_json": '{"q":1}'}) + end())
+    response = response_of(
+        start() + block(0, content, {"kind": "input_json_delta", "partial_json": '{"q":1}'}) + end()
+    )
     item = response.items[0]
     assert isinstance(item, ServerToolCall)
-    assert (item.name, item.arguments, item.native) == ("web_search", '{"q":1}', {"type": kind, "server_name": "s"})
+    assert (item.name, item.arguments, item.native) == (
+        "web_search",
+        '{"q":1}',
+        {"type": kind, "server_name": "s"},
+    )
     assert response.calls == []
 
 
@@ -217,19 +310,25 @@ def test_arguments_that_stand_in_the_start_keep_their_own_bytes() -> None:
         b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
         b'"content_block":{"type":"tool_use","id":"t","name":"f","input":%s}}\n\n'
     )
-    call = response_of(start() + begun % raw + frame("content_block_stop", index=0) + end("tool_use")).calls[0]
+    call = response_of(
+        start() + begun % raw + frame("content_block_stop", index=0) + end("tool_use")
+    ).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.arguments.encode() == raw
 
 
 def test_what_no_field_holds_stays_in_native() -> None:
-    call = response_of(start() + block(0, {**TOOL, "caller": {"type": "direct"}}) + end("tool_use")).items[0]
+    call = response_of(
+        start() + block(0, {**TOOL, "caller": {"type": "direct"}}) + end("tool_use")
+    ).items[0]
     assert call.native == {"caller": {"type": "direct"}}
 
 
 def test_citations_come_as_annotations_of_their_text() -> None:
     note = {"type": "char_location", "cited_text": "x", "document_index": 0}
-    events = events_of(start() + block(0, TEXT, {"kind": "citations_delta", "citation": note}, *said("so")) + end())
+    events = events_of(
+        start() + block(0, TEXT, {"kind": "citations_delta", "citation": note}, *said("so")) + end()
+    )
     assert [event.annotation for event in events if isinstance(event, AnnotationAdded)] == [note]
     item = accumulate(events).items[0]
     assert isinstance(item, Message)
@@ -240,10 +339,16 @@ def test_citations_come_as_annotations_of_their_text() -> None:
 def test_compaction_arrives_whole_in_its_done(encrypted: str | None) -> None:
     given = {"content": "Summary.", **({"encrypted_content": encrypted} if encrypted else {})}
     item = response_of(
-        start() + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **given}) + end("compaction")
+        start()
+        + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **given})
+        + end("compaction")
     )
     assert isinstance(item.items[0], Compaction)
-    assert (item.items[0].content, item.items[0].encrypted_content, item.stop_reason) == ("Summary.", encrypted, "pause")
+    assert (item.items[0].content, item.items[0].encrypted_content, item.stop_reason) == (
+        "Summary.",
+        encrypted,
+        "pause",
+    )
 
 
 def test_a_fallback_block_names_the_model_that_goes_on() -> None:
@@ -271,7 +376,10 @@ def test_overlapping_blocks_stay_apart_and_a_late_signature_finds_its_own() -> N
 
 def test_sparse_indexes_are_kept_in_the_order_they_begin() -> None:
     body = start() + block(7, TEXT, *said("a")) + block(3, TEXT, *said("b")) + end()
-    assert [event.index for event in events_of(body) if isinstance(event, OutputItemAdded)] == [0, 1]
+    assert [event.index for event in events_of(body) if isinstance(event, OutputItemAdded)] == [
+        0,
+        1,
+    ]
     assert response_of(body).text == "ab"
 
 
@@ -280,9 +388,19 @@ def test_sparse_indexes_are_kept_in_the_order_they_begin() -> None:
 
 def test_usage_replaces_and_never_adds() -> None:
     """The worked example of the wire reference, and CASES 43."""
-    first = {"input_tokens": 25, "cache_creation_input_tokens": 10, "cache_read_input_tokens": 5, "output_tokens": 1}
+    first = {
+        "input_tokens": 25,
+        "cache_creation_input_tokens": 10,
+        "cache_read_input_tokens": 5,
+        "output_tokens": 1,
+    }
     split = {"cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 0}}
-    last = {"input_tokens": 40, "cache_creation_input_tokens": 12, "cache_read_input_tokens": 7, "output_tokens": 8}
+    last = {
+        "input_tokens": 40,
+        "cache_creation_input_tokens": 12,
+        "cache_read_input_tokens": 7,
+        "output_tokens": 8,
+    }
     thought = {"output_tokens_details": {"thinking_tokens": 3}}
     done = frame("message_delta", delta={"stop_reason": "end_turn"}, usage={**last, **thought})
     usage = response_of(start(usage={**first, **split}) + done + STOP).usage
@@ -292,7 +410,9 @@ def test_usage_replaces_and_never_adds() -> None:
 
 
 def test_usage_the_provider_did_not_give_is_none() -> None:
-    response = response_of(start(usage={}) + frame("message_delta", delta={"stop_reason": "end_turn"}) + STOP)
+    response = response_of(
+        start(usage={}) + frame("message_delta", delta={"stop_reason": "end_turn"}) + STOP
+    )
     assert response.usage is not None
     assert (response.usage.input_tokens, response.usage.cache_read_input_tokens) == (None, None)
 
@@ -306,7 +426,9 @@ def test_usage_of_an_unknown_event_is_not_counted() -> None:
 def test_envelope_keys_are_metadata_once_and_when_they_change() -> None:
     details = {"stop_details": {"type": "refusal", "category": "cyber"}}
     edits = {"applied_edits": []}
-    done = frame("message_delta", delta={"stop_reason": "refusal", **details}, context_management=edits)
+    done = frame(
+        "message_delta", delta={"stop_reason": "refusal", **details}, context_management=edits
+    )
     events = events_of(start(container={"id": "c"}) + done + done + STOP)
     assert [event.values for event in events if isinstance(event, ResponseMetadata)] == [
         {"container": {"id": "c"}},
@@ -320,7 +442,13 @@ def test_envelope_keys_are_metadata_once_and_when_they_change() -> None:
 
 def test_unknown_events_pass_through_in_order() -> None:
     """CASES 35."""
-    body = frame("future_event", x=1) + start() + frame("another", y=2) + block(0, TEXT, *said("x")) + end()
+    body = (
+        frame("future_event", x=1)
+        + start()
+        + frame("another", y=2)
+        + block(0, TEXT, *said("x"))
+        + end()
+    )
     events = events_of(body)
     assert [(event.event, event.data) for event in events if isinstance(event, Passthrough)] == [
         ("future_event", {"type": "future_event", "x": 1}),
@@ -334,12 +462,18 @@ def test_an_unknown_delta_leaves_its_item_incomplete() -> None:
     response = response_of(body)
     assert response.items[0].status == "incomplete"
     assert [(notice.code, notice.index) for notice in response.notices] == [("unknown_delta", 0)]
-    passed = [event.data["delta"]["hologram"] for event in events_of(body) if isinstance(event, Passthrough)]
+    passed = [
+        event.data["delta"]["hologram"]
+        for event in events_of(body)
+        if isinstance(event, Passthrough)
+    ]
     assert passed == [1]
 
 
 def test_a_delta_of_another_kind_of_block_is_not_applied() -> None:
-    response = response_of(start() + block(0, TEXT, {"kind": "input_json_delta", "partial_json": "{}"}) + end())
+    response = response_of(
+        start() + block(0, TEXT, {"kind": "input_json_delta", "partial_json": "{}"}) + end()
+    )
     assert (response.text, response.items[0].status) == ("", "incomplete")
 
 
@@ -356,19 +490,36 @@ def test_a_text_block_without_a_word_is_an_empty_text_all_the_same() -> None:
 
 
 def test_a_second_message_start_forgets_the_blocks_that_were_open() -> None:
-    began = start() + frame("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    began = start() + frame(
+        "content_block_start", index=0, content_block={"type": "text", "text": ""}
+    )
     late = frame("content_block_delta", index=0, delta={"type": "text_delta", "text": "a"})
     response = response_of(began + start(id="msg_2") + late)
     assert (response.text, response.error.kind) == ("", "malformed")
 
 
 def test_events_after_message_stop_are_not_applied() -> None:
-    response = response_of(start() + block(0, TEXT, *said("Hello")) + end() + frame("content_block_stop", index=0) + STOP)
+    response = response_of(
+        start()
+        + block(0, TEXT, *said("Hello"))
+        + end()
+        + frame("content_block_stop", index=0)
+        + STOP
+    )
     assert (response.text, response.status) == ("Hello", "completed")
     assert [notice.code for notice in response.notices] == ["out_of_order"] * 2
 
 
-@pytest.mark.parametrize("tail", [b"data: [DONE]\n\n", b"data:[done] \n\n", b": ping\n\n", b"event: ping\ndata: {}\n\n", b"data:\n\n"])
+@pytest.mark.parametrize(
+    "tail",
+    [
+        b"data: [DONE]\n\n",
+        b"data:[done] \n\n",
+        b": ping\n\n",
+        b"event: ping\ndata: {}\n\n",
+        b"data:\n\n",
+    ],
+)
 def test_sentinels_pings_and_blanks_change_nothing(tail: bytes) -> None:
     whole = start() + block(0, TEXT, *said("x")) + end()
     assert events_of(whole + tail) == events_of(whole)
@@ -425,24 +576,40 @@ def test_only_the_last_blank_line_missing_is_complete_and_says_so(missing: int) 
 
 
 def test_a_call_cut_by_max_tokens_is_kept_and_never_callable() -> None:
-    begun = frame("content_block_start", index=0, content_block=TOOL) + delta(0, "input_json_delta", partial_json='{"city": "Par')
+    begun = frame("content_block_start", index=0, content_block=TOOL) + delta(
+        0, "input_json_delta", partial_json='{"city": "Par'
+    )
     response = response_of(start() + begun + end("max_tokens"))
     assert (response.stop_reason, response.calls) == ("length", [])
-    assert (response.items[0].status, response.items[0].arguments) == ("incomplete", '{"city": "Par')  # type: ignore[union-attr]
+    assert (response.items[0].status, response.items[0].arguments) == (
+        "incomplete",
+        '{"city": "Par',
+    )  # type: ignore[union-attr]
 
 
 def test_case_10_a_closed_call_whose_json_is_not_whole_is_never_callable() -> None:
-    response = response_of(start() + block(0, TOOL, {"kind": "input_json_delta", "partial_json": '{"unit": celsius}'}) + end("tool_use"))
+    response = response_of(
+        start()
+        + block(0, TOOL, {"kind": "input_json_delta", "partial_json": '{"unit": celsius}'})
+        + end("tool_use")
+    )
     assert response.calls == []
     assert [notice.code for notice in response.notices] == ["invalid_arguments"]
 
 
 def test_case_31_an_error_inside_the_stream_is_classified_and_keeps_what_came() -> None:
     failed = frame("error", error={"type": "overloaded_error", "message": "Overloaded"})
-    for body, text in ((start() + failed, ""), (start() + block(0, TEXT, *said("Hel")) + failed, "Hel")):
+    for body, text in (
+        (start() + failed, ""),
+        (start() + block(0, TEXT, *said("Hel")) + failed, "Hel"),
+    ):
         response = response_of(body)
         assert response.error is not None
-        assert (response.error.kind, response.error.retryable, response.text) == ("overloaded", True, text)
+        assert (response.error.kind, response.error.retryable, response.text) == (
+            "overloaded",
+            True,
+            text,
+        )
 
 
 def test_case_42_usage_is_known_from_the_first_event_on() -> None:
@@ -485,7 +652,10 @@ def test_what_is_not_this_wire_is_malformed(body: bytes) -> None:
 
 @pytest.mark.parametrize("index", [-1, 2**53 + 1, 2**64, "0", None, True, 1.5])
 def test_an_index_that_is_none_is_malformed(index: Any) -> None:
-    assert error_of(start() + frame("content_block_start", index=index, content_block=TEXT)) == "malformed"
+    assert (
+        error_of(start() + frame("content_block_start", index=index, content_block=TEXT))
+        == "malformed"
+    )
 
 
 def test_a_float_index_with_an_integral_value_is_read_as_it() -> None:
@@ -494,7 +664,9 @@ def test_a_float_index_with_an_integral_value_is_read_as_it() -> None:
 
 
 def test_ceilings_end_the_stream_with_their_name() -> None:
-    call = frame("content_block_start", index=0, content_block=TOOL) + delta(0, "input_json_delta", partial_json="x" * 50)
+    call = frame("content_block_start", index=0, content_block=TOOL) + delta(
+        0, "input_json_delta", partial_json="x" * 50
+    )
     many = b"".join(block(n, TEXT) for n in range(5))
     for limits, body, code in (
         (Limits(argument_bytes=40), start() + call, "argument_bytes"),
@@ -514,7 +686,14 @@ def test_ceilings_end_the_stream_with_their_name() -> None:
 @each_vector("surrogate_vectors")
 def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json) -> None:
     if "partial_json" in vector:
-        call = block(0, TOOL, *({"kind": "input_json_delta", "partial_json": part} for part in vector["partial_json"]))
+        call = block(
+            0,
+            TOOL,
+            *(
+                {"kind": "input_json_delta", "partial_json": part}
+                for part in vector["partial_json"]
+            ),
+        )
         found = response_of(start() + call + end("tool_use")).calls[0]
         assert isinstance(found, FunctionCall)
         assert found.parsed() == vector["arguments"]
@@ -525,10 +704,18 @@ def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json)
     stops = stops if isinstance(stops, list) else [stops]
     for n, deltas in enumerate(blocks):
         raw = b"".join(_raw_delta(literal) for literal in deltas)
-        body = start() + frame("content_block_start", index=0, content_block=TEXT) + raw + frame("content_block_stop", index=0) + end()
+        body = (
+            start()
+            + frame("content_block_start", index=0, content_block=TEXT)
+            + raw
+            + frame("content_block_stop", index=0)
+            + end()
+        )
         expected = [text for text in [*wanted[n], stops[n] if n < len(stops) else ""] if text]
         for chunks in (*every_single_cut(body, 200), [body], byte_by_byte(body)):
-            given = [event.delta for event in events_of(*chunks) if isinstance(event, OutputTextDelta)]
+            given = [
+                event.delta for event in events_of(*chunks) if isinstance(event, OutputTextDelta)
+            ]
             assert given == expected
             assert all(text.encode() for text in given)
 
@@ -536,7 +723,9 @@ def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json)
 def _raw_delta(literal: str) -> bytes:
     text = literal.encode("utf-8", "surrogatepass") if not literal.isascii() else literal.encode()
     return (
-        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":' + text + b"}}\n\n"
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":'
+        + text
+        + b"}}\n\n"
     )
 
 
@@ -544,15 +733,35 @@ def _raw_delta(literal: str) -> bytes:
 @example("private \U0010f800, noncharacter \ufdd0", 9)
 def test_text_escaped_and_cut_at_any_code_unit_comes_out_whole(text: str, at: int) -> None:
     """Law 7: a gateway may cut JSON escapes between the halves of a pair."""
-    units = [text.encode("utf-16-be", "surrogatepass")[at : at + 2] for at in range(0, 2 * len(text.encode("utf-16-be")) // 2, 2)]
+    units = [
+        text.encode("utf-16-be", "surrogatepass")[at : at + 2]
+        for at in range(0, 2 * len(text.encode("utf-16-be")) // 2, 2)
+    ]
     pieces = ["".join(f"\\u{unit.hex()}" for unit in part) for part in (units[:at], units[at:])]
     body = start() + frame("content_block_start", index=0, content_block=TEXT)
-    body += b"".join(_raw_delta(f'"{piece}"') for piece in pieces) + frame("content_block_stop", index=0) + end()
+    body += (
+        b"".join(_raw_delta(f'"{piece}"') for piece in pieces)
+        + frame("content_block_stop", index=0)
+        + end()
+    )
     assert response_of(body).text == text
 
 
 JSON_ERRORS = {
-    *("nul-raw", "tab-raw", "nan", "inf", "neginf", "1e999", "trailing", "two-docs", "single-quote", "comment", "deep-5000", "deep-100k"),
+    *(
+        "nul-raw",
+        "tab-raw",
+        "nan",
+        "inf",
+        "neginf",
+        "1e999",
+        "trailing",
+        "two-docs",
+        "single-quote",
+        "comment",
+        "deep-5000",
+        "deep-100k",
+    ),
     *("deep-open-1M",),
 }
 INDEX_ERRORS = {
@@ -601,19 +810,39 @@ def test_hostile_json_has_the_one_meaning_that_was_chosen(vector: Json) -> None:
     raw, name = made(vector), vector["id"]
     if name in TEXTS:
         text = (
-            decode_any(raw)["delta"]["text"] if mark_surrogates(raw) is None else decode_any(mark_surrogates(raw) or b"")["delta"]["text"]
+            decode_any(raw)["delta"]["text"]
+            if mark_surrogates(raw) is None
+            else decode_any(mark_surrogates(raw) or b"")["delta"]["text"]
         )
         halves = SurrogateJoiner()
-        assert [part for part in (halves.join((0, "text", 0), text), halves.rest((0, "text", 0))) if part] == TEXTS[name]
+        assert [
+            part
+            for part in (halves.join((0, "text", 0), text), halves.rest((0, "text", 0)))
+            if part
+        ] == TEXTS[name]
     elif name in JSON_ERRORS:
         with pytest.raises(ParseFailure):
             decode_any(raw)
     elif name in INDEX_ERRORS:
-        assert error_of(start() + block(0, TEXT) + b'data: {"type":"content_block_stop",' + raw[1:] + b"\n\n") == "malformed"
+        assert (
+            error_of(
+                start()
+                + block(0, TEXT)
+                + b'data: {"type":"content_block_stop",'
+                + raw[1:]
+                + b"\n\n"
+            )
+            == "malformed"
+        )
     elif name.startswith("toplevel"):
         assert error_of(start() + b"data: " + raw + b"\n\n") == "malformed"
     elif name == "bigstr-8MB":
-        assert events_of(start() + b"data: " + raw + b"\n\n", limits=Limits(event_bytes=1 << 20))[-1].error.code == "event_bytes"  # type: ignore[union-attr]
+        assert (
+            events_of(start() + b"data: " + raw + b"\n\n", limits=Limits(event_bytes=1 << 20))[
+                -1
+            ].error.code
+            == "event_bytes"
+        )  # type: ignore[union-attr]
     elif name in ("empty", "ws"):
         assert response_of(start() + b"data: " + raw + b"\n\n" + end()).status == "completed"
     elif name == "float-index":
@@ -638,10 +867,27 @@ def test_hostile_json_has_the_one_meaning_that_was_chosen(vector: Json) -> None:
 
 
 def test_a_whole_body_gives_added_one_delta_and_done_for_each_item() -> None:
-    content = [{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "Hello"}, {**TOOL, "input": {"a": 1.0}}]
-    body = {"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": content, "stop_reason": "tool_use"}
-    events = parse_body("messages", json.dumps({**body, "usage": {"input_tokens": 1, "output_tokens": 2}}).encode())
-    deltas = [event for event in events if isinstance(event, (OutputTextDelta, ReasoningContentDelta, FunctionCallArgumentsDelta))]
+    content = [
+        {"type": "thinking", "thinking": "hm", "signature": "s"},
+        {"type": "text", "text": "Hello"},
+        {**TOOL, "input": {"a": 1.0}},
+    ]
+    body = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "content": content,
+        "stop_reason": "tool_use",
+    }
+    events = parse_body(
+        "messages", json.dumps({**body, "usage": {"input_tokens": 1, "output_tokens": 2}}).encode()
+    )
+    deltas = [
+        event
+        for event in events
+        if isinstance(event, (OutputTextDelta, ReasoningContentDelta, FunctionCallArgumentsDelta))
+    ]
     assert [event.delta for event in deltas] == ["hm", "Hello", '{"a": 1.0}']
     assert isinstance(events[-1], Completed)
 
@@ -655,9 +901,13 @@ def test_a_whole_body_says_the_same_as_its_stream() -> None:
         "content": [{"type": "text", "text": "Hello"}],
         "stop_reason": "end_turn",
     }
-    whole = parse_body("messages", json.dumps({**body, "usage": {"input_tokens": 25, "output_tokens": 9}}).encode())
+    whole = parse_body(
+        "messages", json.dumps({**body, "usage": {"input_tokens": 25, "output_tokens": 9}}).encode()
+    )
     pick = (OutputItemAdded, OutputTextDelta, OutputItemDone)
-    assert [event for event in join_deltas(stream) if isinstance(event, pick)] == [event for event in whole if isinstance(event, pick)]
+    assert [event for event in join_deltas(stream) if isinstance(event, pick)] == [
+        event for event in whole if isinstance(event, pick)
+    ]
 
 
 def test_a_body_without_a_reason_is_complete() -> None:
@@ -668,14 +918,28 @@ def test_a_body_without_a_reason_is_complete() -> None:
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        (401, b'{"type":"error","error":{"type":"authentication_error","message":"no"}}', "authentication"),
-        (529, b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}', "overloaded"),
+        (
+            401,
+            b'{"type":"error","error":{"type":"authentication_error","message":"no"}}',
+            "authentication",
+        ),
+        (
+            529,
+            b'{"type":"error","error":{"type":"overloaded_error","message":"busy"}}',
+            "overloaded",
+        ),
         (502, b"<html>bad gateway</html>", "server_error"),
-        (None, b'{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}', "rate_limited"),
+        (
+            None,
+            b'{"type":"error","error":{"type":"rate_limit_error","message":"slow"}}',
+            "rate_limited",
+        ),
         (200, b'{"something":"else"}', "malformed"),
     ],
 )
-def test_error_bodies_end_failed_with_their_kind(status: int | None, body: bytes, kind: str) -> None:
+def test_error_bodies_end_failed_with_their_kind(
+    status: int | None, body: bytes, kind: str
+) -> None:
     response = accumulate(parse_body("messages", body, status=status))
     assert response.error is not None
     assert (response.error.kind, response.error.status or status) == (kind, status)
@@ -688,7 +952,14 @@ def test_recorded_bodies_never_end_without_a_terminal(recording: Recording) -> N
     assert isinstance(events[-1], Failed) == (recording.meta.get("status", 200) >= 400)
 
 
-@given(cuts(start() + block(0, THINKING, {"kind": "thinking_delta", "thinking": "é😀"}) + block(1, TEXT, *said("a\u2028b")) + end()))
+@given(
+    cuts(
+        start()
+        + block(0, THINKING, {"kind": "thinking_delta", "thinking": "é😀"})
+        + block(1, TEXT, *said("a\u2028b"))
+        + end()
+    )
+)
 def test_any_cut_gives_the_same_events(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(b"".join(chunks))
 
@@ -703,4 +974,12 @@ def test_machine_says_complete_before_the_terminal_is_given() -> None:
 
 def test_block_kinds_are_all_tried_here() -> None:
     """A new block kind must come with its case above."""
-    assert set(BLOCKS) == {"text", "thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "compaction"}
+    assert set(BLOCKS) == {
+        "text",
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+        "compaction",
+    }

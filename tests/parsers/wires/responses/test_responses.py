@@ -86,7 +86,11 @@ LAST = {"service_tier": "default", "usage": {"input_tokens": 3, "output_tokens":
 
 EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
     "response.created": (None, {"response": RESPONSE}, [Created]),
-    "response.queued": (None, {"response": {**RESPONSE, "background": True}}, [Created, ResponseMetadata]),
+    "response.queued": (
+        None,
+        {"response": {**RESPONSE, "background": True}},
+        [Created, ResponseMetadata],
+    ),
     "response.in_progress": (None, {"response": RESPONSE}, [Created]),
     "response.completed": (
         None,
@@ -98,27 +102,63 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
         {"response": {"incomplete_details": {"reason": "max_output_tokens"}}},
         [ResponseMetadata, OutputItemDone, Completed],
     ),
-    "response.failed": (IN_MESSAGE, {"response": {"error": {"code": "server_error", "message": "no"}}}, [OutputItemDone, Failed]),
+    "response.failed": (
+        IN_MESSAGE,
+        {"response": {"error": {"code": "server_error", "message": "no"}}},
+        [OutputItemDone, Failed],
+    ),
     "response.cancelled": (None, {"response": {"status": "cancelled"}}, [Failed]),
     "error": (None, {"code": "server_error", "message": "no", "param": None}, [Failed]),
-    "body": (None, {**RESPONSE, "status": "completed", "output": []}, [Created, ResponseMetadata, Completed]),  # `type` is no key of a body
-    "response.output_item.added": (None, {"output_index": 0, "item": message()}, [Created, OutputItemAdded]),
+    "body": (
+        None,
+        {**RESPONSE, "status": "completed", "output": []},
+        [Created, ResponseMetadata, Completed],
+    ),  # `type` is no key of a body
+    "response.output_item.added": (
+        None,
+        {"output_index": 0, "item": message()},
+        [Created, OutputItemAdded],
+    ),
     "response.output_item.done": (
         None,
         {"output_index": 0, "item": message("Hi")},
         [Created, OutputItemAdded, OutputTextDelta, OutputItemDone],
     ),
-    "response.content_part.added": (IN_MESSAGE, {**PART, "part": {"type": "output_text", "text": "H"}}, [OutputTextDelta]),
-    "response.content_part.done": (IN_MESSAGE, {**PART, "part": {"type": "refusal", "refusal": "No"}}, [RefusalDelta]),
-    "response.reasoning_part.added": (IN_THOUGHT, {**PART, "part": {"type": "reasoning_text", "text": ""}}, []),
-    "response.reasoning_part.done": (IN_THOUGHT, {**PART, "part": {"type": "reasoning_text", "text": "hm"}}, [ReasoningContentDelta]),
-    "response.reasoning_summary_part.added": (IN_THOUGHT, {**SUMMARY, "part": {"type": "summary_text", "text": ""}}, []),
+    "response.content_part.added": (
+        IN_MESSAGE,
+        {**PART, "part": {"type": "output_text", "text": "H"}},
+        [OutputTextDelta],
+    ),
+    "response.content_part.done": (
+        IN_MESSAGE,
+        {**PART, "part": {"type": "refusal", "refusal": "No"}},
+        [RefusalDelta],
+    ),
+    "response.reasoning_part.added": (
+        IN_THOUGHT,
+        {**PART, "part": {"type": "reasoning_text", "text": ""}},
+        [],
+    ),
+    "response.reasoning_part.done": (
+        IN_THOUGHT,
+        {**PART, "part": {"type": "reasoning_text", "text": "hm"}},
+        [ReasoningContentDelta],
+    ),
+    "response.reasoning_summary_part.added": (
+        IN_THOUGHT,
+        {**SUMMARY, "part": {"type": "summary_text", "text": ""}},
+        [],
+    ),
     "response.reasoning_summary_part.done": (
         IN_THOUGHT,
         {**SUMMARY, "part": {"type": "summary_text", "text": "a"}},
         [ReasoningSummaryDelta],
     ),
-    "response.output_text.delta": (IN_MESSAGE, {**PART, "delta": "Hi", "logprobs": [], "obfuscation": "x"}, [OutputTextDelta]),
+    "response.output_text.delta": (
+        IN_MESSAGE,
+        {**PART, "delta": "Hi", "logprobs": [], "obfuscation": "x"},
+        [OutputTextDelta],
+    ),
     "response.output_text.done": (IN_MESSAGE, {**PART, "text": "Hi"}, [OutputTextDelta]),
     "response.output_text.annotation.added": (
         IN_MESSAGE,
@@ -127,18 +167,58 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
     ),
     "response.refusal.delta": (IN_MESSAGE, {**PART, "delta": "No"}, [RefusalDelta]),
     "response.refusal.done": (IN_MESSAGE, {**PART, "refusal": "No"}, [RefusalDelta]),
-    "response.reasoning_summary_text.delta": (IN_THOUGHT, {**SUMMARY, "delta": "a"}, [ReasoningSummaryDelta]),
-    "response.reasoning_summary_text.done": (IN_THOUGHT, {**SUMMARY, "text": "a"}, [ReasoningSummaryDelta]),
+    "response.reasoning_summary_text.delta": (
+        IN_THOUGHT,
+        {**SUMMARY, "delta": "a"},
+        [ReasoningSummaryDelta],
+    ),
+    "response.reasoning_summary_text.done": (
+        IN_THOUGHT,
+        {**SUMMARY, "text": "a"},
+        [ReasoningSummaryDelta],
+    ),
     "response.reasoning_text.delta": (IN_THOUGHT, {**PART, "delta": "hm"}, [ReasoningContentDelta]),
     "response.reasoning_text.done": (IN_THOUGHT, {**PART, "text": "hm"}, [ReasoningContentDelta]),
-    "response.function_call_arguments.delta": (IN_CALL, {**ITEM, "delta": "{"}, [FunctionCallArgumentsDelta]),
-    "response.function_call_arguments.done": (IN_CALL, {**ITEM, "arguments": "{}"}, [FunctionCallArgumentsDelta]),
-    "response.custom_tool_call_input.delta": (hosted("custom_tool_call", name="sql"), {**ITEM, "delta": "S"}, [FunctionCallArgumentsDelta]),
-    "response.custom_tool_call_input.done": (hosted("custom_tool_call", name="sql"), {**ITEM, "input": "S"}, [FunctionCallArgumentsDelta]),
-    "response.code_interpreter_call_code.delta": (hosted("code_interpreter_call"), {**ITEM, "delta": "1"}, [FunctionCallArgumentsDelta]),
-    "response.code_interpreter_call_code.done": (hosted("code_interpreter_call"), {**ITEM, "code": "1"}, [FunctionCallArgumentsDelta]),
-    "response.mcp_call_arguments.delta": (hosted("mcp_call", name="t"), {**ITEM, "delta": "{"}, [FunctionCallArgumentsDelta]),
-    "response.mcp_call_arguments.done": (hosted("mcp_call", name="t"), {**ITEM, "arguments": "{}"}, [FunctionCallArgumentsDelta]),
+    "response.function_call_arguments.delta": (
+        IN_CALL,
+        {**ITEM, "delta": "{"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.function_call_arguments.done": (
+        IN_CALL,
+        {**ITEM, "arguments": "{}"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.custom_tool_call_input.delta": (
+        hosted("custom_tool_call", name="sql"),
+        {**ITEM, "delta": "S"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.custom_tool_call_input.done": (
+        hosted("custom_tool_call", name="sql"),
+        {**ITEM, "input": "S"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.code_interpreter_call_code.delta": (
+        hosted("code_interpreter_call"),
+        {**ITEM, "delta": "1"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.code_interpreter_call_code.done": (
+        hosted("code_interpreter_call"),
+        {**ITEM, "code": "1"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.mcp_call_arguments.delta": (
+        hosted("mcp_call", name="t"),
+        {**ITEM, "delta": "{"},
+        [FunctionCallArgumentsDelta],
+    ),
+    "response.mcp_call_arguments.done": (
+        hosted("mcp_call", name="t"),
+        {**ITEM, "arguments": "{}"},
+        [FunctionCallArgumentsDelta],
+    ),
     **{
         f"response.{item}.{status}": (hosted(item), ITEM, [ItemProgress])
         for item, statuses in {
@@ -161,15 +241,51 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
     "response.audio.done": (IN_MESSAGE, {}, []),
     "response.audio.transcript.delta": (IN_MESSAGE, {"delta": "hi"}, [MediaDelta]),
     "response.audio.transcript.done": (IN_MESSAGE, {}, []),
-    "response.shell_call_command.added": (hosted("shell_call"), {"output_index": 0, "command_index": 0, "command": ""}, [Passthrough]),
-    "response.shell_call_command.delta": (hosted("shell_call"), {"output_index": 0, "command_index": 0, "delta": "ls"}, [Passthrough]),
-    "response.shell_call_command.done": (hosted("shell_call"), {"output_index": 0, "command_index": 0, "command": "ls"}, [Passthrough]),
-    "response.shell_call_output_content.delta": (hosted("shell_call_output"), {**ITEM, "delta": {"stdout": "a"}}, [Passthrough]),
-    "response.shell_call_output_content.done": (hosted("shell_call_output"), {**ITEM, "output": []}, [Passthrough]),
-    "response.apply_patch_call_operation_diff.delta": (hosted("apply_patch_call"), {**ITEM, "delta": "@@"}, [Passthrough]),
-    "response.apply_patch_call_operation_diff.done": (hosted("apply_patch_call"), {**ITEM, "diff": "@@"}, [Passthrough]),
-    "response.metadata": (None, {"headers": {"openai-model": "gpt-x"}, "metadata": {"turn": 1}}, [ResponseMetadata]),
-    "codex.rate_limits": (None, {"rate_limits": {"primary": {"used_percent": 12.5, "window_minutes": 300}}}, [RateLimits]),
+    "response.shell_call_command.added": (
+        hosted("shell_call"),
+        {"output_index": 0, "command_index": 0, "command": ""},
+        [Passthrough],
+    ),
+    "response.shell_call_command.delta": (
+        hosted("shell_call"),
+        {"output_index": 0, "command_index": 0, "delta": "ls"},
+        [Passthrough],
+    ),
+    "response.shell_call_command.done": (
+        hosted("shell_call"),
+        {"output_index": 0, "command_index": 0, "command": "ls"},
+        [Passthrough],
+    ),
+    "response.shell_call_output_content.delta": (
+        hosted("shell_call_output"),
+        {**ITEM, "delta": {"stdout": "a"}},
+        [Passthrough],
+    ),
+    "response.shell_call_output_content.done": (
+        hosted("shell_call_output"),
+        {**ITEM, "output": []},
+        [Passthrough],
+    ),
+    "response.apply_patch_call_operation_diff.delta": (
+        hosted("apply_patch_call"),
+        {**ITEM, "delta": "@@"},
+        [Passthrough],
+    ),
+    "response.apply_patch_call_operation_diff.done": (
+        hosted("apply_patch_call"),
+        {**ITEM, "diff": "@@"},
+        [Passthrough],
+    ),
+    "response.metadata": (
+        None,
+        {"headers": {"openai-model": "gpt-x"}, "metadata": {"turn": 1}},
+        [ResponseMetadata],
+    ),
+    "codex.rate_limits": (
+        None,
+        {"rate_limits": {"primary": {"used_percent": 12.5, "window_minutes": 300}}},
+        [RateLimits],
+    ),
     "keepalive": (None, {}, []),
     "ping": (None, {}, []),
 }
@@ -194,7 +310,18 @@ def test_an_event_gives_what_the_table_says(kind: str) -> None:
 def test_an_event_may_come_without_the_item_it_is_about(kind: str) -> None:
     """Nothing raises, nothing is lost: it opens an item, ends the stream, tells nothing new, or is passed through."""
     events = events_of(frame(kind, **EXAMPLES[kind][1]))
-    known = {Created, ResponseMetadata, TokenCount, RateLimits, OutputItemAdded, MediaDelta, OutputItemDone, Passthrough, Completed, Failed}
+    known = {
+        Created,
+        ResponseMetadata,
+        TokenCount,
+        RateLimits,
+        OutputItemAdded,
+        MediaDelta,
+        OutputItemDone,
+        Passthrough,
+        Completed,
+        Failed,
+    }
     texts = {OutputTextDelta, RefusalDelta, ReasoningContentDelta, ReasoningSummaryDelta}
     assert {type(event) for event in events} <= known | texts
     tells = "delta" in EXAMPLES[kind][1] or "part" in EXAMPLES[kind][1]
@@ -212,12 +339,26 @@ def test_the_page_names_every_event_of_the_table() -> None:
 def test_an_unknown_event_is_passed_through_in_its_place() -> None:
     """CASES 35: an unknown type aborts the turn elsewhere."""
     events = events_of(
-        created(), added(message()), text("a"), frame("response.output_hologram.delta", output_index=0, delta={"x": 1}), text("b")
+        created(),
+        added(message()),
+        text("a"),
+        frame("response.output_hologram.delta", output_index=0, delta={"x": 1}),
+        text("b"),
     )
     kinds = [type(event) for event in events]
-    assert kinds[:6] == [Created, OutputItemAdded, OutputTextDelta, Passthrough, OutputTextDelta, OutputItemDone]
+    assert kinds[:6] == [
+        Created,
+        OutputItemAdded,
+        OutputTextDelta,
+        Passthrough,
+        OutputTextDelta,
+        OutputItemDone,
+    ]
     assert of(Passthrough, events) == [
-        Passthrough("response.output_hologram.delta", {"type": "response.output_hologram.delta", "output_index": 0, "delta": {"x": 1}})
+        Passthrough(
+            "response.output_hologram.delta",
+            {"type": "response.output_hologram.delta", "output_index": 0, "delta": {"x": 1}},
+        )
     ]
 
 
@@ -240,9 +381,19 @@ def test_a_text_answer_gives_the_promised_order_of_events() -> None:
         b"data: [DONE]\n\n",
     )
     kinds = [type(event) for event in events]
-    assert kinds == [Created, OutputItemAdded, OutputTextDelta, OutputTextDelta, OutputItemDone, TokenCount, Completed]
+    assert kinds == [
+        Created,
+        OutputItemAdded,
+        OutputTextDelta,
+        OutputTextDelta,
+        OutputItemDone,
+        TokenCount,
+        Completed,
+    ]
     assert events[0] == Created("resp_1", "gpt-x")
-    assert events[-1] == Completed("resp_1", "gpt-x", "stop", "completed", usage=events[-1].usage, choices=events[-1].choices)  # type: ignore[union-attr]
+    assert events[-1] == Completed(
+        "resp_1", "gpt-x", "stop", "completed", usage=events[-1].usage, choices=events[-1].choices
+    )  # type: ignore[union-attr]
 
 
 def test_logprobs_go_with_their_delta() -> None:
@@ -263,7 +414,9 @@ def test_a_tail_that_no_delta_brought_is_given_once() -> None:
         added(message()),
         text("Hel"),
         about("output_text.done", content_index=0, text="Hello"),
-        about("content_part.done", content_index=0, part={"type": "output_text", "text": "Hello, wor"}),
+        about(
+            "content_part.done", content_index=0, part={"type": "output_text", "text": "Hello, wor"}
+        ),
         done(message("Hello, world")),
         completed(message("Hello, world")),
     )
@@ -279,33 +432,57 @@ def test_a_final_text_that_does_not_continue_the_stream_replaces_it_with_a_notic
 
 
 def test_a_final_item_without_its_text_leaves_what_was_streamed() -> None:
-    thought = events_of(added(reasoning()), about("reasoning_text.delta", delta="hm", content_index=0), done(reasoning()), completed())
+    thought = events_of(
+        added(reasoning()),
+        about("reasoning_text.delta", delta="hm", content_index=0),
+        done(reasoning()),
+        completed(),
+    )
     assert finals(thought)[0].content == "hm"
 
 
 def test_summaries_are_paragraphs_and_the_encrypted_content_is_that_of_done() -> None:
     events = events_of(
         added(reasoning(encrypted_content="early")),
-        about("reasoning_summary_part.added", summary_index=0, part={"type": "summary_text", "text": ""}),
+        about(
+            "reasoning_summary_part.added",
+            summary_index=0,
+            part={"type": "summary_text", "text": ""},
+        ),
         about("reasoning_summary_text.delta", summary_index=0, delta="**Plan**"),
-        about("reasoning_summary_part.added", summary_index=1, part={"type": "summary_text", "text": ""}),
+        about(
+            "reasoning_summary_part.added",
+            summary_index=1,
+            part={"type": "summary_text", "text": ""},
+        ),
         about("reasoning_summary_text.delta", summary_index=1, delta="Act"),
         done(reasoning("**Plan**", "Act", encrypted_content="late")),
         completed(),
     )
-    assert [(event.summary_index, event.delta) for event in of(ReasoningSummaryDelta, events)] == [(0, "**Plan**"), (1, "Act")]
+    assert [(event.summary_index, event.delta) for event in of(ReasoningSummaryDelta, events)] == [
+        (0, "**Plan**"),
+        (1, "Act"),
+    ]
     (final,) = finals(events)
     assert (final.summary, final.encrypted_content) == (("**Plan**", "Act"), "late")
 
 
 def test_citations_are_given_once_each() -> None:
-    one, two = {"type": "url_citation", "url": "https://a"}, {"type": "url_citation", "url": "https://b"}
+    one, two = (
+        {"type": "url_citation", "url": "https://a"},
+        {"type": "url_citation", "url": "https://b"},
+    )
     cited = message(content=[{"type": "output_text", "text": "a", "annotations": [one, two]}])
-    annotated = about("output_text.annotation.added", content_index=0, annotation_index=0, annotation=one)
+    annotated = about(
+        "output_text.annotation.added", content_index=0, annotation_index=0, annotation=one
+    )
     events = events_of(added(message()), text("a"), annotated, done(cited), completed(cited))
     assert [event.annotation for event in of(AnnotationAdded, events)] == [one, two]
     assert finals(events)[0].content[0].annotations == (one, two)
-    assert [event.annotation for event in of(AnnotationAdded, body_of({"status": "completed", "output": [cited]}))] == [one, two]
+    assert [
+        event.annotation
+        for event in of(AnnotationAdded, body_of({"status": "completed", "output": [cited]}))
+    ] == [one, two]
 
 
 def test_partial_images_are_shown_and_not_kept() -> None:
@@ -314,8 +491,14 @@ def test_partial_images_are_shown_and_not_kept() -> None:
     p.feed(created() + added(hosted("image_generation_call")))
     tracemalloc.start()
     for number in range(20):
-        frame_ = about("image_generation_call.partial_image", partial_image_index=number, partial_image_b64=image)
-        assert [(event.data == image, event.content_index) for event in of(MediaDelta, p.feed(frame_))] == [(True, number)]
+        frame_ = about(
+            "image_generation_call.partial_image",
+            partial_image_index=number,
+            partial_image_b64=image,
+        )
+        assert [
+            (event.data == image, event.content_index) for event in of(MediaDelta, p.feed(frame_))
+        ] == [(True, number)]
     held, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert held < 5_000_000
@@ -324,7 +507,12 @@ def test_partial_images_are_shown_and_not_kept() -> None:
 
 
 def test_a_hosted_call_tells_its_progress_and_keeps_its_results() -> None:
-    ran = hosted("code_interpreter_call", code="1+1", container_id="c", outputs=[{"type": "logs", "logs": "2"}])
+    ran = hosted(
+        "code_interpreter_call",
+        code="1+1",
+        container_id="c",
+        outputs=[{"type": "logs", "logs": "2"}],
+    )
     events = events_of(
         added(hosted("code_interpreter_call", code="", container_id="c", outputs=None)),
         about("code_interpreter_call_code.delta", delta="1+"),
@@ -343,10 +531,17 @@ def test_a_hosted_call_tells_its_progress_and_keeps_its_results() -> None:
 
 
 def test_case_01_two_calls_keep_their_own_arguments() -> None:
-    first, second = call(item_id="a", call_id="c1", name="f"), call(item_id="b", call_id="c2", name="g")
+    first, second = (
+        call(item_id="a", call_id="c1", name="f"),
+        call(item_id="b", call_id="c2", name="g"),
+    )
     stream = [added(message()), done(message("x")), added(first, 1), added(second, 2)]
     stream += [arguments('{"a":', 1), arguments('{"b":', 2), arguments("1}", 1), arguments("2}", 2)]
-    stream += [done({**first, "arguments": '{"a":1}'}, 1), done({**second, "arguments": '{"b":2}'}, 2), completed()]
+    stream += [
+        done({**first, "arguments": '{"a":1}'}, 1),
+        done({**second, "arguments": '{"b":2}'}, 2),
+        completed(),
+    ]
     events = events_of(*stream)
     assert [(event.index, event.delta) for event in of(FunctionCallArgumentsDelta, events)] == [
         (1, '{"a":'),
@@ -354,15 +549,33 @@ def test_case_01_two_calls_keep_their_own_arguments() -> None:
         (1, "1}"),
         (2, "2}"),
     ]
-    assert [(c.name, c.arguments) for c in accumulate(events).calls] == [("f", '{"a":1}'), ("g", '{"b":2}')]  # type: ignore[union-attr]
+    assert [(c.name, c.arguments) for c in accumulate(events).calls] == [
+        ("f", '{"a":1}'),
+        ("g", '{"b":2}'),
+    ]  # type: ignore[union-attr]
 
 
 def test_case_01_a_bridge_that_gives_every_call_index_0_is_read_by_its_ids() -> None:
-    first, second = call(item_id="a", call_id="c1", name="f"), call(item_id="b", call_id="c2", name="g")
-    stream = [added(first), added(second), arguments('{"a":1}', item_id="a"), arguments('{"b":2}', item_id="b")]
-    stream += [done({**first, "arguments": '{"a":1}'}), done({**second, "arguments": '{"b":2}'}), completed()]
+    first, second = (
+        call(item_id="a", call_id="c1", name="f"),
+        call(item_id="b", call_id="c2", name="g"),
+    )
+    stream = [
+        added(first),
+        added(second),
+        arguments('{"a":1}', item_id="a"),
+        arguments('{"b":2}', item_id="b"),
+    ]
+    stream += [
+        done({**first, "arguments": '{"a":1}'}),
+        done({**second, "arguments": '{"b":2}'}),
+        completed(),
+    ]
     events = events_of(*stream)
-    assert [(event.index, event.delta) for event in of(FunctionCallArgumentsDelta, events)] == [(0, '{"a":1}'), (1, '{"b":2}')]
+    assert [(event.index, event.delta) for event in of(FunctionCallArgumentsDelta, events)] == [
+        (0, '{"a":1}'),
+        (1, '{"b":2}'),
+    ]
     assert [c.call_id for c in accumulate(events).calls] == ["c1", "c2"]
 
 
@@ -381,20 +594,42 @@ def test_case_10_arguments_cut_in_a_string_are_never_callable() -> None:
         completed(cut, kind="incomplete", incomplete_details={"reason": "max_output_tokens"}),
     ]
     response = response_of(*stream)
-    assert (response.calls, response.stop_reason, response.items[0].status) == ([], "length", "incomplete")
-    claimed = response_of(added(call()), arguments('{"city":"Par'), done(call('{"city":"Par')), completed())
-    assert (claimed.calls, [notice.code for notice in claimed.notices]) == ([], ["invalid_arguments"])
+    assert (response.calls, response.stop_reason, response.items[0].status) == (
+        [],
+        "length",
+        "incomplete",
+    )
+    claimed = response_of(
+        added(call()), arguments('{"city":"Par'), done(call('{"city":"Par')), completed()
+    )
+    assert (claimed.calls, [notice.code for notice in claimed.notices]) == (
+        [],
+        ["invalid_arguments"],
+    )
 
 
 def test_a_call_cut_before_its_done_is_incomplete() -> None:
     response = response_of(created(), added(call()), arguments('{"a":1}'))
-    assert (response.status, response.calls, response.items[0].status) == ("failed", [], "incomplete")
+    assert (response.status, response.calls, response.items[0].status) == (
+        "failed",
+        [],
+        "incomplete",
+    )
 
 
 def test_a_call_named_only_when_done_begins_there() -> None:
-    events = events_of(created(), added(call(name="")), arguments("{}"), done(call("{}")), completed())
+    events = events_of(
+        created(), added(call(name="")), arguments("{}"), done(call("{}")), completed()
+    )
     assert [type(event) for event in events] == [
-        *(Created, Passthrough, OutputItemAdded, FunctionCallArgumentsDelta, OutputItemDone, Completed),
+        *(
+            Created,
+            Passthrough,
+            OutputItemAdded,
+            FunctionCallArgumentsDelta,
+            OutputItemDone,
+            Completed,
+        ),
     ]
     assert of(OutputItemAdded, events)[0].item.name == "f"
 
@@ -416,16 +651,25 @@ def test_a_call_that_stays_nameless_is_closed_incomplete_with_a_notice() -> None
 def test_a_call_without_an_id_is_given_one_that_stays() -> None:
     sent = call("{}", call_id="")
     events = events_of(added(sent), done(sent), completed(), call_id=lambda n: f"mine_{n}")
-    assert [event.item.call_id for event in [*of(OutputItemAdded, events), *of(OutputItemDone, events)]] == ["mine_0", "mine_0"]
+    assert [
+        event.item.call_id for event in [*of(OutputItemAdded, events), *of(OutputItemDone, events)]
+    ] == ["mine_0", "mine_0"]
 
 
 def test_names_that_were_mapped_come_back_as_the_callers_own() -> None:
-    events = events_of(added(call(name="srv__f")), done(call("{}", name="srv__f")), completed(), names={"srv__f": "srv.f"})
+    events = events_of(
+        added(call(name="srv__f")),
+        done(call("{}", name="srv__f")),
+        completed(),
+        names={"srv__f": "srv.f"},
+    )
     assert [c.name for c in accumulate(events).calls] == ["srv.f"]
 
 
 def test_one_calls_arguments_have_a_ceiling() -> None:
-    events = events_of(added(call()), *[arguments("x" * 50) for _ in range(5)], limits=Limits(argument_bytes=120))
+    events = events_of(
+        added(call()), *[arguments("x" * 50) for _ in range(5)], limits=Limits(argument_bytes=120)
+    )
     assert (failure(events).kind, failure(events).code) == ("limit_exceeded", "argument_bytes")
 
 
@@ -433,9 +677,18 @@ def test_one_calls_arguments_have_a_ceiling() -> None:
 
 
 def test_metadata_is_what_says_something_and_only_when_it_changes() -> None:
-    echo = {"service_tier": "auto", "tools": [], "instructions": None, "temperature": 0, "store": False, "metadata": {}}
+    echo = {
+        "service_tier": "auto",
+        "tools": [],
+        "instructions": None,
+        "temperature": 0,
+        "store": False,
+        "metadata": {},
+    }
     tier = {**echo, "service_tier": "default", "incomplete_details": None}
-    events = events_of(created(**echo), frame("response.in_progress", response=echo), completed(**tier))
+    events = events_of(
+        created(**echo), frame("response.in_progress", response=echo), completed(**tier)
+    )
     assert [event.values for event in of(ResponseMetadata, events)] == [
         {"service_tier": "auto", "temperature": 0, "store": False},
         {"service_tier": "default"},
@@ -443,29 +696,56 @@ def test_metadata_is_what_says_something_and_only_when_it_changes() -> None:
 
 
 def test_a_key_that_becomes_empty_is_told_once() -> None:
-    events = events_of(created(user="u"), frame("response.in_progress", response={"user": None}), completed(user=None))
-    assert [event.values for event in of(ResponseMetadata, events)] == [{"user": "u"}, {"user": None}]
+    events = events_of(
+        created(user="u"),
+        frame("response.in_progress", response={"user": None}),
+        completed(user=None),
+    )
+    assert [event.values for event in of(ResponseMetadata, events)] == [
+        {"user": "u"},
+        {"user": None},
+    ]
 
 
 def test_usage_is_inclusive_already() -> None:
     raw = {
         "input_tokens": 328,
-        "input_tokens_details": {"cached_tokens": 256, "cache_write_tokens": 8, "text_tokens": 320, "image_tokens": 8},
+        "input_tokens_details": {
+            "cached_tokens": 256,
+            "cache_write_tokens": 8,
+            "text_tokens": 320,
+            "image_tokens": 8,
+        },
         "output_tokens": 52,
         "output_tokens_details": {"reasoning_tokens": 20, "text_tokens": 52},
         "total_tokens": 380,
     }
-    assert usage(raw) == Usage(328, 52, 256, 8, 20, input_modalities={"text": 320, "image": 8}, output_modalities={"text": 52}, raw=raw)
+    assert usage(raw) == Usage(
+        328,
+        52,
+        256,
+        8,
+        20,
+        input_modalities={"text": 320, "image": 8},
+        output_modalities={"text": 52},
+        raw=raw,
+    )
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"input_tokens_details": None, "output_tokens": "many"}])
 def test_what_usage_does_not_say_is_none(raw: Json | None) -> None:
     told = response_of(completed(usage=raw)).usage
-    assert told is None or (told.input_tokens, told.output_tokens, told.reasoning_output_tokens) == (None, None, None)
+    assert told is None or (
+        told.input_tokens,
+        told.output_tokens,
+        told.reasoning_output_tokens,
+    ) == (None, None, None)
 
 
 def test_rate_limits_come_in_band() -> None:
-    sent = frame("codex.rate_limits", rate_limits={"primary": {"used_percent": 12.5, "reset_at": 1800000000}})
+    sent = frame(
+        "codex.rate_limits", rate_limits={"primary": {"used_percent": 12.5, "reset_at": 1800000000}}
+    )
     (limits,) = of(RateLimits, events_of(sent, completed()))
     assert limits.windows["codex-primary"].remaining == 87.5
 
@@ -475,11 +755,23 @@ def test_rate_limits_come_in_band() -> None:
 FLAT = {"code": "insufficient_quota", "message": "no credits", "param": None}
 
 
-@pytest.mark.parametrize("error", [NESTED, FLAT, {**NESTED, "status": 429}], ids=["nested", "flat", "websocket"])
-@pytest.mark.parametrize("before", [b"", created() + added(message()) + text("Hel")], ids=["first", "after-text"])
+@pytest.mark.parametrize(
+    "error", [NESTED, FLAT, {**NESTED, "status": 429}], ids=["nested", "flat", "websocket"]
+)
+@pytest.mark.parametrize(
+    "before", [b"", created() + added(message()) + text("Hel")], ids=["first", "after-text"]
+)
 @pytest.mark.parametrize("followed", [True, False])
-def test_case_31_an_error_in_the_stream_gives_one_failed(error: Json, before: bytes, followed: bool) -> None:
-    failed = frame("response.failed", response={"status": "failed", "error": {"code": "insufficient_quota", "message": "no credits"}})
+def test_case_31_an_error_in_the_stream_gives_one_failed(
+    error: Json, before: bytes, followed: bool
+) -> None:
+    failed = frame(
+        "response.failed",
+        response={
+            "status": "failed",
+            "error": {"code": "insufficient_quota", "message": "no credits"},
+        },
+    )
     events = events_of(before, frame("error", **error), failed if followed else b"")
     assert (failure(events).kind, failure(events).code) == ("quota_exhausted", "insufficient_quota")
     assert accumulate(events).text == ("Hel" if before else "")
@@ -500,24 +792,39 @@ def test_an_error_does_not_wait_for_the_end_of_input() -> None:
     ],
 )
 def test_a_failed_response_is_named_by_its_code(code: str, kind: str) -> None:
-    events = events_of(created(), completed(kind="failed", error={"code": code, "message": "m"}, usage={"input_tokens": 1}))
+    events = events_of(
+        created(),
+        completed(kind="failed", error={"code": code, "message": "m"}, usage={"input_tokens": 1}),
+    )
     assert (failure(events).kind, failure(events).code) == (kind, code)
     assert len(of(TokenCount, events)) == 1
 
 
 def test_a_failed_response_without_a_reason_still_fails() -> None:
     assert failure(events_of(completed(kind="failed", error=None))).kind == "server_error"
-    assert failure(events_of(frame("response.completed", response={"status": "failed"}))).kind == "server_error"
+    assert (
+        failure(events_of(frame("response.completed", response={"status": "failed"}))).kind
+        == "server_error"
+    )
 
 
 def test_an_error_object_without_a_type_ends_the_stream() -> None:
-    assert failure(events_of(created(), b'data: {"error":{"code":429,"message":"slow down"}}\n\n')).kind == "rate_limited"
+    assert (
+        failure(
+            events_of(created(), b'data: {"error":{"code":429,"message":"slow down"}}\n\n')
+        ).kind
+        == "rate_limited"
+    )
 
 
 @pytest.mark.parametrize("tail", [b"", b"data: [DONE]\n\n"], ids=["eof", "done-marker"])
 def test_case_29_an_end_before_the_last_event_is_truncated(tail: bytes) -> None:
     error = failure(events_of(created(), added(message()), text("Hi"), done(message("Hi")), tail))
-    assert (error.kind, error.retryable, error.detail) == ("truncated", True, {"status": "in_progress"})
+    assert (error.kind, error.retryable, error.detail) == (
+        "truncated",
+        True,
+        {"status": "in_progress"},
+    )
 
 
 def test_case_29_every_cut_before_the_last_event_is_truncated() -> None:
@@ -538,38 +845,71 @@ def test_case_30_a_last_event_without_its_blank_line_is_complete() -> None:
 
 
 def test_case_21_a_thought_and_its_call_stay_together_in_order() -> None:
-    output = [reasoning("plan", item_id="rs_1", encrypted_content="gAA"), call("{}", item_id="fc_1")]
+    output = [
+        reasoning("plan", item_id="rs_1", encrypted_content="gAA"),
+        call("{}", item_id="fc_1"),
+    ]
     stream = [part for n, item in enumerate(output) for part in (added(item, n), done(item, n))]
     items = response_of(created(), *stream, completed(*output)).items
     assert [wire_item(item) for item in items] == [same(item) for item in output]
 
 
 def test_case_22_an_empty_summary_is_sent_back_as_one() -> None:
-    (final,) = finals(events_of(added(reasoning()), done(reasoning(encrypted_content="gAA")), completed()))
+    (final,) = finals(
+        events_of(added(reasoning()), done(reasoning(encrypted_content="gAA")), completed())
+    )
     assert wire_item(final) == reasoning(encrypted_content="gAA")
 
 
 def test_case_26_phase_is_kept_on_every_message() -> None:
     stream = [added(message(phase="commentary")), done(message("a", phase="commentary"))]
-    stream += [added(message(item_id="m"), 1), done(message("b", item_id="m", phase="final_answer"), 1)]
-    assert [item.phase for item in finals(events_of(*stream, completed()))] == ["commentary", "final_answer"]
+    stream += [
+        added(message(item_id="m"), 1),
+        done(message("b", item_id="m", phase="final_answer"), 1),
+    ]
+    assert [item.phase for item in finals(events_of(*stream, completed()))] == [
+        "commentary",
+        "final_answer",
+    ]
 
 
 def test_case_35_ids_of_any_form_are_taken() -> None:
     sent = message("Hi", item_id="42:äö")
-    assert finals(events_of(added(message(item_id="42:äö")), done(sent), completed()))[0].id == "42:äö"
+    assert (
+        finals(events_of(added(message(item_id="42:äö")), done(sent), completed()))[0].id == "42:äö"
+    )
 
 
 # --- whole bodies ---
 
 
 def body(**values: Any) -> Json:
-    return {"id": "resp_1", "object": "response", "model": "gpt-x", "status": "completed", "output": [message("Hi")], **values}
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "model": "gpt-x",
+        "status": "completed",
+        "output": [message("Hi")],
+        **values,
+    }
 
 
 def test_a_whole_body_gives_each_item_with_one_delta() -> None:
-    kinds = [type(event) for event in body_of(body(service_tier="default", usage={"input_tokens": 1, "output_tokens": 2}))]
-    assert kinds == [Created, ResponseMetadata, TokenCount, OutputItemAdded, OutputTextDelta, OutputItemDone, Completed]
+    kinds = [
+        type(event)
+        for event in body_of(
+            body(service_tier="default", usage={"input_tokens": 1, "output_tokens": 2})
+        )
+    ]
+    assert kinds == [
+        Created,
+        ResponseMetadata,
+        TokenCount,
+        OutputItemAdded,
+        OutputTextDelta,
+        OutputItemDone,
+        Completed,
+    ]
 
 
 @pytest.mark.parametrize("status", ["queued", "in_progress", "cancelled"])
@@ -580,28 +920,55 @@ def test_a_body_that_is_no_answer_yet_is_truncated_and_says_why(status: str) -> 
 
 
 @pytest.mark.parametrize(("status", "native"), [("complete", "complete"), (None, None), ("", None)])
-def test_a_body_with_no_status_of_the_wire_is_complete_all_the_same(status: str | None, native: str | None) -> None:
+def test_a_body_with_no_status_of_the_wire_is_complete_all_the_same(
+    status: str | None, native: str | None
+) -> None:
     response = accumulate(body_of(body(status=status)))
-    assert (response.status, response.stop_reason, response.native_stop_reason) == ("completed", "other", native)
+    assert (response.status, response.stop_reason, response.native_stop_reason) == (
+        "completed",
+        "other",
+        native,
+    )
 
 
 def test_a_body_of_a_compaction_keeps_the_users_turns_out_of_the_answer() -> None:
-    turn = {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "Q"}]}
+    turn = {
+        "type": "message",
+        "id": "m",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "Q"}],
+    }
     summary = {"type": "compaction", "id": "cmp", "encrypted_content": "gAA"}
-    response = accumulate(body_of({"id": "r", "object": "response.compaction", "output": [turn, summary]}))
+    response = accumulate(
+        body_of({"id": "r", "object": "response.compaction", "output": [turn, summary]})
+    )
     assert ([type(item) for item in response.items], response.text) == ([Message, Compaction], "")
 
 
 def test_an_incomplete_call_of_a_body_is_not_callable() -> None:
-    response = accumulate(body_of(body(status="incomplete", output=[call("{}", status="in_progress")])))
+    response = accumulate(
+        body_of(body(status="incomplete", output=[call("{}", status="in_progress")]))
+    )
     assert response.calls == []
 
 
 @pytest.mark.parametrize(
     ("sent", "kind"),
     [
-        ({"error": {"message": "no such model", "type": "invalid_request_error", "code": "model_not_found"}}, "not_found"),
-        ({"status": "failed", "error": {"code": "server_error", "message": "m"}, "output": []}, "server_error"),
+        (
+            {
+                "error": {
+                    "message": "no such model",
+                    "type": "invalid_request_error",
+                    "code": "model_not_found",
+                }
+            },
+            "not_found",
+        ),
+        (
+            {"status": "failed", "error": {"code": "server_error", "message": "m"}, "output": []},
+            "server_error",
+        ),
         ({"error": {"code": "server_error", "message": "m"}, "output": []}, "server_error"),
         ({"type": "error", **NESTED}, "quota_exhausted"),
         ({"hello": 1}, "malformed"),
@@ -621,10 +988,27 @@ def test_a_whole_body_where_a_stream_was_asked_for_is_read_as_one() -> None:
 
 def test_halves_of_an_emoji_are_joined_over_deltas_and_bodies() -> None:
     halves = text("Hi \ud83d") + text("\ude00!")
-    events = events_of(added(message()), halves, done(message("Hi \U0001f600!")), completed(message("Hi \U0001f600!")))
+    events = events_of(
+        added(message()),
+        halves,
+        done(message("Hi \U0001f600!")),
+        completed(message("Hi \U0001f600!")),
+    )
     assert "".join(event.delta for event in of(OutputTextDelta, events)) == "Hi \U0001f600!"
     assert not of(Notice, events)
-    assert accumulate(body_of(body(output=[message("a\ud83d"), hosted("web_search_call", action={"query": "\ud83d"})]))).text == "a\ufffd"
+    assert (
+        accumulate(
+            body_of(
+                body(
+                    output=[
+                        message("a\ud83d"),
+                        hosted("web_search_call", action={"query": "\ud83d"}),
+                    ]
+                )
+            )
+        ).text
+        == "a\ufffd"
+    )
 
 
 def test_a_half_that_stays_alone_is_shown_as_such() -> None:
@@ -644,7 +1028,12 @@ def test_bytes_that_are_no_text_are_replaced_wherever_they_stand(at: bytes) -> N
 def test_nesting_past_the_stack_raises_nothing() -> None:
     for depth in (400, 900, 5_000):
         deep = b'{"x":' * depth + b'"\\ud83d"' + b"}" * depth
-        events = events_of(b'data: {"type":"response.output_item.added","item":{"type":"t","x":' + deep + b"}}\n\n", text("\ud83d"))
+        events = events_of(
+            b'data: {"type":"response.output_item.added","item":{"type":"t","x":'
+            + deep
+            + b"}}\n\n",
+            text("\ud83d"),
+        )
         assert isinstance(events[-1], Failed)
 
 
@@ -670,17 +1059,25 @@ def test_law_1_no_partition_changes_the_events(name: str, data: st.DataObject) -
 
 
 @given(st.lists(st.sampled_from([*PLAIN, *ODD]), max_size=30), st.booleans())
-def test_law_2_any_order_of_known_frames_gives_closed_items_and_one_end(frames: list[bytes], ends: bool) -> None:
+def test_law_2_any_order_of_known_frames_gives_closed_items_and_one_end(
+    frames: list[bytes], ends: bool
+) -> None:
     events = events_of(*frames, PLAIN[-1] if ends else b"")
     hold(events)
     if ends and not isinstance(events[-1], Failed):
-        assert [call_.arguments for call_ in accumulate(events).calls if isinstance(call_, FunctionCall)]
+        assert [
+            call_.arguments for call_ in accumulate(events).calls if isinstance(call_, FunctionCall)
+        ]
 
 
 @given(st.permutations(PLAIN[:-1]), st.data())
-def test_whatever_was_lost_or_reordered_on_the_way_the_last_event_has_every_item(frames: list[bytes], data: st.DataObject) -> None:
+def test_whatever_was_lost_or_reordered_on_the_way_the_last_event_has_every_item(
+    frames: list[bytes], data: st.DataObject
+) -> None:
     kept = data.draw(st.lists(st.sampled_from(frames), max_size=len(frames), unique=True))
     response = accumulate(events_of(*kept, PLAIN[-1]))
     assert response.status == "completed"
     assert response.text == "Grüße"
-    assert [c.arguments for c in response.calls if isinstance(c, FunctionCall)] == ['{"city":"Köln"}']
+    assert [c.arguments for c in response.calls if isinstance(c, FunctionCall)] == [
+        '{"city":"Köln"}'
+    ]

@@ -45,17 +45,38 @@ from tests.support.responses_frames import (
 
 PATCH = {"type": "update_file", "path": "a.py", "diff": "@@\n-x\n+y\n"}
 ITEMS: dict[str, tuple[Json, type, Json]] = {
-    "message": (message("Hi", phase="final_answer"), Message, {"text": "Hi", "phase": "final_answer", "role": "assistant"}),
+    "message": (
+        message("Hi", phase="final_answer"),
+        Message,
+        {"text": "Hi", "phase": "final_answer", "role": "assistant"},
+    ),
     "message-commentary": (message("Hm", phase="commentary"), Message, {"phase": "commentary"}),
     "message-user": (
-        {"type": "message", "id": "m", "role": "user", "content": [{"type": "input_text", "text": "Q"}]},
+        {
+            "type": "message",
+            "id": "m",
+            "role": "user",
+            "content": [{"type": "input_text", "text": "Q"}],
+        },
         Message,
         {"role": "user", "text": "Q"},
     ),
-    "refusal": (message(content=[{"type": "refusal", "refusal": "No"}]), Message, {"content": (Refusal("No"),)}),
-    "reasoning": (reasoning("a", "b", encrypted_content="gAAA"), Reasoning, {"summary": ("a", "b"), "encrypted_content": "gAAA"}),
+    "refusal": (
+        message(content=[{"type": "refusal", "refusal": "No"}]),
+        Message,
+        {"content": (Refusal("No"),)},
+    ),
+    "reasoning": (
+        reasoning("a", "b", encrypted_content="gAAA"),
+        Reasoning,
+        {"summary": ("a", "b"), "encrypted_content": "gAAA"},
+    ),
     "reasoning-empty-summary": (reasoning(), Reasoning, {"summary": (), "content": ""}),
-    "reasoning-text": (reasoning(content=[{"type": "reasoning_text", "text": "hm"}]), Reasoning, {"content": "hm", "signature": None}),
+    "reasoning-text": (
+        reasoning(content=[{"type": "reasoning_text", "text": "hm"}]),
+        Reasoning,
+        {"content": "hm", "signature": None},
+    ),
     "function_call": (
         call('{"b":1.0, "a":[]}', namespace="crm"),
         FunctionCall,
@@ -66,16 +87,33 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
         CustomToolCall,
         {"call_id": "c", "name": "sql", "input": "SELECT"},
     ),
-    "web_search_call": (hosted("web_search_call", action=WEB), ServerToolCall, {"name": "web_search", "call_id": "it_0"}),
-    "web_search_call-without-action": (hosted("web_search_call"), ServerToolCall, {"arguments": ""}),
+    "web_search_call": (
+        hosted("web_search_call", action=WEB),
+        ServerToolCall,
+        {"name": "web_search", "call_id": "it_0"},
+    ),
+    "web_search_call-without-action": (
+        hosted("web_search_call"),
+        ServerToolCall,
+        {"arguments": ""},
+    ),
     "web_search_call-xai": (
         hosted("web_search_call", name="web_search", call_id="", arguments='{"query":"q"}'),
         ServerToolCall,
         {"arguments": '{"query":"q"}', "call_id": "it_0"},
     ),
-    "file_search_call": (hosted("file_search_call", queries=["q"], results=None), ServerToolCall, {"name": "file_search"}),
+    "file_search_call": (
+        hosted("file_search_call", queries=["q"], results=None),
+        ServerToolCall,
+        {"name": "file_search"},
+    ),
     "code_interpreter_call": (
-        hosted("code_interpreter_call", code="1+1", container_id="c", outputs=[{"type": "logs", "logs": "2"}]),
+        hosted(
+            "code_interpreter_call",
+            code="1+1",
+            container_id="c",
+            outputs=[{"type": "logs", "logs": "2"}],
+        ),
         ServerToolCall,
         {"arguments": "1+1", "status": "completed"},
     ),
@@ -114,7 +152,11 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
         ServerToolResult,
         {"call_id": "c", "name": "program", "output": "{}"},
     ),
-    "compaction": ({"type": "compaction", "id": "cmp", "encrypted_content": "gAA"}, Compaction, {"encrypted_content": "gAA"}),
+    "compaction": (
+        {"type": "compaction", "id": "cmp", "encrypted_content": "gAA"},
+        Compaction,
+        {"encrypted_content": "gAA"},
+    ),
     "compaction_summary": (
         {"type": "compaction_summary", "id": "cmp", "encrypted_content": "gAA"},
         Compaction,
@@ -126,7 +168,10 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
             "local_shell_call": {"action": {"type": "exec", "command": ["ls"], "env": {}}},
             "shell_call": {"action": {"commands": ["ls"]}, "environment": None},
             "apply_patch_call": {"operation": PATCH},
-            "computer_call": {"actions": [{"type": "click", "x": 1, "y": 2}], "pending_safety_checks": []},
+            "computer_call": {
+                "actions": [{"type": "click", "x": 1, "y": 2}],
+                "pending_safety_checks": [],
+            },
             "tool_search_call": {"execution": "client", "arguments": {"goal": "g"}},
             "mcp_approval_request": {"server_label": "s", "name": "t", "arguments": "{}"},
         }.items()
@@ -134,7 +179,13 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
     **{
         kind: (hosted(kind, call_id="call_1", output="x", tools=[]), Opaque, {"kind": kind})
         for kind in (
-            *("mcp_list_tools", "mcp_approval_response", "additional_tools", "function_call_output", "custom_tool_call_output"),
+            *(
+                "mcp_list_tools",
+                "mcp_approval_response",
+                "additional_tools",
+                "function_call_output",
+                "custom_tool_call_output",
+            ),
             *(
                 "computer_call_output",
                 "local_shell_call_output",
@@ -161,7 +212,9 @@ def test_an_item_becomes_its_kind_and_goes_back_as_it_came(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ITEMS)
-def test_an_item_is_the_same_added_and_done_or_told_by_the_last_event_or_a_whole_body(name: str) -> None:
+def test_an_item_is_the_same_added_and_done_or_told_by_the_last_event_or_a_whole_body(
+    name: str,
+) -> None:
     sent = ITEMS[name][0]
     whole = {"id": "resp_1", "model": "gpt-x", "status": "completed", "output": [sent]}
     ways = [
@@ -171,7 +224,9 @@ def test_an_item_is_the_same_added_and_done_or_told_by_the_last_event_or_a_whole
         body_of(whole),
     ]
     assert [finals(events) for events in ways] == [finals(ways[0])] * len(ways)
-    assert len({events[-1].stop_reason for events in ways if isinstance(events[-1], Completed)}) == 1
+    assert (
+        len({events[-1].stop_reason for events in ways if isinstance(events[-1], Completed)}) == 1
+    )
 
 
 def test_every_kind_with_an_item_of_its_own_has_an_example() -> None:
@@ -196,19 +251,33 @@ def test_a_part_of_an_unknown_kind_is_an_opaque_that_knows_its_place() -> None:
     parts = [{"type": "output_text", "text": "a"}, hologram, {"type": "output_text", "text": "b"}]
     item, opaque = finals(events_of(done(message(content=parts)), completed()))
     assert item.content == (Text("a"), Text("b"))
-    assert opaque == Opaque("hologram", hologram, native={"item_id": "it_0", "content_index": 1}, origin=opaque.origin)
+    assert opaque == Opaque(
+        "hologram", hologram, native={"item_id": "it_0", "content_index": 1}, origin=opaque.origin
+    )
 
 
 def test_keys_of_parts_and_items_that_no_field_holds_are_native() -> None:
-    sent = message(content=[{"type": "output_text", "text": "a"}, {"type": "output_text", "text": "b", "x": None}], extra={"y": 1})
+    sent = message(
+        content=[
+            {"type": "output_text", "text": "a"},
+            {"type": "output_text", "text": "b", "x": None},
+        ],
+        extra={"y": 1},
+    )
     (final,) = finals(events_of(done(sent), completed()))
     assert final.native == {"extra": {"y": 1}, "content": [{}, {"x": None}]}
 
 
 # --- why it stopped ---
 
-WAITING = [sent for name, (sent, kind, _) in ITEMS.items() if kind in (FunctionCall, CustomToolCall) or name in TO_ANSWER]
-CONTAINER = hosted("shell_call", call_id="c", environment={"type": "container_reference", "container_id": "x"})
+WAITING = [
+    sent
+    for name, (sent, kind, _) in ITEMS.items()
+    if kind in (FunctionCall, CustomToolCall) or name in TO_ANSWER
+]
+CONTAINER = hosted(
+    "shell_call", call_id="c", environment={"type": "container_reference", "container_id": "x"}
+)
 
 
 @pytest.mark.parametrize("sent", WAITING, ids=lambda sent: str(sent["type"]))
@@ -238,12 +307,30 @@ def test_what_nobody_waits_for_stops_with_stop(output: list[Json]) -> None:
         (completed(message("Hi")), "stop", "completed"),
         (completed(ITEMS["refusal"][0]), "refusal", "completed"),
         (completed(ITEMS["refusal"][0], message("but")), "stop", "completed"),
-        (completed(kind="incomplete", incomplete_details={"reason": "max_output_tokens"}), "length", "incomplete:max_output_tokens"),
-        (completed(kind="incomplete", incomplete_details={"reason": "content_filter"}), "content_filter", "incomplete:content_filter"),
-        (completed(kind="incomplete", incomplete_details={"reason": "steered"}), "other", "incomplete:steered"),
+        (
+            completed(kind="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+            "length",
+            "incomplete:max_output_tokens",
+        ),
+        (
+            completed(kind="incomplete", incomplete_details={"reason": "content_filter"}),
+            "content_filter",
+            "incomplete:content_filter",
+        ),
+        (
+            completed(kind="incomplete", incomplete_details={"reason": "steered"}),
+            "other",
+            "incomplete:steered",
+        ),
         (completed(kind="incomplete", incomplete_details=None), "other", "incomplete"),
         (
-            frame("response.completed", response={"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
+            frame(
+                "response.completed",
+                response={
+                    "status": "incomplete",
+                    "incomplete_details": {"reason": "max_output_tokens"},
+                },
+            ),
             "length",
             None,
         ),
@@ -252,7 +339,9 @@ def test_what_nobody_waits_for_stops_with_stop(output: list[Json]) -> None:
         (frame("response.incomplete", response={"status": "completed"}), "other", "incomplete"),
     ],
 )
-def test_the_stop_reason_is_read_from_status_details_and_items(last: bytes, stop: str, native: str | None) -> None:
+def test_the_stop_reason_is_read_from_status_details_and_items(
+    last: bytes, stop: str, native: str | None
+) -> None:
     response = response_of(created(), last)
     assert response.stop_reason == stop
     assert native in (None, response.native_stop_reason)

@@ -55,7 +55,15 @@ from streamlib.providers.shapes import (
     ChatShape,
     Thinking,
 )
-from tests.support.shared import BODIES, CORPUS, PAYLOADS, STREAMS, Recording, each_recording, require
+from tests.support.shared import (
+    BODIES,
+    CORPUS,
+    PAYLOADS,
+    STREAMS,
+    Recording,
+    each_recording,
+    require,
+)
 
 HERE = Origin("chat")
 THOUGHT = Reasoning("hm", origin=HERE, response_id="r1")
@@ -67,9 +75,20 @@ PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
 PNG_PART = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
 
 
-def built(*items: ResponseItem, shape: ChatShape = ANYTHING, model: str = "m", traits: Traits | None = None, **settings: Any) -> Request:
+def built(
+    *items: ResponseItem,
+    shape: ChatShape = ANYTHING,
+    model: str = "m",
+    traits: Traits | None = None,
+    **settings: Any,
+) -> Request:
     provider = Provider("there", base_url="http://x", chat=shape)
-    return build(Prompt(input=items or (user("hi"),), **settings), model, provider=provider, models={model: traits} if traits else None)
+    return build(
+        Prompt(input=items or (user("hi"),), **settings),
+        model,
+        provider=provider,
+        models={model: traits} if traits else None,
+    )
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -92,7 +111,9 @@ def changes(request: Request) -> list[tuple[str, str]]:
 
 
 def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
-    request = built(user("go"), THOUGHT, SAID, CALL, OTHER, CALL.output("1"), OTHER.output("2"), user("and?"))
+    request = built(
+        user("go"), THOUGHT, SAID, CALL, OTHER, CALL.output("1"), OTHER.output("2"), user("and?")
+    )
     assert body(request)["messages"] == [
         {"role": "user", "content": "go"},
         {
@@ -100,7 +121,11 @@ def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
             "content": "so",
             "reasoning_content": "hm",
             "tool_calls": [
-                {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"b": 1.0, "a": [1e5]}'}},
+                {
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": '{"b": 1.0, "a": [1e5]}'},
+                },
                 {"id": "call_2", "type": "function", "function": {"name": "g", "arguments": "{}"}},
             ],
         },
@@ -118,14 +143,16 @@ def test_case_46_arguments_go_back_in_their_own_bytes() -> None:
 @pytest.mark.parametrize("arguments", ["", "{}"])
 def test_c2_a_call_without_arguments_has_an_empty_object(arguments: str) -> None:
     call = FunctionCall("c", "f", arguments)
-    assert sent(user("x"), call, call.output("y"))[1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    assert (
+        sent(user("x"), call, call.output("y"))[1]["tool_calls"][0]["function"]["arguments"] == "{}"
+    )
 
 
 def test_case_51_c1_every_call_is_answered_right_after_its_message() -> None:
     request = built(user("x"), CALL, OTHER, OTHER.output("2"), user("and?"))
-    assert [message.get("tool_call_id", message["role"]) for message in body(request)["messages"]] == [
-        *("user", "assistant", "call_2", "call_1", "user")
-    ]
+    assert [
+        message.get("tool_call_id", message["role"]) for message in body(request)["messages"]
+    ] == [*("user", "assistant", "call_2", "call_1", "user")]
     assert changes(request)[0] == ("generated", "/input/1")
 
 
@@ -136,26 +163,50 @@ def test_case_51_an_answer_without_its_call_is_the_users() -> None:
 def test_texts_of_one_answer_are_one_text_and_of_two_are_two_messages() -> None:
     again = msgspec.structs.replace(SAID, content=[Text("!")])
     other = msgspec.structs.replace(again, response_id="r2")
-    assert [message["content"] for message in sent(user("x"), SAID, again, user("y"))] == ["x", "so!", "y"]
-    assert [message["content"] for message in sent(user("x"), SAID, other, user("y"))] == ["x", "so", "!", "y"]
+    assert [message["content"] for message in sent(user("x"), SAID, again, user("y"))] == [
+        "x",
+        "so!",
+        "y",
+    ]
+    assert [message["content"] for message in sent(user("x"), SAID, other, user("y"))] == [
+        "x",
+        "so",
+        "!",
+        "y",
+    ]
     nameless = Message("assistant", [Text("a")])
-    assert [message["content"] for message in sent(user("x"), nameless, nameless)] == ["x", "a", "a"]
+    assert [message["content"] for message in sent(user("x"), nameless, nameless)] == [
+        "x",
+        "a",
+        "a",
+    ]
 
 
 def test_text_after_a_call_stands_before_it_and_that_is_reported() -> None:
     request = built(user("x"), CALL, SAID, CALL.output("1"))
-    assert [message["role"] for message in body(request)["messages"]] == ["user", "assistant", "tool"]
+    assert [message["role"] for message in body(request)["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+    ]
     assert changes(request) == [("changed", "/input/1")]
 
 
 def test_a_thought_between_texts_loses_its_place_and_that_is_reported() -> None:
     request = built(user("x"), SAID, THOUGHT, SAID, user("y"))
-    assert (body(request)["messages"][1]["content"], changes(request)) == ("soso", [("changed", "/input/1")])
+    assert (body(request)["messages"][1]["content"], changes(request)) == (
+        "soso",
+        [("changed", "/input/1")],
+    )
 
 
 def test_a_refusal_goes_back_as_one() -> None:
     refusal = Message("assistant", [Refusal("no")], origin=HERE)
-    assert sent(user("x"), refusal, user("y"))[1] == {"role": "assistant", "content": None, "refusal": "no"}
+    assert sent(user("x"), refusal, user("y"))[1] == {
+        "role": "assistant",
+        "content": None,
+        "refusal": "no",
+    }
 
 
 def test_c4_bare_messages_hold_nothing_but_what_every_server_knows() -> None:
@@ -166,7 +217,13 @@ def test_c4_bare_messages_hold_nothing_but_what_every_server_knows() -> None:
     assert body(request)["messages"][1] == {
         "role": "assistant",
         "content": "no",
-        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": CALL.arguments}}],
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "f", "arguments": CALL.arguments},
+            }
+        ],
     }
     assert changes(request) == [("changed", "/input/1")]
 
@@ -180,28 +237,56 @@ def test_unknown_keys_and_parts_of_this_wire_go_back() -> None:
 
 
 def test_geminis_signatures_go_back_on_calls_and_texts() -> None:
-    call = msgspec.structs.replace(CALL, signature="Sig1", native={"extra_content": {"google": {"x": 1}}})
+    call = msgspec.structs.replace(
+        CALL, signature="Sig1", native={"extra_content": {"google": {"x": 1}}}
+    )
     empty = Message("assistant", [], signature="Sig2", origin=HERE, response_id="r1")
     message = sent(user("x"), SAID, empty, call, call.output("1"))[1]
     assert message["extra_content"] == {"google": {"thought_signature": "Sig2"}}
-    assert message["tool_calls"][0]["extra_content"] == {"google": {"x": 1, "thought_signature": "Sig1"}}
+    assert message["tool_calls"][0]["extra_content"] == {
+        "google": {"x": 1, "thought_signature": "Sig1"}
+    }
 
 
 def test_an_answers_audio_goes_back_by_its_id() -> None:
-    spoken = Message("assistant", [Audio("AAAA", name="audio_1", transcript="hm")], origin=HERE, native={"audio": {"expires_at": 9}})
-    assert sent(user("x"), spoken, user("y"))[1] == {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    spoken = Message(
+        "assistant",
+        [Audio("AAAA", name="audio_1", transcript="hm")],
+        origin=HERE,
+        native={"audio": {"expires_at": 9}},
+    )
+    assert sent(user("x"), spoken, user("y"))[1] == {
+        "role": "assistant",
+        "content": None,
+        "audio": {"id": "audio_1"},
+    }
     foreign = built(user("x"), msgspec.structs.replace(spoken, origin=None, native=None), user("y"))
-    assert (body(foreign)["messages"][1]["content"], changes(foreign)) == ("hm", [("dropped", "/input/1")])
+    assert (body(foreign)["messages"][1]["content"], changes(foreign)) == (
+        "hm",
+        [("dropped", "/input/1")],
+    )
 
 
-@pytest.mark.parametrize("item", [ServerToolCall("s", "search", "{}", origin=HERE), Opaque("mcp", {"type": "mcp", "id": "1"}, origin=HERE)])
+@pytest.mark.parametrize(
+    "item",
+    [
+        ServerToolCall("s", "search", "{}", origin=HERE),
+        Opaque("mcp", {"type": "mcp", "id": "1"}, origin=HERE),
+    ],
+)
 def test_what_has_no_place_in_a_request_is_left_out_and_reported(item: ResponseItem) -> None:
     request = built(user("x"), item, user("y"))
-    assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (["user", "user"], [("dropped", "/input/1")])
+    assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (
+        ["user", "user"],
+        [("dropped", "/input/1")],
+    )
 
 
 def test_a_compaction_is_its_text() -> None:
-    assert sent(user("x"), Compaction("before"), user("y"))[1] == {"role": "user", "content": "before"}
+    assert sent(user("x"), Compaction("before"), user("y"))[1] == {
+        "role": "user",
+        "content": "before",
+    }
     assert changes(built(user("x"), Compaction(None, "gAAA"))) == [("dropped", "/input/1")]
 
 
@@ -213,8 +298,12 @@ def test_c7_a_message_without_content_is_left_out() -> None:
     )
 
 
-@pytest.mark.parametrize(("form", "content"), [("null", {"content": None}), ("empty", {"content": ""}), ("omit", {})])
-def test_c7_what_stands_beside_calls_is_the_providers_choice(form: Any, content: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("form", "content"), [("null", {"content": None}), ("empty", {"content": ""}), ("omit", {})]
+)
+def test_c7_what_stands_beside_calls_is_the_providers_choice(
+    form: Any, content: dict[str, Any]
+) -> None:
     message = sent(user("x"), CALL, CALL.output("1"), shape=ChatShape(assistant_content=form))[1]
     assert {key: value for key, value in message.items() if key == "content"} == content
 
@@ -223,10 +312,15 @@ def test_c7_what_stands_beside_calls_is_the_providers_choice(form: Any, content:
 
 
 def test_c3_a_results_image_moves_into_a_user_message_behind_all_results() -> None:
-    request = built(user("x"), CALL, OTHER, CALL.output([Text("see"), PNG]), OTHER.output("2"), user("and?"))
+    request = built(
+        user("x"), CALL, OTHER, CALL.output([Text("see"), PNG]), OTHER.output("2"), user("and?")
+    )
     *_, one, two, moved, last = body(request)["messages"]
     assert (one["content"], two["content"], last["content"]) == ("see", "2", "and?")
-    assert moved == {"role": "user", "content": [{"type": "text", "text": "[attached to the result of call_1]"}, PNG_PART]}
+    assert moved == {
+        "role": "user",
+        "content": [{"type": "text", "text": "[attached to the result of call_1]"}, PNG_PART],
+    }
     assert changes(request) == [("changed", "/input/3")]
 
 
@@ -235,13 +329,21 @@ def test_c3_a_result_that_is_only_an_image_says_where_it_is() -> None:
 
 
 def test_c3_providers_that_take_parts_get_parts() -> None:
-    request = built(user("x"), CALL, CALL.output([Text("see"), PNG]), shape=ChatShape(tool_parts=True))
-    assert (body(request)["messages"][2]["content"], request.report) == ([{"type": "text", "text": "see"}, PNG_PART], [])
+    request = built(
+        user("x"), CALL, CALL.output([Text("see"), PNG]), shape=ChatShape(tool_parts=True)
+    )
+    assert (body(request)["messages"][2]["content"], request.report) == (
+        [{"type": "text", "text": "see"}, PNG_PART],
+        [],
+    )
 
 
 def test_a_failed_call_says_so_in_words() -> None:
     request = built(user("x"), CALL, CALL.output("no such city", is_error=True))
-    assert (body(request)["messages"][2]["content"], changes(request)) == ("[error] no such city", [("changed", "/input/2/is_error")])
+    assert (body(request)["messages"][2]["content"], changes(request)) == (
+        "[error] no such city",
+        [("changed", "/input/2/is_error")],
+    )
 
 
 # --- ids and names ---
@@ -249,11 +351,15 @@ def test_a_failed_call_says_so_in_words() -> None:
 MISTRAL = Charset("a-zA-Z0-9", 9, shortest=9)
 
 
-@pytest.mark.parametrize("call_id", ["call_1", "functions.f:0", "toolu_01L8DKSzJDJUgSqUJ6TDqfCH", "x", ""])
+@pytest.mark.parametrize(
+    "call_id", ["call_1", "functions.f:0", "toolu_01L8DKSzJDJUgSqUJ6TDqfCH", "x", ""]
+)
 def test_case_50_ids_fit_the_provider_the_same_on_call_and_result(call_id: str) -> None:
     call = FunctionCall(call_id, "f", "{}")
     provider = Provider("mistral-like", base_url="http://x", call_ids=MISTRAL)
-    messages = body(build(Prompt(input=[user("x"), call, call.output("y")]), "m", provider=provider))["messages"]
+    messages = body(
+        build(Prompt(input=[user("x"), call, call.output("y")]), "m", provider=provider)
+    )["messages"]
     fitted = messages[1]["tool_calls"][0]["id"]
     assert (len(fitted), fitted.isalnum(), fitted) == (9, True, messages[2]["tool_call_id"])
 
@@ -261,7 +367,10 @@ def test_case_50_ids_fit_the_provider_the_same_on_call_and_result(call_id: str) 
 def test_case_50_an_id_that_fits_stays() -> None:
     call = FunctionCall("gSIMJiOkT", "f", "{}")
     provider = Provider("mistral-like", base_url="http://x", call_ids=MISTRAL)
-    assert build(Prompt(input=[user("x"), call, call.output("y")]), "m", provider=provider).report == []
+    assert (
+        build(Prompt(input=[user("x"), call, call.output("y")]), "m", provider=provider).report
+        == []
+    )
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=8, unique=True))
@@ -269,8 +378,15 @@ def test_case_50_ids_stay_apart_and_do_not_depend_on_what_follows(ids: list[str]
     calls = [FunctionCall(call_id, "f", "{}", response_id="r") for call_id in ids]
     provider = Provider("mistral-like", base_url="http://x", call_ids=MISTRAL)
     history = [user("x"), *calls, *(call.output("y") for call in calls)]
-    fitted = [call["id"] for call in body(build(Prompt(input=history), "m", provider=provider))["messages"][1]["tool_calls"]]
-    first = body(build(Prompt(input=[user("x"), calls[0], calls[0].output("y")]), "m", provider=provider))["messages"][1]["tool_calls"]
+    fitted = [
+        call["id"]
+        for call in body(build(Prompt(input=history), "m", provider=provider))["messages"][1][
+            "tool_calls"
+        ]
+    ]
+    first = body(
+        build(Prompt(input=[user("x"), calls[0], calls[0].output("y")]), "m", provider=provider)
+    )["messages"][1]["tool_calls"]
     assert (len(set(fitted)), first[0]["id"]) == (len(ids), fitted[0])
 
 
@@ -279,7 +395,10 @@ def test_models_that_number_their_calls_get_their_own_form() -> None:
     request = built(user("x"), CALL, OTHER, CALL.output("1"), OTHER.output("2"), shape=shape)
     messages = body(request)["messages"]
     assert [call["id"] for call in messages[1]["tool_calls"]] == ["functions.f:0", "functions.g:1"]
-    assert [message["tool_call_id"] for message in messages[2:]] == ["functions.f:0", "functions.g:1"]
+    assert [message["tool_call_id"] for message in messages[2:]] == [
+        "functions.f:0",
+        "functions.g:1",
+    ]
     assert {action for action, _ in changes(request)} == {"renamed"}
 
 
@@ -288,7 +407,9 @@ def test_models_that_number_their_calls_get_their_own_form() -> None:
 
 @pytest.mark.parametrize("place", ["reasoning_content", "reasoning", "reasoning_text"])
 def test_c6_a_thought_goes_back_under_the_providers_key(place: str) -> None:
-    assert sent(user("x"), THOUGHT, SAID, user("y"), shape=ChatShape(reasoning_echo=(place,)))[1] == {
+    assert sent(user("x"), THOUGHT, SAID, user("y"), shape=ChatShape(reasoning_echo=(place,)))[
+        1
+    ] == {
         "role": "assistant",
         "content": "so",
         place: "hm",
@@ -296,19 +417,31 @@ def test_c6_a_thought_goes_back_under_the_providers_key(place: str) -> None:
 
 
 def test_c6_a_thought_goes_back_in_tags_or_parts() -> None:
-    tags = sent(user("x"), THOUGHT, SAID, user("y"), shape=ChatShape(reasoning_echo=("think_tags",)))[1]
+    tags = sent(
+        user("x"), THOUGHT, SAID, user("y"), shape=ChatShape(reasoning_echo=("think_tags",))
+    )[1]
     assert tags == {"role": "assistant", "content": "<think>\nhm\n</think>\n\nso"}
     signed = msgspec.structs.replace(THOUGHT, signature="Sig", native={"closed": True})
-    parts = sent(user("x"), signed, SAID, user("y"), shape=ChatShape(reasoning_echo=("thinking_parts",)))[1]
+    parts = sent(
+        user("x"), signed, SAID, user("y"), shape=ChatShape(reasoning_echo=("thinking_parts",))
+    )[1]
     assert parts["content"] == [
-        {"type": "thinking", "thinking": [{"type": "text", "text": "hm"}], "signature": "Sig", "closed": True},
+        {
+            "type": "thinking",
+            "thinking": [{"type": "text", "text": "hm"}],
+            "signature": "Sig",
+            "closed": True,
+        },
         {"type": "text", "text": "so"},
     ]
 
 
 def test_c6_without_a_place_a_thought_stays_behind_and_is_reported() -> None:
     request = built(user("x"), THOUGHT, SAID, user("y"), shape=ChatShape())
-    assert (body(request)["messages"][1], changes(request)) == ({"role": "assistant", "content": "so"}, [("dropped", "/input/1")])
+    assert (body(request)["messages"][1], changes(request)) == (
+        {"role": "assistant", "content": "so"},
+        [("dropped", "/input/1")],
+    )
 
 
 def test_case_25_c6_thoughts_that_go_back_with_calls_only() -> None:
@@ -322,29 +455,58 @@ def test_case_25_c6_thoughts_that_go_back_with_calls_only() -> None:
 
 def test_case_25_c6_a_thought_that_must_be_there_and_is_not_is_filled_in() -> None:
     shape = ChatShape(reasoning_echo=("reasoning_content",), echo_turns="calls", echo_filler=" ")
-    request = built(user("x"), CALL, CALL.output("1"), msgspec.structs.replace(SAID, response_id="r2"), user("y"), shape=shape)
+    request = built(
+        user("x"),
+        CALL,
+        CALL.output("1"),
+        msgspec.structs.replace(SAID, response_id="r2"),
+        user("y"),
+        shape=shape,
+    )
     messages = body(request)["messages"]
     assert (messages[1]["reasoning_content"], "reasoning_content" in messages[3]) == (" ", False)
     assert changes(request) == [("generated", "/input/1")]
 
 
 DETAILS = [
-    {"type": "reasoning.text", "text": "hm", "signature": "Sig", "format": "anthropic-claude-v1", "index": 0},
+    {
+        "type": "reasoning.text",
+        "text": "hm",
+        "signature": "Sig",
+        "format": "anthropic-claude-v1",
+        "index": 0,
+    },
     {"type": "reasoning.encrypted", "data": "gAAA", "id": "rs_1", "index": 1},
 ]
 OPENROUTER = ChatShape(reasoning_echo=("reasoning_details", "reasoning"))
 
 
 def test_c6_reasoning_details_go_back_whole_and_once() -> None:
-    thought = msgspec.structs.replace(THOUGHT, native={"reasoning_details": DETAILS}, signature="Sig")
-    request = built(user("x"), thought, CALL, OTHER, CALL.output("1"), OTHER.output("2"), shape=OPENROUTER)
+    thought = msgspec.structs.replace(
+        THOUGHT, native={"reasoning_details": DETAILS}, signature="Sig"
+    )
+    request = built(
+        user("x"), thought, CALL, OTHER, CALL.output("1"), OTHER.output("2"), shape=OPENROUTER
+    )
     message = body(request)["messages"][1]
-    assert (message["reasoning_details"], "reasoning" in message, request.report) == (DETAILS, False, [])
+    assert (message["reasoning_details"], "reasoning" in message, request.report) == (
+        DETAILS,
+        False,
+        [],
+    )
 
 
 def test_c6_lists_of_several_thoughts_are_one_list_in_order() -> None:
-    thoughts = [msgspec.structs.replace(THOUGHT, native={"reasoning_details": [one]}, content=one.get("text", "")) for one in DETAILS]
-    assert sent(user("x"), *thoughts, SAID, user("y"), shape=OPENROUTER)[1]["reasoning_details"] == DETAILS
+    thoughts = [
+        msgspec.structs.replace(
+            THOUGHT, native={"reasoning_details": [one]}, content=one.get("text", "")
+        )
+        for one in DETAILS
+    ]
+    assert (
+        sent(user("x"), *thoughts, SAID, user("y"), shape=OPENROUTER)[1]["reasoning_details"]
+        == DETAILS
+    )
 
 
 def test_c6_sealed_thoughts_do_not_stand_for_the_text_beside_them() -> None:
@@ -356,7 +518,10 @@ def test_c6_sealed_thoughts_do_not_stand_for_the_text_beside_them() -> None:
 def test_c6_details_told_without_their_text_get_it_back() -> None:
     told = [{**DETAILS[0], "text": ""}, DETAILS[1]]
     thought = msgspec.structs.replace(THOUGHT, native={"reasoning_details": told})
-    assert sent(user("x"), thought, SAID, user("y"), shape=OPENROUTER)[1]["reasoning_details"] == DETAILS
+    assert (
+        sent(user("x"), thought, SAID, user("y"), shape=OPENROUTER)[1]["reasoning_details"]
+        == DETAILS
+    )
 
 
 def test_c6_an_edited_thought_goes_back_as_edited() -> None:
@@ -364,31 +529,56 @@ def test_c6_an_edited_thought_goes_back_as_edited() -> None:
     thought = msgspec.structs.replace(THOUGHT, content="ah", native={"reasoning_details": DETAILS})
     request = built(user("x"), thought, SAID, user("y"), shape=OPENROUTER)
     message = body(request)["messages"][1]
-    assert (message["reasoning"], "reasoning_details" in message, changes(request)) == ("ah", False, [("changed", "/input/1")])
+    assert (message["reasoning"], "reasoning_details" in message, changes(request)) == (
+        "ah",
+        False,
+        [("changed", "/input/1")],
+    )
 
 
 def test_c6_copilots_and_litellms_own_keys_go_back() -> None:
     blocks = [{"type": "thinking", "thinking": "hm", "signature": "Sig"}]
-    thought = msgspec.structs.replace(THOUGHT, native={"thinking_blocks": blocks, "reasoning_opaque": "O"})
+    thought = msgspec.structs.replace(
+        THOUGHT, native={"thinking_blocks": blocks, "reasoning_opaque": "O"}
+    )
     message = sent(user("x"), thought, SAID, user("y"))[1]
-    assert (message["thinking_blocks"], message["reasoning_opaque"], "reasoning_content" in message) == (blocks, "O", False)
+    assert (
+        message["thinking_blocks"],
+        message["reasoning_opaque"],
+        "reasoning_content" in message,
+    ) == (blocks, "O", False)
 
 
 @pytest.mark.parametrize(
     ("foreign", "content"),
     [
-        (Reasoning("hm", signature="s", origin=Origin("messages"), response_id="r"), "<think>\nhm\n</think>\n\nso"),
         (
-            Reasoning("hm", native={"reasoning_details": DETAILS}, origin=Origin("chat", "elsewhere"), response_id="r"),
+            Reasoning("hm", signature="s", origin=Origin("messages"), response_id="r"),
+            "<think>\nhm\n</think>\n\nso",
+        ),
+        (
+            Reasoning(
+                "hm",
+                native={"reasoning_details": DETAILS},
+                origin=Origin("chat", "elsewhere"),
+                response_id="r",
+            ),
             "<think>\nhm\n</think>\n\nso",
         ),
         (Reasoning(encrypted_content="gAAA", origin=Origin("responses"), response_id="r"), "so"),
-        (Reasoning(summary=["a", "b"], encrypted_content="gAAA", origin=Origin("responses")), "<think>\na\n\nb\n</think>\n\nso"),
+        (
+            Reasoning(summary=["a", "b"], encrypted_content="gAAA", origin=Origin("responses")),
+            "<think>\na\n\nb\n</think>\n\nso",
+        ),
         (Opaque("computer_call", {"type": "computer_call"}, origin=Origin("responses")), "so"),
     ],
 )
-def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(foreign: Any, content: str) -> None:
-    spoken = Message("assistant", [Text("so")], origin=foreign.origin, response_id=foreign.response_id)
+def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
+    foreign: Any, content: str
+) -> None:
+    spoken = Message(
+        "assistant", [Text("so")], origin=foreign.origin, response_id=foreign.response_id
+    )
     request = built(user("x"), foreign, spoken, user("y"))
     assert body(request)["messages"][1] == {"role": "assistant", "content": content}
     assert [path for _, path in changes(request)] == ["/input/1"]
@@ -418,7 +608,13 @@ def test_roles_a_provider_refuses_are_other_roles() -> None:
 
 def test_c5_one_system_message_at_the_start_and_later_ones_as_user_text() -> None:
     shape = ChatShape(inner_system=False)
-    request = built(Message("system", [Text("b")]), user("x"), Message("system", [Text("c")]), shape=shape, instructions="a")
+    request = built(
+        Message("system", [Text("b")]),
+        user("x"),
+        Message("system", [Text("c")]),
+        shape=shape,
+        instructions="a",
+    )
     assert [(message["role"], message["content"]) for message in body(request)["messages"]] == [
         ("system", "a\n\nb"),
         ("user", "x"),
@@ -430,7 +626,10 @@ def test_c5_one_system_message_at_the_start_and_later_ones_as_user_text() -> Non
 def test_c8_neighbours_are_joined_where_turns_must_alternate() -> None:
     shape = ChatShape(alternate=True)
     spoken = Message("assistant", [Text("a")])
-    assert [(message["role"], message["content"]) for message in sent(user("x"), user("y"), spoken, spoken, user("z"), shape=shape)] == [
+    assert [
+        (message["role"], message["content"])
+        for message in sent(user("x"), user("y"), spoken, spoken, user("z"), shape=shape)
+    ] == [
         ("user", [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]),
         ("assistant", "a\n\na"),
         ("user", "z"),
@@ -438,16 +637,31 @@ def test_c8_neighbours_are_joined_where_turns_must_alternate() -> None:
 
 
 def test_c9_an_assistant_stands_between_tool_and_user_where_it_must() -> None:
-    request = built(user("x"), CALL, CALL.output("1"), user("y"), shape=ChatShape(tool_then_user=False))
-    assert [message["role"] for message in body(request)["messages"]] == ["user", "assistant", "tool", "assistant", "user"]
+    request = built(
+        user("x"), CALL, CALL.output("1"), user("y"), shape=ChatShape(tool_then_user=False)
+    )
+    assert [message["role"] for message in body(request)["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
     assert changes(request) == [("generated", "/input/3")]
 
 
 def test_c10_a_request_that_ends_with_the_assistant() -> None:
     assert sent(user("x"), SAID)[-1] == {"role": "assistant", "content": "so"}
-    assert sent(user("x"), SAID, shape=ChatShape(prefill="prefix"))[-1] == {"role": "assistant", "content": "so", "prefix": True}
+    assert sent(user("x"), SAID, shape=ChatShape(prefill="prefix"))[-1] == {
+        "role": "assistant",
+        "content": "so",
+        "prefix": True,
+    }
     request = built(user("x"), SAID, traits=Traits(prefill=False))
-    assert (body(request)["messages"][-1], changes(request)) == ({"role": "user", "content": "Continue."}, [("generated", "/input")])
+    assert (body(request)["messages"][-1], changes(request)) == (
+        {"role": "user", "content": "Continue."},
+        [("generated", "/input")],
+    )
 
 
 # --- what is said ---
@@ -464,23 +678,42 @@ def test_c10_a_request_that_ends_with_the_assistant() -> None:
         (Image(file_id="file_1"), {"type": "file", "file": {"file_id": "file_1"}}),
         (
             Document("JVBERi0=", name="a.pdf"),
-            {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
+            {
+                "type": "file",
+                "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
+            },
         ),
         (Document(file_id="file_1"), {"type": "file", "file": {"file_id": "file_1"}}),
-        (Document(url="https://x/a.pdf"), {"type": "file", "file": {"filename": "document.pdf", "file_data": "https://x/a.pdf"}}),
-        (Document("aGk=", media_type="text/markdown", name="a.md"), {"type": "text", "text": "[a.md]\nhi"}),
-        (Audio("AAAA", media_type="audio/mpeg"), {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}}),
-        (Audio("AAAA", media_type="audio/wav"), {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}}),
+        (
+            Document(url="https://x/a.pdf"),
+            {"type": "file", "file": {"filename": "document.pdf", "file_data": "https://x/a.pdf"}},
+        ),
+        (
+            Document("aGk=", media_type="text/markdown", name="a.md"),
+            {"type": "text", "text": "[a.md]\nhi"},
+        ),
+        (
+            Audio("AAAA", media_type="audio/mpeg"),
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
+        ),
+        (
+            Audio("AAAA", media_type="audio/wav"),
+            {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}},
+        ),
         (Audio(url="https://x/a.mp3", transcript="hm"), {"type": "text", "text": "hm"}),
         (Text("{}", native={"type": "hologram"}), {"type": "hologram"}),
     ],
 )
-def test_case_46_images_documents_and_audio_in_every_form(part: Any, sent_as: dict[str, Any]) -> None:
+def test_case_46_images_documents_and_audio_in_every_form(
+    part: Any, sent_as: dict[str, Any]
+) -> None:
     assert sent(user("see", part))[0]["content"] == [{"type": "text", "text": "see"}, sent_as]
 
 
 def test_what_another_wire_said_of_a_part_stays_behind() -> None:
-    message = Message("user", [Text("{}", native={"type": "container_upload"})], origin=Origin("messages"))
+    message = Message(
+        "user", [Text("{}", native={"type": "container_upload"})], origin=Origin("messages")
+    )
     assert sent(message)[0]["content"] == "{}"
 
 
@@ -488,8 +721,17 @@ def test_an_assistants_images_move_into_a_user_message_behind_it() -> None:
     drawn = Message("assistant", [Text("see"), PNG], origin=HERE, response_id="r1")
     request = built(user("x"), drawn, CALL, CALL.output("1"), user("y"))
     messages = body(request)["messages"]
-    assert [message["role"] for message in messages] == ["user", "assistant", "tool", "user", "user"]
-    assert messages[3]["content"] == [{"type": "text", "text": "[attached to the answer above]"}, PNG_PART]
+    assert [message["role"] for message in messages] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "user",
+    ]
+    assert messages[3]["content"] == [
+        {"type": "text", "text": "[attached to the answer above]"},
+        PNG_PART,
+    ]
     assert changes(request) == [("changed", "/input/1")]
 
 
@@ -498,12 +740,20 @@ def test_an_assistants_images_move_into_a_user_message_behind_it() -> None:
     [
         ("auto", ["one", [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]]),
         ("string", ["one", "one\n\ntwo"]),
-        ("parts", [[{"type": "text", "text": "one"}], [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}]]),
+        (
+            "parts",
+            [
+                [{"type": "text", "text": "one"}],
+                [{"type": "text", "text": "one"}, {"type": "text", "text": "two"}],
+            ],
+        ),
     ],
 )
 def test_content_is_a_string_or_parts_whichever_is_taken(form: Any, contents: list[Any]) -> None:
     items = [user("one"), Message("user", [Text("one"), Text("two")])]
-    assert [message["content"] for message in sent(*items, shape=ChatShape(content=form))] == contents
+    assert [
+        message["content"] for message in sent(*items, shape=ChatShape(content=form))
+    ] == contents
 
 
 # --- caching ---
@@ -511,15 +761,29 @@ def test_content_is_a_string_or_parts_whichever_is_taken(form: Any, contents: li
 
 def test_cache_markers_stand_on_the_last_part_at_most_four() -> None:
     shape = ChatShape(cache_control=True)
-    history = [user("a"), SAID, user("b"), msgspec.structs.replace(SAID, response_id="r2"), user("c"), CALL, CALL.output("1")]
+    history = [
+        user("a"),
+        SAID,
+        user("b"),
+        msgspec.structs.replace(SAID, response_id="r2"),
+        user("c"),
+        CALL,
+        CALL.output("1"),
+    ]
     messages = sent(*history, shape=shape, cache=CacheOptions("1h", range(7)))
     marked = [message["role"] for message in messages if isinstance(message.get("content"), list)]
     assert marked == ["assistant", "user", "tool"]
-    assert messages[-1]["content"][-1] == {"type": "text", "text": "1", "cache_control": {"type": "ephemeral", "ttl": "1h"}}
+    assert messages[-1]["content"][-1] == {
+        "type": "text",
+        "text": "1",
+        "cache_control": {"type": "ephemeral", "ttl": "1h"},
+    }
 
 
 def test_cache_breakpoints_that_cannot_be_said_are_reported() -> None:
-    assert changes(built(cache=CacheOptions(breakpoints=[0]))) == [("dropped", "/cache/breakpoints")]
+    assert changes(built(cache=CacheOptions(breakpoints=[0]))) == [
+        ("dropped", "/cache/breakpoints")
+    ]
     assert built(cache="auto").report == []
 
 
@@ -544,7 +808,11 @@ def test_cache_breakpoints_that_cannot_be_said_are_reported() -> None:
         (REASONING_OBJECT, ReasoningOptions(), {"reasoning": {"enabled": True}}),
         (REASONING_OBJECT, "off", {"reasoning": {"enabled": False}}),
         (REASONING_ENABLED, "low", {"reasoning": {"enabled": True}, "reasoning_effort": "low"}),
-        (TEMPLATE_ENABLE_THINKING, ReasoningOptions(), {"chat_template_kwargs": {"enable_thinking": True}}),
+        (
+            TEMPLATE_ENABLE_THINKING,
+            ReasoningOptions(),
+            {"chat_template_kwargs": {"enable_thinking": True}},
+        ),
         (TEMPLATE_THINKING, "off", {"chat_template_kwargs": {"thinking": False}}),
         (GOOGLE, 3000, {"extra_body": {"google": {"thinking_config": {"thinking_budget": 3000}}}}),
         (Thinking(on={"think": 1}), "low", {"think": 1}),
@@ -552,7 +820,9 @@ def test_cache_breakpoints_that_cannot_be_said_are_reported() -> None:
         (None, "low", {}),
     ],
 )
-def test_thinking_is_asked_for_in_the_providers_way(style: Thinking | None, asked: Any, fields: dict[str, Any]) -> None:
+def test_thinking_is_asked_for_in_the_providers_way(
+    style: Thinking | None, asked: Any, fields: dict[str, Any]
+) -> None:
     without = body(built(shape=ChatShape(thinking=style)))
     said = body(built(shape=ChatShape(thinking=style), reasoning=asked))
     assert {key: value for key, value in said.items() if key not in without} == fields
@@ -560,19 +830,36 @@ def test_thinking_is_asked_for_in_the_providers_way(style: Thinking | None, aske
 
 @pytest.mark.parametrize(
     ("style", "asked"),
-    [(EFFORT, 3000), (ENABLE_THINKING, "low"), (REASONING_OBJECT, "max"), (Thinking(on={"think": 1}), "low"), (None, "low")],
+    [
+        (EFFORT, 3000),
+        (ENABLE_THINKING, "low"),
+        (REASONING_OBJECT, "max"),
+        (Thinking(on={"think": 1}), "low"),
+        (None, "low"),
+    ],
 )
 def test_thinking_in_other_words_is_reported(style: Thinking | None, asked: Any) -> None:
-    assert [path for _, path in changes(built(shape=ChatShape(thinking=style), reasoning=asked))] == ["/reasoning"]
+    assert [
+        path for _, path in changes(built(shape=ChatShape(thinking=style), reasoning=asked))
+    ] == ["/reasoning"]
 
 
 def test_a_model_gets_a_level_it_takes() -> None:
     request = built(traits=Traits(efforts=("low", "high"), thinking_off=""), reasoning="max")
-    assert (body(request)["reasoning_effort"], changes(request)) == ("high", [("changed", "/reasoning")])
+    assert (body(request)["reasoning_effort"], changes(request)) == (
+        "high",
+        [("changed", "/reasoning")],
+    )
     always = built(traits=Traits(efforts=("low", "high"), thinking_off=""), reasoning="off")
-    assert (body(always)["reasoning_effort"], changes(always)) == ("low", [("changed", "/reasoning")])
+    assert (body(always)["reasoning_effort"], changes(always)) == (
+        "low",
+        [("changed", "/reasoning")],
+    )
     never = built(traits=Traits(thinking=()), reasoning="low")
-    assert ("reasoning_effort" in body(never), changes(never)) == (False, [("dropped", "/reasoning")])
+    assert ("reasoning_effort" in body(never), changes(never)) == (
+        False,
+        [("dropped", "/reasoning")],
+    )
 
 
 def test_summaries_and_display_are_not_chats() -> None:
@@ -596,34 +883,61 @@ def test_tools_functions_free_form_and_hosted() -> None:
         ToolSpec("s", strict=True),
     ]
     assert body(built(tools=tools))["tools"] == [
-        {"type": "function", "function": {"name": "f", "description": "does f", "parameters": TOOL.schema}},
-        {"type": "custom", "custom": {"name": "p", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "a"}}}},
+        {
+            "type": "function",
+            "function": {"name": "f", "description": "does f", "parameters": TOOL.schema},
+        },
+        {
+            "type": "custom",
+            "custom": {
+                "name": "p",
+                "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "a"}},
+            },
+        },
         {"type": "custom", "custom": {"name": "q", "format": {"type": "text"}}},
         hosted,
-        {"type": "function", "function": {"name": "s", "parameters": {"type": "object", "properties": {}}, "strict": True}},
+        {
+            "type": "function",
+            "function": {
+                "name": "s",
+                "parameters": {"type": "object", "properties": {}},
+                "strict": True,
+            },
+        },
     ]
 
 
 def test_a_free_form_call_and_its_result() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
     messages = sent(user("x"), call, call.output("ok"))
-    assert messages[1]["tool_calls"] == [{"id": "c", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}]
+    assert messages[1]["tool_calls"] == [
+        {"id": "c", "type": "custom", "custom": {"name": "patch", "input": "*** Begin"}}
+    ]
     assert messages[2] == {"role": "tool", "tool_call_id": "c", "content": "ok"}
 
 
 def test_free_form_tools_are_functions_where_they_are_unknown() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
     request = built(
-        user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})], shape=ChatShape(custom_tools=False)
+        user("x"),
+        call,
+        call.output("ok"),
+        tools=[ToolSpec("patch", format={"type": "text"})],
+        shape=ChatShape(custom_tools=False),
     )
     assert body(request)["tools"][0]["function"]["parameters"]["required"] == ["input"]
-    assert body(request)["messages"][1]["tool_calls"][0]["function"] == {"name": "patch", "arguments": '{"input":"*** Begin"}'}
+    assert body(request)["messages"][1]["tool_calls"][0]["function"] == {
+        "name": "patch",
+        "arguments": '{"input":"*** Begin"}',
+    }
     assert {path for _, path in changes(request)} == {"/input/1", "/tools/0/format"}
 
 
 def test_half_an_emoji_in_free_text_breaks_nothing() -> None:
     call = CustomToolCall("c", "patch", "\ud83d")
-    assert sent(user("x"), call, call.output("ok"), shape=ChatShape(custom_tools=False))[1]["tool_calls"]
+    assert sent(user("x"), call, call.output("ok"), shape=ChatShape(custom_tools=False))[1][
+        "tool_calls"
+    ]
     with pytest.raises(StreamError) as caught:
         built(user("\ud83d"))
     assert caught.value.kind == "invalid_request"
@@ -631,13 +945,18 @@ def test_half_an_emoji_in_free_text_breaks_nothing() -> None:
 
 def test_s1_parameters_are_an_object() -> None:
     request = built(tools=[ToolSpec("f", schema={"properties": {}})])
-    assert body(request)["tools"][0]["function"]["parameters"] == {"properties": {}, "type": "object"}
+    assert body(request)["tools"][0]["function"]["parameters"] == {
+        "properties": {},
+        "type": "object",
+    }
     assert changes(request) == [("changed", "/tools/0/schema")]
 
 
 def test_s2_strict_schemas_are_fitted_only_where_that_is_asked_for() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}}
-    fitted = built(tools=[ToolSpec("f", schema=schema, strict=True)], shape=ChatShape(strict_schemas=True))
+    fitted = built(
+        tools=[ToolSpec("f", schema=schema, strict=True)], shape=ChatShape(strict_schemas=True)
+    )
     assert body(fitted)["tools"][0]["function"]["parameters"]["required"] == ["a"]
     assert fitted.report
     as_asked = built(tools=[ToolSpec("f", schema=schema, strict=True)], output_schema=schema)
@@ -660,15 +979,23 @@ def test_s2_strict_schemas_are_fitted_only_where_that_is_asked_for() -> None:
         ("none", {"none": ""}, None, True),
     ],
 )
-def test_s5_a_choice_of_tools_in_the_providers_words(choice: str, choices: dict[str, str], said: Any, reported: bool) -> None:
+def test_s5_a_choice_of_tools_in_the_providers_words(
+    choice: str, choices: dict[str, str], said: Any, reported: bool
+) -> None:
     tools = [TOOL, ToolSpec("p", format={"type": "text"})]
     request = built(tools=tools, tool_choice=choice, shape=ChatShape(tool_choices=choices))
-    assert (body(request).get("tool_choice"), [path for _, path in changes(request)]) == (said, ["/tool_choice"] if reported else [])
+    assert (body(request).get("tool_choice"), [path for _, path in changes(request)]) == (
+        said,
+        ["/tool_choice"] if reported else [],
+    )
 
 
 def test_s5_a_forced_choice_becomes_auto_where_the_model_takes_none() -> None:
     request = built(tools=[TOOL], tool_choice="f", traits=Traits(forced_tools=False))
-    assert (body(request)["tool_choice"], changes(request)) == ("auto", [("changed", "/tool_choice")])
+    assert (body(request)["tool_choice"], changes(request)) == (
+        "auto",
+        [("changed", "/tool_choice")],
+    )
 
 
 def test_s5_a_choice_without_tools_is_not_sent() -> None:
@@ -698,7 +1025,9 @@ def test_every_setting_has_its_name() -> None:
             parallel_tools=False,
         )
     )
-    assert {key: value for key, value in sent_body.items() if key not in ("messages", "tools", "model")} == {
+    assert {
+        key: value for key, value in sent_body.items() if key not in ("messages", "tools", "model")
+    } == {
         "stream": True,
         "stream_options": {"include_usage": True},
         "parallel_tool_calls": False,
@@ -721,15 +1050,32 @@ def test_every_setting_has_its_name() -> None:
 
 
 def test_names_of_fields_are_the_providers() -> None:
-    shape = ChatShape(max_tokens="max_completion_tokens", user="safety_identifier", conversation="metadata.session")
-    asked = body(built(shape=shape, max_output_tokens=9, user_id="u", conversation_id="c", metadata={"a": "b"}))
-    assert (asked["max_completion_tokens"], asked["safety_identifier"], asked["metadata"]) == (9, "u", {"a": "b", "session": "c"})
+    shape = ChatShape(
+        max_tokens="max_completion_tokens",
+        user="safety_identifier",
+        conversation="metadata.session",
+    )
+    asked = body(
+        built(
+            shape=shape, max_output_tokens=9, user_id="u", conversation_id="c", metadata={"a": "b"}
+        )
+    )
+    assert (asked["max_completion_tokens"], asked["safety_identifier"], asked["metadata"]) == (
+        9,
+        "u",
+        {"a": "b", "session": "c"},
+    )
 
 
-@pytest.mark.parametrize(("name", "sent_as"), [("c", "c"), ("a\r\nb: c", None), ("é", None), ("a\x00", None)])
+@pytest.mark.parametrize(
+    ("name", "sent_as"), [("c", "c"), ("a\r\nb: c", None), ("é", None), ("a\x00", None)]
+)
 def test_a_conversations_name_never_breaks_a_header(name: str, sent_as: str | None) -> None:
     provider = Provider("there", base_url="http://x", conversation_header="x-conv")
-    assert build(Prompt(input="x", conversation_id=name), "m", provider=provider).headers.get("x-conv") == sent_as
+    assert (
+        build(Prompt(input="x", conversation_id=name), "m", provider=provider).headers.get("x-conv")
+        == sent_as
+    )
 
 
 def test_settings_a_provider_has_not_are_reported() -> None:
@@ -739,14 +1085,21 @@ def test_settings_a_provider_has_not_are_reported() -> None:
 
 def test_s3_max_tokens_stays_under_the_models_ceiling() -> None:
     request = built(max_output_tokens=999, traits=Traits(max_output=100))
-    assert (body(request)["max_tokens"], changes(request)) == (100, [("changed", "/max_output_tokens")])
+    assert (body(request)["max_tokens"], changes(request)) == (
+        100,
+        [("changed", "/max_output_tokens")],
+    )
 
 
 def test_s4_sampling_goes_only_to_models_that_take_it() -> None:
     thinker = Traits(thinking=("level",), sampling=False, thinking_default=False)
     assert body(built(temperature=0.5, traits=thinker))["temperature"] == 0.5
-    assert changes(built(temperature=0.5, traits=thinker, reasoning="low")) == [("dropped", "/temperature")]
-    assert changes(built(logprobs=0, traits=Traits(thinking=("adaptive",), sampling=False))) == [("dropped", "/logprobs")]
+    assert changes(built(temperature=0.5, traits=thinker, reasoning="low")) == [
+        ("dropped", "/temperature")
+    ]
+    assert changes(built(logprobs=0, traits=Traits(thinking=("adaptive",), sampling=False))) == [
+        ("dropped", "/logprobs")
+    ]
 
 
 def test_a_whole_body_is_asked_for_without_stream_options() -> None:
@@ -756,7 +1109,12 @@ def test_a_whole_body_is_asked_for_without_stream_options() -> None:
 
 
 def test_structured_output_as_the_provider_takes_it() -> None:
-    schema = {"title": "My answer", "type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+    schema = {
+        "title": "My answer",
+        "type": "object",
+        "properties": {"n": {"type": "integer"}},
+        "required": ["n"],
+    }
     assert body(built(output_schema=schema))["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "My_answer", "schema": schema, "strict": True},
@@ -764,8 +1122,13 @@ def test_structured_output_as_the_provider_takes_it() -> None:
     fitted = built(output_schema=schema, shape=ChatShape(strict_schemas=True))
     assert body(fitted)["response_format"]["json_schema"]["schema"]["additionalProperties"] is False
     plain = built(output_schema=schema, shape=ChatShape(output="json_object"))
-    assert (body(plain)["response_format"], changes(plain)) == ({"type": "json_object"}, [("changed", "/output_schema")])
-    assert changes(built(output_schema=schema, shape=ChatShape(output=""))) == [("dropped", "/output_schema")]
+    assert (body(plain)["response_format"], changes(plain)) == (
+        {"type": "json_object"},
+        [("changed", "/output_schema")],
+    )
+    assert changes(built(output_schema=schema, shape=ChatShape(output=""))) == [
+        ("dropped", "/output_schema")
+    ]
 
 
 def test_a_providers_own_values_are_laid_under_and_over_key_by_key() -> None:
@@ -777,11 +1140,21 @@ def test_a_providers_own_values_are_laid_under_and_over_key_by_key() -> None:
         defaults={"stream_options": {"include_obfuscation": False}},
         overrides={"n": 1},
     )
-    prompt = Prompt(input="x", seed=1, stop=["END"], n=3, extra={"stream_options": {"chunk_include_usage": True}})
+    prompt = Prompt(
+        input="x",
+        seed=1,
+        stop=["END"],
+        n=3,
+        extra={"stream_options": {"chunk_include_usage": True}},
+    )
     request = build(prompt, "m", provider=provider)
     asked = body(request)
     assert (asked["stop_words"], asked["n"], "seed" in asked) == (["END"], 1, False)
-    assert asked["stream_options"] == {"include_obfuscation": False, "include_usage": True, "chunk_include_usage": True}
+    assert asked["stream_options"] == {
+        "include_obfuscation": False,
+        "include_usage": True,
+        "chunk_include_usage": True,
+    }
 
 
 def test_an_empty_input_is_an_invalid_request() -> None:
@@ -796,14 +1169,23 @@ def test_an_empty_input_is_an_invalid_request() -> None:
 @each_recording("openai-chat", [*STREAMS, *BODIES, *PAYLOADS])
 def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: Recording) -> None:
     whole = accumulate(_events(recording))
-    items = [item for item in whole.items if not (isinstance(item, FunctionCall) and item.status == "incomplete")]
+    items = [
+        item
+        for item in whole.items
+        if not (isinstance(item, FunctionCall) and item.status == "incomplete")
+    ]
     if whole.error is not None or not items:
         return
     request = built(user("x"), *items, *(call.output("y") for call in whole.calls), user("z"))
     if any(change.action == "renamed" for change in request.report):
         return  # two calls of one id
-    messages = msgspec.json.decode(msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"], type=list[msgspec.Raw])
-    again = accumulate(parse_body("chat", b'{"choices":[{"index":0,"message":%s}]}' % bytes(messages[1])))
+    messages = msgspec.json.decode(
+        msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"],
+        type=list[msgspec.Raw],
+    )
+    again = accumulate(
+        parse_body("chat", b'{"choices":[{"index":0,"message":%s}]}' % bytes(messages[1]))
+    )
     assert _replayed(again.items) == _replayed(tuple(items))
 
 
@@ -812,17 +1194,31 @@ def _events(recording: Recording) -> list[Any]:
     if recording.path.suffix in BODIES:
         return parse_body("chat", recording.body)
     if recording.path.suffix in PAYLOADS:
-        return [*(event for payload in recording.payloads for event in p.feed_event(payload)), *p.close()]
+        return [
+            *(event for payload in recording.payloads for event in p.feed_event(payload)),
+            *p.close(),
+        ]
     return [*p.feed(recording.body), *p.close()]
 
 
 def _replayed(items: tuple[ResponseItem, ...]) -> Any:
     """What must come back, byte for byte."""
-    details = [one for item in items if isinstance(item, Reasoning) for one in (item.native or {}).get("reasoning_details", ())]
+    details = [
+        one
+        for item in items
+        if isinstance(item, Reasoning)
+        for one in (item.native or {}).get("reasoning_details", ())
+    ]
     return (
         "".join(item.text for item in items if isinstance(item, Message)),
         "".join(item.text for item in items if isinstance(item, Reasoning)),
-        "".join(part.refusal for item in items if isinstance(item, Message) for part in item.content if isinstance(part, Refusal)),
+        "".join(
+            part.refusal
+            for item in items
+            if isinstance(item, Message)
+            for part in item.content
+            if isinstance(part, Refusal)
+        ),
         [
             (item.call_id, item.name, item.arguments or "{}", item.signature, item.native)
             for item in items
@@ -847,11 +1243,18 @@ def test_recorded_conversations_go_on_with_what_the_provider_said() -> None:
     for one, other in _continued():
         asked = parse_request("chat", json.dumps(one.meta["request_json"]).encode())
         whole = accumulate(_events(one))
-        history = [*asked.items, *whole.items, *(call.output("y") for call in whole.calls), user("z")]
+        history = [
+            *asked.items,
+            *whole.items,
+            *(call.output("y") for call in whole.calls),
+            user("z"),
+        ]
         at = len(one.meta["request_json"]["messages"])
         messages = sent(*history, instructions=asked.instructions)
         if not any(name in one.path.name for name in EXPLAINED):
-            assert _gist(messages[at]) == _gist(other.meta["request_json"]["messages"][at]), one.path.name
+            assert _gist(messages[at]) == _gist(other.meta["request_json"]["messages"][at]), (
+                one.path.name
+            )
             compared += 1
     assert compared > 80
 
@@ -860,22 +1263,40 @@ def _continued() -> list[tuple[Recording, Recording]]:
     """Two recordings, the second of which goes on where the answer of the first ended."""
     lines = require(CORPUS / "conversations.jsonl").read_text("utf-8").splitlines()
     chats = [told["turns"] for told in map(json.loads, lines) if told["wire"] == "openai-chat"]
-    pairs = [(Recording(CORPUS / one), Recording(CORPUS / other)) for turns in chats for one, other in pairwise(turns)]
+    pairs = [
+        (Recording(CORPUS / one), Recording(CORPUS / other))
+        for turns in chats
+        for one, other in pairwise(turns)
+    ]
     return [(one, other) for one, other in pairs if _goes_on(one, other)]
 
 
 def _goes_on(one: Recording, other: Recording) -> bool:
-    asked, then = ((recording.meta.get("request_json") or {}).get("messages") or [] for recording in (one, other))
+    asked, then = (
+        (recording.meta.get("request_json") or {}).get("messages") or []
+        for recording in (one, other)
+    )
     begins = [_gist(turn) for turn in then[: len(asked)]] == [_gist(turn) for turn in asked]
-    return begins and len(then) > len(asked) > 0 and then[len(asked)]["role"] == "assistant" and accumulate(_events(one)).error is None
+    return (
+        begins
+        and len(then) > len(asked) > 0
+        and then[len(asked)]["role"] == "assistant"
+        and accumulate(_events(one)).error is None
+    )
 
 
 def _gist(message: dict[str, Any]) -> Any:
     """Who says what and calls what, however the client spells it."""
     content = message.get("content") or ""
-    text = content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
+    text = (
+        content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
+    )
     calls = [
-        (call["id"], call["function"]["name"], json.loads(call["function"]["arguments"] or "{}") or {})
+        (
+            call["id"],
+            call["function"]["name"],
+            json.loads(call["function"]["arguments"] or "{}") or {},
+        )
         for call in message.get("tool_calls") or ()
     ]
     return message["role"], text.strip(), calls
@@ -886,9 +1307,18 @@ TURNS = st.sampled_from(["say", "think", "call", "both", "draw"])
 
 @given(
     st.lists(TURNS, max_size=6),
-    st.sampled_from([ANYTHING, ChatShape(), OPENROUTER, ChatShape(reasoning_echo=("think_tags",), echo_turns="calls")]),
+    st.sampled_from(
+        [
+            ANYTHING,
+            ChatShape(),
+            OPENROUTER,
+            ChatShape(reasoning_echo=("think_tags",), echo_turns="calls"),
+        ]
+    ),
 )
-def test_prefix_law_each_request_begins_with_the_one_before(turns: list[str], shape: ChatShape) -> None:
+def test_prefix_law_each_request_begins_with_the_one_before(
+    turns: list[str], shape: ChatShape
+) -> None:
     history: list[ResponseItem] = [user("go")]
     requests = [built(*history, shape=shape, tools=[TOOL], instructions="s")]
     for n, turn in enumerate(turns):
@@ -913,7 +1343,10 @@ def _turn(kind: str, n: int) -> list[ResponseItem]:
 
 def _elements(request: Request) -> list[bytes]:
     asked = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
-    return [bytes(asked["tools"]), *map(bytes, msgspec.json.decode(asked["messages"], type=list[msgspec.Raw]))]
+    return [
+        bytes(asked["tools"]),
+        *map(bytes, msgspec.json.decode(asked["messages"], type=list[msgspec.Raw])),
+    ]
 
 
 # --- the official types ---
@@ -921,19 +1354,36 @@ def _elements(request: Request) -> list[bytes]:
 
 def test_requests_are_what_the_official_sdk_types_say() -> None:
     pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDK")
-    types = pytest.importorskip("openai.types.chat", reason="the official SDK's types are the judge")
+    types = pytest.importorskip(
+        "openai.types.chat", reason="the official SDK's types are the judge"
+    )
     spoken = Message("assistant", [Refusal("no")], origin=HERE)
     custom = CustomToolCall("c", "p", "x", response_id="r1")
     history = [
         Message("developer", [Text("d")]),
-        user("see", PNG, Document("JVBERi0=", name="a.pdf"), Audio("AAAA", media_type="audio/mpeg")),
+        user(
+            "see", PNG, Document("JVBERi0=", name="a.pdf"), Audio("AAAA", media_type="audio/mpeg")
+        ),
         *(THOUGHT, SAID, CALL, custom, CALL.output([Text("1"), PNG]), custom.output("2")),
         *(user("y"), spoken, user("z")),
     ]
     shape = ChatShape(developer_role=True, strict_schemas=True)
     grammar = {"type": "grammar", "syntax": "lark", "definition": "a"}
-    tools = [TOOL, ToolSpec("p", format=grammar), ToolSpec("s", "d", {"type": "object"}, strict=True)]
-    asked = body(built(*history, shape=shape, tools=tools, tool_choice="p", output_schema={"type": "object"}, instructions="s"))
+    tools = [
+        TOOL,
+        ToolSpec("p", format=grammar),
+        ToolSpec("s", "d", {"type": "object"}, strict=True),
+    ]
+    asked = body(
+        built(
+            *history,
+            shape=shape,
+            tools=tools,
+            tool_choice="p",
+            output_schema={"type": "object"},
+            instructions="s",
+        )
+    )
     for message in asked["messages"]:
         kind = {
             "developer": types.ChatCompletionDeveloperMessageParam,
@@ -949,4 +1399,6 @@ def test_requests_are_what_the_official_sdk_types_say() -> None:
                 assert len(list(parts)) > 0  # the parts are checked when they are read
     union = types.ChatCompletionToolUnionParam
     assert list(pydantic.TypeAdapter(list[union]).validate_python(asked["tools"]))
-    assert pydantic.TypeAdapter(types.ChatCompletionToolChoiceOptionParam).validate_python(asked["tool_choice"])
+    assert pydantic.TypeAdapter(types.ChatCompletionToolChoiceOptionParam).validate_python(
+        asked["tool_choice"]
+    )

@@ -46,7 +46,9 @@ STYLES: dict[str, Thinking] = {
     "reasoning": REASONING_OBJECT,
     "chat_template_kwargs": TEMPLATE_ENABLE_THINKING,
 }
-SAME = frozenset({"messages", "stream", "stream_options", "random_seed", "functions", "function_call"})
+SAME = frozenset(
+    {"messages", "stream", "stream_options", "random_seed", "functions", "function_call"}
+)
 """Top-level keys that are compared elsewhere, or are other words for a key that is compared."""
 
 
@@ -70,7 +72,9 @@ def shape_of(request: dict[str, Any]) -> ChatShape:
 
 def rebuilt(request: dict[str, Any]) -> Request:
     provider = Provider("recorded", base_url="http://x", chat=shape_of(request))
-    return build(decoded(request), request.get("model") or "any", provider=provider, models={"": Traits()})
+    return build(
+        decoded(request), request.get("model") or "any", provider=provider, models={"": Traits()}
+    )
 
 
 def plain(value: Any) -> Any:
@@ -84,9 +88,15 @@ def plain(value: Any) -> Any:
 def turn_of(message: dict[str, Any]) -> Any:
     """A message as every server reads it: a string is a text part, text of one speaker is one text."""
     content = message.get("content")
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else [part_of(part) for part in content or ()]
+    parts = (
+        [{"type": "text", "text": content}]
+        if isinstance(content, str)
+        else [part_of(part) for part in content or ()]
+    )
     if message["role"] in ("assistant", "tool", "system", "developer"):
-        joined = {"assistant": "", "tool": "\n"}.get(message["role"], "\n\n").join(str(part.get("text", "")) for part in parts)
+        joined = {"assistant": "", "tool": "\n"}.get(message["role"], "\n\n").join(
+            str(part.get("text", "")) for part in parts
+        )
         parts = [{"type": "text", "text": joined}] if joined else []
     calls = [
         {
@@ -98,7 +108,11 @@ def turn_of(message: dict[str, Any]) -> Any:
     ]
     repeated = {"reasoning_content"} & message.keys() if "reasoning" in message else set()
     repeated |= {"reasoning"} if message.get("reasoning_details") else set()
-    rest = {key: value for key, value in message.items() if key not in {"content", "tool_calls", "prefix", *repeated}}
+    rest = {
+        key: value
+        for key, value in message.items()
+        if key not in {"content", "tool_calls", "prefix", *repeated}
+    }
     if message["role"] == "tool":
         rest.setdefault("tool_call_id", "call_0")
     return plain({**rest, "content": parts, "calls": calls})
@@ -110,12 +124,21 @@ def part_of(part: Any) -> Any:
     if part.get("type") == "input_audio":
         return {
             "type": "input_audio",
-            "data": part["input_audio"]["data"] if isinstance(part["input_audio"], dict) else part["input_audio"],
+            "data": part["input_audio"]["data"]
+            if isinstance(part["input_audio"], dict)
+            else part["input_audio"],
         }
-    return part if "type" in part else {"type": "text", "text": json.dumps(part, ensure_ascii=False, separators=(",", ":"))}
+    return (
+        part
+        if "type" in part
+        else {"type": "text", "text": json.dumps(part, ensure_ascii=False, separators=(",", ":"))}
+    )
 
 
-UNANSWERED = {"the call had no output; it is answered with an error", "an output without its call, sent as user text"}
+UNANSWERED = {
+    "the call had no output; it is answered with an error",
+    "an output without its call, sent as user text",
+}
 """Repairs of recordings that hold only a part of their conversation."""
 
 
@@ -124,12 +147,16 @@ def settings(request: dict[str, Any]) -> Any:
     kept = {key: value for key, value in request.items() if key not in SAME and value is not False}
     kept["seed"] = request.get("seed") or request.get("random_seed")
     kept["top_logprobs"] = request.get("top_logprobs") or None
-    kept["stop"] = [request["stop"]] if isinstance(request.get("stop"), str) else request.get("stop")
+    kept["stop"] = (
+        [request["stop"]] if isinstance(request.get("stop"), str) else request.get("stop")
+    )
     kept["tools"] = [tool_of(tool) for tool in request.get("tools") or ()]
     form = (request.get("response_format") or {}).get("json_schema")
     kept["response_format"] = form["schema"] if form else request.get("response_format")
     if "effort" in (kept.get("reasoning") or {}):
-        kept["reasoning"] = {key: value for key, value in kept["reasoning"].items() if key != "enabled"}
+        kept["reasoning"] = {
+            key: value for key, value in kept["reasoning"].items() if key != "enabled"
+        }
     if not kept["tools"]:
         kept.pop("tool_choice", None)
         kept.pop("parallel_tool_calls", None)
@@ -139,13 +166,19 @@ def settings(request: dict[str, Any]) -> Any:
 def tool_of(tool: dict[str, Any]) -> Any:
     """Functions have parameters, also where they take none."""
     parameters = {"parameters": {"type": "object"}}
-    return plain({"type": "function", **tool, "function": {**parameters, **tool["function"]}}) if "function" in tool else plain(tool)
+    return (
+        plain({"type": "function", **tool, "function": {**parameters, **tool["function"]}})
+        if "function" in tool
+        else plain(tool)
+    )
 
 
 @each_recording("openai-chat", [*STREAMS, *BODIES, *PAYLOADS])
 def test_a_recorded_request_is_rebuilt_message_for_message(recording: Recording) -> None:
     request = recording.meta.get("request_json")
-    if not isinstance(request, dict) or not any(isinstance(turn, dict) and turn.get("content") for turn in request.get("messages") or ()):
+    if not isinstance(request, dict) or not any(
+        isinstance(turn, dict) and turn.get("content") for turn in request.get("messages") or ()
+    ):
         return
     if recording.meta.get("status") == 400:
         return  # the server did not take it either
@@ -156,7 +189,9 @@ def test_a_recorded_request_is_rebuilt_message_for_message(recording: Recording)
         assert settings(sent) == settings(request)
     if not any(change.reason in UNANSWERED for change in again.report):
         expected = [turn_of(turn) for turn in request["messages"]]
-        assert [turn_of(turn) for turn in sent["messages"]] == [turn for turn in expected if turn.keys() != {"role"}]
+        assert [turn_of(turn) for turn in sent["messages"]] == [
+            turn for turn in expected if turn.keys() != {"role"}
+        ]
 
 
 REQUEST = {
@@ -165,10 +200,27 @@ REQUEST = {
     "stream_options": {"include_usage": True},
     "max_completion_tokens": 100,
     "reasoning_effort": "high",
-    "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {"type": "object"}, "strict": True}},
+    "response_format": {
+        "type": "json_schema",
+        "json_schema": {"name": "x", "schema": {"type": "object"}, "strict": True},
+    },
     "tools": [
-        {"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}, "strict": True}},
-        {"type": "custom", "custom": {"name": "p", "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "a"}}}},
+        {
+            "type": "function",
+            "function": {
+                "name": "f",
+                "description": "d",
+                "parameters": {"type": "object"},
+                "strict": True,
+            },
+        },
+        {
+            "type": "custom",
+            "custom": {
+                "name": "p",
+                "format": {"type": "grammar", "grammar": {"syntax": "lark", "definition": "a"}},
+            },
+        },
         {"type": "web_search"},
     ],
     "tool_choice": {"type": "function", "function": {"name": "f"}},
@@ -186,8 +238,17 @@ REQUEST = {
             "role": "user",
             "content": [
                 {"type": "text", "text": "see"},
-                {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"}},
-                {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}},
+                {
+                    "type": "image_url",
+                    "image_url": {"url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"},
+                },
+                {
+                    "type": "file",
+                    "file": {
+                        "filename": "a.pdf",
+                        "file_data": "data:application/pdf;base64,JVBERi0=",
+                    },
+                },
                 {"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}},
                 {"type": "hologram", "x": 1},
             ],
@@ -197,11 +258,20 @@ REQUEST = {
             "content": "so",
             "reasoning_content": "hm",
             "tool_calls": [
-                {"id": "c1", "type": "function", "function": {"name": "f", "arguments": '{"a": 1.0}'}},
+                {
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": '{"a": 1.0}'},
+                },
                 {"id": "c2", "type": "custom", "custom": {"name": "p", "input": "a"}},
             ],
         },
-        {"role": "tool", "tool_call_id": "c1", "content": "18C", "cache_control": {"type": "ephemeral", "ttl": "1h"}},
+        {
+            "role": "tool",
+            "tool_call_id": "c1",
+            "content": "18C",
+            "cache_control": {"type": "ephemeral", "ttl": "1h"},
+        },
         {"role": "tool", "tool_call_id": "c2", "content": [{"type": "text", "text": "ok"}]},
         {"role": "user", "content": "and?", "name": "ann"},
     ],
@@ -210,19 +280,47 @@ REQUEST = {
 
 def test_every_setting_finds_its_place() -> None:
     prompt = decoded(REQUEST)
-    assert (prompt.model, prompt.stream, prompt.max_output_tokens, prompt.reasoning) == ("m", True, 100, ReasoningOptions("high"))
-    assert (prompt.instructions, prompt.items[0].role, prompt.items[0].text) == ("Be terse.", "developer", "And kind.")  # type: ignore[union-attr]
+    assert (prompt.model, prompt.stream, prompt.max_output_tokens, prompt.reasoning) == (
+        "m",
+        True,
+        100,
+        ReasoningOptions("high"),
+    )
+    assert (prompt.instructions, prompt.items[0].role, prompt.items[0].text) == (
+        "Be terse.",
+        "developer",
+        "And kind.",
+    )  # type: ignore[union-attr]
     assert [tool.name for tool in prompt.tools] == ["f", "p", "web_search"]
     assert prompt.tools[1].format == {"type": "grammar", "syntax": "lark", "definition": "a"}
-    assert (prompt.tool_choice, prompt.parallel_tools, prompt.stop, prompt.logprobs) == ("f", False, ("END",), 3)
-    assert (prompt.conversation_id, prompt.user_id, prompt.output_schema) == ("c", "u", {"type": "object"})
+    assert (prompt.tool_choice, prompt.parallel_tools, prompt.stop, prompt.logprobs) == (
+        "f",
+        False,
+        ("END",),
+        3,
+    )
+    assert (prompt.conversation_id, prompt.user_id, prompt.output_schema) == (
+        "c",
+        "u",
+        {"type": "object"},
+    )
     assert prompt.extra == {"store": False}
     assert prompt.cache == CacheOptions("1h", (6,))
 
 
 def test_an_assistant_message_is_read_as_it_was_once_answered() -> None:
     items = decoded(REQUEST).items
-    kinds = [Message, Message, Reasoning, Message, FunctionCall, CustomToolCall, FunctionCallOutput, FunctionCallOutput, Message]
+    kinds = [
+        Message,
+        Message,
+        Reasoning,
+        Message,
+        FunctionCall,
+        CustomToolCall,
+        FunctionCallOutput,
+        FunctionCallOutput,
+        Message,
+    ]
     assert [type(item) for item in items] == kinds
     assert (items[2].content, items[4].arguments, items[5].input) == ("hm", '{"a": 1.0}', "a")  # type: ignore[union-attr]
     assert {item.status for item in items} == {"completed"}
@@ -269,7 +367,10 @@ def test_the_whole_request_is_built_again() -> None:
         ({"reasoning": {"enabled": False}}, "off"),
         ({"thinking": {"type": "enabled", "budget_tokens": 7}}, ReasoningOptions(budget=7)),
         ({"thinking": {"type": "disabled"}}, "off"),
-        ({"thinking": {"type": "enabled", "clear_thinking": False}, "reasoning_effort": "max"}, ReasoningOptions("max")),
+        (
+            {"thinking": {"type": "enabled", "clear_thinking": False}, "reasoning_effort": "max"},
+            ReasoningOptions("max"),
+        ),
         ({"enable_thinking": True, "thinking_budget": 5}, ReasoningOptions(budget=5)),
         ({"enable_thinking": False}, "off"),
         ({"chat_template_kwargs": {"enable_thinking": True, "x": 1}}, ReasoningOptions()),
@@ -278,7 +379,9 @@ def test_the_whole_request_is_built_again() -> None:
         ({}, None),
     ],
 )
-def test_every_providers_way_to_ask_for_thinking_is_read(asked: dict[str, Any], reasoning: Any) -> None:
+def test_every_providers_way_to_ask_for_thinking_is_read(
+    asked: dict[str, Any], reasoning: Any
+) -> None:
     assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).reasoning == reasoning
 
 
@@ -286,21 +389,43 @@ def test_every_providers_way_to_ask_for_thinking_is_read(asked: dict[str, Any], 
     ("asked", "kept"),
     [
         ({"reasoning": {"effort": "low", "exclude": True}}, {"reasoning": {"exclude": True}}),
-        ({"thinking": {"type": "enabled", "clear_thinking": False}}, {"thinking": {"clear_thinking": False}}),
-        ({"chat_template_kwargs": {"enable_thinking": True, "x": 1}}, {"chat_template_kwargs": {"x": 1}}),
+        (
+            {"thinking": {"type": "enabled", "clear_thinking": False}},
+            {"thinking": {"clear_thinking": False}},
+        ),
+        (
+            {"chat_template_kwargs": {"enable_thinking": True, "x": 1}},
+            {"chat_template_kwargs": {"x": 1}},
+        ),
         ({"reasoning_effort": "default"}, None),
         ({"response_format": {"type": "json_object"}}, None),
-        ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}}, None),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "allowed_tools": {"mode": "auto", "tools": []},
+                }
+            },
+            None,
+        ),
         ({"logit_bias": {"1": 2}}, None),
     ],
 )
 def test_what_a_prompt_has_no_word_for_stays_in_extra(asked: dict[str, Any], kept: Any) -> None:
-    assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).extra == (kept or asked)
+    assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).extra == (
+        kept or asked
+    )
 
 
 def test_extra_goes_back_beside_what_the_builder_writes() -> None:
-    request = {"messages": [{"role": "user", "content": "x"}], "thinking": {"type": "enabled", "clear_thinking": False}}
-    assert json.loads(rebuilt(request).body)["thinking"] == {"type": "enabled", "clear_thinking": False}
+    request = {
+        "messages": [{"role": "user", "content": "x"}],
+        "thinking": {"type": "enabled", "clear_thinking": False},
+    }
+    assert json.loads(rebuilt(request).body)["thinking"] == {
+        "type": "enabled",
+        "clear_thinking": False,
+    }
 
 
 def test_functions_of_the_older_form_are_tools_and_their_answers_find_their_calls() -> None:
@@ -309,9 +434,17 @@ def test_functions_of_the_older_form_are_tools_and_their_answers_find_their_call
         "function_call": {"name": "f"},
         "messages": [
             {"role": "user", "content": "x"},
-            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {
+                "role": "assistant",
+                "content": None,
+                "function_call": {"name": "f", "arguments": "{}"},
+            },
             {"role": "function", "name": "f", "content": "1"},
-            {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": "{}"}},
+            {
+                "role": "assistant",
+                "content": None,
+                "function_call": {"name": "f", "arguments": "{}"},
+            },
             {"role": "function", "name": "f", "content": "2"},
         ],
     }
@@ -343,12 +476,36 @@ def test_a_signed_call_of_gemini_goes_back_signed() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"content":"x"}]}', b'{"messages":[{"role":"dog"}]}'),
-        *(b'{"messages":[{"role":"user","content":7}]}', b'{"messages":[{"role":["user"]}]}', b"[" * 100_000, b"\xff"),
-        *(b'{"messages":[],"tools":[7]}', b'{"messages":[],"tools":[{"function":{}}]}', b'{"messages":7}'),
-        *(b'{"messages":[],"max_tokens":"9"}', b'{"messages":[],"n":1.5}', b'{"messages":[],"temperature":"hot"}'),
+        *(
+            b"",
+            b"[]",
+            b"{}",
+            b"null",
+            b'{"messages":[1]}',
+            b'{"messages":[{"content":"x"}]}',
+            b'{"messages":[{"role":"dog"}]}',
+        ),
+        *(
+            b'{"messages":[{"role":"user","content":7}]}',
+            b'{"messages":[{"role":["user"]}]}',
+            b"[" * 100_000,
+            b"\xff",
+        ),
+        *(
+            b'{"messages":[],"tools":[7]}',
+            b'{"messages":[],"tools":[{"function":{}}]}',
+            b'{"messages":7}',
+        ),
+        *(
+            b'{"messages":[],"max_tokens":"9"}',
+            b'{"messages":[],"n":1.5}',
+            b'{"messages":[],"temperature":"hot"}',
+        ),
         *(b'{"messages":[],"tools":[{"function":{"name":7}}]}', b'{"messages":[],"user":7}'),
-        *(b'{"messages":[],"response_format":7}', b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":7}]}]}'),
+        *(
+            b'{"messages":[],"response_format":7}',
+            b'{"messages":[{"role":"user","content":[{"type":"image_url","image_url":7}]}]}',
+        ),
     ],
 )
 def test_anything_else_is_an_invalid_request(body: bytes) -> None:
@@ -358,5 +515,7 @@ def test_anything_else_is_an_invalid_request(body: bytes) -> None:
 
 
 def test_whole_numbers_may_be_written_with_a_point() -> None:
-    prompt = decoded({"messages": [{"role": "user", "content": "x"}], "max_tokens": 100.0, "seed": 1.0})
+    prompt = decoded(
+        {"messages": [{"role": "user", "content": "x"}], "max_tokens": 100.0, "seed": 1.0}
+    )
     assert (prompt.max_output_tokens, type(prompt.max_output_tokens), prompt.seed) == (100, int, 1)

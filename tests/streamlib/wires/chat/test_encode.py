@@ -12,7 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-openai = pytest.importorskip("openai", reason="the official SDK is the reader here; it comes with the bench extra")
+openai = pytest.importorskip(
+    "openai", reason="the official SDK is the reader here; it comes with the bench extra"
+)
 
 from streamlib import (  # noqa: E402  # after the SDK is known to be there
     Audio,
@@ -59,7 +61,9 @@ from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402
 
 PROMPT = Prompt(
-    input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low"
+    input="Weather?",
+    tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})],
+    reasoning="low",
 )
 MINTED = "chatcmpl-0"
 
@@ -82,7 +86,13 @@ def said(assembly: EventAssembler, *items: Any, stop: Any = "stop") -> list[Resp
 
 
 def _say(assembly: EventAssembler, item: Any) -> None:
-    grown = {"content": ()} if isinstance(item, Message) else {"content": ""} if isinstance(item, Reasoning) else {"arguments": ""}
+    grown = (
+        {"content": ()}
+        if isinstance(item, Message)
+        else {"content": ""}
+        if isinstance(item, Reasoning)
+        else {"arguments": ""}
+    )
     opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None, native=None))
     if isinstance(item, Reasoning):
         assembly.reasoning(opened, item.content)
@@ -119,7 +129,10 @@ def _comparable(event: ResponseEvent) -> ResponseEvent:
         event = msgspec.structs.replace(event, response_id=MINTED)
     if isinstance(event, Completed):
         choices = tuple(
-            FinishedChoice(one.choice, _stop(one.stop_reason), one.native_stop_reason or _stop(one.stop_reason)) for one in event.choices
+            FinishedChoice(
+                one.choice, _stop(one.stop_reason), one.native_stop_reason or _stop(one.stop_reason)
+            )
+            for one in event.choices
         )
         return Completed(event.response_id, event.model, "stop", None, None, event.usage, choices)
     return event
@@ -149,7 +162,11 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
     again = accumulate(parse_body("chat", encode_body("chat", response)))
     for mine, theirs in zip(again.choices, response.choices, strict=True):
         assert summary(mine) == summary(theirs)
-    assert (again.usage, again.model, again.metadata) == (response.usage, response.model, response.metadata)
+    assert (again.usage, again.model, again.metadata) == (
+        response.usage,
+        response.model,
+        response.metadata,
+    )
 
 
 def summary(choice: Choice) -> Any:
@@ -165,7 +182,12 @@ def summary(choice: Choice) -> Any:
             for item in choice.items
             if isinstance(item, FunctionCall) and item.status == "completed"
         ],
-        [one for item in choice.items if isinstance(item, Reasoning) for one in (item.native or {}).get("reasoning_details", ())],
+        [
+            one
+            for item in choice.items
+            if isinstance(item, Reasoning)
+            for one in (item.native or {}).get("reasoning_details", ())
+        ],
         [part for part in parts if isinstance(part, (Image, Audio))],
         _stop(choice.stop_reason),
     )
@@ -175,8 +197,15 @@ PIECE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=
 KINDS = st.sampled_from(["think", "text", "refuse", "call"])
 
 
-@given(st.lists(st.tuples(KINDS, st.lists(PIECE, min_size=1, max_size=3), st.integers(0, 1)), max_size=8), st.randoms())
-def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str, list[str], int]], rng: Any) -> None:
+@given(
+    st.lists(
+        st.tuples(KINDS, st.lists(PIECE, min_size=1, max_size=3), st.integers(0, 1)), max_size=8
+    ),
+    st.randoms(),
+)
+def test_law_10_any_answer_of_this_wire_parses_back_equal(
+    script: list[tuple[str, list[str], int]], rng: Any
+) -> None:
     """Items in any order and of several choices; calls stay open to the end, as the wire has them."""
     assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.identify("r1", "m")
@@ -190,8 +219,12 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str
             for piece in ("{", f'"a":{msgspec.json.encode("".join(pieces)).decode()}', "}"):
                 assembly.arguments(item, piece)
         elif last.get(choice) != kind:
-            item = assembly.open(Reasoning(choice=choice) if kind == "think" else Message("assistant", choice=choice))
-            verb = {"think": assembly.reasoning, "text": assembly.text, "refuse": assembly.refusal}[kind]
+            item = assembly.open(
+                Reasoning(choice=choice) if kind == "think" else Message("assistant", choice=choice)
+            )
+            verb = {"think": assembly.reasoning, "text": assembly.text, "refuse": assembly.refusal}[
+                kind
+            ]
             for piece in pieces:
                 verb(item, piece)
             assembly.close(item)
@@ -200,7 +233,10 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str
     for item in calls:
         assembly.close(item)
     assembly.usage(Usage(3, 4, 1, 0, 2))
-    assembly.complete("stop", choices=[FinishedChoice(choice, "stop", word) for choice, word in sorted(ends.items())])
+    assembly.complete(
+        "stop",
+        choices=[FinishedChoice(choice, "stop", word) for choice, word in sorted(ends.items())],
+    )
     events = assembly.take()
     again = parsed(encode_all("chat", events))
     assert items_of(again) == items_of(events)
@@ -229,11 +265,16 @@ def test_the_role_comes_first_then_text_the_finish_the_usage_and_done() -> None:
     assembly.usage(Usage(5, 1))
     assembly.complete("stop", "end_turn")
     first, text, finish, usage, done = chunks(encode_all("chat", assembly.take()))
-    assert first["choices"] == [{"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
+    assert first["choices"] == [
+        {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
+    ]
     assert (first["id"], first["object"], first["model"]) == ("r1", "chat.completion.chunk", "m")
     assert text["choices"][0]["delta"] == {"content": "Hi"}
     assert finish["choices"] == [{"index": 0, "delta": {}, "finish_reason": "stop"}]
-    assert (usage["choices"], usage["usage"]) == ([], {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6})
+    assert (usage["choices"], usage["usage"]) == (
+        [],
+        {"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6},
+    )
     assert done == b"[DONE]"
 
 
@@ -242,10 +283,19 @@ def test_every_choice_says_who_speaks_and_why_it_ended() -> None:
     for choice in (0, 1):
         item = assembly.open(Message("assistant", choice=choice))
         assembly.text(item, f"t{choice}")
-    assembly.complete("stop", choices=[FinishedChoice(0, "stop", "stop"), FinishedChoice(1, "length", "length")])
-    told_of = [one for chunk in chunks(encode_all("chat", assembly.take()))[:-1] for one in chunk["choices"]]
+    assembly.complete(
+        "stop", choices=[FinishedChoice(0, "stop", "stop"), FinishedChoice(1, "length", "length")]
+    )
+    told_of = [
+        one
+        for chunk in chunks(encode_all("chat", assembly.take()))[:-1]
+        for one in chunk["choices"]
+    ]
     assert [one["index"] for one in told_of if "role" in one["delta"]] == [0, 1]
-    assert [(one["index"], one["finish_reason"]) for one in told_of if one["finish_reason"]] == [(0, "stop"), (1, "length")]
+    assert [(one["index"], one["finish_reason"]) for one in told_of if one["finish_reason"]] == [
+        (0, "stop"),
+        (1, "length"),
+    ]
 
 
 def test_calls_are_numbered_and_told_once_by_id_and_name() -> None:
@@ -267,7 +317,11 @@ def test_calls_are_numbered_and_told_once_by_id_and_name() -> None:
         {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}},
         {"index": 1, "id": "b", "type": "function", "function": {"name": "g", "arguments": ""}},
     ]
-    assert [(call["index"], call["function"]["arguments"]) for call in calls[2:]] == [(1, '{"x"'), (0, "{}"), (1, ":1}")]
+    assert [(call["index"], call["function"]["arguments"]) for call in calls[2:]] == [
+        (1, '{"x"'),
+        (0, "{}"),
+        (1, ":1}"),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["truncated", "overloaded", "malformed", "cancelled"])
@@ -278,10 +332,16 @@ def test_a_failed_stream_neither_finishes_nor_is_done(kind: Any) -> None:
     assembly.fail(ErrorInfo(kind, "no"))
     body = encode_all("chat", assembly.take())
     assert b"[DONE]" not in body
-    assert all(one["finish_reason"] is None for chunk in chunks(body)[:-1] for one in chunk["choices"])
+    assert all(
+        one["finish_reason"] is None for chunk in chunks(body)[:-1] for one in chunk["choices"]
+    )
     assert chunks(body)[-1]["error"]["message"] == "no"
     response = accumulate(parsed(body))
-    assert (response.error is not None, response.text, response.usage is not None) == (True, "Hi", True)
+    assert (response.error is not None, response.text, response.usage is not None) == (
+        True,
+        "Hi",
+        True,
+    )
 
 
 def test_a_stream_that_is_left_has_no_end_mark() -> None:
@@ -291,7 +351,15 @@ def test_a_stream_that_is_left_has_no_end_mark() -> None:
 
 
 KINDS_OF_ERROR = (
-    *("authentication", "permission", "rate_limited", "quota_exhausted", "overloaded", "context_window_exceeded", "request_too_large"),
+    *(
+        "authentication",
+        "permission",
+        "rate_limited",
+        "quota_exhausted",
+        "overloaded",
+        "context_window_exceeded",
+        "request_too_large",
+    ),
     *("invalid_request", "content_filter", "not_found", "server_error", "invalid_history"),
 )
 
@@ -302,8 +370,16 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     last = parsed(encoder("chat").feed(Failed(error)))[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind
-    assert accumulate(parse_body("chat", msgspec.json.encode(error_body("chat", error)))).error.kind == kind  # type: ignore[union-attr]
-    assert accumulate(parse_body("chat", encode_body("chat", Response(status="failed", error=error)))).error.kind == kind  # type: ignore[union-attr]
+    assert (
+        accumulate(parse_body("chat", msgspec.json.encode(error_body("chat", error)))).error.kind
+        == kind
+    )  # type: ignore[union-attr]
+    assert (
+        accumulate(
+            parse_body("chat", encode_body("chat", Response(status="failed", error=error)))
+        ).error.kind
+        == kind
+    )  # type: ignore[union-attr]
 
 
 # --- what the wire has a place for ---
@@ -311,18 +387,27 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
 
 def test_a_cut_call_never_stands_in_a_whole_body() -> None:
     cut = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"tool_calls" not in encode_body("chat", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+    assert b"tool_calls" not in encode_body(
+        "chat", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+    )
 
 
 def test_a_body_has_every_choice() -> None:
     items = tuple(Message("assistant", (Text(f"t{n}"),), choice=n) for n in range(2))
     choices = tuple(Choice(n, (items[n],), "stop", "stop") for n in range(2))
-    body = msgspec.json.decode(encode_body("chat", Response("r", "m", "completed", items[:1], choices, stop_reason="stop")))
-    assert [(one["index"], one["message"]["content"]) for one in body["choices"]] == [(0, "t0"), (1, "t1")]
+    body = msgspec.json.decode(
+        encode_body("chat", Response("r", "m", "completed", items[:1], choices, stop_reason="stop"))
+    )
+    assert [(one["index"], one["message"]["content"]) for one in body["choices"]] == [
+        (0, "t0"),
+        (1, "t1"),
+    ]
 
 
 def test_a_signed_thought_of_this_wire_stays_signed_and_is_told_once() -> None:
-    details = [{"type": "reasoning.text", "text": "hm", "signature": "Sig", "format": "f", "index": 0}]
+    details = [
+        {"type": "reasoning.text", "text": "hm", "signature": "Sig", "format": "f", "index": 0}
+    ]
     events = own(Reasoning("hm", signature="Sig", native={"reasoning_details": details}))
     again = accumulate(parsed(encode_all("chat", events)))
     assert (again.reasoning, again.items[0].signature) == ("hm", "Sig")
@@ -332,21 +417,34 @@ def test_a_signed_thought_of_this_wire_stays_signed_and_is_told_once() -> None:
 
 def test_sealed_thoughts_of_this_wire_are_kept() -> None:
     sealed = [{"type": "reasoning.encrypted", "data": "gAAA", "id": "rs_1", "index": 0}]
-    again = accumulate(parsed(encode_all("chat", own(Reasoning("", native={"reasoning_details": sealed, "reasoning_opaque": "O"})))))
+    again = accumulate(
+        parsed(
+            encode_all(
+                "chat",
+                own(Reasoning("", native={"reasoning_details": sealed, "reasoning_opaque": "O"})),
+            )
+        )
+    )
     assert again.items[0].native == {"reasoning_details": sealed, "reasoning_opaque": "O"}
 
 
 def test_a_signed_call_and_unknown_keys_of_a_call_come_back() -> None:
-    call = FunctionCall("c", "f", "{}", signature="Sig", native={"extra_content": {"x": 1}, "function": {"y": 2}})
+    call = FunctionCall(
+        "c", "f", "{}", signature="Sig", native={"extra_content": {"x": 1}, "function": {"y": 2}}
+    )
     again = accumulate(parsed(encode_all("chat", own(call, stop="tool_calls")))).calls[0]
     assert (again.signature, again.native) == ("Sig", call.native)
-    whole = accumulate(parse_body("chat", encode_body("chat", accumulate(own(call, stop="tool_calls"))))).calls[0]
+    whole = accumulate(
+        parse_body("chat", encode_body("chat", accumulate(own(call, stop="tool_calls"))))
+    ).calls[0]
     assert (whole.signature, whole.native, whole.arguments) == ("Sig", call.native, "{}")  # type: ignore[union-attr]
 
 
 def test_a_signature_behind_its_text_is_reported() -> None:
     encode = encoder("chat")
-    again = accumulate(parsed(told(encode, own(Message("assistant", (Text("so"),), signature="Sig")))))
+    again = accumulate(
+        parsed(told(encode, own(Message("assistant", (Text("so"),), signature="Sig"))))
+    )
     assert [(item.text, item.signature) for item in again.items] == [("so", None), ("", "Sig")]  # type: ignore[union-attr]
     assert [change.path for change in encode.report] == ["/signature"]
 
@@ -356,10 +454,15 @@ def test_tools_that_the_provider_ran_come_back() -> None:
     call = assembly.open(ServerToolCall("call_0", "search", native={"type": "search"}))
     assembly.arguments(call, '{"q":1}')
     assembly.close(call)
-    assembly.close(assembly.open(ServerToolResult("call_0", "search", "found", native={"type": "search"})))
+    assembly.close(
+        assembly.open(ServerToolResult("call_0", "search", "found", native={"type": "search"}))
+    )
     assembly.complete("stop")
     again = accumulate(parsed(encode_all("chat", assembly.take()))).items
-    assert [(type(item), item.call_id) for item in again] == [(ServerToolCall, "call_0"), (ServerToolResult, "call_0")]  # type: ignore[union-attr]
+    assert [(type(item), item.call_id) for item in again] == [
+        (ServerToolCall, "call_0"),
+        (ServerToolResult, "call_0"),
+    ]  # type: ignore[union-attr]
     assert (again[0].arguments, again[1].output) == ('{"q":1}', "found")  # type: ignore[union-attr]
 
 
@@ -369,7 +472,10 @@ def test_unknown_parts_of_this_wire_come_back_in_place() -> None:
     assembly.close(assembly.open(Opaque("mcp", {"type": "mcp", "id": "m1"})))
     assembly.complete("stop")
     again = accumulate(parsed(encode_all("chat", assembly.take()))).items
-    assert [item.payload for item in again] == [{"type": "hologram", "x": 1}, {"type": "mcp", "id": "m1"}]  # type: ignore[union-attr]
+    assert [item.payload for item in again] == [
+        {"type": "hologram", "x": 1},
+        {"type": "mcp", "id": "m1"},
+    ]  # type: ignore[union-attr]
 
 
 def test_images_audio_and_citations_come_back() -> None:
@@ -383,11 +489,17 @@ def test_images_audio_and_citations_come_back() -> None:
     assembly.close(image)
     audio = assembly.open(Message("assistant"))
     assembly.media(audio, 0, None, "AAAA", "hm")
-    audio.fields.update(content=(Audio("AAAA", name="audio_1", transcript="hm"),), native={"audio": {"expires_at": 9}})
+    audio.fields.update(
+        content=(Audio("AAAA", name="audio_1", transcript="hm"),),
+        native={"audio": {"expires_at": 9}},
+    )
     assembly.close(audio)
     assembly.complete("stop")
     events = assembly.take()
-    for again in (accumulate(parsed(encode_all("chat", events))), accumulate(parse_body("chat", encode_body("chat", accumulate(events))))):
+    for again in (
+        accumulate(parsed(encode_all("chat", events))),
+        accumulate(parse_body("chat", encode_body("chat", accumulate(events)))),
+    ):
         parts = [part for item in again.items for part in item.content]  # type: ignore[union-attr]
         assert Text("so", ({"type": "url_citation", "url_citation": {"url": "u"}},)) in parts
         assert Image("iVBORw0KGgo=", media_type="image/png") in parts
@@ -401,7 +513,10 @@ def test_free_form_calls_keep_their_kind() -> None:
     assembly.close(call)
     assembly.complete("tool_calls")
     events = assembly.take()
-    for again in (accumulate(parsed(encode_all("chat", events))), accumulate(parse_body("chat", encode_body("chat", accumulate(events))))):
+    for again in (
+        accumulate(parsed(encode_all("chat", events))),
+        accumulate(parse_body("chat", encode_body("chat", accumulate(events)))),
+    ):
         assert [(type(item), item.input) for item in again.calls] == [(CustomToolCall, "*** Begin")]  # type: ignore[union-attr]
 
 
@@ -428,23 +543,41 @@ def test_logprobs_go_with_their_text() -> None:
         ("stop", None, "stop"),
     ],
 )
-def test_words_of_other_wires_become_this_wires_words(stop: Any, native: str | None, word: str) -> None:
+def test_words_of_other_wires_become_this_wires_words(
+    stop: Any, native: str | None, word: str
+) -> None:
     assembly = EventAssembler(LIMITS, Origin("gemini"))
     assembly.text(assembly.open(Message("assistant")), "x")
     assembly.complete(stop, native)
     events = assembly.take()
     assert chunks(encode_all("chat", events))[-2]["choices"][0]["finish_reason"] == word
-    assert msgspec.json.decode(encode_body("chat", accumulate(events)))["choices"][0]["finish_reason"] == word
+    assert (
+        msgspec.json.decode(encode_body("chat", accumulate(events)))["choices"][0]["finish_reason"]
+        == word
+    )
 
 
 def test_a_refusal_in_words_is_an_ordinary_stop() -> None:
-    events = said(EventAssembler(LIMITS, Origin("responses")), Message("assistant", (Refusal("no"),)), stop="refusal")
+    events = said(
+        EventAssembler(LIMITS, Origin("responses")),
+        Message("assistant", (Refusal("no"),)),
+        stop="refusal",
+    )
     again = accumulate(parsed(encode_all("chat", events)))
     assert (again.refusal, again.stop_reason, again.native_stop_reason) == ("no", "refusal", "stop")
 
 
 def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
-    usage = Usage(100, 20, 30, 10, 5, cache_write_5m_input_tokens=10, cache_write_1h_input_tokens=0, raw={"input_tokens": 60})
+    usage = Usage(
+        100,
+        20,
+        30,
+        10,
+        5,
+        cache_write_5m_input_tokens=10,
+        cache_write_1h_input_tokens=0,
+        raw={"input_tokens": 60},
+    )
     body = encode_body("chat", Response("r", "m", "completed", usage=usage, stop_reason="stop"))
     assert msgspec.json.decode(body)["usage"]["total_tokens"] == 120
     again = accumulate(parse_body("chat", body)).usage
@@ -477,11 +610,15 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
 def client(stream: bytes, body: bytes) -> tuple[Any, Any]:
     def reply(request: httpx2.Request) -> httpx2.Response:
         if msgspec.json.decode(request.content).get("stream"):
-            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=stream)
+            return httpx2.Response(
+                200, headers={"content-type": "text/event-stream"}, content=stream
+            )
         return httpx2.Response(200, headers={"content-type": "application/json"}, content=body)
 
     http = httpx2.AsyncClient(transport=httpx2.MockTransport(reply))
-    return http, openai.AsyncOpenAI(api_key="none", base_url="http://x", http_client=http, max_retries=0)
+    return http, openai.AsyncOpenAI(
+        api_key="none", base_url="http://x", http_client=http, max_retries=0
+    )
 
 
 ASKED: Any = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
@@ -515,9 +652,22 @@ async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
     for completion in (summed, created):
         message = completion.choices[0].message
         assert message.content == whole.text
-        assert (message.tool_calls[0].function.name, message.tool_calls[0].function.arguments) == ("w", '{"c":"text"}')
-        assert (completion.choices[0].finish_reason, completion.usage.completion_tokens) == ("tool_calls", whole.usage.output_tokens)  # type: ignore[union-attr]
-    assert "".join(getattr(one.choices[0].delta, "reasoning_content", None) or "" for one in parts if one.choices) == whole.reasoning
+        assert (message.tool_calls[0].function.name, message.tool_calls[0].function.arguments) == (
+            "w",
+            '{"c":"text"}',
+        )
+        assert (completion.choices[0].finish_reason, completion.usage.completion_tokens) == (
+            "tool_calls",
+            whole.usage.output_tokens,
+        )  # type: ignore[union-attr]
+    assert (
+        "".join(
+            getattr(one.choices[0].delta, "reasoning_content", None) or ""
+            for one in parts
+            if one.choices
+        )
+        == whole.reasoning
+    )
     assert created.choices[0].message.reasoning_content == whole.reasoning
 
 
@@ -540,7 +690,9 @@ async def test_the_official_sdk_reads_recordings_of_every_wire(folder: str) -> N
             assert (message.content or "") == whole.text, recording.path.name
             expected = [(call.call_id, call.name) for call in whole.calls]
             if all(item.status == "completed" for item in whole.items):
-                assert [(call.id, getattr(call, call.type).name) for call in message.tool_calls or ()] == expected, recording.path.name
+                assert [
+                    (call.id, getattr(call, call.type).name) for call in message.tool_calls or ()
+                ] == expected, recording.path.name
             assert completion.choices[0].finish_reason
 
 

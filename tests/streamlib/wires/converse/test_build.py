@@ -67,8 +67,12 @@ def region(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_REGION", "eu-west-1")
 
 
-def built(*items: ResponseItem, model: str = CLAUDE, models: Any = None, **settings: Any) -> Request:
-    return build(Prompt(input=items or (user("hi"),), **settings), f"bedrock:{model}", models=models)
+def built(
+    *items: ResponseItem, model: str = CLAUDE, models: Any = None, **settings: Any
+) -> Request:
+    return build(
+        Prompt(input=items or (user("hi"),), **settings), f"bedrock:{model}", models=models
+    )
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -76,7 +80,10 @@ def body(request: Request) -> dict[str, Any]:
 
 
 def turns(request: Request) -> list[tuple[str, list[str]]]:
-    return [(turn["role"], [next(iter(block)) for block in turn["content"]]) for turn in body(request)["messages"]]
+    return [
+        (turn["role"], [next(iter(block)) for block in turn["content"]])
+        for turn in body(request)["messages"]
+    ]
 
 
 def fields(request: Request) -> dict[str, Any]:
@@ -92,7 +99,17 @@ def reasons(request: Request) -> list[str]:
 
 def test_interleaved_thoughts_text_and_calls_keep_their_order() -> None:
     second = msgspec.structs.replace(CALL, call_id="tooluse_2")
-    request = built(user("go"), THOUGHT, CALL, SEALED, SAID, second, CALL.output("1"), second.output("2"), tools=[TOOL])
+    request = built(
+        user("go"),
+        THOUGHT,
+        CALL,
+        SEALED,
+        SAID,
+        second,
+        CALL.output("1"),
+        second.output("2"),
+        tools=[TOOL],
+    )
     assert turns(request) == [
         ("user", ["text"]),
         ("assistant", ["reasoningContent", "toolUse", "reasoningContent", "text", "toolUse"]),
@@ -124,72 +141,140 @@ def test_a11_input_is_always_an_object(arguments: str) -> None:
 
 
 def test_case_17_a_thought_with_a_signature_alone_is_replayed() -> None:
-    content = body(built(user("x"), Reasoning("", signature="sig", origin=HERE), user("y")))["messages"][1]["content"]
+    content = body(built(user("x"), Reasoning("", signature="sig", origin=HERE), user("y")))[
+        "messages"
+    ][1]["content"]
     assert content == [{"reasoningContent": {"reasoningText": {"text": "", "signature": "sig"}}}]
 
 
 def test_sealed_thoughts_are_replayed_as_they_came() -> None:
-    assert body(built(user("x"), SEALED, user("y")))["messages"][1]["content"] == [{"reasoningContent": {"redactedContent": "RXU4RUNr"}}]
+    assert body(built(user("x"), SEALED, user("y")))["messages"][1]["content"] == [
+        {"reasoningContent": {"redactedContent": "RXU4RUNr"}}
+    ]
 
 
 def test_cited_text_is_replayed_with_its_citations() -> None:
-    note = {"title": "policy", "location": {"documentChunk": {"documentIndex": 0, "start": 0, "end": 1}}}
+    note = {
+        "title": "policy",
+        "location": {"documentChunk": {"documentIndex": 0, "start": 0, "end": 1}},
+    }
     cited = Message("assistant", [Text("20 days", [note])], origin=HERE)
     content = body(built(user("x"), cited, user("y")))["messages"][1]["content"]
-    assert content == [{"citationsContent": {"content": [{"text": "20 days"}], "citations": [note]}}]
+    assert content == [
+        {"citationsContent": {"content": [{"text": "20 days"}], "citations": [note]}}
+    ]
 
 
 def test_a_server_tool_and_its_result_are_replayed_with_their_kind() -> None:
-    call = ServerToolCall("s1", "nova_code_interpreter", '{"snippet": "1"}', native={"type": "server_tool_use"}, origin=HERE)
+    call = ServerToolCall(
+        "s1",
+        "nova_code_interpreter",
+        '{"snippet": "1"}',
+        native={"type": "server_tool_use"},
+        origin=HERE,
+    )
     native = {"type": "nova_code_interpreter_result", "status": "success"}
-    result = ServerToolResult("s1", "nova_code_interpreter", [{"json": {"stdOut": "1"}}], native=native, origin=HERE)
+    result = ServerToolResult(
+        "s1", "nova_code_interpreter", [{"json": {"stdOut": "1"}}], native=native, origin=HERE
+    )
     request = built(user("x"), call, result, user("y"), model=NOVA_2)
     content = body(request)["messages"][1]["content"]
     assert content[0]["toolUse"]["type"] == "server_tool_use"
-    assert content[1]["toolResult"] == {"toolUseId": "s1", "content": [{"json": {"stdOut": "1"}}], **native}
-    assert body(request)["toolConfig"]["tools"] == [{"systemTool": {"name": "nova_code_interpreter"}}]
+    assert content[1]["toolResult"] == {
+        "toolUseId": "s1",
+        "content": [{"json": {"stdOut": "1"}}],
+        **native,
+    }
+    assert body(request)["toolConfig"]["tools"] == [
+        {"systemTool": {"name": "nova_code_interpreter"}}
+    ]
 
 
 def test_blocks_we_do_not_know_go_back_to_their_own_wire() -> None:
-    opaque = Opaque("searchResult", {"searchResult": {"source": "s", "title": "t", "content": []}}, origin=HERE)
+    opaque = Opaque(
+        "searchResult", {"searchResult": {"source": "s", "title": "t", "content": []}}, origin=HERE
+    )
     assert body(built(user("x"), opaque, user("y")))["messages"][1]["content"] == [opaque.payload]
 
 
 @each_recording("bedrock-converse", [*STREAMS, *BODIES, *PAYLOADS])
 def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: Recording) -> None:
     answer = answer_of(recording)
-    items = [item for item in answer.items if item.status == "completed" and not isinstance(item, Reasoning)]
-    thoughts = [item for item in answer.items if isinstance(item, Reasoning) and (item.signature or item.redacted)]
+    items = [
+        item
+        for item in answer.items
+        if item.status == "completed" and not isinstance(item, Reasoning)
+    ]
+    thoughts = [
+        item
+        for item in answer.items
+        if isinstance(item, Reasoning) and (item.signature or item.redacted)
+    ]
     if answer.status == "failed" or not items:
         return
     kept = [item for item in answer.items if item in items or item in thoughts]
     said = [item for item in kept if not (isinstance(item, Message) and not item.text.strip())]
-    request = built(user("x"), *kept, *(call.output("y") for call in answer.calls), user("z"), model=recording.meta.get("model") or CLAUDE)
+    request = built(
+        user("x"),
+        *kept,
+        *(call.output("y") for call in answer.calls),
+        user("z"),
+        model=recording.meta.get("model") or CLAUDE,
+    )
     sent = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
-    second = msgspec.json.decode(sent["messages"], type=list[dict[str, msgspec.Raw]])[1]["content"] if said else msgspec.Raw(b"[]")
-    again = accumulate(parse_body("converse", msgspec.json.encode({"output": {"message": {"role": "assistant", "content": second}}})))
+    second = (
+        msgspec.json.decode(sent["messages"], type=list[dict[str, msgspec.Raw]])[1]["content"]
+        if said
+        else msgspec.Raw(b"[]")
+    )
+    again = accumulate(
+        parse_body(
+            "converse",
+            msgspec.json.encode({"output": {"message": {"role": "assistant", "content": second}}}),
+        )
+    )
     dropped = {change.path for change in request.report if "(B15)" in change.reason}
-    expected = [_bare(item) for at, item in enumerate(kept, 1) if item in said and f"/input/{at}" not in dropped]
+    expected = [
+        _bare(item)
+        for at, item in enumerate(kept, 1)
+        if item in said and f"/input/{at}" not in dropped
+    ]
     assert [_bare(item) for item in again.items] == expected
 
 
 def _bare(item: Any) -> Any:
     """Everything but who answered; nothing as arguments is an empty object, and `native` beside a text has no place in a union."""
     native = None if isinstance(item, Message) else item.native
-    changes = {"arguments": item.arguments or "{}"} if isinstance(item, (FunctionCall, ServerToolCall)) else {}
+    changes = (
+        {"arguments": item.arguments or "{}"}
+        if isinstance(item, (FunctionCall, ServerToolCall))
+        else {}
+    )
     return msgspec.structs.replace(item, response_id=None, origin=None, native=native, **changes)
 
 
 def test_recorded_conversations_are_built_as_their_clients_built_them() -> None:
     """Turn n+1's request from turn n's request and answer: the same blocks with the same values, wherever the client kept them all."""
     compared = 0
-    for earlier, later in (pair for conversation in conversations("bedrock-converse") for pair in pairwise(conversation)):
+    for earlier, later in (
+        pair
+        for conversation in conversations("bedrock-converse")
+        for pair in pairwise(conversation)
+    ):
         (first, path), (second, _) = request_of(earlier), request_of(later)
-        known, wanted = parse_request("converse", first, path=path), parse_request("converse", second, path=path)
+        known, wanted = (
+            parse_request("converse", first, path=path),
+            parse_request("converse", second, path=path),
+        )
         items = [*known.items, *answer_of(earlier).items]
         if [type(item) for item in items] == [type(item) for item in wanted.items[: len(items)]]:
-            again = build(msgspec.structs.replace(known, input=[*items, *wanted.items[len(items) :]]), f"bedrock:{known.model}")
-            assert _unstated(body(again)["messages"]) == _unstated(msgspec.json.decode(second)["messages"]), earlier.path.name
+            again = build(
+                msgspec.structs.replace(known, input=[*items, *wanted.items[len(items) :]]),
+                f"bedrock:{known.model}",
+            )
+            assert _unstated(body(again)["messages"]) == _unstated(
+                msgspec.json.decode(second)["messages"]
+            ), earlier.path.name
             compared += 1
     assert compared >= 10
 
@@ -197,14 +282,27 @@ def test_recorded_conversations_are_built_as_their_clients_built_them() -> None:
 def _unstated(value: Any) -> Any:
     """Without `status: success`, which is what no status means; one recorder wrote dashes down differently."""
     if isinstance(value, dict):
-        return {key: _unstated(one) for key, one in value.items() if (key, one) != ("status", "success")}
+        return {
+            key: _unstated(one) for key, one in value.items() if (key, one) != ("status", "success")
+        }
     if isinstance(value, str):
         return value.replace("\u2014", "--")
     return [_unstated(one) for one in value] if isinstance(value, list) else value
 
 
 def test_prefix_law_each_request_begins_with_the_one_before() -> None:
-    history: list[ResponseItem] = [user("a"), THOUGHT, CALL, CALL.output(""), SAID, user("", PDF), SAID, user("b", PDF), SAID, user("c")]
+    history: list[ResponseItem] = [
+        user("a"),
+        THOUGHT,
+        CALL,
+        CALL.output(""),
+        SAID,
+        user("", PDF),
+        SAID,
+        user("b", PDF),
+        SAID,
+        user("c"),
+    ]
     ends = (1, 4, 6, 8, 10)
     elements = [_elements(built(*history[:n], tools=[TOOL], instructions="s")) for n in ends]
     for shorter, longer in pairwise(elements):
@@ -214,7 +312,10 @@ def test_prefix_law_each_request_begins_with_the_one_before() -> None:
 def _elements(request: Request) -> list[bytes]:
     sent = body(request)
     content = [(turn["role"], block) for turn in sent["messages"] for block in turn["content"]]
-    return [msgspec.json.encode(one) for one in (*sent["toolConfig"]["tools"], *sent["system"], *content)]
+    return [
+        msgspec.json.encode(one)
+        for one in (*sent["toolConfig"]["tools"], *sent["system"], *content)
+    ]
 
 
 KINDS = ["think", "text", "call"]
@@ -231,9 +332,16 @@ def test_any_interleaving_is_replayed_in_its_order(kinds: list[str]) -> None:
         }[kind]
         items.append(item)
     outputs = [item.output("o") for item in items if isinstance(item, FunctionCall)]
-    request = build(Prompt([user("x"), *items, *outputs, user("y")]), "custom:any", wire_api="converse", base_url="http://x")
+    request = build(
+        Prompt([user("x"), *items, *outputs, user("y")]),
+        "custom:any",
+        wire_api="converse",
+        base_url="http://x",
+    )
     content = validated(request)["messages"][1]["content"]
-    again = accumulate(parse_body("converse", msgspec.json.encode({"output": {"message": {"content": content}}})))
+    again = accumulate(
+        parse_body("converse", msgspec.json.encode({"output": {"message": {"content": content}}}))
+    )
     assert [type(item) for item in again.items] == [type(item) for item in items]
     assert [item.signature for item in again.items] == [item.signature for item in items]
 
@@ -268,9 +376,23 @@ ITEMS = st.lists(
 
 
 @given(
-    ITEMS, st.sampled_from([CLAUDE, NEWEST, NOVA, NOVA_2, LLAMA, KIMI, "amazon.titan-text-express-v1", "mistral.mistral-7b-instruct-v0:2"])
+    ITEMS,
+    st.sampled_from(
+        [
+            CLAUDE,
+            NEWEST,
+            NOVA,
+            NOVA_2,
+            LLAMA,
+            KIMI,
+            "amazon.titan-text-express-v1",
+            "mistral.mistral-7b-instruct-v0:2",
+        ]
+    ),
 )
-def test_any_history_is_a_request_that_botocore_accepts(items: list[ResponseItem], model: str) -> None:
+def test_any_history_is_a_request_that_botocore_accepts(
+    items: list[ResponseItem], model: str
+) -> None:
     try:
         request = build(Prompt(items, cache="auto", reasoning="low"), model, provider="bedrock")
     except StreamError as error:
@@ -282,8 +404,18 @@ def test_any_history_is_a_request_that_botocore_accepts(items: list[ResponseItem
 
 
 def _whole_pairs(sent: dict[str, Any]) -> None:
-    calls = [block["toolUse"]["toolUseId"] for turn in sent["messages"] for block in turn["content"] if "toolUse" in block]
-    results = [block["toolResult"]["toolUseId"] for turn in sent["messages"] for block in turn["content"] if "toolResult" in block]
+    calls = [
+        block["toolUse"]["toolUseId"]
+        for turn in sent["messages"]
+        for block in turn["content"]
+        if "toolUse" in block
+    ]
+    results = [
+        block["toolResult"]["toolUseId"]
+        for turn in sent["messages"]
+        for block in turn["content"]
+        if "toolResult" in block
+    ]
     assert set(results) - {"s1"} == set(calls) - {"s1"}
 
 
@@ -293,7 +425,14 @@ def _whole_pairs(sent: dict[str, Any]) -> None:
 def test_b1_calls_in_the_history_bring_their_tools() -> None:
     request = built(user("x"), CALL, CALL.output("y"))
     assert body(request)["toolConfig"] == {
-        "tools": [{"toolSpec": {"name": "f", "inputSchema": {"json": {"type": "object", "properties": {}}}}}]
+        "tools": [
+            {
+                "toolSpec": {
+                    "name": "f",
+                    "inputSchema": {"json": {"type": "object", "properties": {}}},
+                }
+            }
+        ]
     }
     assert fields(request)["tool_choice"] == {"type": "none"}
     assert [(change.action, change.path) for change in request.report] == [("generated", "/tools")]
@@ -308,7 +447,9 @@ def test_b2_blank_text_is_dropped_and_reported() -> None:
 @pytest.mark.parametrize("output", ["", " ", [], [Text("")], [Image(url="https://x/y.png")]])
 def test_b3_a_result_is_never_empty(output: Any) -> None:
     request = built(user("x"), CALL, CALL.output(output), tools=[TOOL])
-    assert body(request)["messages"][2]["content"][0]["toolResult"]["content"] == [{"text": "(no output)"}]
+    assert body(request)["messages"][2]["content"][0]["toolResult"]["content"] == [
+        {"text": "(no output)"}
+    ]
     assert "(B3)" in reasons(request)[-1]
 
 
@@ -330,7 +471,10 @@ def test_b6_case_51_every_call_has_its_result_first_in_the_next_turn() -> None:
     other = FunctionCall("tooluse_2", "f", "{}")
     orphan = FunctionCall("gone", "f", "{}").output("lost")
     request = built(user("x"), CALL, other, user("and?"), other.output("2"), orphan, tools=[TOOL])
-    assert turns(request)[1:] == [("assistant", ["toolUse", "toolUse"]), ("user", ["toolResult", "toolResult", "text", "text", "text"])]
+    assert turns(request)[1:] == [
+        ("assistant", ["toolUse", "toolUse"]),
+        ("user", ["toolResult", "toolResult", "text", "text", "text"]),
+    ]
     assert {change.action for change in request.report} == {"generated", "repaired", "downgraded"}
 
 
@@ -338,7 +482,11 @@ def test_b7_tool_results_stand_alone_where_the_model_wants_it() -> None:
     mixed = built(user("x"), CALL, CALL.output("1"), user("and?"), tools=[TOOL])
     assert turns(mixed)[-1] == ("user", ["toolResult", "text"])
     split = built(user("x"), CALL, CALL.output("1"), user("and?"), tools=[TOOL], model=LLAMA)
-    assert turns(split)[-3:] == [("user", ["toolResult"]), ("assistant", ["text"]), ("user", ["text"])]
+    assert turns(split)[-3:] == [
+        ("user", ["toolResult"]),
+        ("assistant", ["text"]),
+        ("user", ["text"]),
+    ]
 
 
 @pytest.mark.parametrize("call_id", ["functions.f:0", "a b", "x" * 80, "", "é"])
@@ -367,7 +515,9 @@ def test_case_50_ids_that_are_equal_once_cleaned_stay_apart() -> None:
 
 def test_b9_tool_names_are_fitted_and_mapped_back() -> None:
     call = FunctionCall("c", "my.tool", "{}")
-    request = built(user("x"), call, call.output("y"), tools=[ToolSpec("my.tool")], tool_choice="my.tool")
+    request = built(
+        user("x"), call, call.output("y"), tools=[ToolSpec("my.tool")], tool_choice="my.tool"
+    )
     sent = body(request)
     assert request.names == {"my_tool": "my.tool"}
     assert sent["toolConfig"]["toolChoice"] == {"tool": {"name": "my_tool"}}
@@ -375,7 +525,13 @@ def test_b9_tool_names_are_fitted_and_mapped_back() -> None:
 
 
 def test_b10_a_tool_has_a_schema_of_an_object_and_no_empty_description() -> None:
-    request = built(tools=[ToolSpec("a"), ToolSpec("b", "", {"anyOf": []}), ToolSpec("c", "does", {"type": "object"}, True)])
+    request = built(
+        tools=[
+            ToolSpec("a"),
+            ToolSpec("b", "", {"anyOf": []}),
+            ToolSpec("c", "does", {"type": "object"}, True),
+        ]
+    )
     specs = [tool["toolSpec"] for tool in body(request)["toolConfig"]["tools"]]
     assert [spec["inputSchema"]["json"]["type"] for spec in specs] == ["object"] * 3
     assert [spec.get("description") for spec in specs] == [None, None, "does"]
@@ -388,7 +544,15 @@ def test_b11_document_names_are_plain_and_unique() -> None:
     documents = [msgspec.structs.replace(PDF, name=name) for name in names]
     request = built(user("read", *documents))
     sent = [block["document"]["name"] for block in body(request)["messages"][0]["content"][1:]]
-    assert sent == ["a-pdf", "a-pdf (2)", "x y", "document", "document (2)", "z" * 200, "ok (1) [2]-3"]
+    assert sent == [
+        "a-pdf",
+        "a-pdf (2)",
+        "x y",
+        "document",
+        "document (2)",
+        "z" * 200,
+        "ok (1) [2]-3",
+    ]
     assert {change.action for change in request.report} == {"renamed", "generated"}
 
 
@@ -416,36 +580,65 @@ def test_what_the_model_once_spoke_is_sent_as_text() -> None:
     ("part", "block"),
     [
         (PNG, {"image": {"format": "png", "source": {"bytes": "iVBORw0KGgo="}}}),
-        (Image(url="s3://bucket-1/k.gif", media_type="image/gif", native={"bucketOwner": "123456789012"}), None),
+        (
+            Image(
+                url="s3://bucket-1/k.gif",
+                media_type="image/gif",
+                native={"bucketOwner": "123456789012"},
+            ),
+            None,
+        ),
         (
             Document(data="aGk=", media_type="text/plain", name="n"),
             {"document": {"format": "txt", "source": {"bytes": "aGk="}, "name": "n"}},
         ),
-        (Document(data="aGk=", name="n.md"), {"document": {"format": "md", "source": {"bytes": "aGk="}, "name": "n-md"}}),
+        (
+            Document(data="aGk=", name="n.md"),
+            {"document": {"format": "md", "source": {"bytes": "aGk="}, "name": "n-md"}},
+        ),
         (
             Document(data="aGk=", media_type="text/x-python", name="n"),
             {"document": {"format": "txt", "source": {"bytes": "aGk="}, "name": "n"}},
         ),
-        (Audio(data="AAAA", media_type="audio/mpeg"), {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}}),
+        (
+            Audio(data="AAAA", media_type="audio/mpeg"),
+            {"audio": {"format": "mp3", "source": {"bytes": "AAAA"}}},
+        ),
         (Audio(transcript="hello"), {"text": "hello"}),
     ],
 )
 def test_media_in_every_form(part: Any, block: Any) -> None:
     sent = body(built(user("x", part)))["messages"][0]["content"][1]
     assert sent == (
-        block or {"image": {"format": "gif", "source": {"s3Location": {"uri": "s3://bucket-1/k.gif", "bucketOwner": "123456789012"}}}}
+        block
+        or {
+            "image": {
+                "format": "gif",
+                "source": {
+                    "s3Location": {"uri": "s3://bucket-1/k.gif", "bucketOwner": "123456789012"}
+                },
+            }
+        }
     )
 
 
 def test_documents_keep_their_context_and_citations() -> None:
-    part = msgspec.structs.replace(PDF, native={"context": "c", "citations": {"enabled": True}, "detail": "high"})
+    part = msgspec.structs.replace(
+        PDF, native={"context": "c", "citations": {"enabled": True}, "detail": "high"}
+    )
     sent = body(built(user("x", part)))["messages"][0]["content"][1]["document"]
     assert (sent["context"], sent["citations"]) == ("c", {"enabled": True})
     assert "detail" not in sent
 
 
 @pytest.mark.parametrize(
-    "part", [Image(url="https://x/y.png"), Image(file_id="f"), Image(data="AAAA", media_type="image/tiff"), Document(url="https://x")]
+    "part",
+    [
+        Image(url="https://x/y.png"),
+        Image(file_id="f"),
+        Image(data="AAAA", media_type="image/tiff"),
+        Document(url="https://x"),
+    ],
 )
 def test_what_converse_cannot_carry_is_dropped_and_reported(part: Any) -> None:
     request = built(user("x", part))
@@ -455,39 +648,63 @@ def test_what_converse_cannot_carry_is_dropped_and_reported(part: Any) -> None:
 
 def test_tool_results_carry_images_documents_and_json() -> None:
     parts = [Text('{"a":1}', native={"json": {"a": 1}}), PNG, PDF]
-    content = body(built(user("x"), CALL, CALL.output(parts)))["messages"][2]["content"][0]["toolResult"]["content"]
+    content = body(built(user("x"), CALL, CALL.output(parts)))["messages"][2]["content"][0][
+        "toolResult"
+    ]["content"]
     assert [next(iter(one)) for one in content] == ["json", "image", "document"]
 
 
 def test_b15_thoughts_go_back_to_claude_only() -> None:
-    for model, members in ((CLAUDE, ["reasoningContent"] * 2 + ["text"]), (NOVA_2, ["text"]), (LLAMA, ["text"])):
+    for model, members in (
+        (CLAUDE, ["reasoningContent"] * 2 + ["text"]),
+        (NOVA_2, ["text"]),
+        (LLAMA, ["text"]),
+    ):
         request = built(user("x"), THOUGHT, SEALED, SAID, user("y"), model=model)
         assert turns(request)[1] == ("assistant", members)
         assert len(request.report) == 3 - len(members)
 
 
 def test_b15_kimi_gets_its_thoughts_as_text() -> None:
-    content = body(built(user("x"), Reasoning("hm", origin=HERE), SAID, user("y"), model=KIMI))["messages"][1]["content"]
+    content = body(built(user("x"), Reasoning("hm", origin=HERE), SAID, user("y"), model=KIMI))[
+        "messages"
+    ][1]["content"]
     assert content[0] == {"text": "<think>\nhm\n</think>"}
 
 
 def test_t10_a_thought_without_signature_is_text_for_claude_and_stays_for_local_servers() -> None:
     unsigned = Reasoning("hm", origin=HERE)
     assert turns(built(user("x"), unsigned, user("y")))[1] == ("assistant", ["text"])
-    local = build(Prompt([user("x"), unsigned, user("y")]), "custom:any", wire_api="converse", base_url="http://x")
+    local = build(
+        Prompt([user("x"), unsigned, user("y")]),
+        "custom:any",
+        wire_api="converse",
+        base_url="http://x",
+    )
     assert turns(local)[1] == ("assistant", ["reasoningContent"])
 
 
 def test_b18_the_status_of_a_result_goes_to_families_that_take_it() -> None:
     for model, status in ((CLAUDE, "error"), (NOVA, "error"), (LLAMA, None)):
-        request = built(user("x"), CALL, CALL.output("no", is_error=True), tools=[TOOL], model=model)
+        request = built(
+            user("x"), CALL, CALL.output("no", is_error=True), tools=[TOOL], model=model
+        )
         assert body(request)["messages"][2]["content"][0]["toolResult"].get("status") == status
-        assert [change.path for change in request.report] == ([] if status else ["/input/2/is_error"])
-    assert "status" not in body(built(user("x"), CALL, CALL.output("yes")))["messages"][2]["content"][0]["toolResult"]
+        assert [change.path for change in request.report] == (
+            [] if status else ["/input/2/is_error"]
+        )
+    assert (
+        "status"
+        not in body(built(user("x"), CALL, CALL.output("yes")))["messages"][2]["content"][0][
+            "toolResult"
+        ]
+    )
 
 
 def test_b20_a_final_assistant_text_does_not_end_in_blanks() -> None:
-    assert body(built(user("x"), Message("assistant", [Text("so \n")])))["messages"][1]["content"] == [{"text": "so"}]
+    assert body(built(user("x"), Message("assistant", [Text("so \n")])))["messages"][1][
+        "content"
+    ] == [{"text": "so"}]
 
 
 def test_b21_a_system_prompt_is_user_text_where_the_model_takes_none() -> None:
@@ -504,7 +721,11 @@ def test_a13_models_without_prefill_get_a_user_turn_last() -> None:
 
 
 def test_a14_a_request_does_not_end_with_a_thought() -> None:
-    assert turns(built(user("x"), SAID, THOUGHT, model=NEWEST.replace("opus-5", "3-7-sonnet"), reasoning="low"))[-1] == (
+    assert turns(
+        built(
+            user("x"), SAID, THOUGHT, model=NEWEST.replace("opus-5", "3-7-sonnet"), reasoning="low"
+        )
+    )[-1] == (
         "assistant",
         ["text"],
     )
@@ -535,14 +756,23 @@ def test_leading_system_messages_join_the_instructions() -> None:
     ("foreign", "members"),
     [
         (Reasoning("hm", signature="s", origin=Origin("messages")), ["text"]),
-        (Reasoning("hm", signature="s", origin=Origin("converse", "bedrock", model="us.anthropic.claude-sonnet-5")), ["text"]),
+        (
+            Reasoning(
+                "hm",
+                signature="s",
+                origin=Origin("converse", "bedrock", model="us.anthropic.claude-sonnet-5"),
+            ),
+            ["text"],
+        ),
         (Reasoning(encrypted_content="gAAA", origin=Origin("responses")), []),
         (Reasoning(redacted=True, encrypted_content="Emw", origin=Origin("converse", "other")), []),
         (ServerToolCall("s", "web_search", "{}", origin=Origin("responses")), ["text"]),
         (Opaque("computer_call", {"type": "computer_call"}, origin=Origin("responses")), []),
     ],
 )
-def test_foreign_state_goes_down_the_ladder_and_is_reported(foreign: Any, members: list[str]) -> None:
+def test_foreign_state_goes_down_the_ladder_and_is_reported(
+    foreign: Any, members: list[str]
+) -> None:
     request = built(user("x"), foreign, user("y"))
     sent = [member for role, found in turns(request) if role == "assistant" for member in found]
     assert sent == members
@@ -565,7 +795,9 @@ def points(request: Request) -> list[str]:
     found = [("tools", block) for block in sent.get("toolConfig", {}).get("tools", [])] + [
         ("system", block) for block in sent.get("system", [])
     ]
-    found += [(f"{at}", block) for at, turn in enumerate(sent["messages"]) for block in turn["content"]]
+    found += [
+        (f"{at}", block) for at, turn in enumerate(sent["messages"]) for block in turn["content"]
+    ]
     return [place for place, block in found if "cachePoint" in block]
 
 
@@ -581,8 +813,14 @@ def test_b14_auto_marks_tools_system_and_the_last_turn() -> None:
 def test_b14_at_most_four_breakpoints_each_behind_its_item() -> None:
     history = [Message("system", [Text("s")]), user("a"), SAID, user("b"), THOUGHT, SAID, user("c")]
     request = built(*history, cache=CacheOptions("1h", range(7)))
-    assert points(request) == ["2", "3", "4"]  # the thought's and the answer's are one turn: behind the answer, and none behind the thought
-    assert body(request)["messages"][2]["content"][-1] == {"cachePoint": {"type": "default", "ttl": "1h"}}
+    assert points(request) == [
+        "2",
+        "3",
+        "4",
+    ]  # the thought's and the answer's are one turn: behind the answer, and none behind the thought
+    assert body(request)["messages"][2]["content"][-1] == {
+        "cachePoint": {"type": "default", "ttl": "1h"}
+    }
     assert points(built(*history, cache=CacheOptions(None, [0]))) == ["system"]
 
 
@@ -632,7 +870,11 @@ def test_b16_none_goes_to_claude_past_converse() -> None:
 
 def test_one_call_at_a_time_can_be_asked_of_claude() -> None:
     request = built(tools=[TOOL], tool_choice="f", parallel_tools=False)
-    assert fields(request)["tool_choice"] == {"type": "tool", "name": "f", "disable_parallel_tool_use": True}
+    assert fields(request)["tool_choice"] == {
+        "type": "tool",
+        "name": "f",
+        "disable_parallel_tool_use": True,
+    }
     assert "toolChoice" not in body(request)["toolConfig"]
     assert built(tools=[TOOL], parallel_tools=False, model=NOVA).report[0].path == "/parallel_tools"
 
@@ -643,7 +885,9 @@ def test_a_choice_without_tools_is_not_sent() -> None:
 
 def test_hosted_tools_go_where_their_family_looks_for_them() -> None:
     system = ToolSpec("nova_grounding", native={"systemTool": {"name": "nova_grounding"}})
-    assert body(built(tools=[system, TOOL], model=NOVA_2))["toolConfig"]["tools"][0] == system.native
+    assert (
+        body(built(tools=[system, TOOL], model=NOVA_2))["toolConfig"]["tools"][0] == system.native
+    )
     computer = ToolSpec("computer", native={"type": "computer_20250124", "name": "computer"})
     assert fields(built(tools=[computer, TOOL]))["tools"] == [computer.native]
     assert built(tools=[computer, TOOL], model=NOVA).report[0].path == "/tools/0"
@@ -651,8 +895,14 @@ def test_hosted_tools_go_where_their_family_looks_for_them() -> None:
 
 def test_a_free_form_tool_and_call_take_one_string() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
-    sent = body(built(user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})]))
-    assert sent["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"]["required"] == ["input"]
+    sent = body(
+        built(
+            user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})]
+        )
+    )
+    assert sent["toolConfig"]["tools"][0]["toolSpec"]["inputSchema"]["json"]["required"] == [
+        "input"
+    ]
     assert sent["messages"][1]["content"][0]["toolUse"]["input"] == {"input": "*** Begin"}
 
 
@@ -679,21 +929,31 @@ def test_a_free_form_tool_and_call_take_one_string() -> None:
 )
 def test_b22_thinking_in_the_form_each_family_takes(model: str, reasoning: Any, sent: Any) -> None:
     request = built(reasoning=reasoning, model=model)
-    expected = {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}}
+    expected = {
+        "thinking": {"type": "adaptive", "display": "summarized"},
+        "output_config": {"effort": "low"},
+    }
     assert fields(request) == (expected if sent is None else sent)
     assert bool(request.report) == (sent == {} or reasoning == 3000)
 
 
 def test_t1_max_tokens_is_raised_above_the_budget_where_it_was_given() -> None:
     request = built(reasoning=4000, max_output_tokens=100)
-    assert (fields(request)["thinking"]["budget_tokens"], body(request)["inferenceConfig"]) == (4000, {"maxTokens": 4100})
+    assert (fields(request)["thinking"]["budget_tokens"], body(request)["inferenceConfig"]) == (
+        4000,
+        {"maxTokens": 4100},
+    )
     assert "inferenceConfig" not in body(built(reasoning=4000))
 
 
 def test_t6_t8_thinking_gives_way_to_a_forced_call_and_amid_an_unthought_turn() -> None:
     assert "thinking" not in fields(built(reasoning="high", tools=[TOOL], tool_choice="required"))
-    assert "thinking" not in fields(built(user("x"), CALL, CALL.output("1"), reasoning="high", tools=[TOOL]))
-    assert "thinking" in fields(built(user("x"), THOUGHT, CALL, CALL.output("1"), reasoning="high", tools=[TOOL]))
+    assert "thinking" not in fields(
+        built(user("x"), CALL, CALL.output("1"), reasoning="high", tools=[TOOL])
+    )
+    assert "thinking" in fields(
+        built(user("x"), THOUGHT, CALL, CALL.output("1"), reasoning="high", tools=[TOOL])
+    )
 
 
 def test_t8b_thinking_off_takes_the_last_assistant_turns_thoughts_out() -> None:
@@ -703,7 +963,11 @@ def test_t8b_thinking_off_takes_the_last_assistant_turns_thoughts_out() -> None:
 
 
 def test_t11_drop_block_is_an_option_with_its_beta_in_the_body() -> None:
-    sent = fields(built(reasoning="high", thinking_mismatch="drop_block", model="us.anthropic.claude-opus-5-5"))
+    sent = fields(
+        built(
+            reasoning="high", thinking_mismatch="drop_block", model="us.anthropic.claude-opus-5-5"
+        )
+    )
     assert sent["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
     assert sent["anthropic_beta"] == ["thinking-binding-controls-2026-08-01"]
 
@@ -721,7 +985,9 @@ def test_a_name_that_tells_nothing_is_claude_where_its_traits_say_so() -> None:
     unknown = built(reasoning="high", model=arn)
     assert fields(unknown) == {}
     assert unknown.report[0].path == "/reasoning"
-    known = built(reasoning="high", model=arn, models={arn: Traits(thinking=("adaptive",), efforts=("high",))})
+    known = built(
+        reasoning="high", model=arn, models={arn: Traits(thinking=("adaptive",), efforts=("high",))}
+    )
     assert fields(known)["thinking"] == {"type": "adaptive"}
 
 
@@ -736,11 +1002,26 @@ def test_nothing_is_sent_that_was_not_asked_for() -> None:
 
 def test_plain_settings_have_their_names() -> None:
     request = built(
-        max_output_tokens=9, temperature=0.5, top_p=0.9, top_k=4, stop=["END", " "], metadata={"team": "a"}, service_tier="flex"
+        max_output_tokens=9,
+        temperature=0.5,
+        top_p=0.9,
+        top_k=4,
+        stop=["END", " "],
+        metadata={"team": "a"},
+        service_tier="flex",
     )
     sent = body(request)
-    assert sent["inferenceConfig"] == {"maxTokens": 9, "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"]}
-    assert (sent["requestMetadata"], sent["serviceTier"], fields(request)) == ({"team": "a"}, {"type": "flex"}, {"top_k": 4})
+    assert sent["inferenceConfig"] == {
+        "maxTokens": 9,
+        "temperature": 0.5,
+        "topP": 0.9,
+        "stopSequences": ["END"],
+    }
+    assert (sent["requestMetadata"], sent["serviceTier"], fields(request)) == (
+        {"team": "a"},
+        {"type": "flex"},
+        {"top_k": 4},
+    )
     assert fields(built(top_k=4, model=NOVA)) == {"inferenceConfig": {"topK": 4}}
 
 
@@ -761,13 +1042,25 @@ def test_s2_max_tokens_stays_under_the_ceiling() -> None:
 
 
 def test_structured_output_is_a_json_text() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 3}},
+        "required": ["n"],
+    }
     request = built(output_schema=schema)
     definition = body(request)["outputConfig"]["textFormat"]["structure"]["jsonSchema"]
     sent = msgspec.json.decode(definition["schema"])
-    assert (sent["additionalProperties"], sent["properties"]["n"]) == (False, {"type": "integer", "description": "(minimum: 3)"})
+    assert (sent["additionalProperties"], sent["properties"]["n"]) == (
+        False,
+        {"type": "integer", "description": "(minimum: 3)"},
+    )
     other = built(output_schema=schema, model="qwen.qwen3-32b-v1:0")
-    assert msgspec.json.decode(body(other)["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"]) == schema
+    assert (
+        msgspec.json.decode(
+            body(other)["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["schema"]
+        )
+        == schema
+    )
 
 
 def test_metadata_that_bedrock_refuses_is_left_out() -> None:
@@ -777,9 +1070,20 @@ def test_metadata_that_bedrock_refuses_is_left_out() -> None:
 
 
 def test_settings_the_wire_lacks_are_reported() -> None:
-    asked = {"seed": 1, "n": 2, "logprobs": 0, "presence_penalty": 0.1, "frequency_penalty": 0.1, "verbosity": "low", "user_id": "u"}
+    asked = {
+        "seed": 1,
+        "n": 2,
+        "logprobs": 0,
+        "presence_penalty": 0.1,
+        "frequency_penalty": 0.1,
+        "verbosity": "low",
+        "user_id": "u",
+    }
     request = built(**asked, service_tier="auto")
-    assert {change.path for change in request.report} == {*(f"/{name}" for name in asked), "/service_tier"}
+    assert {change.path for change in request.report} == {
+        *(f"/{name}" for name in asked),
+        "/service_tier",
+    }
     assert body(request).keys() == {"messages"}
 
 
@@ -788,10 +1092,17 @@ def test_extra_is_laid_over_the_body() -> None:
     beta = {"anthropic_beta": ["context-1m-2025-08-07"]}
     request = built(
         reasoning="low",
-        extra={"guardrailConfig": guardrail, "additionalModelRequestFields": beta, "performanceConfig": {"latency": "optimized"}},
+        extra={
+            "guardrailConfig": guardrail,
+            "additionalModelRequestFields": beta,
+            "performanceConfig": {"latency": "optimized"},
+        },
     )
     sent = body(request)
-    assert (sent["guardrailConfig"], sent["performanceConfig"]) == (guardrail, {"latency": "optimized"})
+    assert (sent["guardrailConfig"], sent["performanceConfig"]) == (
+        guardrail,
+        {"latency": "optimized"},
+    )
     assert fields(request) == {"thinking": {"type": "enabled", "budget_tokens": 2048}, **beta}
 
 
@@ -799,7 +1110,10 @@ def test_extra_is_laid_over_the_body() -> None:
 
 
 def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
-    sources = [(ROOT / "streamlib" / "wires" / "converse" / name).read_text("utf-8") for name in ("build.py", "build_content.py")]
+    sources = [
+        (ROOT / "streamlib" / "wires" / "converse" / name).read_text("utf-8")
+        for name in ("build.py", "build_content.py")
+    ]
     named = set(re.findall(r"\b(B\d+)\b", " ".join(sources)))
     page = (ROOT / "docs" / "wires" / "converse.md").read_text("utf-8").split("## Out", 1)[1]
     assert named <= set(re.findall(r"^\| (B\d+) ", page, re.MULTILINE))
@@ -807,7 +1121,14 @@ def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
 
 def test_the_families_in_the_page_are_those_in_the_code() -> None:
     told = {
-        one.name: [list(one.marks), list(one.choices), ["yes"] if one.status else [], [one.thoughts], list(one.caches)] for one in FAMILIES
+        one.name: [
+            list(one.marks),
+            list(one.choices),
+            ["yes"] if one.status else [],
+            [one.thoughts],
+            list(one.caches),
+        ]
+        for one in FAMILIES
     }
     assert documented("converse", "Families") == told
 
@@ -821,7 +1142,10 @@ def test_the_model_stands_in_the_path_percent_encoded() -> None:
         "https://bedrock-runtime.eu-west-1.amazonaws.com/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/converse-stream"
     )
     arn = built(model="arn:aws:bedrock:us-east-1:123456789012:inference-profile/x")
-    assert "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fx/converse-stream" in arn.url
+    assert (
+        "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A123456789012%3Ainference-profile%2Fx/converse-stream"
+        in arn.url
+    )
 
 
 @pytest.mark.parametrize(
@@ -830,7 +1154,10 @@ def test_the_model_stands_in_the_path_percent_encoded() -> None:
         ("messages", "https://bedrock-mantle.eu-west-1.api.aws/anthropic/v1/messages"),
         ("chat", "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/chat/completions"),
         ("responses", "https://bedrock-runtime.eu-west-1.amazonaws.com/openai/v1/responses"),
-        ("invoke", "https://bedrock-runtime.eu-west-1.amazonaws.com/model/anthropic.claude-x/invoke-with-response-stream"),
+        (
+            "invoke",
+            "https://bedrock-runtime.eu-west-1.amazonaws.com/model/anthropic.claude-x/invoke-with-response-stream",
+        ),
     ],
 )
 def test_bedrocks_other_endpoints(wire: Any, url: str) -> None:

@@ -41,16 +41,24 @@ def decoded(request: Any, path: str = PATH) -> Prompt:
 
 
 def rebuilt(prompt: Prompt) -> dict[str, Any]:
-    request = build(prompt, prompt.model or MODEL, provider="custom", wire_api="converse", base_url="http://x")
+    request = build(
+        prompt, prompt.model or MODEL, provider="custom", wire_api="converse", base_url="http://x"
+    )
     return validated(request)
 
 
 def plain(value: Any) -> Any:
     """Without ways of saying nothing, and without cache points, which a `Prompt` knows behind items only."""
     if isinstance(value, dict):
-        kept = {key: plain(one) for key, one in value.items() if (key, one) != ("status", "success")}
+        kept = {
+            key: plain(one) for key, one in value.items() if (key, one) != ("status", "success")
+        }
         return {key: one for key, one in kept.items() if one not in (None, [], {})}
-    return [plain(one) for one in value if not (isinstance(one, dict) and "cachePoint" in one)] if isinstance(value, list) else value
+    return (
+        [plain(one) for one in value if not (isinstance(one, dict) and "cachePoint" in one)]
+        if isinstance(value, list)
+        else value
+    )
 
 
 def turns(request: Any) -> list[Any]:
@@ -87,10 +95,22 @@ def test_a_recorded_request_is_rebuilt_block_for_block(recording: Recording) -> 
 
 REQUEST = {
     "system": [{"text": "Be terse."}, {"text": "And kind."}, {"cachePoint": {"type": "default"}}],
-    "inferenceConfig": {"maxTokens": 100, "temperature": 0.5, "topP": 0.9, "stopSequences": ["END"]},
+    "inferenceConfig": {
+        "maxTokens": 100,
+        "temperature": 0.5,
+        "topP": 0.9,
+        "stopSequences": ["END"],
+    },
     "toolConfig": {
         "tools": [
-            {"toolSpec": {"name": "f", "description": "d", "inputSchema": {"json": {"type": "object"}}, "strict": True}},
+            {
+                "toolSpec": {
+                    "name": "f",
+                    "description": "d",
+                    "inputSchema": {"json": {"type": "object"}},
+                    "strict": True,
+                }
+            },
             {"systemTool": {"name": "nova_grounding"}},
             {"cachePoint": {"type": "default"}},
         ],
@@ -107,7 +127,10 @@ REQUEST = {
     "requestMetadata": {"team": "a"},
     "serviceTier": {"type": "flex"},
     "outputConfig": {
-        "textFormat": {"type": "json_schema", "structure": {"jsonSchema": {"schema": '{"type":"object"}', "name": "answer"}}},
+        "textFormat": {
+            "type": "json_schema",
+            "structure": {"jsonSchema": {"schema": '{"type":"object"}', "name": "answer"}},
+        },
     },
     "messages": [
         {"role": "user", "content": [{"text": "hi"}]},
@@ -117,7 +140,12 @@ REQUEST = {
                 {"reasoningContent": {"reasoningText": {"text": "hm", "signature": "EqQB"}}},
                 {"reasoningContent": {"redactedContent": "RXU4"}},
                 {"text": "so "},
-                {"citationsContent": {"content": [{"text": "20 days"}], "citations": [{"title": "policy"}]}},
+                {
+                    "citationsContent": {
+                        "content": [{"text": "20 days"}],
+                        "citations": [{"title": "policy"}],
+                    }
+                },
                 {"toolUse": {"toolUseId": "t1", "name": "f", "input": {"a": 1.0}}},
                 {"hologram": {"x": 1}},
             ],
@@ -125,11 +153,25 @@ REQUEST = {
         {
             "role": "user",
             "content": [
-                {"toolResult": {"toolUseId": "t1", "content": [{"text": "18C"}], "status": "error"}},
+                {
+                    "toolResult": {
+                        "toolUseId": "t1",
+                        "content": [{"text": "18C"}],
+                        "status": "error",
+                    }
+                },
                 {"cachePoint": {"type": "default", "ttl": "1h"}},
                 {"text": "so?"},
                 {"image": {"format": "png", "source": {"bytes": "iVBORw0KGgo="}}},
-                {"document": {"format": "txt", "name": "n", "source": {"text": "hi"}, "context": "c", "citations": {"enabled": True}}},
+                {
+                    "document": {
+                        "format": "txt",
+                        "name": "n",
+                        "source": {"text": "hi"},
+                        "context": "c",
+                        "citations": {"enabled": True},
+                    }
+                },
                 {"guardContent": {"text": {"text": "look", "qualifiers": ["query"]}}},
                 {"searchResult": {"source": "s", "title": "t", "content": []}},
             ],
@@ -142,25 +184,55 @@ def test_every_setting_finds_its_place() -> None:
     prompt = decoded(REQUEST)
     assert (prompt.model, prompt.stream, prompt.max_output_tokens) == (MODEL, True, 100)
     assert (prompt.temperature, prompt.top_p, prompt.top_k, prompt.stop) == (0.5, 0.9, 4, ("END",))
-    assert (prompt.instructions, prompt.items[0]) == ("Be terse.", Message("system", [Text("And kind.")]))
+    assert (prompt.instructions, prompt.items[0]) == (
+        "Be terse.",
+        Message("system", [Text("And kind.")]),
+    )
     assert prompt.thinking == ReasoningOptions(effort="high", display="summarized")
     assert [(tool.name, tool.strict, tool.native is not None) for tool in prompt.tools] == [
         ("f", True, False),
         ("nova_grounding", None, True),
     ]
-    assert (prompt.tool_choice, prompt.parallel_tools, prompt.service_tier, prompt.metadata) == ("required", None, "flex", {"team": "a"})
+    assert (prompt.tool_choice, prompt.parallel_tools, prompt.service_tier, prompt.metadata) == (
+        "required",
+        None,
+        "flex",
+        {"team": "a"},
+    )
     assert prompt.output_schema == {"type": "object"}
     assert prompt.cache == CacheOptions("1h", (0, 8))
     assert prompt.extra is not None
-    assert prompt.extra.keys() == {"additionalModelRequestFields", "additionalModelResponseFieldPaths", "guardrailConfig", "outputConfig"}
-    assert prompt.extra["additionalModelRequestFields"] == {"anthropic_beta": ["context-1m-2025-08-07"]}
+    assert prompt.extra.keys() == {
+        "additionalModelRequestFields",
+        "additionalModelResponseFieldPaths",
+        "guardrailConfig",
+        "outputConfig",
+    }
+    assert prompt.extra["additionalModelRequestFields"] == {
+        "anthropic_beta": ["context-1m-2025-08-07"]
+    }
 
 
 def test_an_assistant_turn_is_read_as_it_was_once_answered() -> None:
     items: Any = decoded(REQUEST).items[1:]
-    kinds = [Message, Reasoning, Reasoning, Message, Message, FunctionCall, Opaque, FunctionCallOutput, Message, Opaque]
+    kinds = [
+        Message,
+        Reasoning,
+        Reasoning,
+        Message,
+        Message,
+        FunctionCall,
+        Opaque,
+        FunctionCallOutput,
+        Message,
+        Opaque,
+    ]
     assert [type(item) for item in items] == kinds
-    assert (items[1].signature, items[2].encrypted_content, items[5].arguments) == ("EqQB", "RXU4", '{"a": 1.0}')
+    assert (items[1].signature, items[2].encrypted_content, items[5].arguments) == (
+        "EqQB",
+        "RXU4",
+        '{"a": 1.0}',
+    )
     assert items[4].content[0].annotations == ({"title": "policy"},)
     assert {item.origin for item in items[1:7]} == {Origin("converse")}
 
@@ -183,8 +255,17 @@ def test_the_whole_request_is_built_again() -> None:
     assert [[next(iter(block)) for block in turn["content"]] for turn in again["messages"]] == [
         [next(iter(block)) for block in turn["content"]] for turn in request["messages"]
     ]
-    assert again["messages"][2]["content"][-2] == {"guardContent": {"text": {"text": "look", "qualifiers": ["query"]}}}
-    for key in ("inferenceConfig", "toolConfig", "additionalModelRequestFields", "guardrailConfig", "requestMetadata", "serviceTier"):
+    assert again["messages"][2]["content"][-2] == {
+        "guardContent": {"text": {"text": "look", "qualifiers": ["query"]}}
+    }
+    for key in (
+        "inferenceConfig",
+        "toolConfig",
+        "additionalModelRequestFields",
+        "guardrailConfig",
+        "requestMetadata",
+        "serviceTier",
+    ):
         assert plain(again[key]) == plain(request[key]), key
     assert again["outputConfig"]["textFormat"]["structure"]["jsonSchema"]["name"] == "answer"
 
@@ -194,7 +275,10 @@ def test_the_whole_request_is_built_again() -> None:
     [
         ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, ReasoningOptions(budget=4000)),
         ({"thinking": {"type": "disabled"}}, "off"),
-        ({"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}}, ReasoningOptions(effort="low")),
+        (
+            {"reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"}},
+            ReasoningOptions(effort="low"),
+        ),
         ({"reasoningConfig": {"type": "disabled"}}, "off"),
         ({"reasoning_effort": "high"}, ReasoningOptions(effort="high")),
         ({"reasoning": {"effort": "none"}}, ReasoningOptions(effort="off")),
@@ -203,7 +287,12 @@ def test_the_whole_request_is_built_again() -> None:
     ],
 )
 def test_thinking_is_read_from_every_family(fields: Any, asked: Any) -> None:
-    prompt = decoded({"messages": [{"role": "user", "content": [{"text": "x"}]}], "additionalModelRequestFields": fields})
+    prompt = decoded(
+        {
+            "messages": [{"role": "user", "content": [{"text": "x"}]}],
+            "additionalModelRequestFields": fields,
+        }
+    )
     assert prompt.reasoning == asked
     assert prompt.extra is None
 
@@ -214,18 +303,31 @@ def test_thinking_is_read_from_every_family(fields: Any, asked: Any) -> None:
         ({"auto": {}}, {}, ("auto", None)),
         ({"tool": {"name": "f"}}, {}, ("f", None)),
         (None, {"tool_choice": {"type": "none"}}, ("none", None)),
-        (None, {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}}, ("required", False)),
+        (
+            None,
+            {"tool_choice": {"type": "any", "disable_parallel_tool_use": True}},
+            ("required", False),
+        ),
         (None, {}, (None, None)),
     ],
 )
-def test_the_choice_of_a_tool_is_read_from_both_places(config: Any, fields: Any, choice: Any) -> None:
-    request = {"messages": [], "toolConfig": {"tools": [], "toolChoice": config}, "additionalModelRequestFields": fields}
+def test_the_choice_of_a_tool_is_read_from_both_places(
+    config: Any, fields: Any, choice: Any
+) -> None:
+    request = {
+        "messages": [],
+        "toolConfig": {"tools": [], "toolChoice": config},
+        "additionalModelRequestFields": fields,
+    }
     prompt = decoded(request)
     assert (prompt.tool_choice, prompt.parallel_tools) == choice
 
 
 def test_a_cache_point_behind_the_tools_alone_is_auto() -> None:
-    request = {"messages": [{"role": "user", "content": [{"text": "x"}]}], "system": [{"text": "s"}, {"cachePoint": {"type": "default"}}]}
+    request = {
+        "messages": [{"role": "user", "content": [{"text": "x"}]}],
+        "system": [{"text": "s"}, {"cachePoint": {"type": "default"}}],
+    }
     assert decoded(request).cache == "auto"
 
 
@@ -243,7 +345,13 @@ def test_results_of_every_kind_come_back_as_they_were() -> None:
 
 
 def test_a_document_of_chunks_is_kept_whole() -> None:
-    block = {"document": {"format": "txt", "name": "n", "source": {"content": [{"text": "a"}, {"text": "b"}]}}}
+    block = {
+        "document": {
+            "format": "txt",
+            "name": "n",
+            "source": {"content": [{"text": "a"}, {"text": "b"}]},
+        }
+    }
     items = decoded({"messages": [{"role": "user", "content": [block, {"text": "x"}]}]}).items
     assert isinstance(items[0], Opaque)
     assert not any(isinstance(part, Document) for part in getattr(items[1], "content", ()))
@@ -258,9 +366,25 @@ def test_the_path_names_the_model_percent_encoded() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}', b"[" * 100_000, b"\xff"),
-        *(b'{"messages":[{"role":"user","content":[{}]}]}', b'{"messages":[{"role":"user","content":[{"toolResult":{}}]}]}'),
-        *(b'{"messages":[],"toolConfig":{"tools":[{}]}}', b'{"messages":[],"toolConfig":7}', b'{"messages":[],"system":[1]}'),
+        *(
+            b"",
+            b"[]",
+            b"{}",
+            b"null",
+            b'{"messages":[1]}',
+            b'{"messages":[{"role":"user"}]}',
+            b"[" * 100_000,
+            b"\xff",
+        ),
+        *(
+            b'{"messages":[{"role":"user","content":[{}]}]}',
+            b'{"messages":[{"role":"user","content":[{"toolResult":{}}]}]}',
+        ),
+        *(
+            b'{"messages":[],"toolConfig":{"tools":[{}]}}',
+            b'{"messages":[],"toolConfig":7}',
+            b'{"messages":[],"system":[1]}',
+        ),
         b'{"messages":[{"role":"assistant","content":[{"toolUse":1}]}]}',
     ],
 )

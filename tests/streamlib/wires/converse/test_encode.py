@@ -48,7 +48,13 @@ from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_reco
 from tests.support.wires import events_of, parsed
 
 TOOL = ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})
-FOREIGN = ("anthropic-messages", "openai-responses", "openai-chat", "gemini-generatecontent", "ollama-native")
+FOREIGN = (
+    "anthropic-messages",
+    "openai-responses",
+    "openai-chat",
+    "gemini-generatecontent",
+    "ollama-native",
+)
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
@@ -75,7 +81,11 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
     if response.error is not None:
         return
     back = accumulate(parse_body("converse", encode_body("converse", response)))
-    kept = [item for item in response.items if not (isinstance(item, FunctionCall) and item.status == "incomplete")]
+    kept = [
+        item
+        for item in response.items
+        if not (isinstance(item, FunctionCall) and item.status == "incomplete")
+    ]
     assert [_settled(item) for item in back.items] == [_settled(item) for item in kept]
     for field in ("usage", "stop_reason", "native_stop_reason", "stop_sequence", "metadata"):
         assert getattr(back, field) == getattr(response, field), field
@@ -84,18 +94,33 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
 def _settled(item: Any) -> Any:
     """A whole body knows no item that was cut, no call without arguments, and nothing beside a text."""
     arguments = {"arguments": item.arguments or "{}"} if isinstance(item, FunctionCall) else {}
-    return msgspec.structs.replace(item, status="completed", native=None if isinstance(item, Message) else item.native, **arguments)
+    return msgspec.structs.replace(
+        item,
+        status="completed",
+        native=None if isinstance(item, Message) else item.native,
+        **arguments,
+    )
 
 
 TEXTS = st.text(st.characters(codec="utf-8"), min_size=1, max_size=8)
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["text", "think", "call", "server", "result", "image"]), st.lists(TEXTS, max_size=3), st.booleans()),
+    st.tuples(
+        st.sampled_from(["text", "think", "call", "server", "result", "image"]),
+        st.lists(TEXTS, max_size=3),
+        st.booleans(),
+    ),
     max_size=6,
 )
 
 
-@given(STEPS, st.sampled_from(["end_turn", "tool_use", "max_tokens", "guardrail_intervened"]), st.booleans())
-def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any], stop: str, counted: bool) -> None:
+@given(
+    STEPS,
+    st.sampled_from(["end_turn", "tool_use", "max_tokens", "guardrail_intervened"]),
+    st.booleans(),
+)
+def test_law_10_any_stream_of_this_wire_parses_back_equal(
+    steps: list[Any], stop: str, counted: bool
+) -> None:
     assembly = EventAssembler(LIMITS, Origin("converse"))
     held = None
     for n, (kind, texts, overlaps) in enumerate(steps):
@@ -112,9 +137,16 @@ def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any], stop
     if held is not None:
         assembly.close(held)
     if counted:
-        assembly.usage(Usage(10, 2, 3, raw={"inputTokens": 7, "outputTokens": 2, "cacheReadInputTokens": 3}))
+        assembly.usage(
+            Usage(10, 2, 3, raw={"inputTokens": 7, "outputTokens": 2, "cacheReadInputTokens": 3})
+        )
         assembly.metadata({"metrics": {"latencyMs": 1}})
-    reasons = {"end_turn": "stop", "tool_use": "tool_calls", "max_tokens": "length", "guardrail_intervened": "content_filter"}
+    reasons = {
+        "end_turn": "stop",
+        "tool_use": "tool_calls",
+        "max_tokens": "length",
+        "guardrail_intervened": "content_filter",
+    }
     assembly.complete(reasons[stop], stop)  # type: ignore[arg-type]
     events = assembly.take()
     assert comparable(again(events)) == comparable(events)
@@ -206,12 +238,29 @@ def test_botocore_reads_the_answers_of_every_other_wire(recording: Recording) ->
     if response.error is not None:
         assert "exception" in read
         return
-    texts = [item for item in response.items if isinstance(item, Message) and item.role == "assistant"]
-    assert read["text"] == response.text + response.refusal or any(len(item.content) > 1 for item in texts)
+    texts = [
+        item for item in response.items if isinstance(item, Message) and item.role == "assistant"
+    ]
+    assert read["text"] == response.text + response.refusal or any(
+        len(item.content) > 1 for item in texts
+    )
     closed = [call for index, call in read["calls"].items() if index in read["stops"]]
-    whole_calls = [item for item in response.items if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed"]
-    assert [name for name, _ in closed if name in {call.name for call in whole_calls}] == [call.name for call in whole_calls]
-    assert read["end"] in {"end_turn", "tool_use", "max_tokens", "stop_sequence", "content_filtered", "model_context_window_exceeded"}
+    whole_calls = [
+        item
+        for item in response.items
+        if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed"
+    ]
+    assert [name for name, _ in closed if name in {call.name for call in whole_calls}] == [
+        call.name for call in whole_calls
+    ]
+    assert read["end"] in {
+        "end_turn",
+        "tool_use",
+        "max_tokens",
+        "stop_sequence",
+        "content_filtered",
+        "model_context_window_exceeded",
+    }
     assert read["metadata"]["usage"].keys() >= {"inputTokens", "outputTokens", "totalTokens"}
     assert whole(encode_body("converse", response))["stopReason"] == read["end"]
 
@@ -224,7 +273,10 @@ def test_parallel_calls_with_overlapping_deltas_stay_apart() -> None:
     assembly.close(two)
     assembly.close(one)
     assembly.complete("tool_calls")
-    assert told(encode_all("converse", assembly.take()))["calls"] == {0: ["f", '{"x":1}'], 1: ["g", '{"y":2}']}
+    assert told(encode_all("converse", assembly.take()))["calls"] == {
+        0: ["f", '{"x":1}'],
+        1: ["g", '{"y":2}'],
+    }
 
 
 def test_case_08_a_whole_call_keeps_its_arguments() -> None:
@@ -243,7 +295,11 @@ def stream_of(*items: Any, origin: str = "messages", **end: Any) -> list[Respons
     verbs: dict[type, Any] = {Message: assembly.text, Reasoning: assembly.reasoning}
     for item in items:
         emptied = (
-            {"content": ()} if isinstance(item, Message) else {"content": ""} if isinstance(item, Reasoning) and not item.redacted else {}
+            {"content": ()}
+            if isinstance(item, Message)
+            else {"content": ""}
+            if isinstance(item, Reasoning) and not item.redacted
+            else {}
         )
         opened = assembly.open(msgspec.structs.replace(item, signature=None, **emptied))
         if type(item) in verbs and item.text:
@@ -269,7 +325,14 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
     body = b"".join(encode.feed(event) for event in assembly.take())
     assert told(body)["text"] == "ab"
     assert [change.path for change in encode.report] == [
-        *("/response_id", "/logprobs", "/annotations", "/passthrough", "/metadata/system_fingerprint", "/usage"),
+        *(
+            "/response_id",
+            "/logprobs",
+            "/annotations",
+            "/passthrough",
+            "/metadata/system_fingerprint",
+            "/usage",
+        ),
     ]
 
 
@@ -284,9 +347,17 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
 def test_sealed_state_rides_only_where_it_survives(thought: Reasoning, deltas: list[Any]) -> None:
     """A signature is text, redacted content is base64 of bytes; what is neither is left out, and said."""
     encode = encoder("converse")
-    body = b"".join(encode.feed(event) for event in stream_of(thought, Message("assistant", [Text("so")])))
-    told_deltas = [event["contentBlockDelta"]["delta"] for event in streamed(body) if "contentBlockDelta" in event]
-    assert [delta["reasoningContent"] for delta in told_deltas if "reasoningContent" in delta] == deltas
+    body = b"".join(
+        encode.feed(event) for event in stream_of(thought, Message("assistant", [Text("so")]))
+    )
+    told_deltas = [
+        event["contentBlockDelta"]["delta"]
+        for event in streamed(body)
+        if "contentBlockDelta" in event
+    ]
+    assert [
+        delta["reasoningContent"] for delta in told_deltas if "reasoningContent" in delta
+    ] == deltas
     assert told_deltas[-1] == {"text": "so"}
     assert bool([change for change in encode.report if "Reasoning" in change.path]) == (not deltas)
 
@@ -300,7 +371,9 @@ def test_a_summary_is_plain_reasoning_in_paragraphs() -> None:
     assembly.close(item)
     assembly.complete("stop")
     encode = encoder("converse")
-    assert told(b"".join(encode.feed(event) for event in assembly.take()))["thoughts"] == "one\n\ntwo"
+    assert (
+        told(b"".join(encode.feed(event) for event in assembly.take()))["thoughts"] == "one\n\ntwo"
+    )
     assert {change.path for change in encode.report} >= {"/summary", "/encrypted_content"}
 
 
@@ -315,10 +388,15 @@ def test_a_free_form_call_is_whole_before_it_is_said() -> None:
     assert (name, msgspec.json.decode(arguments)) == ("patch", {"input": '*** Begin "x"'})
 
 
-@pytest.mark.parametrize("output", ["rain", {"a": 1}, [{"type": "text", "text": "rain"}], [{"text": "rain"}, {"json": [1]}]])
+@pytest.mark.parametrize(
+    "output",
+    ["rain", {"a": 1}, [{"type": "text", "text": "rain"}], [{"text": "rain"}, {"json": [1]}]],
+)
 def test_results_of_another_wires_tools_are_members_that_botocore_knows(output: Any) -> None:
     result = ServerToolResult("s", "web_search", output)
-    events = list(streamed(encode_all("converse", stream_of(ServerToolCall("s", "web_search", "{}"), result))))
+    events = list(
+        streamed(encode_all("converse", stream_of(ServerToolCall("s", "web_search", "{}"), result)))
+    )
     start = next(
         event["contentBlockStart"]["start"]["toolResult"]
         for event in events
@@ -330,13 +408,23 @@ def test_results_of_another_wires_tools_are_members_that_botocore_knows(output: 
         for event in events
         if "toolResult" in event.get("contentBlockDelta", {}).get("delta", {})
     ]
-    assert [next(iter(one.values())) for one in delta] == (["rain", [1]] if len(output) == 2 else [output])
+    assert [next(iter(one.values())) for one in delta] == (
+        ["rain", [1]] if len(output) == 2 else [output]
+    )
 
 
 def test_turns_that_are_not_the_assistants_are_left_out() -> None:
     """A compaction gives back what the user said."""
     encode = encoder("converse")
-    assert told(b"".join(encode.feed(event) for event in stream_of(Message("user", [Text("hi")]), origin="responses")))["text"] == ""
+    assert (
+        told(
+            b"".join(
+                encode.feed(event)
+                for event in stream_of(Message("user", [Text("hi")]), origin="responses")
+            )
+        )["text"]
+        == ""
+    )
     assert "/Message" in {change.path for change in encode.report}
 
 
@@ -349,7 +437,9 @@ def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
     assembly.complete("stop")
     encode = encoder("converse")
     events = list(streamed(b"".join(encode.feed(event) for event in assembly.take())))
-    starts = [event["contentBlockStart"]["start"] for event in events if "contentBlockStart" in event]
+    starts = [
+        event["contentBlockStart"]["start"] for event in events if "contentBlockStart" in event
+    ]
     assert starts == [{"image": {"format": "png"}}]
     assert [change.path for change in encode.report if "media" in change.path] == ["/media"]
 
@@ -362,13 +452,26 @@ def test_an_image_on_s3_and_a_sealed_item_survive_both_ways() -> None:
     assembly.complete("stop", "end_turn")
     events = assembly.take()
     assert comparable(again(events)) == comparable(events)
-    assert accumulate(parse_body("converse", encode_body("converse", accumulate(events)))).items == accumulate(events).items
+    assert (
+        accumulate(parse_body("converse", encode_body("converse", accumulate(events)))).items
+        == accumulate(events).items
+    )
 
 
-@pytest.mark.parametrize("image", [Image(url="https://x/y.png"), Image(data="AAAA", media_type="image/tiff")])
+@pytest.mark.parametrize(
+    "image", [Image(url="https://x/y.png"), Image(data="AAAA", media_type="image/tiff")]
+)
 def test_an_image_that_converse_cannot_carry_is_left_out_of_a_whole_body(image: Image) -> None:
-    response = Response(None, None, "completed", (Message("assistant", [image]), Message("assistant", [Text("so")])), stop_reason="stop")
-    assert whole(encode_body("converse", response))["output"]["message"]["content"] == [{"text": "so"}]
+    response = Response(
+        None,
+        None,
+        "completed",
+        (Message("assistant", [image]), Message("assistant", [Text("so")])),
+        stop_reason="stop",
+    )
+    assert whole(encode_body("converse", response))["output"]["message"]["content"] == [
+        {"text": "so"}
+    ]
 
 
 def test_what_was_spoken_is_plain_text() -> None:
@@ -382,12 +485,22 @@ def test_what_was_spoken_is_plain_text() -> None:
     encode = encoder("converse")
     assert told(b"".join(encode.feed(event) for event in events))["text"] == "hello there"
     assert [change.path for change in encode.report] == ["/media", "/media", "/usage"]
-    assert whole(encode_body("converse", accumulate(events)))["output"]["message"]["content"] == [{"text": "hello there"}]
+    assert whole(encode_body("converse", accumulate(events)))["output"]["message"]["content"] == [
+        {"text": "hello there"}
+    ]
 
 
-@pytest.mark.parametrize("item", [FunctionCall("c", "f", '{"a', status="incomplete"), CustomToolCall("c", "f", "x", status="incomplete")])
+@pytest.mark.parametrize(
+    "item",
+    [
+        FunctionCall("c", "f", '{"a', status="incomplete"),
+        CustomToolCall("c", "f", "x", status="incomplete"),
+    ],
+)
 def test_a_cut_call_never_stands_in_a_whole_body(item: Any) -> None:
-    assert b"toolUse" not in encode_body("converse", Response("r", "m", "incomplete", (item,), stop_reason="length"))
+    assert b"toolUse" not in encode_body(
+        "converse", Response("r", "m", "incomplete", (item,), stop_reason="length")
+    )
 
 
 def test_a_cut_call_is_never_closed_in_a_stream() -> None:
@@ -399,7 +512,11 @@ def test_a_cut_call_is_never_closed_in_a_stream() -> None:
 
 
 def test_events_only_this_wire_knows_keep_their_place() -> None:
-    events = [Created(), Passthrough("guardrailTrace", {"a": 1}), Completed(stop_reason="stop", native_stop_reason="end_turn")]
+    events = [
+        Created(),
+        Passthrough("guardrailTrace", {"a": 1}),
+        Completed(stop_reason="stop", native_stop_reason="end_turn"),
+    ]
     assert [type(event) for event in again(events)] == [Passthrough, Created, Notice, Completed]
     opaque = [
         event.item
@@ -427,8 +544,15 @@ def test_events_only_this_wire_knows_keep_their_place() -> None:
         ("other", "malformed_tool_use", None, "end_turn"),
     ],
 )
-def test_stop_reasons_in_the_wires_words(reason: Any, native: str, sequence: str | None, word: str) -> None:
-    events = stream_of(Message("assistant", [Text("a")]), stop_reason=reason, native_stop_reason=native, stop_sequence=sequence)
+def test_stop_reasons_in_the_wires_words(
+    reason: Any, native: str, sequence: str | None, word: str
+) -> None:
+    events = stream_of(
+        Message("assistant", [Text("a")]),
+        stop_reason=reason,
+        native_stop_reason=native,
+        stop_sequence=sequence,
+    )
     assert told(encode_all("converse", events))["end"] == word
     last = again(events)[-1]
     assert isinstance(last, Completed)
@@ -436,7 +560,12 @@ def test_stop_reasons_in_the_wires_words(reason: Any, native: str, sequence: str
 
 
 def test_this_wires_own_words_stay_even_where_we_do_not_know_them() -> None:
-    events = stream_of(Message("assistant", [Text("a")]), origin="converse", stop_reason="other", native_stop_reason="malformed_tool_use")
+    events = stream_of(
+        Message("assistant", [Text("a")]),
+        origin="converse",
+        stop_reason="other",
+        native_stop_reason="malformed_tool_use",
+    )
     assert told(encode_all("converse", events))["end"] == "malformed_tool_use"
 
 
@@ -453,13 +582,27 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
 
 def test_numbers_that_clients_count_on_are_zeros_for_another_wires_answer() -> None:
     encode = encoder("converse")
-    read = told(b"".join(encode.feed(event) for event in stream_of(Message("assistant", [Text("a")]), origin="ollama")))
+    read = told(
+        b"".join(
+            encode.feed(event)
+            for event in stream_of(Message("assistant", [Text("a")]), origin="ollama")
+        )
+    )
     assert read["metadata"]["usage"] == {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0}
     assert "/usage" in {change.path for change in encode.report}
 
 
 KINDS = [
-    *("overloaded", "rate_limited", "authentication", "not_found", "permission", "quota_exhausted", "invalid_request", "server_error"),
+    *(
+        "overloaded",
+        "rate_limited",
+        "authentication",
+        "not_found",
+        "permission",
+        "quota_exhausted",
+        "invalid_request",
+        "server_error",
+    ),
 ]
 
 
@@ -479,7 +622,9 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
 
 def test_a_recorded_exception_is_told_in_its_own_words() -> None:
     detail = {"message": "Too many requests", "originalStatusCode": 429}
-    error = ErrorInfo("rate_limited", "Too many requests", code="throttlingException", detail=detail)
+    error = ErrorInfo(
+        "rate_limited", "Too many requests", code="throttlingException", detail=detail
+    )
     last = again([Failed(error)])[-1]
     assert isinstance(last, Failed)
     assert (last.error.code, last.error.detail) == ("throttlingException", detail)

@@ -42,12 +42,23 @@ from streamlib import (
     user,
 )
 from streamlib.wires.gemini.build import NO_SIGNATURE
-from tests.support.shared import BODIES, CORPUS, PAYLOADS, SHARED, STREAMS, Recording, each_recording, require
+from tests.support.shared import (
+    BODIES,
+    CORPUS,
+    PAYLOADS,
+    SHARED,
+    STREAMS,
+    Recording,
+    each_recording,
+    require,
+)
 from tests.support.wires import parsed
 
 HERE = Origin("gemini")
 ELSEWHERE = Origin("messages", "anthropic")
-CALL = FunctionCall("fc1", "f", '{"b": 1.0, "a": [1e5]}', id="fc1", signature="CiQB", origin=HERE, response_id="r1")
+CALL = FunctionCall(
+    "fc1", "f", '{"b": 1.0, "a": [1e5]}', id="fc1", signature="CiQB", origin=HERE, response_id="r1"
+)
 BARE = FunctionCall("call_0", "f", "{}", origin=HERE, response_id="r1")
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
 SEARCH = ToolSpec("google_search", native={"googleSearch": {}})
@@ -66,7 +77,10 @@ def body(request: Request) -> dict[str, Any]:
 
 def turns(request: Request) -> list[tuple[str, list[str]]]:
     """Role and the first member of each part."""
-    return [(turn["role"], [next(iter(part)) for part in turn["parts"]]) for turn in body(request)["contents"]]
+    return [
+        (turn["role"], [next(iter(part)) for part in turn["parts"]])
+        for turn in body(request)["contents"]
+    ]
 
 
 def parts(request: Request, turn: int) -> list[dict[str, Any]]:
@@ -94,7 +108,13 @@ def test_case_46_arguments_go_back_in_their_own_bytes() -> None:
 
 def test_case_46_tools_and_system_stand_before_the_contents() -> None:
     request = built(tools=[TOOL], instructions="s", tool_choice="auto", temperature=1.0)
-    assert list(body(request)) == ["systemInstruction", "tools", "toolConfig", "contents", "generationConfig"]
+    assert list(body(request)) == [
+        "systemInstruction",
+        "tools",
+        "toolConfig",
+        "contents",
+        "generationConfig",
+    ]
 
 
 def test_a_call_without_arguments_has_an_empty_object() -> None:
@@ -105,10 +125,15 @@ def test_a_call_without_arguments_has_an_empty_object() -> None:
 @pytest.mark.parametrize("signed", [(True, False, False), (True, True, True), (False, True, False)])
 def test_case_23_signatures_stay_on_the_calls_that_carried_them(signed: tuple[bool, ...]) -> None:
     calls = [
-        msgspec.structs.replace(BARE, call_id=f"c{n}", signature=f"s{n}" if one else None, response_id="r") for n, one in enumerate(signed)
+        msgspec.structs.replace(
+            BARE, call_id=f"c{n}", signature=f"s{n}" if one else None, response_id="r"
+        )
+        for n, one in enumerate(signed)
     ]
     request = built(user("x"), *calls, *(call.output("y") for call in calls))
-    assert [part.get("thoughtSignature") for part in parts(request, 1)] == [f"s{n}" if one else None for n, one in enumerate(signed)]
+    assert [part.get("thoughtSignature") for part in parts(request, 1)] == [
+        f"s{n}" if one else None for n, one in enumerate(signed)
+    ]
     assert request.report == []
 
 
@@ -137,13 +162,21 @@ def test_case_24_a_signature_on_an_empty_text_is_kept(content: tuple[Text, ...])
 
 def test_case_24_a_signed_thought_keeps_its_signature() -> None:
     thought = Reasoning("hm", signature="s", origin=HERE)
-    assert parts(built(user("x"), thought), 1) == [{"text": "hm", "thought": True, "thoughtSignature": "s"}]
+    assert parts(built(user("x"), thought), 1) == [
+        {"text": "hm", "thought": True, "thoughtSignature": "s"}
+    ]
 
 
 def test_native_goes_back_into_the_part_and_its_data() -> None:
-    called = msgspec.structs.replace(CALL, native={"partMetadata": {"k": 1}, "functionCall": {"new": 2}})
+    called = msgspec.structs.replace(
+        CALL, native={"partMetadata": {"k": 1}, "functionCall": {"new": 2}}
+    )
     part = parts(built(user("x"), called, CALL.output("y")), 1)[0]
-    assert (part["partMetadata"], part["functionCall"]["new"], part["thoughtSignature"]) == ({"k": 1}, 2, "CiQB")
+    assert (part["partMetadata"], part["functionCall"]["new"], part["thoughtSignature"]) == (
+        {"k": 1},
+        2,
+        "CiQB",
+    )
 
 
 def test_an_unknown_part_goes_back_as_it_came() -> None:
@@ -153,28 +186,67 @@ def test_an_unknown_part_goes_back_as_it_came() -> None:
 
 SERVER = [
     ServerToolCall(
-        "c", "code_execution", '{"language":"PYTHON","code":"1"}', id="c", signature="c2ln", native={"type": "executableCode"}, origin=HERE
+        "c",
+        "code_execution",
+        '{"language":"PYTHON","code":"1"}',
+        id="c",
+        signature="c2ln",
+        native={"type": "executableCode"},
+        origin=HERE,
     ),
-    ServerToolResult("c", "code_execution", {"outcome": "OUTCOME_OK"}, native={"type": "codeExecutionResult"}, origin=HERE),
-    ServerToolCall("t", "FILE_SEARCH", '{"q": 1.0}', id="t", signature="c2lo", native={"type": "toolCall"}, origin=HERE),
-    ServerToolResult("t", "FILE_SEARCH", {"result": []}, id="t", native={"type": "toolResponse"}, signature="c2lp", origin=HERE),
+    ServerToolResult(
+        "c",
+        "code_execution",
+        {"outcome": "OUTCOME_OK"},
+        native={"type": "codeExecutionResult"},
+        origin=HERE,
+    ),
+    ServerToolCall(
+        "t",
+        "FILE_SEARCH",
+        '{"q": 1.0}',
+        id="t",
+        signature="c2lo",
+        native={"type": "toolCall"},
+        origin=HERE,
+    ),
+    ServerToolResult(
+        "t",
+        "FILE_SEARCH",
+        {"result": []},
+        id="t",
+        native={"type": "toolResponse"},
+        signature="c2lp",
+        origin=HERE,
+    ),
 ]
 
 
 def test_server_tools_are_replayed_with_their_ids_and_signatures() -> None:
     request = built(user("x"), *SERVER)
     assert parts(request, 1) == [
-        {"executableCode": {"id": "c", "language": "PYTHON", "code": "1"}, "thoughtSignature": "c2ln"},
+        {
+            "executableCode": {"id": "c", "language": "PYTHON", "code": "1"},
+            "thoughtSignature": "c2ln",
+        },
         {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
-        {"toolCall": {"id": "t", "toolType": "FILE_SEARCH", "args": {"q": 1.0}}, "thoughtSignature": "c2lo"},
-        {"toolResponse": {"id": "t", "toolType": "FILE_SEARCH", "response": {"result": []}}, "thoughtSignature": "c2lp"},
+        {
+            "toolCall": {"id": "t", "toolType": "FILE_SEARCH", "args": {"q": 1.0}},
+            "thoughtSignature": "c2lo",
+        },
+        {
+            "toolResponse": {"id": "t", "toolType": "FILE_SEARCH", "response": {"result": []}},
+            "thoughtSignature": "c2lp",
+        },
     ]
     assert b'"args":{"q": 1.0}' in request.body
     assert body(request)["toolConfig"] == {"includeServerSideToolInvocations": True}
 
 
 def test_a_server_tool_of_another_kind_is_text() -> None:
-    foreign = ServerToolCall("s", "web_search", '{"q":1}', origin=HERE, native={"type": "web_search_call"})
+    foreign = ServerToolCall(
+        "s", "web_search", '{"q":1}', origin=HERE, native={"type": "web_search_call"}
+    )
     request = built(user("x"), foreign)
     assert parts(request, 1) == [{"text": '[web_search {"q":1}]'}]
     assert [change.action for change in request.report] == ["downgraded"]
@@ -189,7 +261,9 @@ def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: 
     request = built(user("x"), *items, *(call.output("y") for call in whole.calls), user("z"))
     contents = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["contents"]
     sent = msgspec.json.decode(contents, type=list[dict[str, msgspec.Raw]])
-    again = accumulate(parse_body("gemini", msgspec.json.encode({"candidates": [{"content": sent[1]}]})))
+    again = accumulate(
+        parse_body("gemini", msgspec.json.encode({"candidates": [{"content": sent[1]}]}))
+    )
     assert [_replayed(item) for item in again.items] == [_replayed(item) for item in items]
     assert request.report == []
 
@@ -201,10 +275,20 @@ def _replayed(item: ResponseItem) -> ResponseItem:
 def test_prefix_law_each_request_begins_with_the_one_before() -> None:
     foreign = FunctionCall("toolu_1", "f", "{}", origin=ELSEWHERE)
     history: list[ResponseItem] = [
-        *(user("a"), Reasoning("hm", origin=HERE), CALL, CALL.output("1"), Message("assistant", [Text("b")]), user("c")),
+        *(
+            user("a"),
+            Reasoning("hm", origin=HERE),
+            CALL,
+            CALL.output("1"),
+            Message("assistant", [Text("b")]),
+            user("c"),
+        ),
         *(foreign, foreign.output([Text("2"), PNG]), Message("assistant", [Text("d")]), user("e")),
     ]
-    elements = [_elements(built(*history[:n], tools=[TOOL], instructions="s", model=NEW)) for n in (1, 4, 6, 8, 10)]
+    elements = [
+        _elements(built(*history[:n], tools=[TOOL], instructions="s", model=NEW))
+        for n in (1, 4, 6, 8, 10)
+    ]
     for shorter, longer in pairwise(elements):
         assert longer[: len(shorter)] == shorter
 
@@ -212,15 +296,29 @@ def test_prefix_law_each_request_begins_with_the_one_before() -> None:
 def _elements(request: Request) -> list[bytes]:
     sent = body(request)
     content = [(turn["role"], part) for turn in sent["contents"] for part in turn["parts"]]
-    return [msgspec.json.encode(one) for one in (sent["tools"], sent["systemInstruction"], *content)]
+    return [
+        msgspec.json.encode(one) for one in (sent["tools"], sent["systemInstruction"], *content)
+    ]
 
 
 def _conversations() -> list[Any]:
     path = CORPUS / "conversations.jsonl"
     if not path.exists():
-        return [pytest.param(None, marks=pytest.mark.skip(reason=f"shared test data is absent: {path.name} in {SHARED}"), id="absent")]
+        return [
+            pytest.param(
+                None,
+                marks=pytest.mark.skip(
+                    reason=f"shared test data is absent: {path.name} in {SHARED}"
+                ),
+                id="absent",
+            )
+        ]
     told = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-    return [pytest.param(one["turns"], id=one["conversation"]) for one in told if one["wire"] == "gemini-generatecontent"]
+    return [
+        pytest.param(one["turns"], id=one["conversation"])
+        for one in told
+        if one["wire"] == "gemini-generatecontent"
+    ]
 
 
 @pytest.mark.parametrize("names", _conversations())
@@ -228,17 +326,28 @@ def test_a_recorded_conversation_goes_on_as_its_client_went_on(names: list[str])
     """Items of a request, items of its answer, and what the next request added make that next request: its calls, its signatures."""
     recordings = [Recording(require(CORPUS / name)) for name in names]
     for one, following in pairwise(recordings):
-        before, after = (decoded(recording.meta["request_json"]).items for recording in (one, following))
+        before, after = (
+            decoded(recording.meta["request_json"]).items for recording in (one, following)
+        )
         answer = accumulate(parsed(one))
-        heard = [item for item in after[len(before) :] if isinstance(item, FunctionCallOutput) or _is_user(item)]
+        heard = [
+            item
+            for item in after[len(before) :]
+            if isinstance(item, FunctionCallOutput) or _is_user(item)
+        ]
         calls = iter(answer.calls)
         heard = [
-            msgspec.structs.replace(item, call_id=next(calls).call_id) if isinstance(item, FunctionCallOutput) else item for item in heard
+            msgspec.structs.replace(item, call_id=next(calls).call_id)
+            if isinstance(item, FunctionCallOutput)
+            else item
+            for item in heard
         ]
         made, sent = built(*before, *answer.items, *heard), built(*after)
         assert signed_calls(made) == signed_calls(sent)
         assert [role for role, _ in turns(made)] == [role for role, _ in turns(sent)]
-        assert body(made)["contents"][: len(turns(built(*before)))] == body(built(*before))["contents"]
+        assert (
+            body(made)["contents"][: len(turns(built(*before)))] == body(built(*before))["contents"]
+        )
 
 
 def decoded(request: Any) -> Prompt:
@@ -251,14 +360,25 @@ def _is_user(item: ResponseItem) -> bool:
 
 def head(signature: str) -> str:
     """How a signature begins: some recordings keep no more of it, and some clients write base64 for URLs."""
-    return re.sub(r"<BASE64 .*head=(.*)>", r"\1", signature).translate(str.maketrans("-_", "+/"))[:20]
+    return re.sub(r"<BASE64 .*head=(.*)>", r"\1", signature).translate(str.maketrans("-_", "+/"))[
+        :20
+    ]
 
 
 def signed_calls(request: Request) -> list[Any]:
     """Calls with what they carry, and results by name. Ids of recordings are partly redacted."""
-    found = [part for turn in body(request)["contents"] for part in turn["parts"] if {"functionCall", "functionResponse"} & part.keys()]
+    found = [
+        part
+        for turn in body(request)["contents"]
+        for part in turn["parts"]
+        if {"functionCall", "functionResponse"} & part.keys()
+    ]
     return [
-        (part["functionCall"]["name"], part["functionCall"]["args"], head(part.get("thoughtSignature") or ""))
+        (
+            part["functionCall"]["name"],
+            part["functionCall"]["args"],
+            head(part.get("thoughtSignature") or ""),
+        )
         if "functionCall" in part
         else part["functionResponse"]["name"]
         for part in found
@@ -274,21 +394,46 @@ def test_any_interleaving_is_replayed_in_its_order(kinds: list[str]) -> None:
     for n, kind in enumerate(kinds):
         item: Any = {
             "think": Reasoning(f"h{n}", origin=HERE, response_id="r"),
-            "signed": Message("assistant", [Text("")], signature=f"s{n}", origin=HERE, response_id="r"),
+            "signed": Message(
+                "assistant", [Text("")], signature=f"s{n}", origin=HERE, response_id="r"
+            ),
             "text": Message("assistant", [Text(f"t{n}")], origin=HERE, response_id="r"),
-            "call": FunctionCall(f"c{n}", "f", f'{{"n": {n}.0}}', id=f"c{n}", origin=HERE, response_id="r"),
+            "call": FunctionCall(
+                f"c{n}", "f", f'{{"n": {n}.0}}', id=f"c{n}", origin=HERE, response_id="r"
+            ),
         }[kind]
         items.append(item)
     outputs = [item.output("o") for item in items if isinstance(item, FunctionCall)]
     told = parts(built(user("x"), *items, *outputs, user("y")), 1)
-    words = {"think": "thought", "signed": "thoughtSignature", "text": "text", "call": "functionCall"}
-    assert [words[kind] in part for kind, part in zip(kinds, told, strict=True)] == [True] * len(kinds)
+    words = {
+        "think": "thought",
+        "signed": "thoughtSignature",
+        "text": "text",
+        "call": "functionCall",
+    }
+    assert [words[kind] in part for kind, part in zip(kinds, told, strict=True)] == [True] * len(
+        kinds
+    )
 
 
 # --- any history ---
 
-ORIGINS = [None, HERE, ELSEWHERE, Origin("gemini", "google", model="gemini-3.5-flash"), Origin("chat", "openai")]
-TEXTS = [(), (Text(""),), (Text("a"),), (Text("a"), PNG), (Refusal("no"),), (Audio(transcript="hi"),), (Document(),)]
+ORIGINS = [
+    None,
+    HERE,
+    ELSEWHERE,
+    Origin("gemini", "google", model="gemini-3.5-flash"),
+    Origin("chat", "openai"),
+]
+TEXTS = [
+    (),
+    (Text(""),),
+    (Text("a"),),
+    (Text("a"), PNG),
+    (Refusal("no"),),
+    (Audio(transcript="hi"),),
+    (Document(),),
+]
 
 
 @st.composite
@@ -299,8 +444,20 @@ def histories(draw: st.DrawFn) -> list[ResponseItem]:
     status: Any = st.sampled_from(["completed", "completed", "incomplete"])
     call_id, response = st.sampled_from(["a", "b", "c d"]), st.sampled_from([None, "r1", "r2"])
     item: Any = st.one_of(
-        st.builds(Message, role=st.sampled_from(["user", "assistant", "system"]), content=text, origin=origin, signature=seal),
-        st.builds(Reasoning, content=st.sampled_from(["", "hm"]), signature=seal, origin=origin, response_id=response),
+        st.builds(
+            Message,
+            role=st.sampled_from(["user", "assistant", "system"]),
+            content=text,
+            origin=origin,
+            signature=seal,
+        ),
+        st.builds(
+            Reasoning,
+            content=st.sampled_from(["", "hm"]),
+            signature=seal,
+            origin=origin,
+            response_id=response,
+        ),
         st.builds(
             FunctionCall,
             *(call_id, st.sampled_from(["f", "g g"]), st.sampled_from(["", "{}", "[1]", '{"a'])),
@@ -310,15 +467,31 @@ def histories(draw: st.DrawFn) -> list[ResponseItem]:
             response_id=response,
             id=st.sampled_from([None, "fc"]),
         ),
-        st.builds(FunctionCallOutput, call_id=call_id, output=st.sampled_from(["", "x", (Text("x"), PNG)]), is_error=st.booleans()),
-        st.builds(CustomToolCall, call_id, st.just("p"), st.just("x"), status=status, response_id=response),
-        st.sampled_from([*SERVER, Opaque("hologram", {"hologram": 1}, origin=HERE), Compaction("so far"), Compaction(None, "SEAL")]),
+        st.builds(
+            FunctionCallOutput,
+            call_id=call_id,
+            output=st.sampled_from(["", "x", (Text("x"), PNG)]),
+            is_error=st.booleans(),
+        ),
+        st.builds(
+            CustomToolCall, call_id, st.just("p"), st.just("x"), status=status, response_id=response
+        ),
+        st.sampled_from(
+            [
+                *SERVER,
+                Opaque("hologram", {"hologram": 1}, origin=HERE),
+                Compaction("so far"),
+                Compaction(None, "SEAL"),
+            ]
+        ),
     )
     return draw(st.lists(item, max_size=12))
 
 
 @given(histories(), st.sampled_from([NEW, OLD]))
-def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(items: list[ResponseItem], model: str) -> None:
+def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(
+    items: list[ResponseItem], model: str
+) -> None:
     before = msgspec.json.encode(items)
     try:
         request = built(*items, user("and?"), model=model)
@@ -326,7 +499,10 @@ def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(items: list[Resp
         assert msgspec.json.encode(items) == before
     contents = body(request)["contents"]
     assert {turn["role"] for turn in contents} <= {"user", "model"}
-    assert all(turn["parts"] and all(part not in ({}, {"text": ""}) for part in turn["parts"]) for turn in contents)
+    assert all(
+        turn["parts"] and all(part not in ({}, {"text": ""}) for part in turn["parts"])
+        for turn in contents
+    )
     assert not any(one["role"] == two["role"] == "model" for one, two in pairwise(contents))
     assert not calls_of(contents[0], "functionCall")
     for turn, following in pairwise(contents):
@@ -338,7 +514,9 @@ def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(items: list[Resp
 
 
 def calls_of(turn: dict[str, Any], member: str) -> list[tuple[str, str | None]]:
-    return [(part[member]["name"], part[member].get("id")) for part in turn["parts"] if member in part]
+    return [
+        (part[member]["name"], part[member].get("id")) for part in turn["parts"] if member in part
+    ]
 
 
 # --- turns ---
@@ -346,7 +524,11 @@ def calls_of(turn: dict[str, Any], member: str) -> list[tuple[str, str | None]]:
 
 def test_g1_turns_of_the_model_that_stand_beside_each_other_are_one() -> None:
     request = built(user("x"), Message("assistant", [Text("so")]), CALL, CALL.output("y"))
-    assert turns(request) == [("user", ["text"]), ("model", ["text", "functionCall"]), ("user", ["functionResponse"])]
+    assert turns(request) == [
+        ("user", ["text"]),
+        ("model", ["text", "functionCall"]),
+        ("user", ["functionResponse"]),
+    ]
 
 
 def test_g1_a_history_that_begins_with_a_call_gets_a_user_turn() -> None:
@@ -364,17 +546,23 @@ def test_g2_case_51_orphans_on_both_sides() -> None:
         ("user", ["functionResponse"]),
         ("user", ["text", "text", "text"]),
     ]
-    assert parts(request, 2)[0]["functionResponse"]["response"] == {"error": "The call was interrupted: it gave no result."}
+    assert parts(request, 2)[0]["functionResponse"]["response"] == {
+        "error": "The call was interrupted: it gave no result."
+    }
     assert [change.action for change in request.report] == ["downgraded", "generated"]
 
 
 def test_g3_one_result_a_call_in_the_order_of_the_calls() -> None:
     other = FunctionCall("fc2", "g", "{}", id="fc2", origin=HERE, response_id="r1")
     third = FunctionCall("fc3", "h", "{}", origin=HERE, response_id="r1")
-    request = built(user("x"), CALL, other, third, third.output("3"), other.output("2"), user("go on"))
+    request = built(
+        user("x"), CALL, other, third, third.output("3"), other.output("2"), user("go on")
+    )
     names = [part["functionResponse"]["name"] for part in parts(request, 2)]
     assert names == ["f", "g", "h"]
-    assert ("repaired", "results stand in the order of their calls (G3)") in [(one.action, one.reason) for one in request.report]
+    assert ("repaired", "results stand in the order of their calls (G3)") in [
+        (one.action, one.reason) for one in request.report
+    ]
 
 
 def test_g4_results_stand_apart_from_what_the_user_says() -> None:
@@ -386,14 +574,21 @@ def test_g4_case_46_media_in_a_result_stands_in_it_or_follows_it() -> None:
     other = FunctionCall("fc2", "g", "{}", response_id="r1", origin=HERE)
     history = [user("x"), CALL, other, CALL.output([Text("see"), PNG]), other.output("2")]
     newer, older = built(*history, model=NEW), built(*history, model=OLD)
-    assert parts(newer, 2)[0]["functionResponse"]["parts"] == [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}]
+    assert parts(newer, 2)[0]["functionResponse"]["parts"] == [
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    ]
     assert turns(newer)[2:] == [("user", ["functionResponse", "functionResponse"])]
-    assert turns(older)[2:] == [("user", ["functionResponse", "functionResponse"]), ("user", ["inlineData"])]
+    assert turns(older)[2:] == [
+        ("user", ["functionResponse", "functionResponse"]),
+        ("user", ["inlineData"]),
+    ]
     assert "(G4, G20)" in reasons(older)[-1]
 
 
 def test_g20_types_that_a_result_cannot_hold_follow_it() -> None:
-    request = built(user("x"), CALL, CALL.output([Audio(data="AA==", media_type="audio/wav")]), model=NEW)
+    request = built(
+        user("x"), CALL, CALL.output([Audio(data="AA==", media_type="audio/wav")]), model=NEW
+    )
     assert turns(request)[2:] == [("user", ["functionResponse"]), ("user", ["inlineData"])]
 
 
@@ -403,12 +598,27 @@ def test_a_result_of_media_alone_has_no_words() -> None:
 
 
 def test_g5_case_23_a_foreign_call_gets_the_documented_stand_in_on_the_first_of_each_step() -> None:
-    first, second = (FunctionCall(f"toolu_{n}", "f", "{}", signature="EqQB", origin=ELSEWHERE, response_id="r") for n in (1, 2))
+    first, second = (
+        FunctionCall(f"toolu_{n}", "f", "{}", signature="EqQB", origin=ELSEWHERE, response_id="r")
+        for n in (1, 2)
+    )
     later = FunctionCall("toolu_3", "f", "{}", origin=ELSEWHERE, response_id="r2")
-    request = built(user("x"), first, second, first.output("1"), second.output("2"), later, later.output("3"), model=NEW)
+    request = built(
+        user("x"),
+        first,
+        second,
+        first.output("1"),
+        second.output("2"),
+        later,
+        later.output("3"),
+        model=NEW,
+    )
     assert [part.get("thoughtSignature") for part in parts(request, 1)] == [NO_SIGNATURE, None]
     assert parts(request, 3)[0]["thoughtSignature"] == NO_SIGNATURE
-    assert [change.path for change in request.report if change.action == "generated"] == ["/input/1/signature", "/input/5/signature"]
+    assert [change.path for change in request.report if change.action == "generated"] == [
+        "/input/1/signature",
+        "/input/5/signature",
+    ]
     assert b"EqQB" not in request.body
 
 
@@ -418,11 +628,18 @@ def test_g5_the_stand_in_is_the_documented_one() -> None:
 
 def test_g5_real_signatures_and_older_models_get_no_stand_in() -> None:
     assert built(user("x"), CALL, CALL.output("y"), model=NEW).report == []
-    assert "thoughtSignature" not in parts(built(user("x"), BARE, BARE.output("y"), model=OLD), 1)[0]
+    assert (
+        "thoughtSignature" not in parts(built(user("x"), BARE, BARE.output("y"), model=OLD), 1)[0]
+    )
 
 
 @pytest.mark.parametrize(
-    "other", [Origin("gemini", "vertex"), Origin("gemini", "google", model="gemini-3.1-pro-preview"), Origin("chat", "google")]
+    "other",
+    [
+        Origin("gemini", "vertex"),
+        Origin("gemini", "google", model="gemini-3.1-pro-preview"),
+        Origin("chat", "google"),
+    ],
 )
 def test_g6_case_19_a_signature_of_another_backend_or_model_never_goes_out(other: Origin) -> None:
     foreign = msgspec.structs.replace(CALL, origin=other)
@@ -432,7 +649,9 @@ def test_g6_case_19_a_signature_of_another_backend_or_model_never_goes_out(other
 
 
 def test_g7_empty_text_is_left_out_and_reported() -> None:
-    request = built(user("hi", Text("")), Message("assistant", [Text("")]), Reasoning(""), user("yo"))
+    request = built(
+        user("hi", Text("")), Message("assistant", [Text("")]), Reasoning(""), user("yo")
+    )
     assert turns(request) == [("user", ["text", "text"])]
     assert len(reasons(request)) == 3
     assert all("(G7)" in reason for reason in reasons(request))
@@ -465,8 +684,13 @@ def test_g14_names_are_fitted_and_mapped_back() -> None:
 
 def test_g21_g22_results_are_objects_whose_text_stays_text() -> None:
     told = '{"$ref": "part"}'
-    request = built(user("x"), CALL, BARE, CALL.output(told), BARE.output([Text("a"), Text("b")], is_error=True))
-    assert [part["functionResponse"]["response"] for part in parts(request, 2)] == [{"output": told}, {"error": "a\nb"}]
+    request = built(
+        user("x"), CALL, BARE, CALL.output(told), BARE.output([Text("a"), Text("b")], is_error=True)
+    )
+    assert [part["functionResponse"]["response"] for part in parts(request, 2)] == [
+        {"output": told},
+        {"error": "a\nb"},
+    ]
 
 
 def test_g25_a_part_that_only_describes_is_left_out_and_a_lone_signature_stays() -> None:
@@ -494,16 +718,35 @@ def test_arguments_are_always_an_object(arguments: str) -> None:
     ("part", "sent"),
     [
         (PNG, {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}),
-        (Image(url="https://x/y.webp?a=1"), {"fileData": {"mimeType": "image/webp", "fileUri": "https://x/y.webp?a=1"}}),
-        (Image(url="data:image/gif;base64,R0lGOD"), {"inlineData": {"mimeType": "image/gif", "data": "R0lGOD"}}),
+        (
+            Image(url="https://x/y.webp?a=1"),
+            {"fileData": {"mimeType": "image/webp", "fileUri": "https://x/y.webp?a=1"}},
+        ),
+        (
+            Image(url="data:image/gif;base64,R0lGOD"),
+            {"inlineData": {"mimeType": "image/gif", "data": "R0lGOD"}},
+        ),
         (Image(file_id="files/1"), {"fileData": {"fileUri": "files/1"}}),
-        (Document(url="gs://b/v", media_type="video/mp4"), {"fileData": {"mimeType": "video/mp4", "fileUri": "gs://b/v"}}),
-        (Document(data="aGk=", media_type="text/plain"), {"inlineData": {"mimeType": "text/plain", "data": "aGk="}}),
+        (
+            Document(url="gs://b/v", media_type="video/mp4"),
+            {"fileData": {"mimeType": "video/mp4", "fileUri": "gs://b/v"}},
+        ),
+        (
+            Document(data="aGk=", media_type="text/plain"),
+            {"inlineData": {"mimeType": "text/plain", "data": "aGk="}},
+        ),
         (Audio(data="SUQz"), {"inlineData": {"mimeType": "audio/mpeg", "data": "SUQz"}}),
         (Audio(transcript="hi"), {"text": "hi"}),
         (
-            Document(data="AA==", media_type="video/mp4", native={"videoMetadata": {"fps": 1}, "inlineData": {"x": 2}}),
-            {"inlineData": {"mimeType": "video/mp4", "data": "AA==", "x": 2}, "videoMetadata": {"fps": 1}},
+            Document(
+                data="AA==",
+                media_type="video/mp4",
+                native={"videoMetadata": {"fps": 1}, "inlineData": {"x": 2}},
+            ),
+            {
+                "inlineData": {"mimeType": "video/mp4", "data": "AA==", "x": 2},
+                "videoMetadata": {"fps": 1},
+            },
         ),
         (Refusal("no"), {"text": "no"}),
     ],
@@ -522,14 +765,20 @@ def test_names_of_files_go_where_they_are_taken() -> None:
 
 def test_pictures_of_the_model_go_back_signed() -> None:
     made = Message("assistant", [PNG], signature="s", origin=HERE)
-    assert parts(built(user("x"), made), 1) == [{"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "s"}]
+    assert parts(built(user("x"), made), 1) == [
+        {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "s"}
+    ]
 
 
 def test_a_free_form_call_is_sent_as_one_string() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
-    request = built(user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})])
+    request = built(
+        user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})]
+    )
     assert parts(request, 1)[0]["functionCall"]["args"] == {"input": "*** Begin"}
-    assert body(request)["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["required"] == ["input"]
+    assert body(request)["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"][
+        "required"
+    ] == ["input"]
 
 
 @pytest.mark.parametrize(
@@ -537,15 +786,30 @@ def test_a_free_form_call_is_sent_as_one_string() -> None:
     [
         (Reasoning("hm", signature="EqQB", origin=ELSEWHERE), [{"text": "<think>\nhm\n</think>"}]),
         (Reasoning(encrypted_content="gAAA", origin=Origin("responses")), []),
-        (Message("assistant", [Text("so", [{"type": "cite"}])], signature="EqQB", origin=ELSEWHERE), [{"text": "so"}]),
-        (ServerToolCall("s", "web_search", "{}", origin=Origin("responses")), [{"text": "[web_search {}]"}]),
+        (
+            Message(
+                "assistant", [Text("so", [{"type": "cite"}])], signature="EqQB", origin=ELSEWHERE
+            ),
+            [{"text": "so"}],
+        ),
+        (
+            ServerToolCall("s", "web_search", "{}", origin=Origin("responses")),
+            [{"text": "[web_search {}]"}],
+        ),
         (Opaque("computer_call", {"type": "computer_call"}, origin=Origin("responses")), []),
         (Compaction(None, "gAAA"), []),
     ],
 )
-def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(foreign: Any, sent: list[Any]) -> None:
+def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
+    foreign: Any, sent: list[Any]
+) -> None:
     request = built(user("x"), foreign, user("y"), model=NEW)
-    assert [part for turn in body(request)["contents"] if turn["role"] == "model" for part in turn["parts"]] == sent
+    assert [
+        part
+        for turn in body(request)["contents"]
+        if turn["role"] == "model"
+        for part in turn["parts"]
+    ] == sent
     assert [change.action for change in request.report] == ["downgraded" if sent else "dropped"]
     assert b"EqQB" not in request.body
     assert b"gAAA" not in request.body
@@ -561,10 +825,20 @@ def test_a_readable_compaction_is_user_text() -> None:
 
 
 def test_functions_are_one_tool_and_hosted_ones_their_own() -> None:
-    sent = body(built(tools=[SEARCH, TOOL, ToolSpec("g"), ToolSpec("url", native={"urlContext": {}})]))["tools"]
-    assert [next(iter(tool)) for tool in sent] == ["googleSearch", "functionDeclarations", "urlContext"]
+    sent = body(
+        built(tools=[SEARCH, TOOL, ToolSpec("g"), ToolSpec("url", native={"urlContext": {}})])
+    )["tools"]
+    assert [next(iter(tool)) for tool in sent] == [
+        "googleSearch",
+        "functionDeclarations",
+        "urlContext",
+    ]
     assert sent[1]["functionDeclarations"] == [
-        {"name": "f", "description": "does f", "parametersJsonSchema": {"type": "object", "properties": {"a": {"type": "string"}}}},
+        {
+            "name": "f",
+            "description": "does f",
+            "parametersJsonSchema": {"type": "object", "properties": {"a": {"type": "string"}}},
+        },
         {"name": "g"},
     ]
 
@@ -579,7 +853,9 @@ def test_functions_are_one_tool_and_hosted_ones_their_own() -> None:
     ],
 )
 def test_tool_choice_in_the_wires_words(choice: str, sent: dict[str, Any]) -> None:
-    assert body(built(tools=[TOOL], tool_choice=choice))["toolConfig"]["functionCallingConfig"] == sent
+    assert (
+        body(built(tools=[TOOL], tool_choice=choice))["toolConfig"]["functionCallingConfig"] == sent
+    )
 
 
 @pytest.mark.parametrize("tools", [[], [SEARCH]])
@@ -591,13 +867,20 @@ def test_g15_no_function_calling_config_without_functions(tools: list[ToolSpec])
 
 
 def test_g16_cached_content_stands_alone() -> None:
-    request = built(tools=[TOOL], tool_choice="auto", instructions="s", extra={"cachedContent": "cachedContents/1"})
+    request = built(
+        tools=[TOOL],
+        tool_choice="auto",
+        instructions="s",
+        extra={"cachedContent": "cachedContents/1"},
+    )
     assert body(request).keys() == {"contents", "cachedContent"}
     assert paths(request) == {"/tools", "/tool_choice", "/instructions"}
 
 
 def test_g17_hosted_tools_beside_functions() -> None:
-    assert body(built(tools=[TOOL, SEARCH], model=NEW))["toolConfig"] == {"includeServerSideToolInvocations": True}
+    assert body(built(tools=[TOOL, SEARCH], model=NEW))["toolConfig"] == {
+        "includeServerSideToolInvocations": True
+    }
     older = built(tools=[TOOL, SEARCH], model=OLD)
     assert [next(iter(tool)) for tool in body(older)["tools"]] == ["functionDeclarations"]
     assert paths(older) == {"/tools/1"}
@@ -630,26 +913,38 @@ def test_g12_schemas_lose_what_is_refused_and_say_so() -> None:
             "const": {"enum": ["a"]},
             "n": {"type": "integer", "description": "count (exclusiveMinimum: 3)"},
             "mail": {"type": ["string", "null"], "description": "(format: email)"},
-            "day": {"anyOf": [{"type": "string", "format": "date"}, {"description": "(examples: [1])"}]},
+            "day": {
+                "anyOf": [{"type": "string", "format": "date"}, {"description": "(examples: [1])"}]
+            },
         },
     }
     under = "/tools/0/schema/properties"
     assert paths(request) == {f"{under}/n", f"{under}/mail", f"{under}/day/anyOf/1"}
 
 
-@pytest.mark.parametrize("schema", [None, {}, {"type": "object"}, {"type": "object", "properties": {}, "required": []}])
+@pytest.mark.parametrize(
+    "schema", [None, {}, {"type": "object"}, {"type": "object", "properties": {}, "required": []}]
+)
 def test_g13_a_function_without_arguments_has_no_parameters(schema: Any) -> None:
-    assert body(built(tools=[ToolSpec("f", schema=schema)]))["tools"] == [{"functionDeclarations": [{"name": "f"}]}]
+    assert body(built(tools=[ToolSpec("f", schema=schema)]))["tools"] == [
+        {"functionDeclarations": [{"name": "f"}]}
+    ]
 
 
 def test_parameters_are_an_object() -> None:
     request = built(tools=[ToolSpec("f", schema={"anyOf": [{"type": "object"}]})])
-    assert body(request)["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["type"] == "object"
+    assert (
+        body(request)["tools"][0]["functionDeclarations"][0]["parametersJsonSchema"]["type"]
+        == "object"
+    )
     assert paths(request) == {"/tools/0/schema"}
 
 
 def test_what_tools_cannot_be_asked_for_is_reported() -> None:
-    assert paths(built(tools=[ToolSpec("f", strict=True)], parallel_tools=False)) == {"/tools/0/strict", "/parallel_tools"}
+    assert paths(built(tools=[ToolSpec("f", strict=True)], parallel_tools=False)) == {
+        "/tools/0/strict",
+        "/parallel_tools",
+    }
 
 
 # --- settings ---
@@ -664,7 +959,12 @@ def test_what_tools_cannot_be_asked_for_is_reported() -> None:
         ("gemini-3.5-flash", 0, {"thinkingLevel": "MINIMAL"}, True),
         ("gemini-3.5-flash", 3000, {"includeThoughts": True, "thinkingLevel": "MEDIUM"}, True),
         ("gemini-3.5-flash", -1, {"includeThoughts": True}, False),
-        ("gemini-3.1-pro-preview", "minimal", {"includeThoughts": True, "thinkingLevel": "LOW"}, True),
+        (
+            "gemini-3.1-pro-preview",
+            "minimal",
+            {"includeThoughts": True, "thinkingLevel": "LOW"},
+            True,
+        ),
         ("gemini-3.1-pro-preview", "off", {"thinkingLevel": "LOW"}, True),
         ("gemini-2.5-flash", "off", {"thinkingBudget": 0}, False),
         ("gemini-2.5-flash", "medium", {"includeThoughts": True, "thinkingBudget": 10_000}, False),
@@ -676,11 +976,31 @@ def test_what_tools_cannot_be_asked_for_is_reported() -> None:
         ("gemini-2.5-flash-image", "high", None, True),
         ("gemini-2.0-flash", "high", None, True),
         ("gemma-3-27b-it", "low", None, True),
-        ("gemini-3.5-flash", ReasoningOptions("low", display="omitted"), {"thinkingLevel": "LOW"}, False),
+        (
+            "gemini-3.5-flash",
+            ReasoningOptions("low", display="omitted"),
+            {"thinkingLevel": "LOW"},
+            False,
+        ),
         ("gemini-3.5-flash", ReasoningOptions(), {"includeThoughts": True}, False),
-        ("gemini-3.5-flash", ReasoningOptions("low", 5000), {"includeThoughts": True, "thinkingLevel": "LOW"}, True),
-        ("gemini-2.5-flash", ReasoningOptions("low", 5000), {"includeThoughts": True, "thinkingBudget": 5000}, True),
-        ("a-model-of-tomorrow", "xhigh", {"includeThoughts": True, "thinkingLevel": "XHIGH"}, False),
+        (
+            "gemini-3.5-flash",
+            ReasoningOptions("low", 5000),
+            {"includeThoughts": True, "thinkingLevel": "LOW"},
+            True,
+        ),
+        (
+            "gemini-2.5-flash",
+            ReasoningOptions("low", 5000),
+            {"includeThoughts": True, "thinkingBudget": 5000},
+            True,
+        ),
+        (
+            "a-model-of-tomorrow",
+            "xhigh",
+            {"includeThoughts": True, "thinkingLevel": "XHIGH"},
+            False,
+        ),
         ("a-model-of-tomorrow", 5000, {"includeThoughts": True, "thinkingBudget": 5000}, False),
         ("a-model-of-tomorrow", "off", {"thinkingBudget": 0}, False),
     ],
@@ -704,7 +1024,13 @@ def test_g18_an_output_schema_beside_tools() -> None:
 
 
 def test_g23_sampling_and_penalties_go_only_to_models_that_take_them() -> None:
-    asked = {"temperature": 0.5, "top_p": 0.9, "top_k": 3, "presence_penalty": 0.1, "frequency_penalty": 0.2}
+    asked = {
+        "temperature": 0.5,
+        "top_p": 0.9,
+        "top_k": 3,
+        "presence_penalty": 0.1,
+        "frequency_penalty": 0.2,
+    }
     assert config(built(**asked, model=PRO)) == {
         "temperature": 0.5,
         "topP": 0.9,
@@ -723,21 +1049,35 @@ def test_g24_at_most_five_stop_sequences() -> None:
 
 
 def test_plain_settings_have_their_names() -> None:
-    request = built(seed=7, n=2, max_output_tokens=9, logprobs=3, service_tier="flex", metadata={"team": "a"})
-    assert config(request) == {"seed": 7, "candidateCount": 2, "maxOutputTokens": 9, "responseLogprobs": True, "logprobs": 3}
+    request = built(
+        seed=7, n=2, max_output_tokens=9, logprobs=3, service_tier="flex", metadata={"team": "a"}
+    )
+    assert config(request) == {
+        "seed": 7,
+        "candidateCount": 2,
+        "maxOutputTokens": 9,
+        "responseLogprobs": True,
+        "logprobs": 3,
+    }
     assert (body(request)["serviceTier"], body(request)["labels"]) == ("flex", {"team": "a"})
     assert request.report == []
     assert config(built(logprobs=0)) == {"responseLogprobs": True}
 
 
 def test_settings_the_wire_lacks_are_reported() -> None:
-    request = built(verbosity="low", user_id="u", cache=CacheOptions("1h"), metadata={"team": "a"}, model=NEW)
+    request = built(
+        verbosity="low", user_id="u", cache=CacheOptions("1h"), metadata={"team": "a"}, model=NEW
+    )
     assert paths(request) == {"/verbosity", "/user_id", "/cache", "/metadata"}
     assert built(cache="auto", conversation_id="c").report == []
 
 
 def test_extra_is_laid_over_the_body_and_joins_its_objects() -> None:
-    extra = {"safetySettings": [], "generationConfig": {"responseModalities": ["IMAGE"]}, "toolConfig": {"retrievalConfig": {}}}
+    extra = {
+        "safetySettings": [],
+        "generationConfig": {"responseModalities": ["IMAGE"]},
+        "toolConfig": {"retrievalConfig": {}},
+    }
     sent = body(built(temperature=0.5, tools=[TOOL], tool_choice="auto", extra=extra))
     assert sent["generationConfig"] == {"temperature": 0.5, "responseModalities": ["IMAGE"]}
     assert sent["toolConfig"] == {"functionCallingConfig": {"mode": "AUTO"}, "retrievalConfig": {}}
@@ -755,7 +1095,10 @@ def test_an_empty_input_is_an_invalid_request() -> None:
 
 def test_g27_the_developer_api_is_asked_where_the_latest_names_are_known() -> None:
     request = built(model=NEW)
-    assert request.url == "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
+    assert (
+        request.url
+        == "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
+    )
 
 
 @pytest.mark.parametrize(
@@ -769,15 +1112,29 @@ def test_g27_the_developer_api_is_asked_where_the_latest_names_are_known() -> No
 def test_the_addresses_of_vertex(location: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", location)
-    gemini, claude = built(model="vertex:gemini-3.5-flash"), built(model="vertex-anthropic:claude-opus-5")
+    gemini, claude = (
+        built(model="vertex:gemini-3.5-flash"),
+        built(model="vertex-anthropic:claude-opus-5"),
+    )
     place = f"projects/my-project/locations/{location}/publishers"
-    assert gemini.url == f"https://{host}/v1beta1/{place}/google/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
-    assert claude.url == f"https://{host}/v1/{place}/anthropic/models/claude-opus-5:streamRawPredict"
-    assert ("model" in body(claude), body(claude)["anthropic_version"], claude.report) == (False, "vertex-2023-10-16", [])
+    assert (
+        gemini.url
+        == f"https://{host}/v1beta1/{place}/google/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
+    )
+    assert (
+        claude.url == f"https://{host}/v1/{place}/anthropic/models/claude-opus-5:streamRawPredict"
+    )
+    assert ("model" in body(claude), body(claude)["anthropic_version"], claude.report) == (
+        False,
+        "vertex-2023-10-16",
+        [],
+    )
 
 
 @pytest.mark.parametrize("project", [None, "", "a/b", "a b", "@evil"])
-def test_vertex_without_a_project_says_what_it_needs(project: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vertex_without_a_project_says_what_it_needs(
+    project: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", "global")
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
     if project is not None:
@@ -789,14 +1146,35 @@ def test_vertex_without_a_project_says_what_it_needs(project: str | None, monkey
 
 def test_a_given_address_needs_no_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
-    request = build(Prompt(input="x"), "vertex:gemini-3.5-flash", base_url="https://aiplatform.googleapis.com/v1/publishers/google")
+    request = build(
+        Prompt(input="x"),
+        "vertex:gemini-3.5-flash",
+        base_url="https://aiplatform.googleapis.com/v1/publishers/google",
+    )
     assert request.url.startswith("https://aiplatform.googleapis.com/v1/publishers/google/models/")
 
 
 def test_the_official_sdk_knows_every_name_that_is_sent() -> None:
-    types = pytest.importorskip("google.genai.types", reason="the official SDK checks the names; it comes with the dev extra")
-    items = [user("x", PNG, Image(url="https://x/y.png")), Reasoning("hm", origin=HERE), CALL, CALL.output([Text("a"), PNG]), *SERVER]
-    request = built(*items, tools=[TOOL, SEARCH], tool_choice="f", reasoning="high", output_schema={"type": "object"}, n=2, logprobs=1)
+    types = pytest.importorskip(
+        "google.genai.types",
+        reason="the official SDK checks the names; it comes with the dev extra",
+    )
+    items = [
+        user("x", PNG, Image(url="https://x/y.png")),
+        Reasoning("hm", origin=HERE),
+        CALL,
+        CALL.output([Text("a"), PNG]),
+        *SERVER,
+    ]
+    request = built(
+        *items,
+        tools=[TOOL, SEARCH],
+        tool_choice="f",
+        reasoning="high",
+        output_schema={"type": "object"},
+        n=2,
+        logprobs=1,
+    )
     sent = body(request)
     for content in sent["contents"]:
         types.Content.model_validate(content)

@@ -33,26 +33,43 @@ def decoded(request: Any, path: str = PATH) -> Prompt:
 
 
 def rebuilt(prompt: Prompt) -> dict[str, Any]:
-    return json.loads(build(prompt, "any", provider="custom", wire_api="gemini", base_url="http://x").body)  # type: ignore[no-any-return]
+    return json.loads(
+        build(prompt, "any", provider="custom", wire_api="gemini", base_url="http://x").body
+    )  # type: ignore[no-any-return]
 
 
 def camel(value: Any) -> Any:
     """As the API reads it: names in camelCase; nulls, empty objects and false flags say nothing."""
     if not isinstance(value, dict):
         return value
-    named = {re.sub(r"_([a-z])", lambda letter: letter[1].upper(), key): one for key, one in value.items()}
+    named = {
+        re.sub(r"_([a-z])", lambda letter: letter[1].upper(), key): one
+        for key, one in value.items()
+    }
     return {key: one for key, one in named.items() if one is not None and one is not False}
 
 
-INNER = ("functionCall", "functionResponse", "inlineData", "fileData", "toolCall", "toolResponse", "executableCode")
+INNER = (
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "toolCall",
+    "toolResponse",
+    "executableCode",
+)
 
 
 def part(raw: Any) -> Any:
     one = camel(raw)
     one |= {key: camel(one[key]) for key in INNER if key in one}
     if one.get("functionResponse", {}).get("parts") is not None:
-        one["functionResponse"]["parts"] = [part(inner) for inner in one["functionResponse"]["parts"]]
-        one["functionResponse"] = {key: value for key, value in one["functionResponse"].items() if value != []}
+        one["functionResponse"]["parts"] = [
+            part(inner) for inner in one["functionResponse"]["parts"]
+        ]
+        one["functionResponse"] = {
+            key: value for key, value in one["functionResponse"].items() if value != []
+        }
     return one
 
 
@@ -61,7 +78,13 @@ def turns(request: Any) -> list[Any]:
     found: list[Any] = []
     for content in request["contents"]:
         for one in map(part, content["parts"]):
-            role = "results" if "functionResponse" in one else "model" if content.get("role") == "model" else "user"
+            role = (
+                "results"
+                if "functionResponse" in one
+                else "model"
+                if content.get("role") == "model"
+                else "user"
+            )
             if not found or found[-1][0] != role:
                 found.append((role, [one]))
             elif role == "model" and set(one) == {"text"} == set(found[-1][1][-1]):
@@ -78,13 +101,18 @@ def schema(node: Any) -> Any:
     if not isinstance(node, dict):
         return node
     types = {"type": node["type"].lower()} if isinstance(node.get("type"), str) else {}
-    return {key: schema(value) for key, value in (node | types).items() if value not in (None, [], {})}
+    return {
+        key: schema(value) for key, value in (node | types).items() if value not in (None, [], {})
+    }
 
 
 def functions(request: Any) -> list[Any]:
     """Name, description and arguments of each function that is offered."""
     tools = request.get("tools") or []
-    found = [camel(tool).get("functionDeclarations") or [] for tool in (tools if isinstance(tools, list) else [tools])]
+    found = [
+        camel(tool).get("functionDeclarations") or []
+        for tool in (tools if isinstance(tools, list) else [tools])
+    ]
     offered = [camel(one) for some in found for one in (some if isinstance(some, list) else [some])]
     return [(one["name"], one.get("description") or None, _arguments(one)) for one in offered]
 
@@ -105,7 +133,13 @@ def test_a_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> No
     prompt = decoded(request)
     again = rebuilt(prompt)
     assert turns(again) == turns(request)
-    told = json.loads(re.sub(r'"type": (\d)', lambda number: f'"type": "{NUMBERS[int(number[1])]}"', json.dumps(request)))
+    told = json.loads(
+        re.sub(
+            r'"type": (\d)',
+            lambda number: f'"type": "{NUMBERS[int(number[1])]}"',
+            json.dumps(request),
+        )
+    )
     assert functions(again) == functions(told)
     settings = camel(request.get("generationConfig") or {})
     sent = again.get("generationConfig", {})
@@ -116,12 +150,21 @@ def test_a_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> No
 REQUEST: dict[str, Any] = {
     "system_instruction": {"parts": [{"text": "Be terse."}, {"text": "And kind."}]},
     "contents": [
-        {"parts": [{"text": "hi"}, {"inline_data": {"mime_type": "image/png", "data": "iVBORw0KGgo="}}, {"hologram": {"x": 1}}]},
+        {
+            "parts": [
+                {"text": "hi"},
+                {"inline_data": {"mime_type": "image/png", "data": "iVBORw0KGgo="}},
+                {"hologram": {"x": 1}},
+            ]
+        },
         {
             "role": "model",
             "parts": [
                 {"text": "hm", "thought": True},
-                {"functionCall": {"id": "c1", "name": "f", "args": {"a": 1.0}}, "thought_signature": "CiQB"},
+                {
+                    "functionCall": {"id": "c1", "name": "f", "args": {"a": 1.0}},
+                    "thought_signature": "CiQB",
+                },
                 {"functionCall": {"name": "g", "args": {}}},
                 {"functionCall": {"name": "g", "args": {}}},
                 {"text": "", "thoughtSignature": "EpoH"},
@@ -132,7 +175,13 @@ REQUEST: dict[str, Any] = {
             "parts": [
                 {"functionResponse": {"id": "c1", "name": "f", "response": {"output": "18C"}}},
                 {"functionResponse": {"name": "g", "response": {"error": "no"}}},
-                {"functionResponse": {"name": "g", "response": {"temp": 1.0, "$ref": "x"}, "scheduling": "SILENT"}},
+                {
+                    "functionResponse": {
+                        "name": "g",
+                        "response": {"temp": 1.0, "$ref": "x"},
+                        "scheduling": "SILENT",
+                    }
+                },
                 {"text": "so?"},
             ],
         },
@@ -143,14 +192,26 @@ REQUEST: dict[str, Any] = {
                 {
                     "name": "f",
                     "description": "d",
-                    "parameters": {"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True}}},
+                    "parameters": {
+                        "type": "OBJECT",
+                        "properties": {"type": {"type": "STRING", "nullable": True}},
+                    },
                 },
-                {"name": "g", "parametersJsonSchema": {"type": "object", "properties": {"b": {"type": "integer"}}}},
+                {
+                    "name": "g",
+                    "parametersJsonSchema": {
+                        "type": "object",
+                        "properties": {"b": {"type": "integer"}},
+                    },
+                },
             ]
         },
         {"googleSearch": {}},
     ],
-    "toolConfig": {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]}, "retrievalConfig": {"languageCode": "de"}},
+    "toolConfig": {
+        "functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f"]},
+        "retrievalConfig": {"languageCode": "de"},
+    },
     "generationConfig": {
         "temperature": 0.5,
         "topP": 0.9,
@@ -176,15 +237,40 @@ REQUEST: dict[str, Any] = {
 
 def test_every_setting_finds_its_place() -> None:
     prompt = decoded(REQUEST)
-    assert (prompt.model, prompt.stream, prompt.max_output_tokens) == ("gemini-3.5-flash", True, 100)
-    assert (prompt.temperature, prompt.top_p, prompt.top_k, prompt.seed, prompt.n, prompt.logprobs) == (0.5, 0.9, 3, 7, 2, 4)
+    assert (prompt.model, prompt.stream, prompt.max_output_tokens) == (
+        "gemini-3.5-flash",
+        True,
+        100,
+    )
+    assert (
+        prompt.temperature,
+        prompt.top_p,
+        prompt.top_k,
+        prompt.seed,
+        prompt.n,
+        prompt.logprobs,
+    ) == (0.5, 0.9, 3, 7, 2, 4)
     assert (prompt.presence_penalty, prompt.frequency_penalty, prompt.stop) == (0.1, 0.2, ("END",))
-    assert (prompt.instructions, prompt.items[0]) == ("Be terse.", Message("system", (Text("And kind."),), origin=prompt.items[0].origin))
+    assert (prompt.instructions, prompt.items[0]) == (
+        "Be terse.",
+        Message("system", (Text("And kind."),), origin=prompt.items[0].origin),
+    )
     assert prompt.reasoning == ReasoningOptions("low")
     assert prompt.output_schema == {"type": "object", "properties": {"n": {"type": "integer"}}}
-    assert (prompt.tool_choice, prompt.metadata, prompt.service_tier) == ("f", {"team": "a"}, "flex")
-    assert [(tool.name, tool.native) for tool in prompt.tools] == [("f", None), ("g", None), ("googleSearch", {"googleSearch": {}})]
-    assert prompt.tools[0].schema == {"type": "object", "properties": {"type": {"type": ["string", "null"]}}}
+    assert (prompt.tool_choice, prompt.metadata, prompt.service_tier) == (
+        "f",
+        {"team": "a"},
+        "flex",
+    )
+    assert [(tool.name, tool.native) for tool in prompt.tools] == [
+        ("f", None),
+        ("g", None),
+        ("googleSearch", {"googleSearch": {}}),
+    ]
+    assert prompt.tools[0].schema == {
+        "type": "object",
+        "properties": {"type": {"type": ["string", "null"]}},
+    }
     assert prompt.extra == {
         "safetySettings": [{"category": "c", "threshold": "t"}],
         "generationConfig": {"responseModalities": ["TEXT"]},
@@ -194,7 +280,16 @@ def test_every_setting_finds_its_place() -> None:
 
 def test_a_models_turn_is_read_as_it_was_once_answered() -> None:
     items = decoded(REQUEST).items
-    kinds = [Message, Message, Opaque, Reasoning, *[FunctionCall] * 3, Message, *[FunctionCallOutput] * 3, Message]
+    kinds = [
+        Message,
+        Message,
+        Opaque,
+        Reasoning,
+        *[FunctionCall] * 3,
+        Message,
+        *[FunctionCallOutput] * 3,
+        Message,
+    ]
     assert [type(item) for item in items] == kinds
     calls = [item for item in items if isinstance(item, FunctionCall)]
     assert [(call.id, call.arguments, call.signature) for call in calls] == [
@@ -211,7 +306,11 @@ def test_results_find_their_calls_by_id_and_by_name() -> None:
     outputs = [item for item in items if isinstance(item, FunctionCallOutput)]
     assert [output.call_id for output in outputs] == calls
     assert len(set(calls)) == 3
-    assert [(output.output, output.is_error) for output in outputs] == [("18C", False), ("no", True), ('{"temp": 1.0, "$ref": "x"}', False)]
+    assert [(output.output, output.is_error) for output in outputs] == [
+        ("18C", False),
+        ("no", True),
+        ('{"temp": 1.0, "$ref": "x"}', False),
+    ]
 
 
 def test_the_whole_request_is_built_again() -> None:
@@ -224,7 +323,10 @@ def test_the_whole_request_is_built_again() -> None:
         **REQUEST["generationConfig"],
         "thinkingConfig": {"includeThoughts": True, "thinkingLevel": "LOW"},
     }
-    assert again["toolConfig"] == {**REQUEST["toolConfig"], "includeServerSideToolInvocations": True}
+    assert again["toolConfig"] == {
+        **REQUEST["toolConfig"],
+        "includeServerSideToolInvocations": True,
+    }
     assert again["tools"][1] == {"googleSearch": {}}
 
 
@@ -241,7 +343,9 @@ def test_the_whole_request_is_built_again() -> None:
     ],
 )
 def test_thinking_is_read_in_every_form(thinking: Any, reasoning: Any) -> None:
-    prompt = decoded({"contents": [{"parts": [{"text": "x"}]}], "generationConfig": {"thinkingConfig": thinking}})
+    prompt = decoded(
+        {"contents": [{"parts": [{"text": "x"}]}], "generationConfig": {"thinkingConfig": thinking}}
+    )
     assert prompt.reasoning == reasoning
     sent = rebuilt(prompt).get("generationConfig", {}).get("thinkingConfig", {})
     assert sent == camel(thinking)
@@ -258,21 +362,36 @@ def test_thinking_is_read_in_every_form(thinking: Any, reasoning: Any) -> None:
     ],
 )
 def test_tool_choices_are_read_or_kept(calling: Any, choice: str | None) -> None:
-    asked = {"contents": REQUEST["contents"][:1], "tools": REQUEST["tools"][:1], "toolConfig": {"functionCallingConfig": calling}}
+    asked = {
+        "contents": REQUEST["contents"][:1],
+        "tools": REQUEST["tools"][:1],
+        "toolConfig": {"functionCallingConfig": calling},
+    }
     prompt = decoded(asked)
     assert prompt.tool_choice == choice
     assert rebuilt(prompt)["toolConfig"]["functionCallingConfig"] == calling
 
 
 def test_an_older_schema_becomes_plain_json_schema() -> None:
-    older = {"type": "ARRAY", "items": {"type": "STRING", "any_of": [{"type": "NUMBER"}], "nullable": True}, "min_items": 1}
-    asked = {"contents": REQUEST["contents"][:1], "generationConfig": {"responseMimeType": "application/json", "responseSchema": older}}
+    older = {
+        "type": "ARRAY",
+        "items": {"type": "STRING", "any_of": [{"type": "NUMBER"}], "nullable": True},
+        "min_items": 1,
+    }
+    asked = {
+        "contents": REQUEST["contents"][:1],
+        "generationConfig": {"responseMimeType": "application/json", "responseSchema": older},
+    }
     inner = {"type": ["string", "null"], "anyOf": [{"type": "number"}]}
     assert decoded(asked).output_schema == {"type": "array", "items": inner, "minItems": 1}
 
 
 @pytest.mark.parametrize(
-    "config", [{"responseMimeType": "application/json"}, {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING"}}]
+    "config",
+    [
+        {"responseMimeType": "application/json"},
+        {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING"}},
+    ],
 )
 def test_other_types_of_answers_stay_where_they_stood(config: Any) -> None:
     prompt = decoded({"contents": REQUEST["contents"][:1], "generationConfig": config})
@@ -284,12 +403,20 @@ def test_other_types_of_answers_stay_where_they_stood(config: Any) -> None:
     [
         (PATH, "gemini-3.5-flash", True),
         ("/v1/models/a%2Fb:generateContent", "a/b", False),
-        ("/v1beta1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent", "m", True),
+        (
+            "/v1beta1/projects/p/locations/l/publishers/google/models/m:streamGenerateContent",
+            "m",
+            True,
+        ),
         ("", "gemini-2.0-flash", None),
     ],
 )
-def test_the_model_stands_in_the_path_else_in_the_body(path: str, model: str, stream: bool | None) -> None:
-    prompt = decoded({"model": "models/gemini-2.0-flash", "contents": [{"parts": [{"text": "x"}]}]}, path)
+def test_the_model_stands_in_the_path_else_in_the_body(
+    path: str, model: str, stream: bool | None
+) -> None:
+    prompt = decoded(
+        {"model": "models/gemini-2.0-flash", "contents": [{"parts": [{"text": "x"}]}]}, path
+    )
     assert (prompt.model, prompt.stream) == (model, stream)
 
 
@@ -304,7 +431,10 @@ def test_one_object_may_stand_for_a_list() -> None:
 
 
 def test_minted_ids_are_different_in_every_turn() -> None:
-    turn = [{"role": "model", "parts": [{"functionCall": {"name": "f"}}]}, {"parts": [{"functionResponse": {"name": "f", "response": {}}}]}]
+    turn = [
+        {"role": "model", "parts": [{"functionCall": {"name": "f"}}]},
+        {"parts": [{"functionResponse": {"name": "f", "response": {}}}]},
+    ]
     items = decoded({"contents": [{"parts": [{"text": "x"}]}, *turn, *turn]}).items
     calls = [item.call_id for item in items if isinstance(item, FunctionCall)]
     assert len(set(calls)) == 2
@@ -314,10 +444,18 @@ def test_minted_ids_are_different_in_every_turn() -> None:
 def test_a_result_with_media_holds_text_and_media() -> None:
     media = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}, {"hologram": 1}]
     asked = {"functionResponse": {"name": "f", "response": {"output": "see"}, "parts": media}}
-    contents = [{"parts": [{"text": "x"}]}, {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}, {"parts": [asked]}]
+    contents = [
+        {"parts": [{"text": "x"}]},
+        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
+        {"parts": [asked]},
+    ]
     prompt = decoded({"contents": contents})
     assert prompt.items[2].output == (Text("see"), Image(data="AA==", media_type="image/png"))  # type: ignore[union-attr]
-    assert rebuilt(prompt)["contents"] == [{"role": "user", **contents[0]}, contents[1], {"role": "user", **contents[2]}]
+    assert rebuilt(prompt)["contents"] == [
+        {"role": "user", **contents[0]},
+        contents[1],
+        {"role": "user", **contents[2]},
+    ]
 
 
 def test_what_only_gemini_can_read_goes_to_no_other_wire() -> None:
@@ -327,15 +465,34 @@ def test_what_only_gemini_can_read_goes_to_no_other_wire() -> None:
         assert word not in request.body.replace(b"/input/0/thought", b"")
     assert b'{"temp\\": 1.0' not in request.body
     sent = json.loads(request.body)
-    assert sent["messages"][2]["content"][2]["content"] == [{"type": "text", "text": '{"temp": 1.0, "$ref": "x"}'}]
+    assert sent["messages"][2]["content"][2]["content"] == [
+        {"type": "text", "text": '{"temp": 1.0, "$ref": "x"}'}
+    ]
 
 
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"[]", b"{}", b"null", b'{"contents":1}', b'{"contents":[1]}', b'{"contents":[{"parts":[1]}]}', b"[" * 100_000, b"\xff"),
-        *(b'{"contents":[{"parts":[{"text":1}]}]}', b'{"contents":[{"role":1,"parts":[]}]}', b'{"contents":[],"tools":[1]}'),
-        *(b'{"contents":[{"parts":[{"functionResponse":1}]}]}', b'{"contents":[],"generationConfig":{"thinkingConfig":1}}'),
+        *(
+            b"",
+            b"[]",
+            b"{}",
+            b"null",
+            b'{"contents":1}',
+            b'{"contents":[1]}',
+            b'{"contents":[{"parts":[1]}]}',
+            b"[" * 100_000,
+            b"\xff",
+        ),
+        *(
+            b'{"contents":[{"parts":[{"text":1}]}]}',
+            b'{"contents":[{"role":1,"parts":[]}]}',
+            b'{"contents":[],"tools":[1]}',
+        ),
+        *(
+            b'{"contents":[{"parts":[{"functionResponse":1}]}]}',
+            b'{"contents":[],"generationConfig":{"thinkingConfig":1}}',
+        ),
         b'{"contents":[{"role":"model","parts":[{"functionCall":{"name":1}}]}]}',
     ],
 )
@@ -347,17 +504,42 @@ def test_anything_else_is_an_invalid_request(body: bytes) -> None:
 
 def test_many_unanswered_calls_of_one_name_cost_no_more_than_their_number() -> None:
     count = 9_000
-    model = {"role": "model", "parts": [{"functionCall": {"id": f"i{n}", "name": "f", "args": {}}} for n in range(count)]}
-    results = {"parts": [{"functionResponse": {"id": f"i{n}", "name": "f", "response": {"output": "1"}}} for n in reversed(range(count))]}
-    outputs = [item for item in decoded({"contents": [model, results]}).items if isinstance(item, FunctionCallOutput)]
+    model = {
+        "role": "model",
+        "parts": [{"functionCall": {"id": f"i{n}", "name": "f", "args": {}}} for n in range(count)],
+    }
+    results = {
+        "parts": [
+            {"functionResponse": {"id": f"i{n}", "name": "f", "response": {"output": "1"}}}
+            for n in reversed(range(count))
+        ]
+    }
+    outputs = [
+        item
+        for item in decoded({"contents": [model, results]}).items
+        if isinstance(item, FunctionCallOutput)
+    ]
     assert [output.call_id for output in outputs] == [f"i{n}" for n in reversed(range(count))]
 
 
 def test_a_prompt_of_ours_comes_back_as_it_went() -> None:
     call = FunctionCall("c1", "f", '{"a": 1.0}', id="c1", signature="CiQB")
-    asked = Prompt(input=[user("x"), call, call.output("y")], instructions="s", temperature=0.5, stop=["a"], reasoning="low", seed=1)
+    asked = Prompt(
+        input=[user("x"), call, call.output("y")],
+        instructions="s",
+        temperature=0.5,
+        stop=["a"],
+        reasoning="low",
+        seed=1,
+    )
     request = build(asked, "google:gemini-3.5-flash")
     again = parse_request("gemini", request.body, path=request.url)
-    assert (again.model, again.instructions, again.temperature, again.stop, again.seed) == ("gemini-3.5-flash", "s", 0.5, ("a",), 1)
+    assert (again.model, again.instructions, again.temperature, again.stop, again.seed) == (
+        "gemini-3.5-flash",
+        "s",
+        0.5,
+        ("a",),
+        1,
+    )
     assert again.reasoning == ReasoningOptions("low")
     assert build(again, "google:gemini-3.5-flash").body == request.body

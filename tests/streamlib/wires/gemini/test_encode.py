@@ -49,7 +49,9 @@ from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_reco
 from tests.support.wires import parsed as events_of
 
 PROMPT = Prompt(
-    input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low"
+    input="Weather?",
+    tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})],
+    reasoning="low",
 )
 FOREIGN = Origin("messages", "anthropic")
 
@@ -72,7 +74,11 @@ def losses(events: list[ResponseEvent]) -> set[str]:
 
 
 def chunks(body: bytes) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(line.removeprefix(b"data: ").replace(b"\ndata: ", b"\n")) for line in body.split(b"\n\n") if line]
+    return [
+        msgspec.json.decode(line.removeprefix(b"data: ").replace(b"\ndata: ", b"\n"))
+        for line in body.split(b"\n\n")
+        if line
+    ]
 
 
 # --- law 10 ---
@@ -101,13 +107,27 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
 
 
 PARTS = [
-    *(text("Hi"), text(" there"), text("hm", thought=True), text("", thoughtSignature="c2ln"), text("so", thoughtSignature="c2lo")),
+    *(
+        text("Hi"),
+        text(" there"),
+        text("hm", thought=True),
+        text("", thoughtSignature="c2ln"),
+        text("so", thoughtSignature="c2lo"),
+    ),
     *(text("a", partMetadata={"k": 1}), text("hm", thought=True, thoughtSignature="c2lp")),
-    *(call("f", {"a": 1}, id="c1"), call("g", {"b": []}), call("f", {"a": 2}, id="c2", thoughtSignature="c2ln"), call("g", {}, new=1)),
+    *(
+        call("f", {"a": 1}, id="c1"),
+        call("g", {"b": []}),
+        call("f", {"a": 2}, id="c2", thoughtSignature="c2ln"),
+        call("g", {}, new=1),
+    ),
     {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo=", "displayName": "x", "odd": 1}},
     {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "c2ln"},
     {"fileData": {"mimeType": "audio/wav", "fileUri": "gs://b/a"}},
-    {"executableCode": {"id": "e1", "language": "PYTHON", "code": "1.0"}, "thoughtSignature": "c2ln"},
+    {
+        "executableCode": {"id": "e1", "language": "PYTHON", "code": "1.0"},
+        "thoughtSignature": "c2ln",
+    },
     {"codeExecutionResult": {"id": "e1", "outcome": "OUTCOME_OK"}},
     {"toolCall": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "args": {"q": 1.0}, "odd": 1}},
     {"toolResponse": {"id": "t1", "toolType": "GOOGLE_SEARCH_WEB", "response": {"r": 1}}},
@@ -116,8 +136,20 @@ PARTS = [
     {"inlineData": {"mimeType": "image/png", "data": "AA=="}, "thought": True},
 ]
 BESIDE: list[dict[str, Any]] = [
-    *({}, {}, {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1, "totalTokenCount": 4}}, {"createTime": "2026-01-01"}),
-    {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 2, "thoughtsTokenCount": 5, "totalTokenCount": 10}},
+    *(
+        {},
+        {},
+        {"usageMetadata": {"promptTokenCount": 3, "candidatesTokenCount": 1, "totalTokenCount": 4}},
+        {"createTime": "2026-01-01"},
+    ),
+    {
+        "usageMetadata": {
+            "promptTokenCount": 3,
+            "candidatesTokenCount": 2,
+            "thoughtsTokenCount": 5,
+            "totalTokenCount": 10,
+        }
+    },
     {"modelStatus": {"x": 1}, "unheard": [1]},
 ]
 IN_CANDIDATE: list[dict[str, Any]] = [
@@ -136,11 +168,20 @@ def streams(draw: st.DrawFn) -> bytes:
     made = []
     for said in draw(st.lists(st.lists(st.sampled_from(PARTS), max_size=3), max_size=6)):
         index = draw(st.integers(0, choices - 1))
-        one = chunk(*(_unrepeated(part, f"c{len(made)}{n}") for n, part in enumerate(said)), index=index, **draw(st.sampled_from(BESIDE)))
+        one = chunk(
+            *(_unrepeated(part, f"c{len(made)}{n}") for n, part in enumerate(said)),
+            index=index,
+            **draw(st.sampled_from(BESIDE)),
+        )
         one["candidates"][0].update(draw(st.sampled_from(IN_CANDIDATE)))
         made.append(one)
-    reasons = st.sampled_from(["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", 2, "NEW_REASON"])
-    made += [chunk(finish=draw(reasons), index=index, **draw(st.sampled_from(BESIDE))) for index in range(choices)]
+    reasons = st.sampled_from(
+        ["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", 2, "NEW_REASON"]
+    )
+    made += [
+        chunk(finish=draw(reasons), index=index, **draw(st.sampled_from(BESIDE)))
+        for index in range(choices)
+    ]
     return sse(*made)
 
 
@@ -166,12 +207,19 @@ def test_law_10_any_response_survives_a_whole_body(body: bytes) -> None:
 
 def settled(response: Response) -> Response:
     """Without notices, and without the ids that were generated: a body tells its candidates one after the other."""
-    made = [msgspec.structs.replace(choice, items=tuple(_unminted(item) for item in choice.items)) for choice in response.choices]
-    return msgspec.structs.replace(response, notices=(), items=tuple(map(_unminted, response.items)), choices=tuple(made))
+    made = [
+        msgspec.structs.replace(choice, items=tuple(_unminted(item) for item in choice.items))
+        for choice in response.choices
+    ]
+    return msgspec.structs.replace(
+        response, notices=(), items=tuple(map(_unminted, response.items)), choices=tuple(made)
+    )
 
 
 def _unminted(item: Any) -> Any:
-    generated = isinstance(item, (FunctionCall, ServerToolCall, ServerToolResult)) and item.id is None
+    generated = (
+        isinstance(item, (FunctionCall, ServerToolCall, ServerToolResult)) and item.id is None
+    )
     return msgspec.structs.replace(item, call_id="") if generated else item
 
 
@@ -182,7 +230,13 @@ def test_an_array_of_chunks_says_the_same_as_their_stream() -> None:
 
 def test_a_blocked_prompt_has_no_candidates() -> None:
     for reason in ("PROHIBITED_CONTENT", "NEW_REASON", 1):
-        body = sse({"promptFeedback": {"blockReason": reason}, "usageMetadata": {"promptTokenCount": 3}, "responseId": "r"})
+        body = sse(
+            {
+                "promptFeedback": {"blockReason": reason},
+                "usageMetadata": {"promptTokenCount": 3},
+                "responseId": "r",
+            }
+        )
         events = parsed(body)
         assert comparable(parsed(encode_all("gemini", events))) == comparable(events)
         assert all("candidates" not in one for one in chunks(encode_all("gemini", events)))
@@ -190,7 +244,9 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
 
 
 def test_a_stream_that_failed_fails_again_with_what_it_had_said() -> None:
-    events = parsed(sse(chunk(text("Hi")), {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}}))
+    events = parsed(
+        sse(chunk(text("Hi")), {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})
+    )
     again = parsed(encode_all("gemini", events))
     assert accumulate(again).text == "Hi"
     assert isinstance(again[-1], Failed)
@@ -202,11 +258,17 @@ def test_a_stream_that_failed_fails_again_with_what_it_had_said() -> None:
 
 def test_every_chunk_has_the_envelope_and_a_text() -> None:
     """Readers ask each chunk for its text and its counts."""
-    body = sse(chunk(text("Hi"), usageMetadata={"promptTokenCount": 1}), chunk(text("!")), chunk(finish="STOP"))
+    body = sse(
+        chunk(text("Hi"), usageMetadata={"promptTokenCount": 1}),
+        chunk(text("!")),
+        chunk(finish="STOP"),
+    )
     told = chunks(encode_all("gemini", parsed(body)))
     assert all((one["responseId"], one["modelVersion"]) == ("r1", "gemini-x") for one in told)
     assert all("text" in one["candidates"][0]["content"]["parts"][0] for one in told)
-    assert [one["candidates"][0].get("finishReason") for one in told] == [None] * (len(told) - 1) + ["STOP"]
+    assert [one["candidates"][0].get("finishReason") for one in told] == [None] * (
+        len(told) - 1
+    ) + ["STOP"]
 
 
 def test_text_goes_out_at_once() -> None:
@@ -216,7 +278,12 @@ def test_text_goes_out_at_once() -> None:
 
 
 def test_counts_stand_in_the_last_chunk() -> None:
-    told = chunks(encode_all("gemini", parsed(sse(chunk(text("Hi"), finish="STOP", usageMetadata={"promptTokenCount": 1})))))
+    told = chunks(
+        encode_all(
+            "gemini",
+            parsed(sse(chunk(text("Hi"), finish="STOP", usageMetadata={"promptTokenCount": 1}))),
+        )
+    )
     assert len(told) == 2
     assert told[-1]["usageMetadata"] == {"promptTokenCount": 1}
 
@@ -228,13 +295,22 @@ def test_case_8_a_call_keeps_the_bytes_of_its_arguments() -> None:
 
 
 def test_case_11_a_call_said_twice_is_one_with_its_signature() -> None:
-    events = parsed(sse(chunk(call("f", {"a": 1}, id="c1", thoughtSignature="c2ln")), chunk(call("f", {"a": 1}, id="c1"), finish="STOP")))
+    events = parsed(
+        sse(
+            chunk(call("f", {"a": 1}, id="c1", thoughtSignature="c2ln")),
+            chunk(call("f", {"a": 1}, id="c1"), finish="STOP"),
+        )
+    )
     again = accumulate(parsed(encode_all("gemini", events)))
     assert [(one.id, one.signature) for one in again.items] == [("c1", "c2ln")]
 
 
 def test_streamed_arguments_become_a_whole_call() -> None:
-    said = [call("book", willContinue=True), piece("$.city", stringValue="Paris"), {"functionCall": {}}]
+    said = [
+        call("book", willContinue=True),
+        piece("$.city", stringValue="Paris"),
+        {"functionCall": {}},
+    ]
     events = parsed(sse(*(chunk(part) for part in said), chunk(text("done"), finish="STOP")))
     again = accumulate(parsed(encode_all("gemini", events)))
     assert [type(item) for item in again.items] == [FunctionCall, Message]
@@ -242,7 +318,9 @@ def test_streamed_arguments_become_a_whole_call() -> None:
     assert losses(events) == {"/arguments"}
 
 
-def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     read = 0
 
     def is_json(text: str) -> bool:
@@ -261,7 +339,9 @@ def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(monke
 @pytest.mark.parametrize("arguments", ['{"a', ""])
 def test_a_call_that_was_cut_is_never_written(arguments: str) -> None:
     cut = FunctionCall("c", "f", arguments, status="incomplete")
-    assert b"functionCall" not in encode_body("gemini", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+    assert b"functionCall" not in encode_body(
+        "gemini", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+    )
     assembly = EventAssembler(LIMITS, FOREIGN)
     item = assembly.open(FunctionCall("c", "f"))
     assembly.arguments(item, arguments)
@@ -306,7 +386,9 @@ def _grow(assembly: EventAssembler, one: Any, item: Any) -> None:
                 if isinstance(part, Text):
                     assembly.text(one, part.text, n)
                 else:
-                    assembly.media(one, n, part.media_type, part.data, getattr(part, "transcript", None))
+                    assembly.media(
+                        one, n, part.media_type, part.data, getattr(part, "transcript", None)
+                    )
         case Reasoning():
             for n, paragraph in enumerate(item.summary):
                 assembly.summary(one, paragraph, n)
@@ -321,7 +403,10 @@ def _grow(assembly: EventAssembler, one: Any, item: Any) -> None:
 
 
 def test_parallel_calls_of_another_wire_come_whole_with_their_ids() -> None:
-    calls = [FunctionCall("toolu_1", "f", '{"a": 1.0}', signature="EqQB"), FunctionCall("toolu_2", "g", "")]
+    calls = [
+        FunctionCall("toolu_1", "f", '{"a": 1.0}', signature="EqQB"),
+        FunctionCall("toolu_2", "g", ""),
+    ]
     events = foreign(*calls, stop="tool_calls")
     again = accumulate(parsed(encode_all("gemini", events)))
     assert [(one.id, one.call_id, one.name, one.arguments) for one in again.calls] == [  # type: ignore[union-attr]
@@ -343,20 +428,30 @@ def test_summaries_are_thoughts_and_seals_stay_out() -> None:
 
 def test_media_and_free_form_calls_of_another_wire() -> None:
     heard = Audio(data="UklGRg==", media_type="audio/wav", transcript="hi")
-    said = Message("assistant", [Text("see"), Image(data="iVBORw0KGgo=", media_type="image/png"), heard])
+    said = Message(
+        "assistant", [Text("see"), Image(data="iVBORw0KGgo=", media_type="image/png"), heard]
+    )
     events = foreign(said, CustomToolCall("c", "patch", "*** Begin"))
     again = accumulate(parsed(encode_all("gemini", events)))
     assert again.text == "see"
-    kinds = [type(part) for item in again.items if isinstance(item, Message) for part in item.content]
+    kinds = [
+        type(part) for item in again.items if isinstance(item, Message) for part in item.content
+    ]
     assert kinds == [Text, Image, Audio]
     assert again.calls[0].parsed() == {"input": "*** Begin"}  # type: ignore[union-attr]
     assert losses(events) == {"/transcript", "/custom_tool_call"}
 
 
 def test_what_only_another_wire_knows_is_left_out_and_named() -> None:
-    events = foreign(ServerToolCall("s", "web_search", "{}"), Opaque("hologram", {"type": "hologram"}), Message("assistant", [Text("x")]))
+    events = foreign(
+        ServerToolCall("s", "web_search", "{}"),
+        Opaque("hologram", {"type": "hologram"}),
+        Message("assistant", [Text("x")]),
+    )
     events.insert(2, Passthrough("ping", {}))
-    assert [type(item) for item in accumulate(parsed(encode_all("gemini", events))).items] == [Message]
+    assert [type(item) for item in accumulate(parsed(encode_all("gemini", events))).items] == [
+        Message
+    ]
     assert losses(events) == {"/ServerToolCall", "/Opaque", "/Passthrough"}
 
 
@@ -365,7 +460,10 @@ def test_arguments_that_are_no_object_are_wrapped() -> None:
     assert accumulate(parsed(encode_all("gemini", events))).calls[0].parsed() == {"_raw": "[1]"}  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("folder", ["anthropic-messages", "openai-responses", "openai-chat", "bedrock-converse", "ollama-native"])
+@pytest.mark.parametrize(
+    "folder",
+    ["anthropic-messages", "openai-responses", "openai-chat", "bedrock-converse", "ollama-native"],
+)
 def test_answers_of_other_wires_arrive_with_their_text_and_calls(folder: str) -> None:
     found = recordings(folder, STREAMS)[::4]
     if not found:
@@ -377,12 +475,19 @@ def test_answers_of_other_wires_arrive_with_their_text_and_calls(folder: str) ->
             assert now.error is not None, recording.path.name
             continue
         assert (now.text, now.error) == (was.text + was.refusal, None), recording.path.name
-        assert [(one.name, one.call_id) for one in now.calls] == [(one.name, one.call_id) for one in was.calls], recording.path.name
+        assert [(one.name, one.call_id) for one in now.calls] == [
+            (one.name, one.call_id) for one in was.calls
+        ], recording.path.name
         assert _counts(now.usage) == _counts(was.usage), recording.path.name
 
 
 def _counts(usage: Usage | None) -> Any:
-    return usage and (usage.input_tokens, usage.output_tokens, usage.cache_read_input_tokens, usage.reasoning_output_tokens)
+    return usage and (
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_input_tokens,
+        usage.reasoning_output_tokens,
+    )
 
 
 @pytest.mark.parametrize(
@@ -404,7 +509,9 @@ def test_ends_have_the_wires_own_words(stop: Any, native: str, sent: str) -> Non
 
 
 def test_a_stop_sequence_is_reported() -> None:
-    assert losses(foreign(Message("assistant", [Text("x")]), stop_sequence="END")) == {"/stop_sequence"}
+    assert losses(foreign(Message("assistant", [Text("x")]), stop_sequence="END")) == {
+        "/stop_sequence"
+    }
 
 
 @pytest.mark.parametrize(
@@ -425,7 +532,16 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms(usage: Usage) -> N
 @pytest.mark.parametrize(
     "kind",
     [
-        *("overloaded", "rate_limited", "authentication", "not_found", "permission", "request_too_large", "quota_exhausted", "cancelled"),
+        *(
+            "overloaded",
+            "rate_limited",
+            "authentication",
+            "not_found",
+            "permission",
+            "request_too_large",
+            "quota_exhausted",
+            "cancelled",
+        ),
         *("context_window_exceeded", "content_filter", "invalid_request", "server_error"),
     ],
 )
@@ -434,7 +550,12 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     last = parsed(encoder("gemini").feed(Failed(error)))[-1]
     assert isinstance(last, Failed)
     assert (last.error.kind, last.error.retry_after) == (kind, error.retry_after)
-    assert accumulate(parse_body("gemini", msgspec.json.encode(error_body("gemini", error)))).error.kind == kind  # type: ignore[union-attr]
+    assert (
+        accumulate(
+            parse_body("gemini", msgspec.json.encode(error_body("gemini", error)))
+        ).error.kind
+        == kind
+    )  # type: ignore[union-attr]
 
 
 # --- the official SDK as the reader ---
@@ -448,27 +569,41 @@ def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
 
     def reply(request: httpx.Request) -> httpx.Response:
         if "stream" in request.url.path:
-            return httpx.Response(200, headers={"content-type": "text/event-stream"}, content=encode_all("gemini", events))
-        return httpx.Response(200, headers={"content-type": "application/json"}, content=encode_body("gemini", whole))
+            return httpx.Response(
+                200,
+                headers={"content-type": "text/event-stream"},
+                content=encode_all("gemini", events),
+            )
+        return httpx.Response(
+            200, headers={"content-type": "application/json"}, content=encode_body("gemini", whole)
+        )
 
     with httpx.Client(transport=httpx.MockTransport(reply)) as http:
-        client = genai.Client(api_key="none", http_options=genai.types.HttpOptions(httpx_client=http))
+        client = genai.Client(
+            api_key="none", http_options=genai.types.HttpOptions(httpx_client=http)
+        )
         streamed = list(client.models.generate_content_stream(model="m", contents="x"))
         created = client.models.generate_content(model="m", contents="x")
     for answers in (streamed, [created]):
         said = [part for one in answers for part in one.candidates[0].content.parts or ()]
         assert "".join(part.text for part in said if part.text and part.thought) == whole.reasoning
         assert "".join(part.text for part in said if part.text and not part.thought) == whole.text
-        assert [(one.name, one.args) for part in said if (one := part.function_call)] == [("w", {"c": "text"})]
+        assert [(one.name, one.args) for part in said if (one := part.function_call)] == [
+            ("w", {"c": "text"})
+        ]
         last = answers[-1]
         assert last.candidates[0].finish_reason.value == "STOP"
         assert last.usage_metadata.prompt_token_count == whole.usage.input_tokens  # type: ignore[union-attr]
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("folder", ["gemini-generatecontent", "anthropic-messages", "openai-responses", "openai-chat"])
+@pytest.mark.parametrize(
+    "folder", ["gemini-generatecontent", "anthropic-messages", "openai-responses", "openai-chat"]
+)
 def test_the_official_sdk_takes_every_chunk(folder: str) -> None:
-    types: Any = pytest.importorskip("google.genai.types", reason="the official SDK is the reader here")
+    types: Any = pytest.importorskip(
+        "google.genai.types", reason="the official SDK is the reader here"
+    )
     found = recordings(folder, STREAMS)[::6]
     if not found:
         pytest.skip("shared test data is absent: no corpus")

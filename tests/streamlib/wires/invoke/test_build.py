@@ -49,7 +49,9 @@ def region(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def built(*items: ResponseItem, model: str = CLAUDE, **settings: Any) -> Request:
-    return build(Prompt(input=items or (user("hi"),), **settings), f"bedrock:{model}", wire_api="invoke")
+    return build(
+        Prompt(input=items or (user("hi"),), **settings), f"bedrock:{model}", wire_api="invoke"
+    )
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -60,7 +62,16 @@ def body(request: Request) -> dict[str, Any]:
 
 
 def test_claudes_body_is_a_messages_body_without_model_and_stream() -> None:
-    request = built(user("x"), THOUGHT, CALL, CALL.output("1"), tools=[TOOL], max_output_tokens=9000, reasoning=4000, instructions="s")
+    request = built(
+        user("x"),
+        THOUGHT,
+        CALL,
+        CALL.output("1"),
+        tools=[TOOL],
+        max_output_tokens=9000,
+        reasoning=4000,
+        instructions="s",
+    )
     twin = build(
         Prompt([user("x"), *(msgspec.structs.replace(item, origin=None) for item in (THOUGHT, CALL)), CALL.output("1")], tools=[TOOL],
                max_output_tokens=9000, reasoning=4000, instructions="s"),
@@ -69,11 +80,15 @@ def test_claudes_body_is_a_messages_body_without_model_and_stream() -> None:
     expected = {key: value for key, value in body(twin).items() if key not in ("model", "stream")}
     assert body(request) == {"anthropic_version": "bedrock-2023-05-31", **expected}
     assert request.report == []
-    assert request.url.endswith("/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream")
+    assert request.url.endswith(
+        "/model/us.anthropic.claude-sonnet-4-5-20250929-v1%3A0/invoke-with-response-stream"
+    )
 
 
 def test_betas_stand_in_the_body() -> None:
-    request = built(reasoning="high", thinking_mismatch="drop_block", model="us.anthropic.claude-opus-5-5")
+    request = built(
+        reasoning="high", thinking_mismatch="drop_block", model="us.anthropic.claude-opus-5-5"
+    )
     assert body(request)["anthropic_beta"] == ["thinking-binding-controls-2026-08-01"]
     assert "anthropic-beta" not in request.headers
     given = Provider("mine", ("invoke",), "http://x", headers={"anthropic-beta": "a, b"})
@@ -91,16 +106,22 @@ def test_a21_images_and_documents_are_sent_in_bytes_or_not_at_all() -> None:
     sent = body(request)["messages"]
     assert [block["type"] for block in sent[0]["content"]] == ["text", "image"]
     assert [block["type"] for block in sent[2]["content"][0]["content"]] == ["image"]
-    assert [(change.action, change.path) for change in request.report] == [("dropped", "/input/0"), ("dropped", "/input/2")]
+    assert [(change.action, change.path) for change in request.report] == [
+        ("dropped", "/input/0"),
+        ("dropped", "/input/2"),
+    ]
 
 
 def test_auto_caching_is_written_out_for_bedrock_does_not_choose() -> None:
-    sent = body(built(user("a"), SAID, user("b"), instructions="s", tools=[TOOL], cache=CacheOptions("1h")))
+    sent = body(
+        built(user("a"), SAID, user("b"), instructions="s", tools=[TOOL], cache=CacheOptions("1h"))
+    )
     marker = {"type": "ephemeral", "ttl": "1h"}
     assert "cache_control" not in sent
-    assert [block["cache_control"] for block in (sent["tools"][-1], sent["system"][-1], sent["messages"][-1]["content"][-1])] == [
-        marker
-    ] * 3
+    assert [
+        block["cache_control"]
+        for block in (sent["tools"][-1], sent["system"][-1], sent["messages"][-1]["content"][-1])
+    ] == [marker] * 3
     assert "cache_control" not in str(sent["messages"][:-1])
 
 
@@ -116,7 +137,9 @@ def test_the_service_tier_stands_in_a_header() -> None:
 
 def test_state_of_another_wire_goes_down_the_ladder() -> None:
     foreign = Reasoning("hm", signature="s", origin=Origin("converse"))
-    request = built(user("x"), foreign, ServerToolCall("s", "web", "{}", origin=Origin("responses")), user("y"))
+    request = built(
+        user("x"), foreign, ServerToolCall("s", "web", "{}", origin=Origin("responses")), user("y")
+    )
     assert [block["type"] for block in body(request)["messages"][1]["content"]] == ["text", "text"]
     assert [change.action for change in request.report] == ["downgraded", "downgraded"]
 
@@ -124,13 +147,19 @@ def test_state_of_another_wire_goes_down_the_ladder() -> None:
 @each_recording("bedrock-invoke", [*STREAMS, *BODIES])
 def test_law_5_a_recorded_answer_of_claude_is_replayed_as_it_was_said(recording: Recording) -> None:
     answer = answer_of(recording)
-    kept = [item for item in answer.items if item.status == "completed" and not (isinstance(item, Message) and not item.text.strip())]
+    kept = [
+        item
+        for item in answer.items
+        if item.status == "completed" and not (isinstance(item, Message) and not item.text.strip())
+    ]
     if answer.status == "failed" or not kept or "claude" not in str(answer.model):
         return
     request = built(user("x"), *kept, *(call.output("y") for call in answer.calls), user("z"))
     sent = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     content = msgspec.json.decode(sent["messages"], type=list[dict[str, msgspec.Raw]])[1]["content"]
-    again = accumulate(parse_body("invoke", msgspec.json.encode({"type": "message", "content": content})))
+    again = accumulate(
+        parse_body("invoke", msgspec.json.encode({"type": "message", "content": content}))
+    )
     assert [_bare(item) for item in again.items] == [_bare(item) for item in kept]
 
 
@@ -140,15 +169,22 @@ def _bare(item: Any) -> Any:
 
 def test_recorded_conversations_are_built_as_their_clients_built_them() -> None:
     compared = 0
-    for earlier, later in (pair for conversation in conversations("bedrock-invoke") for pair in pairwise(conversation)):
+    for earlier, later in (
+        pair for conversation in conversations("bedrock-invoke") for pair in pairwise(conversation)
+    ):
         (first, path), (second, _) = request_of(earlier), request_of(later)
         if b"anthropic_version" not in first or b"anthropic_version" not in second:
             continue
-        known, wanted = parse_request("invoke", first, path=path), parse_request("invoke", second, path=path)
+        known, wanted = (
+            parse_request("invoke", first, path=path),
+            parse_request("invoke", second, path=path),
+        )
         items = [*known.items, *answer_of(earlier).items]
         if [type(item) for item in items] == [type(item) for item in wanted.items[: len(items)]]:
             prompt = msgspec.structs.replace(known, input=[*items, *wanted.items[len(items) :]])
-            assert _blocks(body(build(prompt, f"bedrock:{known.model}", wire_api="invoke"))) == _blocks(msgspec.json.decode(second))
+            assert _blocks(
+                body(build(prompt, f"bedrock:{known.model}", wire_api="invoke"))
+            ) == _blocks(msgspec.json.decode(second))
             compared += 1
     assert compared >= 3
 
@@ -157,15 +193,30 @@ def _blocks(request: dict[str, Any]) -> list[Any]:
     """Role, kind, id and input of every block."""
     told: list[Any] = []
     for turn in request["messages"]:
-        content = turn["content"] if isinstance(turn["content"], list) else [{"type": "text", "text": turn["content"]}]
-        told += [(turn["role"], block["type"], block.get("id") or block.get("tool_use_id"), block.get("input")) for block in content]
+        content = (
+            turn["content"]
+            if isinstance(turn["content"], list)
+            else [{"type": "text", "text": turn["content"]}]
+        )
+        told += [
+            (
+                turn["role"],
+                block["type"],
+                block.get("id") or block.get("tool_use_id"),
+                block.get("input"),
+            )
+            for block in content
+        ]
     return told
 
 
 def test_prefix_law_each_request_begins_with_the_one_before() -> None:
     history: list[ResponseItem] = [user("a"), THOUGHT, CALL, CALL.output("1"), SAID, user("c")]
     for model in (CLAUDE, NOVA):
-        elements = [_elements(built(*history[:n], tools=[TOOL], instructions="s", model=model)) for n in (1, 4, 6)]
+        elements = [
+            _elements(built(*history[:n], tools=[TOOL], instructions="s", model=model))
+            for n in (1, 4, 6)
+        ]
         for shorter, longer in pairwise(elements):
             assert longer[: len(shorter)] == shorter
 
@@ -201,7 +252,13 @@ def test_models_that_speak_chat_get_its_body(model: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "model", ["meta.llama3-8b-instruct-v1:0", "mistral.mistral-7b-instruct-v0:2", "amazon.titan-text-express-v1", "cohere.command-r-v1:0"]
+    "model",
+    [
+        "meta.llama3-8b-instruct-v1:0",
+        "mistral.mistral-7b-instruct-v0:2",
+        "amazon.titan-text-express-v1",
+        "cohere.command-r-v1:0",
+    ],
 )
 def test_families_that_want_one_text_are_refused_with_the_way_to_ask_them(model: str) -> None:
     with pytest.raises(StreamError, match="wire_api='converse'") as caught:

@@ -7,7 +7,19 @@ from typing import Any
 
 import pytest
 
-from streamlib import Document, FunctionCall, Message, Origin, Prompt, Reasoning, ReasoningOptions, StreamError, Text, build, parse_request
+from streamlib import (
+    Document,
+    FunctionCall,
+    Message,
+    Origin,
+    Prompt,
+    Reasoning,
+    ReasoningOptions,
+    StreamError,
+    Text,
+    build,
+    parse_request,
+)
 from tests.support.bedrock_readers import request_of
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
@@ -21,16 +33,26 @@ def decoded(request: Any, path: str = PATH, **headers: str) -> Prompt:
 
 
 def rebuilt(prompt: Prompt) -> dict[str, Any]:
-    request = build(prompt, prompt.model or "any", provider="custom", wire_api="invoke", base_url="http://x")
+    request = build(
+        prompt, prompt.model or "any", provider="custom", wire_api="invoke", base_url="http://x"
+    )
     return json.loads(request.body)  # type: ignore[no-any-return]
 
 
 def plain(value: Any) -> Any:
     """Texts as blocks, Nova's older name of maxTokens as the newer, no flags that say nothing."""
     if isinstance(value, dict):
-        kept = {"maxTokens" if key == "max_new_tokens" else key: plain(one) for key, one in value.items() if key != "cache_control"}
+        kept = {
+            "maxTokens" if key == "max_new_tokens" else key: plain(one)
+            for key, one in value.items()
+            if key != "cache_control"
+        }
         for key in ("content", "system"):
-            if isinstance(kept.get(key), str) and "text" not in kept and "anthropic_version" not in kept:
+            if (
+                isinstance(kept.get(key), str)
+                and "text" not in kept
+                and "anthropic_version" not in kept
+            ):
                 kept[key] = [{"type": "text", "text": kept[key]}]
         return {key: one for key, one in kept.items() if one not in (None, [], False)}
     return [plain(one) for one in value] if isinstance(value, list) else value
@@ -58,8 +80,18 @@ def _claude(request: Any) -> Any:
     """The conversation and the system prompt, as blocks."""
     system = request.get("system")
     texts = [{"type": "text", "text": system}] if isinstance(system, str) else system
-    chat = all(isinstance(turn["content"], str) for turn in request["messages"]) and "anthropic_version" not in request
-    return request["messages"] if chat else (plain(texts), [(turn["role"], plain(turn)["content"]) for turn in request["messages"]])
+    chat = (
+        all(isinstance(turn["content"], str) for turn in request["messages"])
+        and "anthropic_version" not in request
+    )
+    return (
+        request["messages"]
+        if chat
+        else (
+            plain(texts),
+            [(turn["role"], plain(turn)["content"]) for turn in request["messages"]],
+        )
+    )
 
 
 REQUEST = {
@@ -77,7 +109,10 @@ REQUEST = {
                 {"type": "tool_use", "id": "t1", "name": "f", "input": {"a": 1.0}},
             ],
         },
-        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "18C"}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": "t1", "content": "18C"}],
+        },
     ],
 }
 
@@ -85,16 +120,26 @@ REQUEST = {
 def test_claudes_body_is_read_as_messages_and_stamped_as_invoke() -> None:
     prompt = decoded(REQUEST, **{"X-Amzn-Bedrock-Service-Tier": "flex"})
     items: Any = prompt.items
-    assert (prompt.model, prompt.stream, prompt.service_tier) == ("us.anthropic.claude-opus-4-6-v1", True, "flex")
+    assert (prompt.model, prompt.stream, prompt.service_tier) == (
+        "us.anthropic.claude-opus-4-6-v1",
+        True,
+        "flex",
+    )
     assert prompt.reasoning == ReasoningOptions(effort="high")
     assert prompt.extra == {"anthropic_beta": ["context-1m-2025-08-07"]}
     assert [type(item) for item in items[1:3]] == [Reasoning, FunctionCall]
     assert {item.origin for item in items[1:3]} == {Origin("invoke")}
     assert (items[1].signature, items[2].arguments) == ("EqQB", '{"a": 1.0}')
     again = rebuilt(prompt)
-    assert (again["anthropic_version"], again["anthropic_beta"]) == (REQUEST["anthropic_version"], REQUEST["anthropic_beta"])
+    assert (again["anthropic_version"], again["anthropic_beta"]) == (
+        REQUEST["anthropic_version"],
+        REQUEST["anthropic_beta"],
+    )
     assert plain(again["messages"]) == plain(
-        [{**REQUEST["messages"][0], "content": [{"type": "text", "text": "hi"}]}, *REQUEST["messages"][1:]]
+        [
+            {**REQUEST["messages"][0], "content": [{"type": "text", "text": "hi"}]},
+            *REQUEST["messages"][1:],
+        ]
     )  # type: ignore[index, dict-item]
 
 
@@ -105,7 +150,13 @@ def test_novas_body_is_read_as_converse() -> None:
         "inferenceConfig": {"max_new_tokens": 10, "topK": 3, "topP": 0.5},
         "reasoningConfig": {"type": "enabled", "maxReasoningEffort": "low"},
         "messages": [
-            {"role": "user", "content": [{"text": "hi"}, {"document": {"format": "pdf", "name": "n", "source": {"bytes": "JVBERi0="}}}]}
+            {
+                "role": "user",
+                "content": [
+                    {"text": "hi"},
+                    {"document": {"format": "pdf", "name": "n", "source": {"bytes": "JVBERi0="}}},
+                ],
+            }
         ],
     }
     prompt = decoded(request, "/model/us.amazon.nova-2-lite-v1%3A0/invoke")
@@ -113,23 +164,45 @@ def test_novas_body_is_read_as_converse() -> None:
         *("us.amazon.nova-2-lite-v1:0", False, 10, 3, 0.5),
     )
     assert prompt.reasoning == ReasoningOptions(effort="low")
-    assert prompt.items == (Message("user", [Text("hi"), Document(data="JVBERi0=", media_type="application/pdf", name="n")]),)
+    assert prompt.items == (
+        Message(
+            "user", [Text("hi"), Document(data="JVBERi0=", media_type="application/pdf", name="n")]
+        ),
+    )
     assert rebuilt(prompt)["reasoningConfig"] == request["reasoningConfig"]
 
 
 def test_a_name_that_tells_nothing_is_told_by_the_look_of_the_body() -> None:
     arn = "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fabc/invoke"
-    assert decoded(REQUEST, arn).model == "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"
+    assert (
+        decoded(REQUEST, arn).model
+        == "arn:aws:bedrock:us-east-1:1:application-inference-profile/abc"
+    )
     nova = {"inferenceConfig": {}, "messages": [{"role": "user", "content": [{"text": "x"}]}]}
     assert decoded(nova, arn).items == (Message("user", [Text("x")]),)
 
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}', b"[" * 100_000, b"\xff", b'{"prompt":"hi"}'],
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        b'{"messages":[1]}',
+        b'{"messages":[{"role":"user"}]}',
+        b"[" * 100_000,
+        b"\xff",
+        b'{"prompt":"hi"}',
+    ],
 )
 def test_anything_else_is_an_invalid_request(body: bytes) -> None:
-    for path in (PATH, "/model/meta.llama3-8b-instruct-v1%3A0/invoke", "/model/us.amazon.nova-lite-v1%3A0/invoke", ""):
+    for path in (
+        PATH,
+        "/model/meta.llama3-8b-instruct-v1%3A0/invoke",
+        "/model/us.amazon.nova-lite-v1%3A0/invoke",
+        "",
+    ):
         with pytest.raises(StreamError) as caught:
             parse_request("invoke", body, path=path)
         assert caught.value.kind == "invalid_request"

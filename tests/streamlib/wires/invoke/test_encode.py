@@ -62,30 +62,51 @@ def test_law_10_every_recorded_stream_of_claude_parses_back_equal(recording: Rec
 
 
 @each_recording("bedrock-invoke", [*STREAMS, *BODIES])
-def test_law_10_every_recorded_response_of_claude_survives_a_whole_body(recording: Recording) -> None:
+def test_law_10_every_recorded_response_of_claude_survives_a_whole_body(
+    recording: Recording,
+) -> None:
     response = accumulate(parsed(recording))
     if response.error is not None or "claude" not in str(response.model):
         return
     back = accumulate(parse_body("invoke", encode_body("invoke", response)))
-    kept = tuple(item for item in response.items if not (isinstance(item, FunctionCall) and item.status == "incomplete"))
+    kept = tuple(
+        item
+        for item in response.items
+        if not (isinstance(item, FunctionCall) and item.status == "incomplete")
+    )
     assert back.items == tuple(msgspec.structs.replace(item, status="completed") for item in kept)
-    assert (back.usage, back.stop_reason, back.metadata) == (response.usage, response.stop_reason, response.metadata)
+    assert (back.usage, back.stop_reason, back.metadata) == (
+        response.usage,
+        response.stop_reason,
+        response.metadata,
+    )
 
 
 @each_recording("bedrock-invoke", STREAMS)
 def test_the_answer_of_any_family_is_told_in_claudes_words(recording: Recording) -> None:
     events = parsed(recording)
     response, back = accumulate(events), accumulate(again(events))
-    assert (back.text, back.reasoning, back.stop_reason in (response.stop_reason, "refusal")) == (response.text, response.reasoning, True)
-    assert [(call.name, call.parsed()) for call in back.calls if isinstance(call, FunctionCall)] == [
-        (call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)
-    ]
+    assert (back.text, back.reasoning, back.stop_reason in (response.stop_reason, "refusal")) == (
+        response.text,
+        response.reasoning,
+        True,
+    )
+    assert [
+        (call.name, call.parsed()) for call in back.calls if isinstance(call, FunctionCall)
+    ] == [(call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)]
     if response.usage is not None and back.usage is not None:
-        assert (back.usage.input_tokens, back.usage.output_tokens) == (response.usage.input_tokens, response.usage.output_tokens)
+        assert (back.usage.input_tokens, back.usage.output_tokens) == (
+            response.usage.input_tokens,
+            response.usage.output_tokens,
+        )
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from(["text", "think", "call"]), st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=3)), max_size=5
+    st.tuples(
+        st.sampled_from(["text", "think", "call"]),
+        st.lists(st.text(min_size=1, max_size=6), min_size=1, max_size=3),
+    ),
+    max_size=5,
 )
 
 
@@ -94,12 +115,18 @@ def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any]) -> N
     assembly = EventAssembler(LIMITS, Origin("invoke"))
     assembly.identify("msg_1", "claude-x")
     for n, (kind, texts) in enumerate(steps):
-        made: dict[str, Any] = {"text": Message("assistant"), "think": Reasoning(), "call": FunctionCall(f"c{n}", "f")}
+        made: dict[str, Any] = {
+            "text": Message("assistant"),
+            "think": Reasoning(),
+            "call": FunctionCall(f"c{n}", "f"),
+        }
         item = assembly.open(made[kind])
         for text in texts:
             if kind == "call":
                 break
-            (assembly.text if kind == "text" else assembly.reasoning)(item, text.replace("\ud800", ""))
+            (assembly.text if kind == "text" else assembly.reasoning)(
+                item, text.replace("\ud800", "")
+            )
         if kind == "call":
             assembly.arguments(item, msgspec.json.encode({"a": texts}).decode())
         item.fields["signature"] = "EqQB" if kind == "think" else None
@@ -114,7 +141,9 @@ def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any]) -> N
 def test_what_claude_says_beside_its_blocks_survives() -> None:
     """Items are stamped `invoke`; the Messages encoder inside may still say what only Messages says."""
     assembly = EventAssembler(LIMITS, Origin("invoke"))
-    call = assembly.open(ServerToolCall("s1", "web_search", native={"type": "mcp_tool_use", "server_name": "s"}))
+    call = assembly.open(
+        ServerToolCall("s1", "web_search", native={"type": "mcp_tool_use", "server_name": "s"})
+    )
     assembly.arguments(call, "{}")
     assembly.close(call)
     assembly.complete("stop", "end_turn")
@@ -130,18 +159,33 @@ async def test_anthropics_own_client_for_bedrock_reads_an_encoded_stream_and_bod
 
     def reply(request: httpx2.Request) -> httpx2.Response:
         if request.url.path.endswith("/invoke-with-response-stream"):
-            return httpx2.Response(200, headers={"content-type": encoder("invoke").media_type}, content=encode_all("invoke", events))
-        return httpx2.Response(200, headers={"content-type": "application/json"}, content=encode_body("invoke", response))
+            return httpx2.Response(
+                200,
+                headers={"content-type": encoder("invoke").media_type},
+                content=encode_all("invoke", events),
+            )
+        return httpx2.Response(
+            200,
+            headers={"content-type": "application/json"},
+            content=encode_body("invoke", response),
+        )
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(reply)) as http:
-        client = anthropic.AsyncAnthropicBedrock(api_key="none", aws_region="eu-west-1", http_client=http)
+        client = anthropic.AsyncAnthropicBedrock(
+            api_key="none", aws_region="eu-west-1", http_client=http
+        )
         asked: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
         async with client.messages.stream(**asked) as stream:
             streamed_message = await stream.get_final_message()
         created = await client.messages.create(**asked)
     for message in (streamed_message, created):
         thought, text, call = message.content
-        assert (thought.thinking, text.text, call.name, call.input) == (response.reasoning, response.text, "w", {"c": "text"})
+        assert (thought.thinking, text.text, call.name, call.input) == (
+            response.reasoning,
+            response.text,
+            "w",
+            {"c": "text"},
+        )
         assert message.stop_reason == "tool_use"
 
 
@@ -150,18 +194,33 @@ def test_bedrocks_metrics_stand_in_the_last_event() -> None:
     assembly.close(assembly.open(Message("assistant")))
     assembly.metadata({"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}})
     assembly.complete("stop", "end_turn")
-    frames = [msgspec.json.decode(frame["chunk"]["bytes"]) for frame in streamed(encode_all("invoke", assembly.take()), "invoke")]
-    assert frames[-1] == {"type": "message_stop", "amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}}
+    frames = [
+        msgspec.json.decode(frame["chunk"]["bytes"])
+        for frame in streamed(encode_all("invoke", assembly.take()), "invoke")
+    ]
+    assert frames[-1] == {
+        "type": "message_stop",
+        "amazon-bedrock-invocationMetrics": {"inputTokenCount": 7},
+    }
 
 
 def test_a_cut_call_never_stands_in_a_whole_body() -> None:
     cut = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"tool_use" not in encode_body("invoke", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+    assert b"tool_use" not in encode_body(
+        "invoke", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+    )
 
 
 def test_a_key_of_another_wire_never_takes_the_place_of_an_own_one() -> None:
     """Jamba has a number under `stop_reason`."""
-    response = Response("r", "m", "completed", (Message("assistant", [Text("a")]),), stop_reason="stop", metadata={"stop_reason": 518})
+    response = Response(
+        "r",
+        "m",
+        "completed",
+        (Message("assistant", [Text("a")]),),
+        stop_reason="stop",
+        metadata={"stop_reason": 518},
+    )
     assert msgspec.json.decode(encode_body("invoke", response))["stop_reason"] == "end_turn"
 
 
@@ -189,15 +248,22 @@ def test_the_report_is_that_of_claudes_wire() -> None:
     assert {change.path for change in encode.report} >= {"/logprobs"}
 
 
-@pytest.mark.parametrize("kind", ["overloaded", "rate_limited", "authentication", "not_found", "permission", "server_error"])
+@pytest.mark.parametrize(
+    "kind",
+    ["overloaded", "rate_limited", "authentication", "not_found", "permission", "server_error"],
+)
 def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     started = [*echo_response(Prompt("hi"))[:4], Failed(error)]
     last = again(started)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind
-    assert [name for frame in streamed(encode_all("invoke", started), "invoke") for name in frame][-1] == "exception"
-    failed = accumulate(parse_body("invoke", msgspec.json.encode(error_body("invoke", error)))).error
+    assert [name for frame in streamed(encode_all("invoke", started), "invoke") for name in frame][
+        -1
+    ] == "exception"
+    failed = accumulate(
+        parse_body("invoke", msgspec.json.encode(error_body("invoke", error)))
+    ).error
     assert failed is not None
     assert failed.kind == kind
     assert not isinstance(last, Completed)

@@ -57,7 +57,10 @@ def body(request: Request) -> dict[str, Any]:
 
 
 def turns(request: Request) -> list[tuple[str, list[str]]]:
-    return [(turn["role"], [block["type"] for block in turn["content"]]) for turn in body(request)["messages"]]
+    return [
+        (turn["role"], [block["type"] for block in turn["content"]])
+        for turn in body(request)["messages"]
+    ]
 
 
 def reasons(request: Request) -> list[str]:
@@ -69,7 +72,14 @@ def reasons(request: Request) -> list[str]:
 
 def test_case_12_thinking_text_and_calls_keep_their_interleaved_order() -> None:
     second = msgspec.structs.replace(CALL, call_id="toolu_2")
-    items = [user("go"), THOUGHT, CALL, THOUGHT, Message("assistant", [Text("so")], response_id="r1"), second]
+    items = [
+        user("go"),
+        THOUGHT,
+        CALL,
+        THOUGHT,
+        Message("assistant", [Text("so")], response_id="r1"),
+        second,
+    ]
     request = built(*items, CALL.output("1"), second.output("2"), model="anthropic:claude-opus-5")
     assert turns(request) == [
         ("user", ["text"]),
@@ -89,8 +99,15 @@ def test_case_07_a_call_without_arguments_has_an_empty_object() -> None:
 
 
 def test_case_16_thinking_blanked_by_the_provider_keeps_its_signature() -> None:
-    request = built(user("x"), Reasoning("", signature="sig", origin=HERE), user("y"), model="anthropic:claude-opus-5")
-    assert body(request)["messages"][1]["content"] == [{"type": "thinking", "thinking": "", "signature": "sig"}]
+    request = built(
+        user("x"),
+        Reasoning("", signature="sig", origin=HERE),
+        user("y"),
+        model="anthropic:claude-opus-5",
+    )
+    assert body(request)["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "", "signature": "sig"}
+    ]
 
 
 def test_unknown_blocks_and_native_keys_go_back_to_their_own_wire() -> None:
@@ -102,15 +119,24 @@ def test_unknown_blocks_and_native_keys_go_back_to_their_own_wire() -> None:
 
 
 def test_a_server_tool_and_its_result_are_replayed_with_their_kind() -> None:
-    call = ServerToolCall("s1", "echo", "{}", native={"type": "mcp_tool_use", "server_name": "s"}, origin=HERE)
-    result = ServerToolResult("s1", "mcp", [], native={"type": "mcp_tool_result", "is_error": False}, origin=HERE)
+    call = ServerToolCall(
+        "s1", "echo", "{}", native={"type": "mcp_tool_use", "server_name": "s"}, origin=HERE
+    )
+    result = ServerToolResult(
+        "s1", "mcp", [], native={"type": "mcp_tool_result", "is_error": False}, origin=HERE
+    )
     content = body(built(user("x"), call, result, user("y")))["messages"][1]["content"]
-    assert [(block["type"], block.get("server_name")) for block in content] == [("mcp_tool_use", "s"), ("mcp_tool_result", None)]
+    assert [(block["type"], block.get("server_name")) for block in content] == [
+        ("mcp_tool_use", "s"),
+        ("mcp_tool_result", None),
+    ]
 
 
 def test_compaction_without_text_is_null_never_empty() -> None:
     """A24."""
-    content = body(built(user("x"), Compaction("", "Epw", origin=HERE), user("y")))["messages"][1]["content"]
+    content = body(built(user("x"), Compaction("", "Epw", origin=HERE), user("y")))["messages"][1][
+        "content"
+    ]
     assert content == [{"type": "compaction", "content": None, "encrypted_content": "Epw"}]
 
 
@@ -126,7 +152,11 @@ def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: 
     items = [item for item in whole.items if item.status == "completed"]
     history = [user("x"), *items, *(call.output("y") for call in whole.calls), user("z")]
     request = built(*history)
-    again = accumulate(parse_body("messages", msgspec.json.encode({"type": "message", "content": _second_turn(request)})))
+    again = accumulate(
+        parse_body(
+            "messages", msgspec.json.encode({"type": "message", "content": _second_turn(request)})
+        )
+    )
     blank = {id(item) for item in items if isinstance(item, Message) and not item.text.strip()}
     kept = [_replayed(item) for item in items if id(item) not in blank]
     assert [_replayed(item) for item in again.items] == kept
@@ -135,7 +165,8 @@ def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: 
 def _second_turn(request: Request) -> Any:
     """The content of the assistant's turn, in the very bytes that are sent."""
     sent = msgspec.json.decode(
-        msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"], type=list[dict[str, msgspec.Raw]]
+        msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"],
+        type=list[dict[str, msgspec.Raw]],
     )
     return sent[1]["content"] if len(sent) > 1 else []
 
@@ -144,7 +175,12 @@ def _replayed(item: Any) -> Any:
     """What must come back: everything but who answered, and citation keys that only responses have."""
     if isinstance(item, Message):
         parts = [
-            msgspec.structs.replace(part, annotations=[{k: v for k, v in note.items() if k != "file_id"} for note in part.annotations])
+            msgspec.structs.replace(
+                part,
+                annotations=[
+                    {k: v for k, v in note.items() if k != "file_id"} for note in part.annotations
+                ],
+            )
             for part in item.content
             if isinstance(part, Text)
         ]
@@ -153,7 +189,14 @@ def _replayed(item: Any) -> Any:
 
 
 def test_prefix_law_each_request_begins_with_the_one_before() -> None:
-    history: list[ResponseItem] = [user("a"), THOUGHT, CALL, CALL.output("1"), Message("assistant", [Text("b")]), user("c")]
+    history: list[ResponseItem] = [
+        user("a"),
+        THOUGHT,
+        CALL,
+        CALL.output("1"),
+        Message("assistant", [Text("b")]),
+        user("c"),
+    ]
     elements = [_elements(built(*history[:n], tools=[TOOL], instructions="s")) for n in (1, 4, 6)]
     for shorter, longer in pairwise(elements):
         assert longer[: len(shorter)] == shorter
@@ -180,7 +223,11 @@ def test_case_13_any_interleaving_is_replayed_in_its_order(kinds: list[str]) -> 
         items.append(item)
     outputs = [item.output("o") for item in items if isinstance(item, FunctionCall)]
     content = body(built(user("x"), *items, *outputs, user("y")))["messages"][1]["content"]
-    again = accumulate(parse_body("messages", msgspec.json.encode({"type": "message", "id": "r", "content": content})))
+    again = accumulate(
+        parse_body(
+            "messages", msgspec.json.encode({"type": "message", "id": "r", "content": content})
+        )
+    )
     assert [type(item) for item in again.items] == [type(item) for item in items]
     assert [item.signature for item in again.items] == [item.signature for item in items]
 
@@ -222,7 +269,10 @@ def test_a9_call_ids_fit_the_pattern_the_same_on_call_and_result(call_id: str) -
 
 
 def test_case_50_ids_that_are_equal_once_cleaned_stay_apart() -> None:
-    one, two = FunctionCall("a.b", "f", "{}", response_id="r"), FunctionCall("a:b", "f", "{}", response_id="r")
+    one, two = (
+        FunctionCall("a.b", "f", "{}", response_id="r"),
+        FunctionCall("a:b", "f", "{}", response_id="r"),
+    )
     sent = body(built(user("x"), one, two, one.output("1"), two.output("2")))["messages"]
     ids = [block["id"] for block in sent[1]["content"]]
     assert len(set(ids)) == 2
@@ -231,10 +281,16 @@ def test_case_50_ids_that_are_equal_once_cleaned_stay_apart() -> None:
 
 def test_a10_tool_names_are_fitted_and_mapped_back() -> None:
     call = FunctionCall("c", "my.tool", "{}")
-    request = built(user("x"), call, call.output("y"), tools=[ToolSpec("my.tool")], tool_choice="my.tool")
+    request = built(
+        user("x"), call, call.output("y"), tools=[ToolSpec("my.tool")], tool_choice="my.tool"
+    )
     sent = body(request)
     assert request.names == {"my_tool": "my.tool"}
-    assert (sent["tools"][0]["name"], sent["tool_choice"]["name"], sent["messages"][1]["content"][0]["name"]) == ("my_tool",) * 3
+    assert (
+        sent["tools"][0]["name"],
+        sent["tool_choice"]["name"],
+        sent["messages"][1]["content"][0]["name"],
+    ) == ("my_tool",) * 3
 
 
 @pytest.mark.parametrize("arguments", ["[1]", '"x"', "nonsense", "null"])
@@ -246,27 +302,47 @@ def test_a11_input_is_always_an_object(arguments: str) -> None:
 
 
 def test_a12_a_final_assistant_text_does_not_end_in_blanks() -> None:
-    assert body(built(user("x"), Message("assistant", [Text("so \n")])))["messages"][1]["content"][0]["text"] == "so"
+    assert (
+        body(built(user("x"), Message("assistant", [Text("so \n")])))["messages"][1]["content"][0][
+            "text"
+        ]
+        == "so"
+    )
 
 
 def test_a13_models_without_prefill_get_a_user_turn_last() -> None:
-    request = built(user("x"), Message("assistant", [Text("so")]), model="anthropic:claude-opus-4-6")
+    request = built(
+        user("x"), Message("assistant", [Text("so")]), model="anthropic:claude-opus-4-6"
+    )
     assert turns(request)[-1] == ("user", ["text"])
     assert [change.action for change in request.report] == ["generated"]
 
 
 def test_a13_a_paused_turn_is_continued_as_it_is() -> None:
     call = ServerToolCall("s1", "web_search", "{}", native={"type": "server_tool_use"}, origin=HERE)
-    assert turns(built(user("x"), call, model="anthropic:claude-opus-4-6"))[-1] == ("assistant", ["server_tool_use"])
+    assert turns(built(user("x"), call, model="anthropic:claude-opus-4-6"))[-1] == (
+        "assistant",
+        ["server_tool_use"],
+    )
 
 
 def test_a14_a_request_does_not_end_with_a_thought() -> None:
-    assert turns(built(user("x"), Message("assistant", [Text("so")]), THOUGHT))[-1] == ("assistant", ["text"])
+    assert turns(built(user("x"), Message("assistant", [Text("so")]), THOUGHT))[-1] == (
+        "assistant",
+        ["text"],
+    )
 
 
 def test_a15_a_server_call_without_its_result_is_dropped_from_an_earlier_turn() -> None:
     call = ServerToolCall("s1", "web_search", "{}", origin=HERE)
-    request = built(user("x"), call, Message("assistant", [Text("so")]), user("y"), Message("assistant", [Text("z")]), user("w"))
+    request = built(
+        user("x"),
+        call,
+        Message("assistant", [Text("so")]),
+        user("y"),
+        Message("assistant", [Text("z")]),
+        user("w"),
+    )
     assert turns(request)[1] == ("assistant", ["text"])
     assert "A15" in reasons(request)[0]
 
@@ -294,8 +370,14 @@ def test_a19_the_media_type_is_told_by_the_bytes() -> None:
     [
         (Image(url="https://x/y.png"), {"type": "url", "url": "https://x/y.png"}),
         (Image(file_id="file_1"), {"type": "file", "file_id": "file_1"}),
-        (Document(data="aGk=", media_type="text/plain"), {"type": "text", "media_type": "text/plain", "data": "hi"}),
-        (Document(data="JVBERi0=", name="a.pdf"), {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}),
+        (
+            Document(data="aGk=", media_type="text/plain"),
+            {"type": "text", "media_type": "text/plain", "data": "hi"},
+        ),
+        (
+            Document(data="JVBERi0=", name="a.pdf"),
+            {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="},
+        ),
     ],
 )
 def test_images_and_documents_in_every_form(part: Any, source: dict[str, str]) -> None:
@@ -309,18 +391,35 @@ def test_audio_is_left_out_and_reported() -> None:
 
 
 def test_tool_results_carry_images_and_errors() -> None:
-    result = body(built(user("x"), CALL, CALL.output([Text("see"), PNG], is_error=True)))["messages"][2]["content"][0]
-    assert (result["is_error"], [block["type"] for block in result["content"]]) == (True, ["text", "image"])
+    result = body(built(user("x"), CALL, CALL.output([Text("see"), PNG], is_error=True)))[
+        "messages"
+    ][2]["content"][0]
+    assert (result["is_error"], [block["type"] for block in result["content"]]) == (
+        True,
+        ["text", "image"],
+    )
 
 
 def test_an_empty_result_has_no_content() -> None:
-    assert "content" not in body(built(user("x"), CALL, CALL.output("")))["messages"][2]["content"][0]
+    assert (
+        "content" not in body(built(user("x"), CALL, CALL.output("")))["messages"][2]["content"][0]
+    )
 
 
 def test_a23_at_most_four_breakpoints_and_none_on_a_thought() -> None:
-    history = [user("a"), THOUGHT, CALL, CALL.output("1"), user("b"), Message("assistant", [Text("c")]), user("d")]
+    history = [
+        user("a"),
+        THOUGHT,
+        CALL,
+        CALL.output("1"),
+        user("b"),
+        Message("assistant", [Text("c")]),
+        user("d"),
+    ]
     sent = body(built(*history, cache=CacheOptions("1h", range(7))))
-    marked = [block for turn in sent["messages"] for block in turn["content"] if "cache_control" in block]
+    marked = [
+        block for turn in sent["messages"] for block in turn["content"] if "cache_control" in block
+    ]
     assert 1 <= len(marked) <= 4
     assert {block["type"] for block in marked}.isdisjoint({"thinking"})
     assert marked[0]["cache_control"] == {"type": "ephemeral", "ttl": "1h"}
@@ -339,10 +438,16 @@ def test_t1_max_tokens_is_raised_above_the_budget() -> None:
 def test_a_budget_at_the_models_ceiling_leaves_room_for_the_text() -> None:
     """claude-opus-4 writes 32,000 tokens at most, thoughts included; "max" asks for more than that."""
     request = built(reasoning="max", max_output_tokens=8000, model="anthropic:claude-opus-4")
-    assert (body(request)["thinking"]["budget_tokens"], body(request)["max_tokens"]) == (24_000, 32_000)
+    assert (body(request)["thinking"]["budget_tokens"], body(request)["max_tokens"]) == (
+        24_000,
+        32_000,
+    )
     assert any("24000 for thinking" in reason for reason in reasons(request))
     request = built(reasoning="max", max_output_tokens=31_000, model="anthropic:claude-opus-4")
-    assert (body(request)["thinking"]["budget_tokens"], body(request)["max_tokens"]) == (16_000, 32_000)
+    assert (body(request)["thinking"]["budget_tokens"], body(request)["max_tokens"]) == (
+        16_000,
+        32_000,
+    )
 
 
 @pytest.mark.parametrize(
@@ -356,16 +461,25 @@ def test_a_budget_at_the_models_ceiling_leaves_room_for_the_text() -> None:
         ("claude-sonnet-5-5", "off", {"type": "between_tools"}, None),
         ("claude-fable-5", "off", None, None),
         ("claude-3-5-haiku", "high", None, None),
-        ("claude-opus-5", ReasoningOptions(effort="low", display="summarized"), {"type": "adaptive", "display": "summarized"}, "low"),
+        (
+            "claude-opus-5",
+            ReasoningOptions(effort="low", display="summarized"),
+            {"type": "adaptive", "display": "summarized"},
+            "low",
+        ),
     ],
 )
-def test_t2_to_t5_each_model_gets_the_form_it_takes(model: str, reasoning: Any, thinking: Any, effort: str | None) -> None:
+def test_t2_to_t5_each_model_gets_the_form_it_takes(
+    model: str, reasoning: Any, thinking: Any, effort: str | None
+) -> None:
     sent = body(built(reasoning=reasoning, model=f"anthropic:{model}"))
     assert (sent.get("thinking"), sent.get("output_config", {}).get("effort")) == (thinking, effort)
 
 
 def test_t6_thinking_gives_way_to_a_forced_call() -> None:
-    request = built(reasoning="high", tools=[TOOL], tool_choice="required", model="anthropic:claude-sonnet-4-5")
+    request = built(
+        reasoning="high", tools=[TOOL], tool_choice="required", model="anthropic:claude-sonnet-4-5"
+    )
     assert "thinking" not in body(request)
     assert "T6" in reasons(request)[0]
 
@@ -377,27 +491,46 @@ def test_t7_forced_choices_become_auto_where_they_are_refused() -> None:
 
 
 def test_t8_thinking_is_off_amid_a_tool_turn_begun_without_it() -> None:
-    request = built(user("x"), CALL, CALL.output("1"), reasoning="high", tools=[TOOL], model="anthropic:claude-sonnet-4-5")
+    request = built(
+        user("x"),
+        CALL,
+        CALL.output("1"),
+        reasoning="high",
+        tools=[TOOL],
+        model="anthropic:claude-sonnet-4-5",
+    )
     assert "thinking" not in body(request)
 
 
 def test_t8b_thinking_off_takes_the_last_assistant_turns_thoughts_out() -> None:
-    request = built(user("x"), THOUGHT, Message("assistant", [Text("so")]), reasoning="off", model="anthropic:claude-sonnet-4-5")
+    request = built(
+        user("x"),
+        THOUGHT,
+        Message("assistant", [Text("so")]),
+        reasoning="off",
+        model="anthropic:claude-sonnet-4-5",
+    )
     assert turns(request)[-1] == ("assistant", ["text"])
     assert [change.breaks_prefix for change in request.report] == [True]
 
 
-def test_t10_a_thought_without_signature_is_text_for_anthropic_and_stays_for_local_servers() -> None:
+def test_t10_a_thought_without_signature_is_text_for_anthropic_and_stays_for_local_servers() -> (
+    None
+):
     unsigned = Reasoning("hm", origin=HERE)
     strict = built(user("x"), unsigned, user("y"), model="anthropic:claude-opus-5")
-    assert body(strict)["messages"][1]["content"] == [{"type": "text", "text": "<think>\nhm\n</think>"}]
+    assert body(strict)["messages"][1]["content"] == [
+        {"type": "text", "text": "<think>\nhm\n</think>"}
+    ]
     assert [change.action for change in strict.report] == ["downgraded"]
     assert turns(built(user("x"), unsigned, user("y")))[1] == ("assistant", ["thinking"])
 
 
 def test_t11_drop_block_is_an_option_with_its_beta() -> None:
     """CASES 14."""
-    request = built(reasoning="high", thinking_mismatch="drop_block", model="anthropic:claude-opus-5-5")
+    request = built(
+        reasoning="high", thinking_mismatch="drop_block", model="anthropic:claude-opus-5-5"
+    )
     assert body(request)["thinking"]["block_binding"] == {"prefix_mismatch_behavior": "drop_block"}
     assert request.headers["anthropic-beta"] == "thinking-binding-controls-2026-08-01"
 
@@ -406,18 +539,36 @@ def test_t11_drop_block_is_an_option_with_its_beta() -> None:
     ("foreign", "kinds"),
     [
         (Reasoning("hm", signature="s", origin=Origin("gemini")), ["text"]),
-        (Reasoning("hm", signature="s", origin=Origin("messages", "anthropic", model="claude-sonnet-5")), ["text"]),
+        (
+            Reasoning(
+                "hm", signature="s", origin=Origin("messages", "anthropic", model="claude-sonnet-5")
+            ),
+            ["text"],
+        ),
         (Reasoning(encrypted_content="gAAA", origin=Origin("responses")), []),
-        (Reasoning(redacted=True, encrypted_content="Emw", origin=Origin("messages", "bedrock")), []),
-        (Reasoning(summary=["a", "b"], encrypted_content="g", origin=Origin("responses")), ["text"]),
+        (
+            Reasoning(redacted=True, encrypted_content="Emw", origin=Origin("messages", "bedrock")),
+            [],
+        ),
+        (
+            Reasoning(summary=["a", "b"], encrypted_content="g", origin=Origin("responses")),
+            ["text"],
+        ),
         (ServerToolCall("s", "web_search", "{}", origin=Origin("responses")), ["text"]),
         (Opaque("computer_call", {"type": "computer_call"}, origin=Origin("responses")), []),
         (Compaction(None, "gAAA", origin=Origin("responses")), []),
     ],
 )
-def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(foreign: Any, kinds: list[str]) -> None:
+def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
+    foreign: Any, kinds: list[str]
+) -> None:
     request = built(user("x"), foreign, user("y"), model="anthropic:claude-opus-5")
-    sent = [block["type"] for turn in body(request)["messages"] if turn["role"] == "assistant" for block in turn["content"]]
+    sent = [
+        block["type"]
+        for turn in body(request)["messages"]
+        if turn["role"] == "assistant"
+        for block in turn["content"]
+    ]
     assert sent == kinds
     assert [change.action for change in request.report] == ["downgraded" if kinds else "dropped"]
     assert b"gAAA" not in request.body
@@ -432,30 +583,47 @@ def test_s1_sampling_goes_only_to_models_and_versions_that_take_it() -> None:
     refused = built(temperature=0.5, top_p=0.9, model="anthropic:claude-opus-5")
     assert "temperature" not in body(refused)
     assert {change.path for change in refused.report} == {"/temperature", "/top_p"}
-    newer = Provider("newer", ("messages",), "http://x", headers={"anthropic-version": "2026-10-21"})
-    assert "temperature" not in body(build(Prompt(input="x", temperature=0.5), "any", provider=newer))
+    newer = Provider(
+        "newer", ("messages",), "http://x", headers={"anthropic-version": "2026-10-21"}
+    )
+    assert "temperature" not in body(
+        build(Prompt(input="x", temperature=0.5), "any", provider=newer)
+    )
 
 
 def test_s2_max_tokens_stays_under_the_ceiling() -> None:
-    assert body(built(max_output_tokens=999_999, model="anthropic:claude-sonnet-4-5"))["max_tokens"] == 64_000
+    assert (
+        body(built(max_output_tokens=999_999, model="anthropic:claude-sonnet-4-5"))["max_tokens"]
+        == 64_000
+    )
 
 
 def test_s6_a_choice_without_tools_is_not_sent() -> None:
     assert "tool_choice" not in body(built(tool_choice="required"))
 
 
-@pytest.mark.parametrize(("choice", "sent"), [("auto", "auto"), ("required", "any"), ("none", "none"), ("f", "tool")])
+@pytest.mark.parametrize(
+    ("choice", "sent"), [("auto", "auto"), ("required", "any"), ("none", "none"), ("f", "tool")]
+)
 def test_tool_choice_in_the_wires_words(choice: str, sent: str) -> None:
     assert body(built(tools=[TOOL], tool_choice=choice))["tool_choice"]["type"] == sent
 
 
 def test_parallel_tools_can_be_switched_off() -> None:
-    assert body(built(tools=[TOOL], parallel_tools=False))["tool_choice"] == {"type": "auto", "disable_parallel_tool_use": True}
+    assert body(built(tools=[TOOL], parallel_tools=False))["tool_choice"] == {
+        "type": "auto",
+        "disable_parallel_tool_use": True,
+    }
 
 
 def test_tools_custom_hosted_and_free_form() -> None:
     hosted = {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}
-    tools = [TOOL, ToolSpec("web_search", native=hosted), ToolSpec("patch", format={"type": "text"}), ToolSpec("s", strict=True)]
+    tools = [
+        TOOL,
+        ToolSpec("web_search", native=hosted),
+        ToolSpec("patch", format={"type": "text"}),
+        ToolSpec("s", strict=True),
+    ]
     sent = body(built(tools=tools))["tools"]
     assert sent[1] == hosted
     assert sent[2]["input_schema"]["required"] == ["input"]
@@ -464,31 +632,47 @@ def test_tools_custom_hosted_and_free_form() -> None:
 
 def test_a_free_form_call_is_sent_as_one_string() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
-    assert body(built(user("x"), call, call.output("ok")))["messages"][1]["content"][0]["input"] == {"input": "*** Begin"}
+    assert body(built(user("x"), call, call.output("ok")))["messages"][1]["content"][0][
+        "input"
+    ] == {"input": "*** Begin"}
 
 
 def test_structured_output_is_closed_and_reports_what_it_moved() -> None:
-    schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}, "required": ["n"]}
+    schema = {
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 3}},
+        "required": ["n"],
+    }
     request = built(output_schema=schema)
     sent = body(request)["output_config"]["format"]["schema"]
-    assert (sent["additionalProperties"], sent["properties"]["n"]) == (False, {"type": "integer", "description": "(minimum: 3)"})
+    assert (sent["additionalProperties"], sent["properties"]["n"]) == (
+        False,
+        {"type": "integer", "description": "(minimum: 3)"},
+    )
     assert [change.path for change in request.report] == ["/output_schema/properties/n"]
 
 
 def test_extra_is_merged_last() -> None:
-    assert body(built(extra={"max_tokens": 7, "speed": "fast"})) | {"max_tokens": 7, "speed": "fast"} == body(
-        built(extra={"max_tokens": 7, "speed": "fast"})
-    )
+    assert body(built(extra={"max_tokens": 7, "speed": "fast"})) | {
+        "max_tokens": 7,
+        "speed": "fast",
+    } == body(built(extra={"max_tokens": 7, "speed": "fast"}))
 
 
 def test_plain_settings_have_their_names() -> None:
     sent = body(built(stop=["END", " "], user_id="u", service_tier="auto", cache="auto"))
-    assert (sent["stop_sequences"], sent["metadata"], sent["service_tier"]) == (["END"], {"user_id": "u"}, "auto")
+    assert (sent["stop_sequences"], sent["metadata"], sent["service_tier"]) == (
+        ["END"],
+        {"user_id": "u"},
+        "auto",
+    )
     assert sent["cache_control"] == {"type": "ephemeral"}
 
 
 def test_settings_the_wire_lacks_are_reported() -> None:
-    request = built(seed=1, n=2, logprobs=0, presence_penalty=0.1, frequency_penalty=0.1, verbosity="low")
+    request = built(
+        seed=1, n=2, logprobs=0, presence_penalty=0.1, frequency_penalty=0.1, verbosity="low"
+    )
     assert {change.path for change in request.report} == {
         "/seed",
         "/n",
@@ -514,10 +698,15 @@ def test_strict_raises_where_the_report_would_not_be_empty() -> None:
 def test_strict_origin_treats_the_unknown_as_foreign() -> None:
     prompt = Prompt(input=[user("x"), THOUGHT, user("y")])
     assert build(prompt, "anthropic:claude-opus-5").report == []
-    assert build(prompt, "anthropic:claude-opus-5", strict_origin=True).report[0].action == "downgraded"
+    assert (
+        build(prompt, "anthropic:claude-opus-5", strict_origin=True).report[0].action
+        == "downgraded"
+    )
 
 
-@pytest.mark.parametrize("bad", ["claude", "anthropc:x", "anthropic:", "anthropic:a b", "anthropic:a\nb"])
+@pytest.mark.parametrize(
+    "bad", ["claude", "anthropc:x", "anthropic:", "anthropic:a b", "anthropic:a\nb"]
+)
 def test_a_model_that_cannot_be_found_is_an_invalid_request(bad: str) -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt(input="x"), bad)

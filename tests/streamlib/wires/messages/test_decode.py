@@ -35,14 +35,20 @@ def decoded(request: Any) -> Prompt:
 
 def rebuilt(prompt: Prompt) -> dict[str, Any]:
     model = prompt.model or "any"
-    return json.loads(build(prompt, model, provider="custom", wire_api="messages", base_url="http://x").body)  # type: ignore[no-any-return]
+    return json.loads(
+        build(prompt, model, provider="custom", wire_api="messages", base_url="http://x").body
+    )  # type: ignore[no-any-return]
 
 
 def plain(value: Any) -> Any:
     """Without cache markers, nulls, empty lists and false flags: ways of saying nothing."""
     if isinstance(value, dict):
         kept = {key: plain(one) for key, one in value.items() if key != "cache_control"}
-        return {key: one for key, one in kept.items() if one is not None and one != [] and one is not False}
+        return {
+            key: one
+            for key, one in kept.items()
+            if one is not None and one != [] and one is not False
+        }
     return [plain(one) for one in value] if isinstance(value, list) else value
 
 
@@ -50,7 +56,11 @@ def turns(request: Any) -> list[Any]:
     """Runs of one role, each block alike: a string is a text block, as the API reads it."""
     found: list[Any] = []
     for turn in request["messages"]:
-        content = turn["content"] if isinstance(turn["content"], list) else [{"type": "text", "text": turn["content"]}]
+        content = (
+            turn["content"]
+            if isinstance(turn["content"], list)
+            else [{"type": "text", "text": turn["content"]}]
+        )
         if found and found[-1][0] == turn["role"]:
             found[-1][1].extend(content)
         else:
@@ -58,7 +68,9 @@ def turns(request: Any) -> list[Any]:
     for _, blocks in found:
         for block in blocks:
             if isinstance(block.get("content"), str):
-                block["content"] = [{"type": "text", "text": block["content"]}] if block["content"] else []
+                block["content"] = (
+                    [{"type": "text", "text": block["content"]}] if block["content"] else []
+                )
     return plain(found)  # type: ignore[no-any-return]
 
 
@@ -66,12 +78,23 @@ def turns(request: Any) -> list[Any]:
 def test_a_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> None:
     request = recording.meta.get("request_json")
     request = json.loads(request) if isinstance(request, str) else request
-    if not request or not request.get("messages") or not all(isinstance(turn, dict) for turn in request["messages"]):
+    if (
+        not request
+        or not request.get("messages")
+        or not all(isinstance(turn, dict) for turn in request["messages"])
+    ):
         return
     again = rebuilt(decoded(request))
-    changed = {change.path for change in build(decoded(request), "any", provider="custom", wire_api="messages", base_url="http://x").report}
+    changed = {
+        change.path
+        for change in build(
+            decoded(request), "any", provider="custom", wire_api="messages", base_url="http://x"
+        ).report
+    }
     if not any(path.startswith("/input") for path in changed):
-        assert [(role, plain(blocks)) for role, blocks in turns(again)] == [(role, plain(blocks)) for role, blocks in turns(request)]
+        assert [(role, plain(blocks)) for role, blocks in turns(again)] == [
+            (role, plain(blocks)) for role, blocks in turns(request)
+        ]
 
 
 REQUEST = {
@@ -81,7 +104,10 @@ REQUEST = {
     "system": [{"type": "text", "text": "Be terse."}, {"type": "text", "text": "And kind."}],
     "thinking": {"type": "adaptive", "display": "summarized"},
     "output_config": {"effort": "high"},
-    "tools": [{"name": "f", "description": "d", "input_schema": {"type": "object"}}, {"type": "web_search_20250305", "name": "web_search"}],
+    "tools": [
+        {"name": "f", "description": "d", "input_schema": {"type": "object"}},
+        {"type": "web_search_20250305", "name": "web_search"},
+    ],
     "tool_choice": {"type": "any", "disable_parallel_tool_use": True},
     "stop_sequences": ["END"],
     "metadata": {"user_id": "u"},
@@ -121,8 +147,16 @@ def test_every_setting_finds_its_place() -> None:
     assert (prompt.instructions, prompt.items[0].text) == ("Be terse.", "And kind.")  # type: ignore[union-attr]
     assert prompt.thinking is not None
     assert (prompt.thinking.effort, prompt.thinking.display) == ("high", "summarized")
-    assert ([tool.name for tool in prompt.tools], prompt.tools[1].native is not None) == (["f", "web_search"], True)
-    assert (prompt.tool_choice, prompt.parallel_tools, prompt.stop, prompt.user_id) == ("required", False, ("END",), "u")
+    assert ([tool.name for tool in prompt.tools], prompt.tools[1].native is not None) == (
+        ["f", "web_search"],
+        True,
+    )
+    assert (prompt.tool_choice, prompt.parallel_tools, prompt.stop, prompt.user_id) == (
+        "required",
+        False,
+        ("END",),
+        "u",
+    )
     assert prompt.extra == {"speed": "fast"}
     assert prompt.cache == CacheOptions("1h", (5,))
 
@@ -139,12 +173,32 @@ def test_an_assistant_turn_is_read_as_it_was_once_answered() -> None:
 def test_the_whole_request_is_built_again() -> None:
     again = rebuilt(decoded(REQUEST))
     assert turns(again) == turns(json.loads(json.dumps(REQUEST)))
-    for key in ("system", "thinking", "output_config", "tools", "tool_choice", "stop_sequences", "metadata", "speed", "max_tokens"):
+    for key in (
+        "system",
+        "thinking",
+        "output_config",
+        "tools",
+        "tool_choice",
+        "stop_sequences",
+        "metadata",
+        "speed",
+        "max_tokens",
+    ):
         assert again[key] == REQUEST[key]
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"role":"user"}]}', b"[" * 100_000, b"\xff"]
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"null",
+        b'{"messages":[1]}',
+        b'{"messages":[{"role":"user"}]}',
+        b"[" * 100_000,
+        b"\xff",
+    ],
 )
 def test_anything_else_is_an_invalid_request(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:

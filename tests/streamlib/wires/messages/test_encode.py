@@ -8,7 +8,9 @@ import httpx2
 import msgspec
 import pytest
 
-anthropic = pytest.importorskip("anthropic", reason="the official SDK is the reader here; it comes with the dev extra")
+anthropic = pytest.importorskip(
+    "anthropic", reason="the official SDK is the reader here; it comes with the dev extra"
+)
 
 from streamlib import (  # noqa: E402  # after the SDK is known to be there
     Completed,
@@ -38,7 +40,9 @@ from streamlib_parsers.limits import LIMITS  # noqa: E402
 from tests.support.shared import STREAMS, Recording, each_recording  # noqa: E402
 
 PROMPT = Prompt(
-    input="Weather?", tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})], reasoning="low"
+    input="Weather?",
+    tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})],
+    reasoning="low",
 )
 
 
@@ -65,15 +69,25 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
     if response.error is not None:
         return
     again = accumulate(parse_body("messages", encode_body("messages", response)))
-    kept = tuple(item for item in response.items if not (isinstance(item, FunctionCall) and item.status == "incomplete"))
+    kept = tuple(
+        item
+        for item in response.items
+        if not (isinstance(item, FunctionCall) and item.status == "incomplete")
+    )
     settled = tuple(msgspec.structs.replace(item, status="completed") for item in kept)
     assert again.items == settled
-    assert (again.usage, again.stop_reason, again.metadata) == (response.usage, response.stop_reason, response.metadata)
+    assert (again.usage, again.stop_reason, again.metadata) == (
+        response.usage,
+        response.stop_reason,
+        response.metadata,
+    )
 
 
 def test_a_cut_call_never_stands_in_a_whole_body() -> None:
     cut = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"tool_use" not in encode_body("messages", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+    assert b"tool_use" not in encode_body(
+        "messages", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+    )
 
 
 def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
@@ -89,19 +103,36 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
     assert [change.path for change in encode.report] == ["/usage", "/logprobs"]
 
 
-@pytest.mark.parametrize("kind", ["overloaded", "rate_limited", "authentication", "not_found", "permission", "request_too_large"])
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "overloaded",
+        "rate_limited",
+        "authentication",
+        "not_found",
+        "permission",
+        "request_too_large",
+    ],
+)
 def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     last = parsed(encoder("messages").feed(Failed(error)))[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind
-    assert accumulate(parse_body("messages", msgspec.json.encode(error_body("messages", error)))).error.kind == kind  # type: ignore[union-attr]
+    assert (
+        accumulate(
+            parse_body("messages", msgspec.json.encode(error_body("messages", error)))
+        ).error.kind
+        == kind
+    )  # type: ignore[union-attr]
 
 
 def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
     """Inclusive input becomes exclusive again."""
     usage = Usage(100, 20, 30, 10, 5, raw={"prompt_tokens": 100})
-    body = msgspec.json.decode(encode_body("messages", Response("r", "m", "completed", usage=usage, stop_reason="stop")))
+    body = msgspec.json.decode(
+        encode_body("messages", Response("r", "m", "completed", usage=usage, stop_reason="stop"))
+    )
     assert body["usage"]["input_tokens"] == 60
     again = accumulate(parse_body("messages", msgspec.json.encode(body))).usage
     assert again is not None
@@ -114,8 +145,16 @@ async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
 
     def reply(request: httpx2.Request) -> httpx2.Response:
         if msgspec.json.decode(request.content).get("stream"):
-            return httpx2.Response(200, headers={"content-type": "text/event-stream"}, content=encode_all("messages", events))
-        return httpx2.Response(200, headers={"content-type": "application/json"}, content=encode_body("messages", whole))
+            return httpx2.Response(
+                200,
+                headers={"content-type": "text/event-stream"},
+                content=encode_all("messages", events),
+            )
+        return httpx2.Response(
+            200,
+            headers={"content-type": "application/json"},
+            content=encode_body("messages", whole),
+        )
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(reply)) as http:
         client = anthropic.AsyncAnthropic(api_key="none", http_client=http)
@@ -127,7 +166,10 @@ async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
         thought, text, call = message.content
         assert (thought.thinking, text.text) == (whole.reasoning, whole.text)
         assert (call.name, call.input) == ("w", {"c": "text"})
-        assert (message.stop_reason, message.usage.output_tokens) == ("tool_use", whole.usage.output_tokens)  # type: ignore[union-attr]
+        assert (message.stop_reason, message.usage.output_tokens) == (
+            "tool_use",
+            whole.usage.output_tokens,
+        )  # type: ignore[union-attr]
 
 
 def test_a_thought_streams_its_signature_before_its_stop() -> None:

@@ -69,18 +69,36 @@ def changes(request: Request) -> list[tuple[str, str]]:
 
 def test_the_native_api_is_the_default_and_needs_no_key() -> None:
     request = built()
-    assert (request.url, request.wire_api, body(request)["model"]) == ("http://localhost:11434/api/chat", "ollama", "qwen3:4b")
+    assert (request.url, request.wire_api, body(request)["model"]) == (
+        "http://localhost:11434/api/chat",
+        "ollama",
+        "qwen3:4b",
+    )
 
 
-@pytest.mark.parametrize(("wire", "path"), [("chat", "/v1/chat/completions"), ("responses", "/v1/responses"), ("messages", "/v1/messages")])
+@pytest.mark.parametrize(
+    ("wire", "path"),
+    [
+        ("chat", "/v1/chat/completions"),
+        ("responses", "/v1/responses"),
+        ("messages", "/v1/messages"),
+    ],
+)
 def test_the_compatible_endpoints_are_there_too(wire: Any, path: str) -> None:
-    assert build(Prompt(input="x"), "ollama:m", wire_api=wire).url == f"http://localhost:11434{path}"
+    assert (
+        build(Prompt(input="x"), "ollama:m", wire_api=wire).url == f"http://localhost:11434{path}"
+    )
 
 
 def test_the_compatible_endpoint_takes_thoughts_back_and_no_choice_of_tools() -> None:
     thought = Reasoning("hm", origin=Origin("chat", "ollama"), response_id="r")
     spoken = Message("assistant", [Text("so")], response_id="r")
-    prompt = Prompt(input=[user("x"), thought, spoken, user("y")], tools=[TOOL], tool_choice="required", reasoning="minimal")
+    prompt = Prompt(
+        input=[user("x"), thought, spoken, user("y")],
+        tools=[TOOL],
+        tool_choice="required",
+        reasoning="minimal",
+    )
     request = build(prompt, "ollama:m", wire_api="chat")
     assert body(request)["messages"][1] == {"role": "assistant", "content": "so", "reasoning": "hm"}
     assert ("tool_choice" in body(request), body(request)["reasoning_effort"]) == (False, "low")
@@ -90,7 +108,9 @@ def test_the_compatible_endpoint_takes_thoughts_back_and_no_choice_of_tools() ->
 
 
 def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
-    request = built(user("go"), THOUGHT, SAID, CALL, CALL.output("1"), user("and?"), instructions="s")
+    request = built(
+        user("go"), THOUGHT, SAID, CALL, CALL.output("1"), user("and?"), instructions="s"
+    )
     assert body(request)["messages"] == [
         {"role": "system", "content": "s"},
         {"role": "user", "content": "go"},
@@ -98,7 +118,13 @@ def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
             "role": "assistant",
             "content": "so",
             "thinking": "hm",
-            "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "f", "arguments": {"b": 1.0, "a": [100000.0]}}}],
+            "tool_calls": [
+                {
+                    "id": "call_1",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": {"b": 1.0, "a": [100000.0]}},
+                }
+            ],
         },
         {"role": "tool", "tool_name": "f", "tool_call_id": "call_1", "content": "1"},
         {"role": "user", "content": "and?"},
@@ -110,10 +136,15 @@ def test_case_46_o2_arguments_go_back_in_their_own_bytes() -> None:
     assert b'"arguments":{"b": 1.0, "a": [1e5]}' in built(user("x"), CALL, CALL.output("y")).body
 
 
-@pytest.mark.parametrize(("arguments", "value"), [("", {}), ("[1]", {"_raw": "[1]"}), ("nonsense", {"_raw": "nonsense"})])
+@pytest.mark.parametrize(
+    ("arguments", "value"), [("", {}), ("[1]", {"_raw": "[1]"}), ("nonsense", {"_raw": "nonsense"})]
+)
 def test_o2_arguments_are_always_an_object(arguments: str, value: Any) -> None:
     call = FunctionCall("c", "f", arguments)
-    assert sent(user("x"), call, call.output("y"))[1]["tool_calls"][0]["function"]["arguments"] == value
+    assert (
+        sent(user("x"), call, call.output("y"))[1]["tool_calls"][0]["function"]["arguments"]
+        == value
+    )
 
 
 def test_case_51_o3_results_follow_the_order_of_their_calls() -> None:
@@ -145,17 +176,29 @@ def test_o1_images_are_bytes_beside_the_text() -> None:
 
 
 def test_o1_several_texts_are_one() -> None:
-    assert sent(Message("user", [Text("a"), Text("b"), Document("aGk=", media_type="text/plain", name="n.txt")]))[0]["content"] == (
-        "a\n\nb\n\n[n.txt]\nhi"
-    )
+    assert sent(
+        Message(
+            "user", [Text("a"), Text("b"), Document("aGk=", media_type="text/plain", name="n.txt")]
+        )
+    )[0]["content"] == ("a\n\nb\n\n[n.txt]\nhi")
 
 
 @pytest.mark.parametrize(
-    "part", [Image(url="https://x/y.png"), Document("JVBERi0="), Document(file_id="f"), Audio("AAAA"), Image(file_id="f")]
+    "part",
+    [
+        Image(url="https://x/y.png"),
+        Document("JVBERi0="),
+        Document(file_id="f"),
+        Audio("AAAA"),
+        Image(file_id="f"),
+    ],
 )
 def test_o6_what_cannot_be_sent_is_reported(part: Any) -> None:
     request = built(user("x", part))
-    assert (body(request)["messages"][0]["content"], changes(request)) == ("x", [("dropped", "/input/0")])
+    assert (body(request)["messages"][0]["content"], changes(request)) == (
+        "x",
+        [("dropped", "/input/0")],
+    )
 
 
 def test_images_of_results_and_answers_move_into_a_user_message() -> None:
@@ -165,8 +208,16 @@ def test_images_of_results_and_answers_move_into_a_user_message() -> None:
         {"role": "user", "content": "[attached to the message above]", "images": ["iVBORw0KGgo="]},
     ]
     drawn = built(user("x"), Message("assistant", [Text("see"), PNG]), user("y"))
-    assert [message["role"] for message in body(drawn)["messages"]] == ["user", "assistant", "user", "user"]
-    assert (changes(request), changes(drawn)) == ([("changed", "/input/2")], [("changed", "/input/1")])
+    assert [message["role"] for message in body(drawn)["messages"]] == [
+        "user",
+        "assistant",
+        "user",
+        "user",
+    ]
+    assert (changes(request), changes(drawn)) == (
+        [("changed", "/input/2")],
+        [("changed", "/input/1")],
+    )
 
 
 def test_a_failed_call_says_so_in_words() -> None:
@@ -174,7 +225,12 @@ def test_a_failed_call_says_so_in_words() -> None:
 
 
 def test_refusals_developers_and_compactions_are_plain_text() -> None:
-    items = [Message("developer", [Text("d")]), user("x"), Message("assistant", [Refusal("no")]), Compaction("before")]
+    items = [
+        Message("developer", [Text("d")]),
+        user("x"),
+        Message("assistant", [Refusal("no")]),
+        Compaction("before"),
+    ]
     assert [(message["role"], message["content"]) for message in sent(*items)] == [
         *(("system", "d"), ("user", "x"), ("assistant", "no"), ("user", "before"))
     ]
@@ -182,18 +238,32 @@ def test_refusals_developers_and_compactions_are_plain_text() -> None:
 
 def test_a_free_form_call_is_sent_as_one_string() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
-    request = built(user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})])
-    assert body(request)["messages"][1]["tool_calls"][0]["function"] == {"name": "patch", "arguments": {"input": "*** Begin"}}
+    request = built(
+        user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})]
+    )
+    assert body(request)["messages"][1]["tool_calls"][0]["function"] == {
+        "name": "patch",
+        "arguments": {"input": "*** Begin"},
+    }
     assert body(request)["messages"][2]["tool_name"] == "patch"
     assert {path for _, path in changes(request)} == {"/input/1", "/tools/0/format"}
 
 
 @pytest.mark.parametrize(
-    "item", [ServerToolCall("s", "x", "{}", origin=HERE), Opaque("x", {}, origin=HERE), Reasoning("", origin=HERE), Compaction(None, "g")]
+    "item",
+    [
+        ServerToolCall("s", "x", "{}", origin=HERE),
+        Opaque("x", {}, origin=HERE),
+        Reasoning("", origin=HERE),
+        Compaction(None, "g"),
+    ],
 )
 def test_what_has_no_place_is_left_out_and_reported(item: ResponseItem) -> None:
     request = built(user("x"), item, user("y"))
-    assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (["user", "user"], [("dropped", "/input/1")])
+    assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (
+        ["user", "user"],
+        [("dropped", "/input/1")],
+    )
 
 
 def test_case_19_foreign_thoughts_are_text() -> None:
@@ -256,10 +326,21 @@ def test_o5_thinking_is_on_off_or_a_level(asked: Any, think: Any, reported: bool
 def test_structured_output_logprobs_and_tools() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}}
     asked = body(built(output_schema=schema, logprobs=2, tools=[TOOL, ToolSpec("g")], stream=False))
-    assert (asked["format"], asked["logprobs"], asked["top_logprobs"], asked["stream"]) == (schema, True, 2, False)
+    assert (asked["format"], asked["logprobs"], asked["top_logprobs"], asked["stream"]) == (
+        schema,
+        True,
+        2,
+        False,
+    )
     assert asked["tools"] == [
-        {"type": "function", "function": {"name": "f", "description": "does f", "parameters": TOOL.schema}},
-        {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "properties": {}}}},
+        {
+            "type": "function",
+            "function": {"name": "f", "description": "does f", "parameters": TOOL.schema},
+        },
+        {
+            "type": "function",
+            "function": {"name": "g", "parameters": {"type": "object", "properties": {}}},
+        },
     ]
 
 
@@ -276,7 +357,16 @@ def test_o6_settings_the_wire_lacks_are_reported() -> None:
         cache=CacheOptions(breakpoints=[0]),
     )
     assert {path for _, path in changes(request)} == {
-        *("/tools/0/strict", "/tool_choice", "/parallel_tools", "/verbosity", "/n", "/metadata", "/service_tier", "/user_id"),
+        *(
+            "/tools/0/strict",
+            "/tool_choice",
+            "/parallel_tools",
+            "/verbosity",
+            "/n",
+            "/metadata",
+            "/service_tier",
+            "/user_id",
+        ),
         "/cache/breakpoints",
     }
     assert built(tools=[TOOL], tool_choice="auto").report == []
@@ -301,9 +391,14 @@ def test_law_5_a_recorded_answer_is_replayed_as_it_was_said(recording: Recording
     if whole.error is not None or not whole.items:
         return
     request = built(user("x"), *whole.items, *(call.output("y") for call in whole.calls), user("z"))
-    messages = msgspec.json.decode(msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"], type=list[msgspec.Raw])
+    messages = msgspec.json.decode(
+        msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"],
+        type=list[msgspec.Raw],
+    )
     again = accumulate(parse_body("ollama", b'{"message":%s,"done":true}' % bytes(messages[1])))
-    assert [msgspec.structs.replace(item, response_id=None) for item in again.items] == list(whole.items)
+    assert [msgspec.structs.replace(item, response_id=None) for item in again.items] == list(
+        whole.items
+    )
 
 
 @given(st.lists(st.sampled_from(["say", "call", "draw"]), max_size=6))
@@ -324,4 +419,7 @@ def test_prefix_law_each_request_begins_with_the_one_before(turns: list[str]) ->
 
 def _elements(request: Request) -> list[bytes]:
     asked = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
-    return [bytes(asked["tools"]), *map(bytes, msgspec.json.decode(asked["messages"], type=list[msgspec.Raw]))]
+    return [
+        bytes(asked["tools"]),
+        *map(bytes, msgspec.json.decode(asked["messages"], type=list[msgspec.Raw])),
+    ]

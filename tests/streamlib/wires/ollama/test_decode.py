@@ -55,8 +55,19 @@ REQUEST: dict[str, Any] = {
     "logprobs": True,
     "top_logprobs": 2,
     "keep_alive": "5m",
-    "options": {"num_predict": 9, "temperature": 0.5, "stop": "END", "num_ctx": 32768, "min_p": None},
-    "tools": [{"type": "function", "function": {"name": "f", "description": "d", "parameters": {"type": "object"}}}],
+    "options": {
+        "num_predict": 9,
+        "temperature": 0.5,
+        "stop": "END",
+        "num_ctx": 32768,
+        "min_p": None,
+    },
+    "tools": [
+        {
+            "type": "function",
+            "function": {"name": "f", "description": "d", "parameters": {"type": "object"}},
+        }
+    ],
     "messages": [
         {"role": "system", "content": "s"},
         {"role": "user", "content": "see", "images": ["iVBORw0KGgo="]},
@@ -80,9 +91,22 @@ REQUEST: dict[str, Any] = {
 
 def test_every_setting_finds_its_place() -> None:
     prompt = decoded(REQUEST)
-    assert (prompt.model, prompt.stream, prompt.instructions, prompt.reasoning) == ("qwen3:4b", False, "s", ReasoningOptions("low"))
-    assert (prompt.max_output_tokens, prompt.temperature, prompt.stop, prompt.logprobs) == (9, 0.5, ("END",), 2)
-    assert (prompt.output_schema, [tool.name for tool in prompt.tools]) == ({"type": "object"}, ["f"])
+    assert (prompt.model, prompt.stream, prompt.instructions, prompt.reasoning) == (
+        "qwen3:4b",
+        False,
+        "s",
+        ReasoningOptions("low"),
+    )
+    assert (prompt.max_output_tokens, prompt.temperature, prompt.stop, prompt.logprobs) == (
+        9,
+        0.5,
+        ("END",),
+        2,
+    )
+    assert (prompt.output_schema, [tool.name for tool in prompt.tools]) == (
+        {"type": "object"},
+        ["f"],
+    )
     assert prompt.extra == {"keep_alive": "5m", "options": {"num_ctx": 32768}}
 
 
@@ -96,9 +120,19 @@ def test_an_assistant_message_is_read_as_it_was_once_answered() -> None:
 
 def test_results_find_their_calls_by_name_then_by_order() -> None:
     items = decoded(REQUEST).items
-    calls = {item.call_id: (item.name, item.arguments) for item in items if isinstance(item, FunctionCall)}
-    answers = [(calls[item.call_id], item.output) for item in items if isinstance(item, FunctionCallOutput)]
-    assert answers == [(("g", "{}"), "of g"), (("f", '{"a": 1.0}'), "first f"), (("f", '{"a": 2}'), "second f")]
+    calls = {
+        item.call_id: (item.name, item.arguments)
+        for item in items
+        if isinstance(item, FunctionCall)
+    }
+    answers = [
+        (calls[item.call_id], item.output) for item in items if isinstance(item, FunctionCallOutput)
+    ]
+    assert answers == [
+        (("g", "{}"), "of g"),
+        (("f", '{"a": 1.0}'), "first f"),
+        (("f", '{"a": 2}'), "second f"),
+    ]
 
 
 def test_results_that_name_their_call_find_it() -> None:
@@ -109,12 +143,18 @@ def test_results_that_name_their_call_find_it() -> None:
         {"role": "tool", "tool_name": "f", "tool_call_id": "b", "content": "of b"},
         {"role": "tool", "tool_name": "f", "tool_call_id": "a", "content": "of a"},
     ]
-    outputs = [item for item in decoded({"messages": turns}).items if isinstance(item, FunctionCallOutput)]
+    outputs = [
+        item for item in decoded({"messages": turns}).items if isinstance(item, FunctionCallOutput)
+    ]
     assert [(item.call_id, item.output) for item in outputs] == [("b", "of b"), ("a", "of a")]
 
 
 def test_minted_ids_stay_apart_over_the_conversation() -> None:
-    call = {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}
+    call = {
+        "role": "assistant",
+        "content": "",
+        "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+    }
     answer = {"role": "tool", "tool_name": "f", "content": "1"}
     prompt = decoded({"messages": [{"role": "user", "content": "x"}, call, answer, call, answer]})
     calls = [item.call_id for item in prompt.items if isinstance(item, FunctionCall)]
@@ -125,15 +165,30 @@ def test_minted_ids_stay_apart_over_the_conversation() -> None:
 
 @pytest.mark.parametrize(
     ("asked", "reasoning"),
-    [(True, ReasoningOptions()), (False, "off"), ("high", ReasoningOptions("high")), (None, None), ("strange", None)],
+    [
+        (True, ReasoningOptions()),
+        (False, "off"),
+        ("high", ReasoningOptions("high")),
+        (None, None),
+        ("strange", None),
+    ],
 )
 def test_every_way_to_ask_for_thinking_is_read(asked: Any, reasoning: Any) -> None:
     assert decoded({"messages": [], "think": asked}).reasoning == reasoning
 
 
 def test_endless_output_and_plain_json_stay_in_extra() -> None:
-    prompt = decoded({"messages": [{"role": "user", "content": "x"}], "options": {"num_predict": -1}, "format": "json"})
-    assert (prompt.max_output_tokens, prompt.extra) == (None, {"options": {"num_predict": -1}, "format": "json"})
+    prompt = decoded(
+        {
+            "messages": [{"role": "user", "content": "x"}],
+            "options": {"num_predict": -1},
+            "format": "json",
+        }
+    )
+    assert (prompt.max_output_tokens, prompt.extra) == (
+        None,
+        {"options": {"num_predict": -1}, "format": "json"},
+    )
 
 
 def test_a_stream_is_asked_for_unless_it_is_not() -> None:
@@ -143,10 +198,26 @@ def test_a_stream_is_asked_for_unless_it_is_not() -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        *(b"", b"[]", b"{}", b"null", b'{"messages":[1]}', b'{"messages":[{"content":"x"}]}', b'{"messages":[{"role":"dog"}]}'),
-        *(b'{"messages":7}', b'{"messages":[],"tools":[7]}', b'{"messages":[],"tools":[{"function":{}}]}', b'{"messages":[],"options":7}'),
+        *(
+            b"",
+            b"[]",
+            b"{}",
+            b"null",
+            b'{"messages":[1]}',
+            b'{"messages":[{"content":"x"}]}',
+            b'{"messages":[{"role":"dog"}]}',
+        ),
+        *(
+            b'{"messages":7}',
+            b'{"messages":[],"tools":[7]}',
+            b'{"messages":[],"tools":[{"function":{}}]}',
+            b'{"messages":[],"options":7}',
+        ),
         *(b'{"messages":[{"role":"user","content":"x","images":[7]}]}', b"[" * 100_000, b"\xff"),
-        *(b'{"messages":[{"role":"assistant","content":7}]}', b'{"messages":[{"role":"tool","content":{"a":1}}]}'),
+        *(
+            b'{"messages":[{"role":"assistant","content":7}]}',
+            b'{"messages":[{"role":"tool","content":{"a":1}}]}',
+        ),
     ],
 )
 def test_anything_else_is_an_invalid_request(body: bytes) -> None:

@@ -71,15 +71,33 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
     if response.error is not None:
         assert again.error is not None
         return
-    assert (again.text, again.reasoning, again.calls) == (response.text, response.reasoning, response.calls)
-    assert (again.usage, again.stop_reason, again.model) == (response.usage, response.stop_reason, response.model)
+    assert (again.text, again.reasoning, again.calls) == (
+        response.text,
+        response.reasoning,
+        response.calls,
+    )
+    assert (again.usage, again.stop_reason, again.model) == (
+        response.usage,
+        response.stop_reason,
+        response.model,
+    )
 
 
 PIECE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
 
 
-@given(st.lists(st.tuples(st.sampled_from(["think", "text", "call", "draw"]), st.lists(PIECE, min_size=1, max_size=3)), max_size=8))
-def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str, list[str]]]) -> None:
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["think", "text", "call", "draw"]),
+            st.lists(PIECE, min_size=1, max_size=3),
+        ),
+        max_size=8,
+    )
+)
+def test_law_10_any_answer_of_this_wire_parses_back_equal(
+    script: list[tuple[str, list[str]]],
+) -> None:
     assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify(None, "m")
     last, calls = "", []
@@ -105,7 +123,11 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(script: list[tuple[str
     events = assembly.take()
     again = accumulate(parsed(encode_all("ollama", events)))
     whole = accumulate(events)
-    assert (again.items, again.stop_reason, again.native_stop_reason) == (whole.items, whole.stop_reason, "stop")
+    assert (again.items, again.stop_reason, again.native_stop_reason) == (
+        whole.items,
+        whole.stop_reason,
+        "stop",
+    )
     assert again.usage.same_numbers(whole.usage)  # type: ignore[union-attr]
 
 
@@ -144,7 +166,10 @@ def test_a_call_of_another_wire_is_told_when_it_is_whole() -> None:
     body = encode_all("ollama", assembly.take())
     assert b'{"y": 1.0}' in body
     again = accumulate(parsed(body))
-    assert [(call.call_id, call.name, call.arguments) for call in again.calls] == [("a", "f", '{"y": 1.0}'), ("b", "g", '{"x":1}')]  # type: ignore[union-attr]
+    assert [(call.call_id, call.name, call.arguments) for call in again.calls] == [
+        ("a", "f", '{"y": 1.0}'),
+        ("b", "g", '{"x":1}'),
+    ]  # type: ignore[union-attr]
     assert again.stop_reason == "tool_calls"
 
 
@@ -169,7 +194,9 @@ def test_arguments_over_several_lines_stay_on_one() -> None:
     assembly.arguments(call, '{\n  "x": "a\\nb"\r\n}')
     assembly.close(call)
     assembly.complete("tool_calls")
-    assert accumulate(parsed(encode_all("ollama", assembly.take()))).calls[0].parsed() == {"x": "a\nb"}  # type: ignore[union-attr]
+    assert accumulate(parsed(encode_all("ollama", assembly.take()))).calls[0].parsed() == {
+        "x": "a\nb"
+    }  # type: ignore[union-attr]
 
 
 def test_a_failed_stream_is_never_done() -> None:
@@ -186,15 +213,28 @@ def test_a_failed_stream_is_never_done() -> None:
 def test_errors_are_words() -> None:
     error = ErrorInfo("not_found", "model not found")
     assert error_body("ollama", error) == {"error": "model not found"}
-    for body in (encoder("ollama").feed(Failed(error)), encode_body("ollama", Response(status="failed", error=error))):
+    for body in (
+        encoder("ollama").feed(Failed(error)),
+        encode_body("ollama", Response(status="failed", error=error)),
+    ):
         assert accumulate(parse_body("ollama", body)).error.kind == "not_found"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
     ("stop", "native", "word"),
     [
-        *(("stop", "stop", "stop"), ("tool_calls", "stop", "stop"), ("other", "load", "load"), ("other", "unload", "unload")),
-        *(("length", "MAX_TOKENS", "length"), ("refusal", "refusal", "stop"), ("pause", "pause_turn", "stop"), ("stop", None, "stop")),
+        *(
+            ("stop", "stop", "stop"),
+            ("tool_calls", "stop", "stop"),
+            ("other", "load", "load"),
+            ("other", "unload", "unload"),
+        ),
+        *(
+            ("length", "MAX_TOKENS", "length"),
+            ("refusal", "refusal", "stop"),
+            ("pause", "pause_turn", "stop"),
+            ("stop", None, "stop"),
+        ),
     ],
 )
 def test_why_it_ended_in_this_wires_words(stop: Any, native: str | None, word: str) -> None:
@@ -229,17 +269,38 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
     assembly.complete("tool_calls")
     encode = encoder("ollama")
     again = accumulate(parsed(told(encode, assembly.take())))
-    assert (again.reasoning, again.text, again.metadata["service_tier"]) == ("a0\n\nb0a1\n\nb1", "sono", "default")
+    assert (again.reasoning, again.text, again.metadata["service_tier"]) == (
+        "a0\n\nb0a1\n\nb1",
+        "sono",
+        "default",
+    )
     assert [call.arguments for call in again.calls] == ['{"input":"*** Begin"}']  # type: ignore[union-attr]
     assert [change.path for change in encode.report] == [
-        *("/response_id", "/summary", "/signature", "/annotations", "/refusal", "/choices", "/Opaque", "/custom_tool_call", "/Passthrough"),
+        *(
+            "/response_id",
+            "/summary",
+            "/signature",
+            "/annotations",
+            "/refusal",
+            "/choices",
+            "/Opaque",
+            "/custom_tool_call",
+            "/Passthrough",
+        ),
         *("/metadata/message", "/usage"),
     ]
 
 
 def test_a_body_is_one_line_with_everything() -> None:
-    items = (Reasoning("hm"), Message("assistant", (Text("so"), Refusal("!"))), FunctionCall("c", "f", '{"a":1}'))
-    body = encode_body("ollama", Response(None, "m", "completed", items, usage=Usage(1, 2), stop_reason="tool_calls"))
+    items = (
+        Reasoning("hm"),
+        Message("assistant", (Text("so"), Refusal("!"))),
+        FunctionCall("c", "f", '{"a":1}'),
+    )
+    body = encode_body(
+        "ollama",
+        Response(None, "m", "completed", items, usage=Usage(1, 2), stop_reason="tool_calls"),
+    )
     assert body.count(b"\n") == 1
     again = accumulate(parse_body("ollama", body))
     assert (again.reasoning, again.text, again.stop_reason) == ("hm", "so!", "tool_calls")
@@ -252,24 +313,45 @@ def test_answers_of_every_wire_keep_their_text_and_calls(folder: str) -> None:
         pytest.skip("shared test data is absent: no corpus")
     for recording in found[:: max(1, len(found) // 20)]:
         p = parser(recording.wire)  # type: ignore[arg-type]
-        events = [event for event in (*p.feed(recording.body), *p.close()) if not isinstance(event, Passthrough)]
+        events = [
+            event
+            for event in (*p.feed(recording.body), *p.close())
+            if not isinstance(event, Passthrough)
+        ]
         whole = accumulate(events)
         if whole.error is None:
             again = accumulate(parsed(encode_all("ollama", events)))
-            said = (whole.text + whole.refusal, [(call.name, call.parsed()) for call in whole.calls if isinstance(call, FunctionCall)])
-            assert (again.text, [(call.name, call.parsed()) for call in again.calls]) == said, recording.path.name  # type: ignore[union-attr]
+            said = (
+                whole.text + whole.refusal,
+                [
+                    (call.name, call.parsed())
+                    for call in whole.calls
+                    if isinstance(call, FunctionCall)
+                ],
+            )
+            assert (again.text, [(call.name, call.parsed()) for call in again.calls]) == said, (
+                recording.path.name
+            )  # type: ignore[union-attr]
 
 
 def test_the_loopback_provider_speaks_it() -> None:
-    prompt = Prompt(input="Weather?", tools=[ToolSpec("w", schema={"type": "object"})], reasoning="low")
+    prompt = Prompt(
+        input="Weather?", tools=[ToolSpec("w", schema={"type": "object"})], reasoning="low"
+    )
     events = echo_response(prompt, "ollama")
     again = accumulate(parsed(encode_all("ollama", events)))
     whole = accumulate(events)
     assert (again.text, again.reasoning, len(again.calls)) == (whole.text, whole.reasoning, 1)
 
 
-@pytest.mark.parametrize("pieces", [['{"k', "0", '": 1}'], ['{"k": ', "{}", "}"], ['{"k": 1}']], ids=["a number", "an object", "whole"])
-def test_a_piece_of_arguments_that_is_json_by_itself_is_not_taken_for_all_of_them(pieces: list[str]) -> None:
+@pytest.mark.parametrize(
+    "pieces",
+    [['{"k', "0", '": 1}'], ['{"k": ', "{}", "}"], ['{"k": 1}']],
+    ids=["a number", "an object", "whole"],
+)
+def test_a_piece_of_arguments_that_is_json_by_itself_is_not_taken_for_all_of_them(
+    pieces: list[str],
+) -> None:
     """A dialect's call on this wire comes in pieces, and one of them may be `0`."""
     assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify("r1", "m")

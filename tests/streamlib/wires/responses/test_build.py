@@ -42,19 +42,36 @@ from streamlib import (
     parser,
     user,
 )
-from tests.support.shared import BODIES, CORPUS, PAYLOADS, ROOT, STREAMS, Recording, each_recording, require
+from tests.support.shared import (
+    BODIES,
+    CORPUS,
+    PAYLOADS,
+    ROOT,
+    STREAMS,
+    Recording,
+    each_recording,
+    require,
+)
 
 HERE = Origin("responses")
 MESSAGES = Origin("messages")
-CALL = FunctionCall("call_1", "f", '{"b": 1.0, "a": [1e5]}', id="fc_1", origin=HERE, response_id="r1")
-THOUGHT = Reasoning(summary=["s"], encrypted_content="gAAA", id="rs_1", origin=HERE, response_id="r1")
+CALL = FunctionCall(
+    "call_1", "f", '{"b": 1.0, "a": [1e5]}', id="fc_1", origin=HERE, response_id="r1"
+)
+THOUGHT = Reasoning(
+    summary=["s"], encrypted_content="gAAA", id="rs_1", origin=HERE, response_id="r1"
+)
 SAID = Message("assistant", [Text("so")], "final_answer", id="msg_1", origin=HERE, response_id="r1")
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
 PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
 
 
 def built(*items: ResponseItem, model: str = "custom:any", **settings: Any) -> Request:
-    where = {"wire_api": "responses", "base_url": "http://x"} if model.startswith(("custom:", "azure:")) else {}
+    where = (
+        {"wire_api": "responses", "base_url": "http://x"}
+        if model.startswith(("custom:", "azure:"))
+        else {}
+    )
     return build(Prompt(input=items or (user("hi"),), **settings), model, **where)  # type: ignore[arg-type]
 
 
@@ -79,21 +96,34 @@ def changes(request: Request) -> list[tuple[str, str]]:
 
 def test_an_answer_is_replayed_in_its_order_without_ids_and_status() -> None:
     assert sent(user("go"), THOUGHT, SAID, CALL, CALL.output("1"))[1:] == [
-        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "s"}], "encrypted_content": "gAAA"},
+        {
+            "type": "reasoning",
+            "summary": [{"type": "summary_text", "text": "s"}],
+            "encrypted_content": "gAAA",
+        },
         {
             "type": "message",
             "role": "assistant",
             "content": [{"type": "output_text", "text": "so", "annotations": []}],
             "phase": "final_answer",
         },
-        {"type": "function_call", "call_id": "call_1", "name": "f", "arguments": '{"b": 1.0, "a": [1e5]}'},
+        {
+            "type": "function_call",
+            "call_id": "call_1",
+            "name": "f",
+            "arguments": '{"b": 1.0, "a": [1e5]}',
+        },
         {"type": "function_call_output", "call_id": "call_1", "output": "1"},
     ]
 
 
 def test_case_26_a_phase_goes_back_unchanged() -> None:
     progress = msgspec.structs.replace(SAID, phase="commentary")
-    assert [item.get("phase") for item in sent(user("x"), progress, SAID)] == [None, "commentary", "final_answer"]
+    assert [item.get("phase") for item in sent(user("x"), progress, SAID)] == [
+        None,
+        "commentary",
+        "final_answer",
+    ]
 
 
 def test_case_22_an_empty_summary_stays_an_empty_list() -> None:
@@ -113,7 +143,9 @@ def test_native_keys_go_back_and_nulls_do_not() -> None:
 
 
 @pytest.mark.parametrize(("origin", "arguments"), [(HERE, ""), (MESSAGES, "{}"), (None, "{}")])
-def test_case_06_a_call_without_arguments_is_as_this_wire_sent_it_else_an_empty_object(origin: Any, arguments: str) -> None:
+def test_case_06_a_call_without_arguments_is_as_this_wire_sent_it_else_an_empty_object(
+    origin: Any, arguments: str
+) -> None:
     empty = FunctionCall("c", "f", "", origin=origin)
     assert sent(user("x"), empty, empty.output("y"))[1]["arguments"] == arguments
 
@@ -129,7 +161,12 @@ def test_a_custom_call_and_its_output_are_free_text() -> None:
 def test_a_hosted_tool_goes_back_whole_with_its_id_and_status() -> None:
     """A11: its type requires both."""
     search = ServerToolCall(
-        "ws_1", "web_search", '{"type": "search", "query":"q"}', id="ws_1", origin=HERE, native={"type": "web_search_call"}
+        "ws_1",
+        "web_search",
+        '{"type": "search", "query":"q"}',
+        id="ws_1",
+        origin=HERE,
+        native={"type": "web_search_call"},
     )
     request = built(user("x"), search, SAID)
     assert b'"action":{"type": "search", "query":"q"}' in request.body
@@ -142,8 +179,15 @@ def test_a_hosted_tool_goes_back_whole_with_its_id_and_status() -> None:
 
 
 def test_results_that_are_items_of_their_own_go_back() -> None:
-    result = ServerToolResult("c", "program", "1", id="cmo_1", origin=HERE, native={"type": "program_output"})
-    assert sent(user("x"), result, SAID)[1] == {"type": "program_output", "id": "cmo_1", "result": "1", "call_id": "c"}
+    result = ServerToolResult(
+        "c", "program", "1", id="cmo_1", origin=HERE, native={"type": "program_output"}
+    )
+    assert sent(user("x"), result, SAID)[1] == {
+        "type": "program_output",
+        "id": "cmo_1",
+        "result": "1",
+        "call_id": "c",
+    }
 
 
 def test_unknown_items_and_compactions_go_back_to_their_own_wire() -> None:
@@ -160,13 +204,23 @@ def test_what_came_before_a_compaction_stays() -> None:
 
 
 def test_an_unknown_content_part_goes_back_into_its_message() -> None:
-    part = Opaque("hologram", {"type": "hologram"}, origin=HERE, native={"item_id": "msg_1", "content_index": 0})
+    part = Opaque(
+        "hologram",
+        {"type": "hologram"},
+        origin=HERE,
+        native={"item_id": "msg_1", "content_index": 0},
+    )
     message = sent(user("x"), SAID, part)[1]
     assert [one["type"] for one in message["content"]] == ["hologram", "output_text"]
 
 
 def test_an_unknown_content_part_without_its_message_is_left_out() -> None:
-    part = Opaque("hologram", {"type": "hologram"}, origin=HERE, native={"item_id": "msg_9", "content_index": 0})
+    part = Opaque(
+        "hologram",
+        {"type": "hologram"},
+        origin=HERE,
+        native={"item_id": "msg_9", "content_index": 0},
+    )
     request = built(user("x"), SAID, part)
     assert changes(request) == [("dropped", "/input/2")]
 
@@ -177,7 +231,9 @@ def responded(recording: Recording) -> Response:
     p = parser("responses")
     if recording.path.suffix == ".sse":
         return accumulate([*p.feed(recording.body), *p.close()])
-    return accumulate([*(event for line in recording.payloads for event in p.feed_event(line)), *p.close()])
+    return accumulate(
+        [*(event for line in recording.payloads for event in p.feed_event(line)), *p.close()]
+    )
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
@@ -191,15 +247,23 @@ def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: 
     dropped = {change.path for change in request.report if change.action == "dropped"}
     kept = [item for at, item in enumerate(items, 1) if f"/input/{at}" not in dropped]
     raw = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["input"]
-    again = accumulate(parse_body("responses", b'{"status":"completed","output":%s}' % bytes(raw))).items
-    assert [replayed(item) for item in again[1 : len(kept) + 1]] == [replayed(item) for item in kept]
+    again = accumulate(
+        parse_body("responses", b'{"status":"completed","output":%s}' % bytes(raw))
+    ).items
+    assert [replayed(item) for item in again[1 : len(kept) + 1]] == [
+        replayed(item) for item in kept
+    ]
     left_out = [item for at, item in enumerate(items, 1) if f"/input/{at}" in dropped]
     assert all(is_rightly_left_out(item) for item in left_out)
 
 
 def replayed(item: Any) -> Any:
     """What must come back: everything but who answered, nulls, and ids that are none of the wire's."""
-    native = {key: value for key, value in (item.native or {}).items() if value is not None and key != "content"} or None
+    native = {
+        key: value
+        for key, value in (item.native or {}).items()
+        if value is not None and key != "content"
+    } or None
     return msgspec.structs.replace(item, response_id=None, origin=None, id=None, native=native)
 
 
@@ -219,13 +283,26 @@ def test_any_interleaving_is_replayed_in_its_order(order: list[str]) -> None:
             "think": msgspec.structs.replace(THOUGHT, encrypted_content=f"e{n}"),
             "text": msgspec.structs.replace(SAID, content=(Text(f"t{n}"),)),
             "call": msgspec.structs.replace(CALL, call_id=f"c{n}"),
-            "hosted": ServerToolCall(f"ws_{n}", "web_search", id=f"ws_{n}", origin=HERE, native={"type": "web_search_call"}),
+            "hosted": ServerToolCall(
+                f"ws_{n}",
+                "web_search",
+                id=f"ws_{n}",
+                origin=HERE,
+                native={"type": "web_search_call"},
+            ),
         }
         items.append(item[kind])
     calls = [item for item in items if isinstance(item, FunctionCall)]
     said = sent(user("x"), *items, *(call.output("y") for call in calls))
-    names = {"think": "reasoning", "text": "message", "call": "function_call", "hosted": "web_search_call"}
-    assert [one["type"] for one in said[1 : len(items) + 1]] == [names[kind] for kind in [*order, "text"]]
+    names = {
+        "think": "reasoning",
+        "text": "message",
+        "call": "function_call",
+        "hosted": "web_search_call",
+    }
+    assert [one["type"] for one in said[1 : len(items) + 1]] == [
+        names[kind] for kind in [*order, "text"]
+    ]
 
 
 # --- ids and store ---
@@ -250,7 +327,10 @@ def test_azure_stores_and_keeps_ids() -> None:
 
 @pytest.mark.parametrize("item_id", ["msg_" + "x" * 61, "chatcmpl-1", "toolu_1"])
 def test_r4_an_id_that_is_none_of_the_wires_is_left_out(item_id: str) -> None:
-    assert "id" not in sent(user("x"), msgspec.structs.replace(SAID, id=item_id), extra={"store": True})[1]
+    assert (
+        "id"
+        not in sent(user("x"), msgspec.structs.replace(SAID, id=item_id), extra={"store": True})[1]
+    )
 
 
 def test_case_50_ids_of_calls_have_at_most_64_characters_and_stay_pairs() -> None:
@@ -273,13 +353,25 @@ def test_r2_a_thought_without_encrypted_content_is_left_out() -> None:
 
 
 def test_r2_a_stored_thought_needs_its_id_only() -> None:
-    assert kinds(user("x"), msgspec.structs.replace(THOUGHT, encrypted_content=None), SAID, extra={"store": True})[1] == "reasoning"
+    assert (
+        kinds(
+            user("x"),
+            msgspec.structs.replace(THOUGHT, encrypted_content=None),
+            SAID,
+            extra={"store": True},
+        )[1]
+        == "reasoning"
+    )
 
 
 def test_r2_a_thought_in_plain_words_goes_back_to_the_server_that_said_it() -> None:
     """gpt-oss, LM Studio, DeepSeek: nothing is sealed there."""
     spoken = Reasoning("hm", origin=HERE)
-    assert sent(user("x"), spoken, SAID)[1] == {"type": "reasoning", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+    assert sent(user("x"), spoken, SAID)[1] == {
+        "type": "reasoning",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": "hm"}],
+    }
 
 
 def test_r2_a_thought_of_nobody_becomes_text() -> None:
@@ -289,7 +381,9 @@ def test_r2_a_thought_of_nobody_becomes_text() -> None:
 
 
 @pytest.mark.parametrize("after", [[], [user("y")], [CALL.output("y")]])
-def test_case_21_a_thought_without_the_item_it_produced_is_left_out(after: list[ResponseItem]) -> None:
+def test_case_21_a_thought_without_the_item_it_produced_is_left_out(
+    after: list[ResponseItem],
+) -> None:
     """R3."""
     called = [CALL] if after and not isinstance(after[0], Message) else []
     request = built(user("x"), *called, *after, THOUGHT)
@@ -305,11 +399,21 @@ def test_r3_a_thought_goes_with_the_call_that_was_cut() -> None:
 def test_r3_a_thought_does_not_lead_to_an_answer_of_a_later_response() -> None:
     later = msgspec.structs.replace(SAID, response_id="r2")
     assert kinds(user("x"), THOUGHT, later) == ["message", "message"]
-    assert kinds(user("x"), THOUGHT, THOUGHT, SAID) == ["message", "reasoning", "reasoning", "message"]
+    assert kinds(user("x"), THOUGHT, THOUGHT, SAID) == [
+        "message",
+        "reasoning",
+        "reasoning",
+        "message",
+    ]
 
 
 @pytest.mark.parametrize(
-    "item", [THOUGHT, Compaction(encrypted_content="g", origin=HERE), Opaque("x_call", {"type": "x_call"}, origin=HERE)]
+    "item",
+    [
+        THOUGHT,
+        Compaction(encrypted_content="g", origin=HERE),
+        Opaque("x_call", {"type": "x_call"}, origin=HERE),
+    ],
 )
 def test_r8_what_was_cut_is_left_out(item: ResponseItem) -> None:
     request = built(user("x"), msgspec.structs.replace(item, status="incomplete"), SAID)
@@ -317,7 +421,10 @@ def test_r8_what_was_cut_is_left_out(item: ResponseItem) -> None:
 
 
 def test_r8_the_text_of_a_message_that_was_cut_stays() -> None:
-    assert sent(user("x"), msgspec.structs.replace(SAID, status="incomplete"))[1]["content"][0]["text"] == "so"
+    assert (
+        sent(user("x"), msgspec.structs.replace(SAID, status="incomplete"))[1]["content"][0]["text"]
+        == "so"
+    )
 
 
 # --- pairs ---
@@ -327,12 +434,24 @@ def test_case_51_every_call_has_one_output_and_every_output_a_call() -> None:
     """R6."""
     lonely = FunctionCall("gone", "f").output("late")
     said = sent(user("x"), CALL, user("y"), lonely)
-    assert [item["type"] for item in said] == ["message", "function_call", "function_call_output", "message", "message"]
+    assert [item["type"] for item in said] == [
+        "message",
+        "function_call",
+        "function_call_output",
+        "message",
+        "message",
+    ]
     assert said[2]["call_id"] == "call_1"
 
 
-SHELL = Opaque("shell_call", {"type": "shell_call", "call_id": "s1", "action": {"commands": ["ls"]}}, origin=HERE)
-SHELL_SAID = Opaque("shell_call_output", {"type": "shell_call_output", "call_id": "s1", "output": []}, origin=HERE)
+SHELL = Opaque(
+    "shell_call",
+    {"type": "shell_call", "call_id": "s1", "action": {"commands": ["ls"]}},
+    origin=HERE,
+)
+SHELL_SAID = Opaque(
+    "shell_call_output", {"type": "shell_call_output", "call_id": "s1", "output": []}, origin=HERE
+)
 
 
 def test_r6_calls_of_the_wires_own_go_with_their_answers() -> None:
@@ -342,15 +461,33 @@ def test_r6_calls_of_the_wires_own_go_with_their_answers() -> None:
 
 
 def test_r6_a_shell_of_the_providers_and_an_approval_may_stand_alone() -> None:
-    hosted = Opaque("shell_call", {**SHELL.payload, "environment": {"type": "container_reference", "container_id": "c"}}, origin=HERE)
-    approval = Opaque("mcp_approval_request", {"type": "mcp_approval_request", "id": "mcpr_1"}, origin=HERE)
+    hosted = Opaque(
+        "shell_call",
+        {**SHELL.payload, "environment": {"type": "container_reference", "container_id": "c"}},
+        origin=HERE,
+    )
+    approval = Opaque(
+        "mcp_approval_request", {"type": "mcp_approval_request", "id": "mcpr_1"}, origin=HERE
+    )
     assert kinds(user("x"), hosted, approval) == ["message", "shell_call", "mcp_approval_request"]
 
 
 def test_r6_a_local_shell_is_answered_by_id() -> None:
-    call = Opaque("local_shell_call", {"type": "local_shell_call", "id": "lsh_1", "call_id": "c1", "action": {}}, origin=HERE)
-    output = Opaque("local_shell_call_output", {"type": "local_shell_call_output", "id": "c1", "output": "{}"}, origin=HERE)
-    assert kinds(user("x"), call, output) == ["message", "local_shell_call", "local_shell_call_output"]
+    call = Opaque(
+        "local_shell_call",
+        {"type": "local_shell_call", "id": "lsh_1", "call_id": "c1", "action": {}},
+        origin=HERE,
+    )
+    output = Opaque(
+        "local_shell_call_output",
+        {"type": "local_shell_call_output", "id": "c1", "output": "{}"},
+        origin=HERE,
+    )
+    assert kinds(user("x"), call, output) == [
+        "message",
+        "local_shell_call",
+        "local_shell_call_output",
+    ]
 
 
 # --- other origins ---
@@ -365,14 +502,21 @@ def test_case_20_sealed_content_of_another_account_is_never_sent() -> None:
 
 
 def test_a_thought_of_another_wire_becomes_text_and_a_hosted_tool_too() -> None:
-    search = ServerToolCall("srv", "web_search", "{}", origin=MESSAGES, native={"type": "server_tool_use"})
+    search = ServerToolCall(
+        "srv", "web_search", "{}", origin=MESSAGES, native={"type": "server_tool_use"}
+    )
     request = built(user("x"), Reasoning("hm", signature="sig", origin=MESSAGES), search)
     assert [item["type"] for item in body(request)["input"]] == ["message"] * 3
     assert b"sig" not in request.body
 
 
 @pytest.mark.parametrize(
-    "item", [ServerToolCall("s", "web_search", "{}"), ServerToolResult("s", "web_search", {"a": 1}), Compaction("what was said")]
+    "item",
+    [
+        ServerToolCall("s", "web_search", "{}"),
+        ServerToolResult("s", "web_search", {"a": 1}),
+        Compaction("what was said"),
+    ],
 )
 def test_an_item_of_no_known_wire_becomes_text(item: ResponseItem) -> None:
     request = built(user("x"), item)
@@ -385,7 +529,10 @@ def test_an_item_of_no_known_wire_becomes_text(item: ResponseItem) -> None:
 
 def test_r5_roles_have_their_own_kind_of_text() -> None:
     said = sent(
-        Message("system", [Text("s")]), Message("developer", [Text("d")]), user("u"), Message("assistant", [Text("a"), Refusal("no")])
+        Message("system", [Text("s")]),
+        Message("developer", [Text("d")]),
+        user("u"),
+        Message("assistant", [Text("a"), Refusal("no")]),
     )
     assert [(one["role"], [part["type"] for part in one["content"]]) for one in said] == [
         ("system", ["input_text"]),
@@ -398,7 +545,11 @@ def test_r5_roles_have_their_own_kind_of_text() -> None:
 def test_images_are_strings_with_their_true_type_and_a_detail() -> None:
     low = Image(url="https://x/y.png", native={"detail": "low"})
     assert sent(user("", PNG, low, Image(file_id="file_1")))[0]["content"] == [
-        {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"},
+        {
+            "type": "input_image",
+            "image_url": "data:image/png;base64,iVBORw0KGgo=",
+            "detail": "auto",
+        },
         {"type": "input_image", "image_url": "https://x/y.png", "detail": "low"},
         {"type": "input_image", "file_id": "file_1", "detail": "auto"},
     ]
@@ -411,15 +562,25 @@ def test_documents_have_a_name_with_bytes_only() -> None:
         Document(url="https://x/a.pdf", name="a"),
     ]
     assert sent(user("", *parts, Document(file_id="file_1")))[0]["content"] == [
-        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
-        {"type": "input_file", "filename": "document.txt", "file_data": "data:text/plain;base64,eA=="},
+        {
+            "type": "input_file",
+            "filename": "a.pdf",
+            "file_data": "data:application/pdf;base64,JVBERi0=",
+        },
+        {
+            "type": "input_file",
+            "filename": "document.txt",
+            "file_data": "data:text/plain;base64,eA==",
+        },
         {"type": "input_file", "file_url": "https://x/a.pdf"},
         {"type": "input_file", "file_id": "file_1"},
     ]
 
 
 def test_audio_is_input_audio() -> None:
-    assert sent(user("", Audio(data="SUQz", media_type="audio/mpeg"), Audio(data="eA==")))[0]["content"] == [
+    assert sent(user("", Audio(data="SUQz", media_type="audio/mpeg"), Audio(data="eA==")))[0][
+        "content"
+    ] == [
         {"type": "input_audio", "input_audio": {"data": "SUQz", "format": "mp3"}},
         {"type": "input_audio", "input_audio": {"data": "eA==", "format": "wav"}},
     ]
@@ -428,7 +589,10 @@ def test_audio_is_input_audio() -> None:
 def test_a_part_of_an_unknown_kind_is_the_wires_own_object() -> None:
     unknown = Text("{}", native={"type": "input_video", "x": 1})
     assert sent(user("", unknown))[0]["content"] == [{"type": "input_video", "x": 1}]
-    assert sent(user("x"), Message("assistant", [unknown, Text("a")]))[1]["content"][0] == {"type": "input_video", "x": 1}
+    assert sent(user("x"), Message("assistant", [unknown, Text("a")]))[1]["content"][0] == {
+        "type": "input_video",
+        "x": 1,
+    }
 
 
 def test_an_answers_media_is_left_out_and_its_words_stay() -> None:
@@ -438,8 +602,19 @@ def test_an_answers_media_is_left_out_and_its_words_stay() -> None:
 
 
 def test_outputs_are_text_or_parts() -> None:
-    said = sent(user("x"), CALL, CALL.output([Text("a"), PNG, Refusal("no"), Audio(transcript="t", data="x"), Audio(data="x")]))
-    assert [part["type"] for part in said[2]["output"]] == ["input_text", "input_image", "input_text", "input_text"]
+    said = sent(
+        user("x"),
+        CALL,
+        CALL.output(
+            [Text("a"), PNG, Refusal("no"), Audio(transcript="t", data="x"), Audio(data="x")]
+        ),
+    )
+    assert [part["type"] for part in said[2]["output"]] == [
+        "input_text",
+        "input_image",
+        "input_text",
+        "input_text",
+    ]
     assert sent(user("x"), CALL, CALL.output([]))[2]["output"] == ""
 
 
@@ -464,19 +639,40 @@ def test_r7_a_message_without_content_is_left_out() -> None:
 def test_s1_tools_are_flat_and_strict_is_always_said() -> None:
     strict = msgspec.structs.replace(TOOL, name="g", strict=True)
     tools = body(built(tools=[TOOL, strict, ToolSpec("h")]))["tools"]
-    assert tools[0] == {"type": "function", "name": "f", "description": "does f", "parameters": TOOL.schema, "strict": False}
+    assert tools[0] == {
+        "type": "function",
+        "name": "f",
+        "description": "does f",
+        "parameters": TOOL.schema,
+        "strict": False,
+    }
     assert tools[1]["strict"] is True
-    assert tools[2] == {"type": "function", "name": "h", "parameters": {"type": "object", "properties": {}}, "strict": False}
+    assert tools[2] == {
+        "type": "function",
+        "name": "h",
+        "parameters": {"type": "object", "properties": {}},
+        "strict": False,
+    }
 
 
 def test_a_strict_schema_is_closed_and_all_required() -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 1}, "b": {"$ref": "#/$defs/B"}}, "required": ["b"]}
+    schema = {
+        "type": "object",
+        "properties": {"a": {"type": "string", "minLength": 1}, "b": {"$ref": "#/$defs/B"}},
+        "required": ["b"],
+    }
     request = built(tools=[ToolSpec("f", schema=schema, strict=True)])
     parameters = body(request)["tools"][0]["parameters"]
     assert parameters["required"] == ["a", "b"]
     assert parameters["additionalProperties"] is False
-    assert parameters["properties"]["a"] == {"type": ["string", "null"], "description": "(minLength: 1)"}
-    assert changes(request) == [("changed", "/tools/0/schema/properties/a"), ("changed", "/tools/0/schema")]
+    assert parameters["properties"]["a"] == {
+        "type": ["string", "null"],
+        "description": "(minLength: 1)",
+    }
+    assert changes(request) == [
+        ("changed", "/tools/0/schema/properties/a"),
+        ("changed", "/tools/0/schema"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -485,15 +681,22 @@ def test_a_strict_schema_is_closed_and_all_required() -> None:
         ({"type": "string", "enum": ["a"]}, {"type": ["string", "null"], "enum": ["a", None]}),
         ({"anyOf": [{"type": "string"}]}, {"anyOf": [{"type": "string"}, {"type": "null"}]}),
         ({"type": ["string", "null"]}, {"type": ["string", "null"]}),
-        ({"$ref": "#/$defs/A", "description": "d"}, {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "description": "d"}),
+        (
+            {"$ref": "#/$defs/A", "description": "d"},
+            {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}], "description": "d"},
+        ),
         ({"allOf": [{"$ref": "#/$defs/A"}]}, {"anyOf": [{"$ref": "#/$defs/A"}, {"type": "null"}]}),
         ({"const": 1}, {"anyOf": [{"const": 1}, {"type": "null"}]}),
         ({}, {}),
     ],
 )
-def test_an_optional_property_of_a_strict_schema_may_be_null(child: dict[str, Any], nullable: dict[str, Any]) -> None:
+def test_an_optional_property_of_a_strict_schema_may_be_null(
+    child: dict[str, Any], nullable: dict[str, Any]
+) -> None:
     schema = {"type": "object", "properties": {"a": child}}
-    assert body(built(output_schema=schema))["text"]["format"]["schema"]["properties"]["a"] == nullable
+    assert (
+        body(built(output_schema=schema))["text"]["format"]["schema"]["properties"]["a"] == nullable
+    )
 
 
 def test_parameters_that_are_no_object_become_one() -> None:
@@ -569,7 +772,9 @@ def test_long_tool_names_are_mapped_and_the_map_comes_along() -> None:
         ("something-new", "off", "none", []),
     ],
 )
-def test_s2_effort_is_a_word_the_model_takes(model: str, asked: Any, effort: str, said: Any) -> None:
+def test_s2_effort_is_a_word_the_model_takes(
+    model: str, asked: Any, effort: str, said: Any
+) -> None:
     request = built(model=f"openai:{model}", reasoning=asked)
     assert body(request)["reasoning"] == {"effort": effort}
     assert changes(request) == said
@@ -579,7 +784,9 @@ def test_a_summary_is_asked_for_and_a_display_is_not() -> None:
     request = built(reasoning=ReasoningOptions(effort="low", summary="auto", display="omitted"))
     assert body(request)["reasoning"] == {"effort": "low", "summary": "auto"}
     assert changes(request) == [("dropped", "/reasoning/display")]
-    assert body(built(reasoning=ReasoningOptions(summary="auto")))["reasoning"] == {"summary": "auto"}
+    assert body(built(reasoning=ReasoningOptions(summary="auto")))["reasoning"] == {
+        "summary": "auto"
+    }
 
 
 def test_a_model_that_cannot_think_is_asked_neither_to_nor_for_sealed_thoughts() -> None:
@@ -612,12 +819,20 @@ def test_s3_sealed_thoughts_are_asked_for_where_nothing_is_stored() -> None:
         ("something-new", {"reasoning": "low"}, True),
     ],
 )
-def test_s4_sampling_goes_with_models_that_do_not_think(model: str, settings: Any, taken: bool) -> None:
+def test_s4_sampling_goes_with_models_that_do_not_think(
+    model: str, settings: Any, taken: bool
+) -> None:
     request = built(model=f"openai:{model}", temperature=0.5, top_p=0.9, logprobs=2, **settings)
     asked = body(request)
-    assert (asked.get("temperature"), asked.get("top_p"), asked.get("top_logprobs")) == ((0.5, 0.9, 2) if taken else (None, None, None))
+    assert (asked.get("temperature"), asked.get("top_p"), asked.get("top_logprobs")) == (
+        (0.5, 0.9, 2) if taken else (None, None, None)
+    )
     assert ("message.output_text.logprobs" in asked.get("include", [])) is taken
-    assert changes(request) == ([] if taken else [("dropped", "/temperature"), ("dropped", "/top_p"), ("dropped", "/logprobs")])
+    assert changes(request) == (
+        []
+        if taken
+        else [("dropped", "/temperature"), ("dropped", "/top_p"), ("dropped", "/logprobs")]
+    )
 
 
 def test_logprobs_without_alternatives_are_only_included() -> None:
@@ -627,7 +842,15 @@ def test_logprobs_without_alternatives_are_only_included() -> None:
 
 
 def test_settings_that_the_wire_has_not_are_left_out_and_said() -> None:
-    request = built(seed=1, stop=["x"], presence_penalty=0.1, frequency_penalty=0.1, top_k=4, n=2, thinking_mismatch="drop_block")
+    request = built(
+        seed=1,
+        stop=["x"],
+        presence_penalty=0.1,
+        frequency_penalty=0.1,
+        top_k=4,
+        n=2,
+        thinking_mismatch="drop_block",
+    )
     assert body(request).keys() == {"model", "input", "stream", "store", "include"}
     assert sorted(path for _, path in changes(request)) == [
         "/frequency_penalty",
@@ -678,7 +901,12 @@ def test_s5_long_keys_are_hashed_the_same_way_each_time() -> None:
 
 
 def test_an_output_schema_is_a_flat_strict_format_with_a_name() -> None:
-    schema = {"title": "My answer", "type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
+    schema = {
+        "title": "My answer",
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+        "required": ["a"],
+    }
     assert body(built(output_schema=schema))["text"]["format"] == {
         "type": "json_schema",
         "name": "My_answer",
@@ -689,13 +917,17 @@ def test_an_output_schema_is_a_flat_strict_format_with_a_name() -> None:
 
 def test_a_format_in_extra_is_not_mixed_with_ours() -> None:
     form = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": False}
-    assert body(built(output_schema={"type": "object"}, extra={"text": {"format": form}}))["text"] == {"format": form}
+    assert body(built(output_schema={"type": "object"}, extra={"text": {"format": form}}))[
+        "text"
+    ] == {"format": form}
 
 
 def test_cache_breakpoints_stand_on_the_last_part_of_an_item() -> None:
     request = built(user("a", PNG), SAID, user("b"), cache=CacheOptions("1h", [0, 1]))
     asked = body(request)
-    marked = [["prompt_cache_breakpoint" in part for part in item["content"]] for item in asked["input"]]
+    marked = [
+        ["prompt_cache_breakpoint" in part for part in item["content"]] for item in asked["input"]
+    ]
     assert marked == [[False, True], [False], [False]]
     assert asked["prompt_cache_options"] == {"ttl": "12h"}
     assert changes(request) == [("dropped", "/cache/breakpoints/1"), ("changed", "/cache/ttl")]
@@ -709,7 +941,9 @@ def test_caching_as_the_api_does_it_anyway_says_nothing() -> None:
 def test_nothing_to_say_is_refused_unless_the_server_knows_the_past() -> None:
     with pytest.raises(StreamError, match="nothing to send"):
         built(Message("assistant"))
-    assert body(built(Message("assistant"), extra={"previous_response_id": "resp_1"}))["input"] == []
+    assert (
+        body(built(Message("assistant"), extra={"previous_response_id": "resp_1"}))["input"] == []
+    )
 
 
 # --- providers ---
@@ -722,16 +956,28 @@ def test_openai_speaks_responses_by_default() -> None:
 
 def test_the_codex_backend_gets_what_it_takes() -> None:
     prompt = Prompt(
-        input=[Message("system", [Text("s")]), user("x")], max_output_tokens=5, temperature=0.1, metadata={"a": "b"}, stream=False
+        input=[Message("system", [Text("s")]), user("x")],
+        max_output_tokens=5,
+        temperature=0.1,
+        metadata={"a": "b"},
+        stream=False,
     )
     request = build(prompt, "codex:gpt-5.1", account="acc_1")
     asked = body(request)
     assert request.url == "https://chatgpt.com/backend-api/codex/responses"
     assert request.headers["ChatGPT-Account-ID"] == "acc_1"
-    assert (asked["store"], asked["stream"], asked["input"][0]["role"]) == (False, True, "developer")
+    assert (asked["store"], asked["stream"], asked["input"][0]["role"]) == (
+        False,
+        True,
+        "developer",
+    )
     assert asked["instructions"]
     assert not {"max_output_tokens", "temperature", "metadata"} & asked.keys()
-    assert {path for _, path in changes(request)} == {"/max_output_tokens", "/temperature", "/metadata"}
+    assert {path for _, path in changes(request)} == {
+        "/max_output_tokens",
+        "/temperature",
+        "/metadata",
+    }
 
 
 # --- prefix and page ---
@@ -739,19 +985,33 @@ def test_the_codex_backend_gets_what_it_takes() -> None:
 
 def test_every_rule_that_the_builder_names_is_on_the_page() -> None:
     page = (ROOT / "docs" / "wires" / "responses.md").read_text("utf-8")
-    sources = [(ROOT / "streamlib" / "wires" / "responses" / name).read_text("utf-8") for name in ("build.py", "build_input.py")]
+    sources = [
+        (ROOT / "streamlib" / "wires" / "responses" / name).read_text("utf-8")
+        for name in ("build.py", "build_input.py")
+    ]
     named = set(re.findall(r"\b([RS]\d)\b", "".join(sources)))
     assert named == set(re.findall(r"^\| ([RS]\d) ", page, re.MULTILINE))
 
 
 def elements(request: Request) -> list[bytes]:
     asked = body(request)
-    return [msgspec.json.encode(one) for one in (*asked.get("tools", ()), asked.get("instructions"), *asked["input"])]
+    return [
+        msgspec.json.encode(one)
+        for one in (*asked.get("tools", ()), asked.get("instructions"), *asked["input"])
+    ]
 
 
 def test_case_14_each_request_begins_with_the_one_before() -> None:
     later = msgspec.structs.replace(SAID, response_id="r2")
-    history: list[ResponseItem] = [user("a"), THOUGHT, SAID, CALL, CALL.output("1", is_error=True), later, user("c")]
+    history: list[ResponseItem] = [
+        user("a"),
+        THOUGHT,
+        SAID,
+        CALL,
+        CALL.output("1", is_error=True),
+        later,
+        user("c"),
+    ]
     requests = [elements(built(*history[:n], tools=[TOOL], instructions="s")) for n in (1, 5, 6, 7)]
     for shorter, longer in pairwise(requests):
         assert longer[: len(shorter)] == shorter
@@ -759,11 +1019,20 @@ def test_case_14_each_request_begins_with_the_one_before() -> None:
 
 def conversations() -> list[Any]:
     """The recorded conversations of this wire, each a list of recordings."""
-    lines = require(CORPUS / "conversations.jsonl").read_bytes().splitlines() if CORPUS.is_dir() else []
+    lines = (
+        require(CORPUS / "conversations.jsonl").read_bytes().splitlines() if CORPUS.is_dir() else []
+    )
     told = [json.loads(line) for line in lines]
     found = [one for one in told if one["wire"] == "openai-responses"]
-    return [pytest.param([Recording(CORPUS / turn) for turn in one["turns"]], id=one["conversation"]) for one in found] or [
-        pytest.param(None, marks=pytest.mark.skip(reason="shared test data is absent: conversations.jsonl"), id="absent")
+    return [
+        pytest.param([Recording(CORPUS / turn) for turn in one["turns"]], id=one["conversation"])
+        for one in found
+    ] or [
+        pytest.param(
+            None,
+            marks=pytest.mark.skip(reason="shared test data is absent: conversations.jsonl"),
+            id="absent",
+        )
     ]
 
 
@@ -789,7 +1058,11 @@ def said_by_the_model(item: dict[str, Any]) -> Any:
     kind = item.get("type", "message")
     if kind == "reasoning" and item.get("encrypted_content"):
         return kind, [part["text"] for part in item["summary"]]
-    return (kind, item["name"], json.loads(item["arguments"] or "{}")) if kind == "function_call" else None
+    return (
+        (kind, item["name"], json.loads(item["arguments"] or "{}"))
+        if kind == "function_call"
+        else None
+    )
 
 
 def is_subsequence(few: list[Any], many: list[Any]) -> bool:
@@ -813,24 +1086,36 @@ TYPES: dict[str, str] = {
 @each_recording("openai-responses", [*STREAMS, *BODIES])
 def test_replayed_items_are_of_the_official_types(recording: Recording) -> None:
     pydantic = pytest.importorskip("pydantic")
-    official = pytest.importorskip("openai.types.responses", reason="the official SDK has the types; it comes with the dev extra")
+    official = pytest.importorskip(
+        "openai.types.responses",
+        reason="the official SDK has the types; it comes with the dev extra",
+    )
     request = built(user("x"), *responded(recording).items, extra={"store": True})
     for item in body(request)["input"][1:]:
         for part in item.get("content") or ():
             part.pop("annotations", None)  # xAI leaves fields of them out
             part.update({"annotations": []} if part["type"] == "output_text" else {})
         if item["type"] in TYPES and item.get("id"):
-            assert drained(pydantic.TypeAdapter(getattr(official, TYPES[item["type"]])).validate_python(item))
+            assert drained(
+                pydantic.TypeAdapter(getattr(official, TYPES[item["type"]])).validate_python(item)
+            )
 
 
 def drained(value: Any) -> Any:
     """The value with every lazily validated list read to its end."""
     if isinstance(value, dict):
         return {key: drained(one) for key, one in value.items()}
-    return [drained(one) for one in value] if hasattr(value, "__iter__") and not isinstance(value, (str, bytes)) else value
+    return (
+        [drained(one) for one in value]
+        if hasattr(value, "__iter__") and not isinstance(value, (str, bytes))
+        else value
+    )
 
 
-@given(st.sampled_from(["user", "developer", "system"]), st.lists(st.sampled_from([Text("a"), PNG, Document(data="JVBERi0=")]), min_size=1))
+@given(
+    st.sampled_from(["user", "developer", "system"]),
+    st.lists(st.sampled_from([Text("a"), PNG, Document(data="JVBERi0=")]), min_size=1),
+)
 def test_what_the_caller_says_is_of_the_official_type(role: Any, parts: list[Any]) -> None:
     pydantic = pytest.importorskip("pydantic")
     official = pytest.importorskip("openai.types.responses.response_input_item_param")

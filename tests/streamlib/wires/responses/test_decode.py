@@ -62,7 +62,9 @@ def test_a_recorded_request_is_rebuilt_item_for_item(recording: Recording) -> No
     if not isinstance(asked, dict):
         return
     again = rebuilt(asked)
-    assert [comparable(item) for item in again["input"]] == [comparable(item) for item in spelled_out(asked) if is_sent(item)]
+    assert [comparable(item) for item in again["input"]] == [
+        comparable(item) for item in spelled_out(asked) if is_sent(item)
+    ]
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
@@ -93,31 +95,55 @@ CHANGED: Final = {
 
 
 def spelled_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
-    return [{"role": "user", "content": asked["input"]}] if isinstance(asked["input"], str) else asked["input"]
+    return (
+        [{"role": "user", "content": asked["input"]}]
+        if isinstance(asked["input"], str)
+        else asked["input"]
+    )
 
 
 def is_sent(item: dict[str, Any]) -> bool:
     """A thought without its seal means something to a server that stores: those requests did not say `store: false`, ours does."""
-    return item.get("type") != "reasoning" or bool(item.get("encrypted_content") or item.get("content"))
+    return item.get("type") != "reasoning" or bool(
+        item.get("encrypted_content") or item.get("content")
+    )
 
 
 def comparable(item: dict[str, Any]) -> dict[str, Any]:
     """Without ids, status and nulls; contents in parts; what has a default with it."""
     kind = item.get("type") or "message"
-    left_out = {"id", "status"} if kind in {"message", "reasoning", "function_call", "function_call_output"} else {"status"}
-    bare = {"type": kind, **{key: value for key, value in item.items() if value is not None and key not in left_out}}
+    left_out = (
+        {"id", "status"}
+        if kind in {"message", "reasoning", "function_call", "function_call_output"}
+        else {"status"}
+    )
+    bare = {
+        "type": kind,
+        **{key: value for key, value in item.items() if value is not None and key not in left_out},
+    }
     if bare.get("call_id") == item.get("id"):
         bare.pop("call_id", None)
     if isinstance(bare.get("content"), str):
-        bare["content"] = [{"type": "output_text" if item["role"] == "assistant" else "input_text", "text": bare["content"]}]
+        bare["content"] = [
+            {
+                "type": "output_text" if item["role"] == "assistant" else "input_text",
+                "text": bare["content"],
+            }
+        ]
     if kind == "message":
         bare["content"] = [comparable_part(part) for part in bare["content"]]
     return bare
 
 
 def comparable_part(part: dict[str, Any]) -> dict[str, Any]:
-    defaults: dict[str, Any] = {"output_text": {"annotations": []}, "input_image": {"detail": "auto"}}
-    return {**defaults.get(part["type"], {}), **{key: value for key, value in part.items() if key != "logprobs"}}
+    defaults: dict[str, Any] = {
+        "output_text": {"annotations": []},
+        "input_image": {"detail": "auto"},
+    }
+    return {
+        **defaults.get(part["type"], {}),
+        **{key: value for key, value in part.items() if key != "logprobs"},
+    }
 
 
 # --- items ---
@@ -131,18 +157,45 @@ def test_a_text_is_what_the_user_says() -> None:
 def test_messages_are_short_or_in_parts() -> None:
     short = {"role": "developer", "content": "be brief"}
     whole = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
-    assert items(short, whole) == [Message("developer", [Text("be brief")], origin=HERE), Message("user", [Text("hi")], origin=HERE)]
+    assert items(short, whole) == [
+        Message("developer", [Text("be brief")], origin=HERE),
+        Message("user", [Text("hi")], origin=HERE),
+    ]
 
 
 def test_what_the_model_said_is_the_item_it_once_sent() -> None:
-    cited = {"type": "url_citation", "url": "https://x", "title": "T", "start_index": 0, "end_index": 1}
-    said = [{"type": "output_text", "text": "so", "annotations": [cited], "logprobs": []}, {"type": "refusal", "refusal": "no"}]
-    message = {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "phase": "commentary", "content": said}
+    cited = {
+        "type": "url_citation",
+        "url": "https://x",
+        "title": "T",
+        "start_index": 0,
+        "end_index": 1,
+    }
+    said = [
+        {"type": "output_text", "text": "so", "annotations": [cited], "logprobs": []},
+        {"type": "refusal", "refusal": "no"},
+    ]
+    message = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "completed",
+        "phase": "commentary",
+        "content": said,
+    }
     thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
-    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a": 1.0}', "status": "completed"}
+    call = {
+        "type": "function_call",
+        "call_id": "c",
+        "name": "f",
+        "arguments": '{"a": 1.0}',
+        "status": "completed",
+    }
     patch = {"type": "custom_tool_call", "call_id": "p", "name": "patch", "input": "*** Begin"}
     assert items(message, thought, call, patch) == [
-        Message("assistant", [Text("so", [cited]), Refusal("no")], "commentary", id="msg_1", origin=HERE),
+        Message(
+            "assistant", [Text("so", [cited]), Refusal("no")], "commentary", id="msg_1", origin=HERE
+        ),
         Reasoning(encrypted_content="gAAA", id="rs_1", origin=HERE),
         FunctionCall("c", "f", '{"a": 1.0}', origin=HERE),
         CustomToolCall("p", "patch", "*** Begin", origin=HERE),
@@ -150,7 +203,13 @@ def test_what_the_model_said_is_the_item_it_once_sent() -> None:
 
 
 def test_a_cut_call_is_read_as_cut() -> None:
-    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{"a', "status": "incomplete"}
+    call = {
+        "type": "function_call",
+        "call_id": "c",
+        "name": "f",
+        "arguments": '{"a',
+        "status": "incomplete",
+    }
     assert items(call)[0].status == "incomplete"
 
 
@@ -163,28 +222,52 @@ def test_arguments_that_are_json_keep_their_own_bytes() -> None:
 
 def test_outputs_are_text_or_parts() -> None:
     part = {"type": "input_image", "image_url": "https://x/y.png", "detail": "high"}
-    text = {"type": "function_call_output", "call_id": "c", "output": "42", "status": "completed", "id": "fco_1"}
+    text = {
+        "type": "function_call_output",
+        "call_id": "c",
+        "output": "42",
+        "status": "completed",
+        "id": "fco_1",
+    }
     parts = {"type": "custom_tool_call_output", "call_id": "p", "output": [part]}
     assert items(text, parts) == [
         FunctionCallOutput("c", "42", id="fco_1", origin=HERE),
-        CustomToolCallOutput("p", [Image(url="https://x/y.png", native={"detail": "high"})], origin=HERE),
+        CustomToolCallOutput(
+            "p", [Image(url="https://x/y.png", native={"detail": "high"})], origin=HERE
+        ),
     ]
 
 
 def test_what_has_no_item_of_its_own_stays_whole() -> None:
     unnamed = {"type": "function_call_output", "call_id": None, "name": "f", "output": "x"}
-    others = [{"type": "item_reference", "id": "msg_1"}, {"type": "compaction_trigger"}, {"type": "additional_tools", "tools": []}, unnamed]
-    assert items(*others) == [Opaque(one["type"], one, id=one.get("id"), origin=HERE) for one in others]
-    assert items({"type": "compaction", "encrypted_content": "g"}) == [Compaction(encrypted_content="g", origin=HERE)]
+    others = [
+        {"type": "item_reference", "id": "msg_1"},
+        {"type": "compaction_trigger"},
+        {"type": "additional_tools", "tools": []},
+        unnamed,
+    ]
+    assert items(*others) == [
+        Opaque(one["type"], one, id=one.get("id"), origin=HERE) for one in others
+    ]
+    assert items({"type": "compaction", "encrypted_content": "g"}) == [
+        Compaction(encrypted_content="g", origin=HERE)
+    ]
 
 
 @pytest.mark.parametrize(
     ("part", "read_as"),
     [
-        ({"type": "input_image", "image_url": "data:image/png;base64,eA=="}, Image(data="eA==", media_type="image/png")),
+        (
+            {"type": "input_image", "image_url": "data:image/png;base64,eA=="},
+            Image(data="eA==", media_type="image/png"),
+        ),
         ({"type": "input_image", "file_id": "file_1"}, Image(file_id="file_1")),
         (
-            {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,eA=="},
+            {
+                "type": "input_file",
+                "filename": "a.pdf",
+                "file_data": "data:application/pdf;base64,eA==",
+            },
             Document(data="eA==", media_type="application/pdf", name="a.pdf"),
         ),
         ({"type": "input_file", "file_data": "eA=="}, Document(data="eA==")),
@@ -192,8 +275,14 @@ def test_what_has_no_item_of_its_own_stays_whole() -> None:
             {"type": "input_file", "file_url": "https://x", "filename": "a"},
             Document(url="https://x", name="a", native={"filename": "a"}),
         ),
-        ({"type": "input_audio", "input_audio": {"data": "eA==", "format": "mp3"}}, Audio(data="eA==", media_type="audio/mpeg")),
-        ({"type": "input_video", "x": 1}, Text('{"type":"input_video","x":1}', native={"type": "input_video", "x": 1})),
+        (
+            {"type": "input_audio", "input_audio": {"data": "eA==", "format": "mp3"}},
+            Audio(data="eA==", media_type="audio/mpeg"),
+        ),
+        (
+            {"type": "input_video", "x": 1},
+            Text('{"type":"input_video","x":1}', native={"type": "input_video", "x": 1}),
+        ),
     ],
 )
 def test_parts(part: dict[str, Any], read_as: Any) -> None:
@@ -206,7 +295,11 @@ PART = st.sampled_from(
         {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "low"},
         {"type": "input_image", "file_id": "file_1", "detail": "auto"},
         {"type": "input_file", "file_url": "https://x", "filename": "a"},
-        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERi0="},
+        {
+            "type": "input_file",
+            "filename": "a.pdf",
+            "file_data": "data:application/pdf;base64,JVBERi0=",
+        },
         {"type": "input_audio", "input_audio": {"data": "eA==", "format": "wav"}},
         {"type": "input_text", "text": "b", "prompt_cache_breakpoint": {"mode": "explicit"}},
         {"type": "input_video", "x": [1.0]},
@@ -216,7 +309,12 @@ PART = st.sampled_from(
 
 @given(st.lists(PART, min_size=1, max_size=4))
 def test_every_part_comes_back_as_it_was(parts: list[dict[str, Any]]) -> None:
-    assert rebuilt({"model": "m", "input": [{"role": "user", "content": parts}]})["input"][0]["content"] == parts
+    assert (
+        rebuilt({"model": "m", "input": [{"role": "user", "content": parts}]})["input"][0][
+            "content"
+        ]
+        == parts
+    )
 
 
 # --- settings ---
@@ -229,16 +327,31 @@ def test_every_setting_finds_its_place() -> None:
         input="hi",
         instructions="be brief",
         tools=[
-            {"type": "function", "name": "f", "description": "d", "parameters": schema, "strict": True},
+            {
+                "type": "function",
+                "name": "f",
+                "description": "d",
+                "parameters": schema,
+                "strict": True,
+            },
             {"type": "custom", "name": "patch"},
             {"type": "web_search", "search_context_size": "low"},
             {"type": "mcp", "server_label": "deep", "server_url": "https://x"},
-            {"type": "function", "name": "later", "parameters": schema, "strict": False, "defer_loading": True},
+            {
+                "type": "function",
+                "name": "later",
+                "parameters": schema,
+                "strict": False,
+                "defer_loading": True,
+            },
         ],
         tool_choice={"type": "function", "name": "f"},
         parallel_tool_calls=False,
         reasoning={"effort": "none", "summary": "auto"},
-        text={"verbosity": "low", "format": {"type": "json_schema", "name": "n", "schema": schema, "strict": True}},
+        text={
+            "verbosity": "low",
+            "format": {"type": "json_schema", "name": "n", "schema": schema, "strict": True},
+        },
         include=["reasoning.encrypted_content", "message.output_text.logprobs"],
         max_output_tokens=9,
         temperature=0.5,
@@ -257,13 +370,21 @@ def test_every_setting_finds_its_place() -> None:
             ToolSpec("f", "d", schema, strict=True),
             ToolSpec("patch", format={"type": "text"}),
             ToolSpec("web_search", native={"type": "web_search", "search_context_size": "low"}),
-            ToolSpec("deep", native={"type": "mcp", "server_label": "deep", "server_url": "https://x"}),
+            ToolSpec(
+                "deep", native={"type": "mcp", "server_label": "deep", "server_url": "https://x"}
+            ),
             ToolSpec(
                 "later",
                 None,
                 schema,
                 strict=False,
-                native={"type": "function", "name": "later", "parameters": schema, "strict": False, "defer_loading": True},
+                native={
+                    "type": "function",
+                    "name": "later",
+                    "parameters": schema,
+                    "strict": False,
+                    "defer_loading": True,
+                },
             ),
         ],
         tool_choice="f",
@@ -289,31 +410,71 @@ def test_every_setting_finds_its_place() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "f"}]}},
+        {
+            "tool_choice": {
+                "type": "allowed_tools",
+                "mode": "auto",
+                "tools": [{"type": "function", "name": "f"}],
+            }
+        },
         {"tool_choice": {"type": "mcp", "server_label": "s", "name": "t"}},
         {"reasoning": {"effort": "low", "context": "all_turns"}},
         {"reasoning": {"effort": "ultra"}},
         {"text": {"format": {"type": "json_object"}}},
-        {"text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": False}, "verbosity": "low"}},
+        {
+            "text": {
+                "format": {
+                    "type": "json_schema",
+                    "name": "n",
+                    "schema": {"type": "object"},
+                    "strict": False,
+                },
+                "verbosity": "low",
+            }
+        },
         {"include": ["web_search_call.action.sources"]},
-        {"prompt_cache_options": {"mode": "explicit", "ttl": "12h", "comparison_response_id": "resp_1"}},
+        {
+            "prompt_cache_options": {
+                "mode": "explicit",
+                "ttl": "12h",
+                "comparison_response_id": "resp_1",
+            }
+        },
         {"previous_response_id": "resp_1"},
     ],
 )
 def test_what_a_prompt_cannot_say_comes_back_whole(asked: dict[str, Any]) -> None:
-    again = rebuilt({"model": "m", "input": "hi", "tools": [{"type": "function", "name": "f"}], **asked})
+    again = rebuilt(
+        {"model": "m", "input": "hi", "tools": [{"type": "function", "name": "f"}], **asked}
+    )
     assert {key: again[key] for key in asked} == asked
 
 
-@pytest.mark.parametrize("choice", ["auto", "required", "none", {"type": "web_search"}, {"type": "custom", "name": "patch"}])
+@pytest.mark.parametrize(
+    "choice",
+    ["auto", "required", "none", {"type": "web_search"}, {"type": "custom", "name": "patch"}],
+)
 def test_a_choice_of_tools_comes_back_as_it_was(choice: Any) -> None:
-    tools = [{"type": "web_search"}, {"type": "custom", "name": "patch", "format": {"type": "text"}}]
-    assert rebuilt({"model": "m", "input": "hi", "tools": tools, "tool_choice": choice})["tool_choice"] == choice
+    tools = [
+        {"type": "web_search"},
+        {"type": "custom", "name": "patch", "format": {"type": "text"}},
+    ]
+    assert (
+        rebuilt({"model": "m", "input": "hi", "tools": tools, "tool_choice": choice})["tool_choice"]
+        == choice
+    )
 
 
 def test_cache_breakpoints_are_those_of_their_items() -> None:
-    marked = {"type": "input_text", "text": "b", "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"}}
-    asked = [{"role": "user", "content": "a"}, {"role": "user", "content": [{"type": "input_text", "text": "a"}, marked]}]
+    marked = {
+        "type": "input_text",
+        "text": "b",
+        "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"},
+    }
+    asked = [
+        {"role": "user", "content": "a"},
+        {"role": "user", "content": [{"type": "input_text", "text": "a"}, marked]},
+    ]
     assert read(input=asked).cache == CacheOptions("12h", [1])
     assert read(input="x", prompt_cache_options={"ttl": "30m"}).cache == CacheOptions("30m")
     assert read(input="x").cache is None
@@ -345,12 +506,28 @@ def test_anything_else_is_an_invalid_request(body: bytes) -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.sampled_from(["", "message", "user", "reasoning", "function_call", "x"]),
+    st.none()
+    | st.booleans()
+    | st.integers(-5, 5)
+    | st.sampled_from(["", "message", "user", "reasoning", "function_call", "x"]),
     lambda children: (
         st.lists(children, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                ["type", "role", "content", "input", "summary", "call_id", "name", "output", "tools", "text", "format", "reasoning"]
+                [
+                    "type",
+                    "role",
+                    "content",
+                    "input",
+                    "summary",
+                    "call_id",
+                    "name",
+                    "output",
+                    "tools",
+                    "text",
+                    "format",
+                    "reasoning",
+                ]
             ),
             children,
             max_size=4,

@@ -15,7 +15,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-openai = pytest.importorskip("openai", reason="the official SDK is the reader here; it comes with the dev extra")
+openai = pytest.importorskip(
+    "openai", reason="the official SDK is the reader here; it comes with the dev extra"
+)
 
 from streamlib import (  # noqa: E402  # after the SDK is known to be there
     Compaction,
@@ -51,7 +53,15 @@ from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
 from streamlib_parsers.assembler import EventAssembler  # noqa: E402
 from streamlib_parsers.errors import ErrorKind  # noqa: E402
 from streamlib_parsers.limits import LIMITS  # noqa: E402
-from tests.support.shared import BODIES, PAYLOADS, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402
+from tests.support.shared import (  # noqa: E402
+    BODIES,
+    PAYLOADS,
+    STREAMS,
+    WIRES,
+    Recording,
+    each_recording,
+    recordings,
+)
 from tests.support.wires import events_of, parsed  # noqa: E402
 
 HERE = Origin("responses")
@@ -63,11 +73,15 @@ def read(body: bytes) -> list[ResponseEvent]:
 
 def encoded(events: list[ResponseEvent], **options: Any) -> tuple[bytes, list[str]]:
     encode = encoder("responses", **options)
-    return b"".join([*(encode.feed(event) for event in events), encode.close()]), [change.path for change in encode.report]
+    return b"".join([*(encode.feed(event) for event in events), encode.close()]), [
+        change.path for change in encode.report
+    ]
 
 
 def frames(body: bytes) -> list[dict[str, Any]]:
-    return [msgspec.json.decode(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")]
+    return [
+        msgspec.json.decode(line[6:]) for line in body.splitlines() if line.startswith(b"data: ")
+    ]
 
 
 def comparable(events: list[ResponseEvent], *, loose: bool = False) -> list[ResponseEvent]:
@@ -78,10 +92,16 @@ def comparable(events: list[ResponseEvent], *, loose: bool = False) -> list[Resp
 
 def without(event: Any) -> Any:
     if isinstance(event, (OutputItemAdded, OutputItemDone)):
-        return msgspec.structs.replace(event, item=msgspec.structs.replace(event.item, id=None, native=None))
+        return msgspec.structs.replace(
+            event, item=msgspec.structs.replace(event.item, id=None, native=None)
+        )
     if isinstance(event, Failed):
         return type(event)
-    return msgspec.structs.replace(event, response_id=None) if isinstance(event, (Created, Completed)) else event
+    return (
+        msgspec.structs.replace(event, response_id=None)
+        if isinstance(event, (Created, Completed))
+        else event
+    )
 
 
 # --- law 10 ---
@@ -96,7 +116,9 @@ OF_ITS_OWN = ("openai-cache-usage-automatic-caching-2", "chat_calls_tools_throug
 def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording)
     body, report = encoded(events)
-    loose = bool(REPORTED.intersection(report)) or any(name in recording.path.name for name in OF_ITS_OWN)
+    loose = bool(REPORTED.intersection(report)) or any(
+        name in recording.path.name for name in OF_ITS_OWN
+    )
     again = read(body)
     if "/stop_reason" in report:
         events, again = events[:-1], again[:-1]
@@ -113,8 +135,12 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
         assert again.error.kind in (response.error.kind, "server_error")
         return
     if not all(item.id or isinstance(item, Opaque) for item in response.items):
-        response, again = (msgspec.structs.replace(one, items=(), choices=()) for one in (response, again))
-    assert msgspec.structs.replace(again, notices=()) == msgspec.structs.replace(response, notices=())
+        response, again = (
+            msgspec.structs.replace(one, items=(), choices=()) for one in (response, again)
+        )
+    assert msgspec.structs.replace(again, notices=()) == msgspec.structs.replace(
+        response, notices=()
+    )
 
 
 KINDS: dict[str, ResponseItem] = {
@@ -122,7 +148,9 @@ KINDS: dict[str, ResponseItem] = {
     "reasoning": Reasoning(),
     "call": FunctionCall("", "f"),
     "custom": CustomToolCall("", "patch"),
-    "code": ServerToolCall("", "code_interpreter", native={"type": "code_interpreter_call", "container_id": "c"}),
+    "code": ServerToolCall(
+        "", "code_interpreter", native={"type": "code_interpreter_call", "container_id": "c"}
+    ),
     "mcp": ServerToolCall("", "t", native={"type": "mcp_call", "server_label": "s"}),
     "program": ServerToolResult("", "program", "1", native={"type": "program_output"}),
     "compaction": Compaction(encrypted_content="gAAA"),
@@ -132,8 +160,14 @@ WORDS = st.sampled_from(["a", "β", "😀", " ", "\n", '"}'])
 STEP = st.one_of(
     st.tuples(st.just("open"), st.sampled_from(sorted(KINDS))),
     st.tuples(st.just("say"), st.integers(0, 5), WORDS),
-    st.tuples(st.just("close"), st.integers(0, 5), st.sampled_from(["completed", "completed", "incomplete"])),
-    st.tuples(st.sampled_from(["usage", "metadata", "passthrough", "cite", "refuse"]), st.integers(0, 5)),
+    st.tuples(
+        st.just("close"),
+        st.integers(0, 5),
+        st.sampled_from(["completed", "completed", "incomplete"]),
+    ),
+    st.tuples(
+        st.sampled_from(["usage", "metadata", "passthrough", "cite", "refuse"]), st.integers(0, 5)
+    ),
 )
 
 
@@ -165,15 +199,25 @@ class Script:
 
     def say(self, which: int, text: str) -> None:
         item = self._opened(which)
-        if item is None or (isinstance(item.item, Message) and any(part.refusal_fragments for part in item.parts.values())):
+        if item is None or (
+            isinstance(item.item, Message)
+            and any(part.refusal_fragments for part in item.parts.values())
+        ):
             return
         if isinstance(item.item, Message):
-            self.assembly.text(item, text, which % 2 if 0 in item.parts else 0, [{"token": text}] if which == 3 else None)
+            self.assembly.text(
+                item,
+                text,
+                which % 2 if 0 in item.parts else 0,
+                [{"token": text}] if which == 3 else None,
+            )
         elif isinstance(item.item, Reasoning):
             verb = self.assembly.reasoning if which % 2 else self.assembly.summary
             verb(item, text, 0)
         elif isinstance(item.item, (FunctionCall, CustomToolCall, ServerToolCall)):
-            self.assembly.arguments(item, text if item.free_text or isinstance(item.item, CustomToolCall) else " ")
+            self.assembly.arguments(
+                item, text if item.free_text or isinstance(item.item, CustomToolCall) else " "
+            )
 
     def refuse(self, which: int) -> None:
         item = self._opened(which)
@@ -182,24 +226,42 @@ class Script:
 
     def cite(self, which: int) -> None:
         item = self._opened(which)
-        if item is not None and isinstance(item.item, Message) and item.parts and not any(part.refusal_fragments for part in item.parts.values()):
+        if (
+            item is not None
+            and isinstance(item.item, Message)
+            and item.parts
+            and not any(part.refusal_fragments for part in item.parts.values())
+        ):
             self.assembly.annotation(item, {"type": "url_citation", "url": "https://x"}, 0)
 
     def close(self, which: int, status: Any) -> None:
         item = self._opened(which)
         if item is None:
             return
-        if status == "completed" and isinstance(item.item, (FunctionCall, ServerToolCall)) and not item.free_text:
+        if (
+            status == "completed"
+            and isinstance(item.item, (FunctionCall, ServerToolCall))
+            and not item.free_text
+        ):
             self.assembly.arguments(item, "{}")
-        self.assembly.close(item, "completed" if isinstance(item.item, Opaque) else status)  # its payload has no word for cut
+        self.assembly.close(
+            item, "completed" if isinstance(item.item, Opaque) else status
+        )  # its payload has no word for cut
         whole = item.item
-        self.called |= isinstance(whole, (FunctionCall, CustomToolCall)) and whole.status == "completed"
+        self.called |= (
+            isinstance(whole, (FunctionCall, CustomToolCall)) and whole.status == "completed"
+        )
         if isinstance(whole, Message):
             self.said |= bool(whole.text)
             self.refused |= any(not isinstance(part, Text) for part in whole.content)
 
     def usage(self, count: int) -> None:
-        raw = {"input_tokens": 1, "input_tokens_details": {"cached_tokens": 0}, "output_tokens": count, "total_tokens": 1 + count}
+        raw = {
+            "input_tokens": 1,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": count,
+            "total_tokens": 1 + count,
+        }
         self.assembly.usage(Usage(1, count, 0, raw=raw))
 
     def metadata(self, value: int) -> None:
@@ -215,13 +277,29 @@ class Script:
             if isinstance(item.item, Opaque):
                 self.assembly.close(item)
         if how == "failed":
-            detail = {"type": "server_error", "code": "server_error", "message": "boom", "param": None}
-            self.assembly.fail(ErrorInfo("server_error", "boom", retryable=True, code="server_error", detail=detail))
+            detail = {
+                "type": "server_error",
+                "code": "server_error",
+                "message": "boom",
+                "param": None,
+            }
+            self.assembly.fail(
+                ErrorInfo(
+                    "server_error", "boom", retryable=True, code="server_error", detail=detail
+                )
+            )
         elif how == "incomplete":
             self.assembly.metadata({"incomplete_details": {"reason": "max_output_tokens"}})
             self.assembly.complete("length", "incomplete:max_output_tokens")
         else:
-            self.assembly.complete("tool_calls" if self.called else "refusal" if self.refused and not self.said else "stop", "completed")
+            self.assembly.complete(
+                "tool_calls"
+                if self.called
+                else "refusal"
+                if self.refused and not self.said
+                else "stop",
+                "completed",
+            )
         return self.assembly.take()
 
 
@@ -243,7 +321,9 @@ def test_the_full_event_set_is_numbered_and_bracketed(steps: list[Any], how: str
     assert [frame["sequence_number"] for frame in told] == list(range(len(told)))
     assert [frame["type"] for frame in told[:2]] == ["response.created", "response.in_progress"]
     assert told[-1]["type"] == f"response.{how}"
-    begun = [frame["output_index"] for frame in told if frame["type"] == "response.output_item.added"]
+    begun = [
+        frame["output_index"] for frame in told if frame["type"] == "response.output_item.added"
+    ]
     assert begun == list(range(len(begun)))
     for frame in told:
         if frame["type"].endswith(".delta"):
@@ -255,8 +335,19 @@ def test_the_full_event_set_is_numbered_and_bracketed(steps: list[Any], how: str
 
 def test_the_events_of_a_text_are_those_the_wire_documents() -> None:
     script = Script()
-    script.run([("open", "message"), ("say", 0, "a"), ("say", 0, "β"), ("cite", 0), ("close", 0, "completed")])
-    told = [frame["type"].removeprefix("response.") for frame in frames(encoded(script.end("completed"))[0])]
+    script.run(
+        [
+            ("open", "message"),
+            ("say", 0, "a"),
+            ("say", 0, "β"),
+            ("cite", 0),
+            ("close", 0, "completed"),
+        ]
+    )
+    told = [
+        frame["type"].removeprefix("response.")
+        for frame in frames(encoded(script.end("completed"))[0])
+    ]
     assert told == [
         "created",
         "in_progress",
@@ -274,8 +365,19 @@ def test_the_events_of_a_text_are_those_the_wire_documents() -> None:
 
 def test_the_events_of_a_summary_and_of_a_call() -> None:
     script = Script()
-    script.run([("open", "reasoning"), ("say", 0, "a"), ("close", 0, "completed"), ("open", "call"), ("close", 0, "completed")])
-    told = [frame["type"].removeprefix("response.") for frame in frames(encoded(script.end("completed"))[0])][2:-1]
+    script.run(
+        [
+            ("open", "reasoning"),
+            ("say", 0, "a"),
+            ("close", 0, "completed"),
+            ("open", "call"),
+            ("close", 0, "completed"),
+        ]
+    )
+    told = [
+        frame["type"].removeprefix("response.")
+        for frame in frames(encoded(script.end("completed"))[0])
+    ][2:-1]
     assert told == [
         "output_item.added",
         "reasoning_summary_part.added",
@@ -294,7 +396,9 @@ def test_json_in_its_own_bytes_may_have_lines() -> None:
     """A hosted call's arguments are a JSON value; a whole body may have printed it prettily."""
     assembly = EventAssembler(LIMITS, HERE)
     assembly.identify("resp_1", "m")
-    item = assembly.open(ServerToolCall("ws_1", "web_search", id="ws_1", native={"type": "web_search_call"}))
+    item = assembly.open(
+        ServerToolCall("ws_1", "web_search", id="ws_1", native={"type": "web_search_call"})
+    )
     assembly.arguments(item, '{\n  "type": "search"\n}')
     assembly.close(item)
     assembly.complete("stop", "completed")
@@ -309,7 +413,13 @@ def foreign(*items: ResponseItem, wire: Any = "messages") -> list[ResponseEvent]
     """A whole answer of another wire."""
     assembly = EventAssembler(LIMITS, Origin(wire))
     for item in items:
-        empty = {"content": ()} if isinstance(item, Message) else {"content": ""} if isinstance(item, Reasoning) else {}
+        empty = (
+            {"content": ()}
+            if isinstance(item, Message)
+            else {"content": ""}
+            if isinstance(item, Reasoning)
+            else {}
+        )
         opened = assembly.open(msgspec.structs.replace(item, **empty))
         assembly.finish_with(opened, item)
     assembly.complete("stop", "end_turn")
@@ -328,28 +438,49 @@ def test_signed_and_sealed_state_of_another_wire_is_left_out_and_reported() -> N
 
 def test_tools_and_unknown_items_of_another_wire_are_left_out_and_reported() -> None:
     search = ServerToolCall("srv", "web_search", "{}", native={"type": "server_tool_use"})
-    body, report = encoded(foreign(search, Opaque("x", {"type": "x"}), Compaction("short"), Message("assistant", [Text("so")])))
+    body, report = encoded(
+        foreign(
+            search,
+            Opaque("x", {"type": "x"}),
+            Compaction("short"),
+            Message("assistant", [Text("so")]),
+        )
+    )
     assert [item["type"] for item in frames(body)[-1]["response"]["output"]] == ["message"]
     assert report == ["/ServerToolCall", "/Opaque", "/Compaction"]
 
 
 def test_events_of_another_wire_are_not_passed_on() -> None:
     events = foreign(Message("assistant", [Text("so")]))
-    strange: list[ResponseEvent] = [Passthrough("vendor.sparkle", {"type": "vendor.sparkle"}), Passthrough("", {"object": "x"})]
+    strange: list[ResponseEvent] = [
+        Passthrough("vendor.sparkle", {"type": "vendor.sparkle"}),
+        Passthrough("", {"object": "x"}),
+    ]
     body, report = encoded([*events[:-1], *strange, events[-1]])
     assert b"sparkle" not in body
     assert report == ["/passthrough"]
 
 
 def test_citations_of_another_wire_become_url_citations() -> None:
-    nested = {"type": "url_citation", "url_citation": {"url": "https://x", "title": "T", "start_index": 1, "end_index": 2}}
+    nested = {
+        "type": "url_citation",
+        "url_citation": {"url": "https://x", "title": "T", "start_index": 1, "end_index": 2},
+    }
     flat = {"type": "web_search_result_location", "url": "https://y", "cited_text": "c"}
-    body, report = encoded(foreign(Message("assistant", [Text("so", [nested, flat, {"type": "page_location"}])])))
+    body, report = encoded(
+        foreign(Message("assistant", [Text("so", [nested, flat, {"type": "page_location"}])]))
+    )
     (message,) = accumulate(read(body)).items
     assert isinstance(message, Message)
     assert isinstance(message.content[0], Text)
     assert message.content[0].annotations == (
-        {"type": "url_citation", "url": "https://x", "title": "T", "start_index": 1, "end_index": 2},
+        {
+            "type": "url_citation",
+            "url": "https://x",
+            "title": "T",
+            "start_index": 1,
+            "end_index": 2,
+        },
         {"type": "url_citation", "url": "https://y", "title": "", "start_index": 0, "end_index": 0},
     )
     assert report == ["/annotations", "/annotations"]
@@ -383,7 +514,9 @@ def test_case_01_parallel_calls_have_a_place_each() -> None:
         assembly.close(call)
     assembly.complete("tool_calls", "tool_calls")
     told = frames(encoded(assembly.take())[0])
-    assert [frame["output_index"] for frame in told if frame["type"].endswith("arguments.delta")] == [0, 1, 0, 1]
+    assert [
+        frame["output_index"] for frame in told if frame["type"].endswith("arguments.delta")
+    ] == [0, 1, 0, 1]
     assert [call["arguments"] for call in told[-1]["response"]["output"]] == ["{}", "{}"]
 
 
@@ -407,7 +540,9 @@ def test_a_second_choice_and_a_reason_without_a_word_are_reported() -> None:
 
 def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
     usage = Usage(100, 20, 30, 10, 5, raw={"prompt_tokens": 100, "completion_tokens": 20})
-    body = msgspec.json.decode(encode_body("responses", Response("r", "m", "completed", usage=usage, stop_reason="stop")))
+    body = msgspec.json.decode(
+        encode_body("responses", Response("r", "m", "completed", usage=usage, stop_reason="stop"))
+    )
     assert body["usage"] == {
         "input_tokens": 100,
         "input_tokens_details": {"cached_tokens": 30, "cache_write_tokens": 10},
@@ -421,17 +556,33 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
 
 
 def test_ids_are_made_once_and_the_same_each_time() -> None:
-    events = foreign(Reasoning("hm"), Message("assistant", [Text("so")]), FunctionCall("c", "f", "{}"))
+    events = foreign(
+        Reasoning("hm"), Message("assistant", [Text("so")]), FunctionCall("c", "f", "{}")
+    )
     body, _ = encoded(events, response_id="resp_abc")
     assert body == encoded(events, response_id="resp_abc")[0]
-    assert [item["id"] for item in frames(body)[-1]["response"]["output"]] == ["rs_abc_0", "msg_abc_1", "fc_abc_2"]
-    assert {frame["item_id"] for frame in frames(body) if "item_id" in frame} == {"rs_abc_0", "msg_abc_1", "fc_abc_2"}
+    assert [item["id"] for item in frames(body)[-1]["response"]["output"]] == [
+        "rs_abc_0",
+        "msg_abc_1",
+        "fc_abc_2",
+    ]
+    assert {frame["item_id"] for frame in frames(body) if "item_id" in frame} == {
+        "rs_abc_0",
+        "msg_abc_1",
+        "fc_abc_2",
+    }
 
 
 def test_a_clock_is_the_callers() -> None:
-    body, _ = encoded(foreign(Message("assistant", [Text("so")])), created_at=1_700_000_000, model="mine")
+    body, _ = encoded(
+        foreign(Message("assistant", [Text("so")])), created_at=1_700_000_000, model="mine"
+    )
     response = frames(body)[0]["response"]
-    assert (response["created_at"], response["model"], response["tool_choice"]) == (1_700_000_000, "mine", "auto")
+    assert (response["created_at"], response["model"], response["tool_choice"]) == (
+        1_700_000_000,
+        "mine",
+        "auto",
+    )
     openai.types.responses.Response.model_validate(response)
     assert "created_at" not in frames(encoded(foreign())[0])[0]["response"]
 
@@ -441,7 +592,9 @@ def test_a_clock_is_the_callers() -> None:
 
 def test_a_cut_call_never_stands_in_a_whole_body() -> None:
     cut = FunctionCall("c", "f", '{"a', status="incomplete")
-    assert b"function_call" not in encode_body("responses", Response("r", "m", "incomplete", (cut,), stop_reason="length"))
+    assert b"function_call" not in encode_body(
+        "responses", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+    )
 
 
 def test_a_call_cut_by_a_failure_is_never_done() -> None:
@@ -459,7 +612,10 @@ def test_errors_keep_their_kind_or_are_server_errors(kind: Any) -> None:
     failed = Failed(error)
     last = read(encoder("responses").feed(failed))[-1]
     partial = Response("r", "m", "failed", error=error)
-    bodies = [encode_body("responses", partial), msgspec.json.encode(error_body("responses", error))]
+    bodies = [
+        encode_body("responses", partial),
+        msgspec.json.encode(error_body("responses", error)),
+    ]
     found = [last.error, *(accumulate(parse_body("responses", body)).error for body in bodies)]  # type: ignore[union-attr]
     ours = {"connection", "truncated", "malformed", "limit_exceeded", "stalled", "deadline"}
     assert {one.kind for one in found if one} == {"server_error" if kind in ours else kind}
@@ -467,7 +623,12 @@ def test_errors_keep_their_kind_or_are_server_errors(kind: Any) -> None:
 
 
 def test_a_providers_own_error_goes_on_as_it_is() -> None:
-    detail = {"type": "insufficient_quota", "code": "insufficient_quota", "message": "no money", "param": None}
+    detail = {
+        "type": "insufficient_quota",
+        "code": "insufficient_quota",
+        "message": "no money",
+        "param": None,
+    }
     error = ErrorInfo("quota_exhausted", "no money", code="insufficient_quota", detail=detail)
     body, report = encoded([Created("resp_1", "m"), Failed(error)])
     assert frames(body)[-2]["error"] == detail
@@ -485,7 +646,9 @@ class Sdk:
         self.body = b""
         self.kind = "text/event-stream"
         http = httpx2.Client(transport=httpx2.MockTransport(self.reply))
-        self.client = openai.OpenAI(api_key="none", base_url="http://x/v1", max_retries=0, http_client=http)
+        self.client = openai.OpenAI(
+            api_key="none", base_url="http://x/v1", max_retries=0, http_client=http
+        )
 
     def reply(self, request: httpx2.Request) -> httpx2.Response:
         return httpx2.Response(200, headers={"content-type": self.kind}, content=self.body)
@@ -523,11 +686,21 @@ def answers() -> list[Any]:
         told = recordings(folder, [*STREAMS, *BODIES])
         most = SAMPLE * (6 if folder == "openai-responses" else 1)
         chosen = random.Random(folder).sample(told, min(most, len(told)))
-        found += [pytest.param(one, id=f"{folder}/{one.path.name}") for one in chosen if SAME_ID_TWICE not in one.path.name]
-    return found or [pytest.param(None, marks=pytest.mark.skip(reason="shared test data is absent: corpus"), id="absent")]
+        found += [
+            pytest.param(one, id=f"{folder}/{one.path.name}")
+            for one in chosen
+            if SAME_ID_TWICE not in one.path.name
+        ]
+    return found or [
+        pytest.param(
+            None, marks=pytest.mark.skip(reason="shared test data is absent: corpus"), id="absent"
+        )
+    ]
 
 
-@pytest.mark.filterwarnings("ignore:Pydantic serializer warnings")  # the SDK's own, about hosted tools it has no type for
+@pytest.mark.filterwarnings(
+    "ignore:Pydantic serializer warnings"
+)  # the SDK's own, about hosted tools it has no type for
 @pytest.mark.parametrize("recording", answers())
 def test_the_official_sdk_reads_what_any_wire_said(recording: Recording, sdk: Sdk) -> None:
     events = parsed(recording)
@@ -538,15 +711,28 @@ def test_the_official_sdk_reads_what_any_wire_said(recording: Recording, sdk: Sd
         return
     last = sdk.last_raw(encode_all("responses", events))
     read_back = [last.response, sdk.whole(encode_body("responses", response))]
-    if response.stop_reason not in ("length", "content_filter") and last.type == "response.completed":
+    if (
+        response.stop_reason not in ("length", "content_filter")
+        and last.type == "response.completed"
+    ):
         sdk.kind = "text/event-stream"
         read_back.append(sdk.final(encode_all("responses", events)))
-    calls = [(call.call_id, call.name, call.arguments or "{}") for call in response.calls if isinstance(call, FunctionCall)]
+    calls = [
+        (call.call_id, call.name, call.arguments or "{}")
+        for call in response.calls
+        if isinstance(call, FunctionCall)
+    ]
     for one in read_back:
         assert one.output_text == response.text
-        named = [(item.call_id, item.name, item.arguments) for item in one.output if item.type == "function_call"]
+        named = [
+            (item.call_id, item.name, item.arguments)
+            for item in one.output
+            if item.type == "function_call"
+        ]
         whole = [call for call in named if one.status == "completed" or call in calls]
         assert whole == calls
         assert (one.usage is None) == (response.usage is None)
         if one.usage and response.usage:
-            assert one.usage.total_tokens is None or one.usage.input_tokens == (response.usage.input_tokens or 0)
+            assert one.usage.total_tokens is None or one.usage.input_tokens == (
+                response.usage.input_tokens or 0
+            )
