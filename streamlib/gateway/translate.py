@@ -24,8 +24,7 @@ import msgspec
 
 from streamlib.gateway.envelopes import seal
 from streamlib.gateway.reorder import BLOCKLESS, ItemSequencer
-from streamlib.request.report import Change
-from streamlib.wires.encoders import Report
+from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
     Completed,
     Failed,

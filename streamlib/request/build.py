@@ -17,6 +17,7 @@ from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
 from streamlib.providers.names import CALL_IDS, TOOL_NAMES, fit_names
+from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
 from streamlib.request.json_objects import merged
@@ -50,7 +51,7 @@ class Builder(Protocol):
     """The module of a wire: `builders/<name>.py`."""
 
     def build(
-        self, prompt: Prompt, items: list[IndexedItem], where: Target, report: Report
+        self, prompt: Prompt, items: list[IndexedItem], context: BuildContext
     ) -> BuiltRequest:
         """The body in this wire's own words."""
         ...
@@ -87,25 +88,26 @@ def build(
 
 
 def build_for(
-    prompt: Prompt, where: Target, *, strict: bool = False, strict_origin: bool = False
+    prompt: Prompt, target: Target, *, strict: bool = False, strict_origin: bool = False
 ) -> Request:
     """The request for a target that is known already."""
     report = Report()
-    prompt = _extra_for_wire(prompt, where, report)
-    items = downgrade(repair(prompt.items, report), where.origin, report, strict=strict_origin)
-    items = _fit_ids(items, where, report)
-    names = _tool_names(prompt, items, where.wire_api)
+    context = BuildContext(target, report)
+    prompt = _extra_for_wire(prompt, context)
+    items = downgrade(repair(prompt.items, report), target.origin, report, strict=strict_origin)
+    items = _fit_ids(items, context)
+    names = _tool_names(prompt, items, target.wire_api)
     prompt, items = _rename(prompt, items, names, report)
     builder: Builder = cast(
-        "Builder", importlib.import_module(f"streamlib.wires.{where.wire_api}.build")
+        "Builder", importlib.import_module(f"streamlib.wires.{target.wire_api}.build")
     )
-    built = builder.build(prompt, items, where, report)
-    built = apply_steps(prompt, built, where, report)
-    body = merged(_apply_provider_fields(built.body, prompt, where, report), prompt.extra or {})
+    built = builder.build(prompt, items, context)
+    built = apply_steps(prompt, built, context)
+    body = merged(_apply_provider_fields(built.body, prompt, context), prompt.extra or {})
     headers = {
         "content-type": "application/json",
-        **where.provider.headers,
-        **_identity_headers(prompt, where, report),
+        **target.provider.headers,
+        **_identity_headers(prompt, context),
         **built.headers,
     }
     if strict and report.changes:
@@ -113,23 +115,23 @@ def build_for(
     sent = {short: name for name, short in names.items()}
     return Request(
         "POST",
-        where.url,
+        target.url,
         headers,
         _encode(body),
         report.changes,
-        where.wire_api,
-        where.model,
-        where.origin,
+        target.wire_api,
+        target.model,
+        target.origin,
         sent,
     )
 
 
-def _extra_for_wire(prompt: Prompt, where: Target, report: Report) -> Prompt:
+def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:
     """What another wire's request said in its own words would be nonsense here, or worse: something else."""
-    if prompt.extra is None or prompt.extra_wire in (None, where.wire_api):
+    if prompt.extra is None or prompt.extra_wire in (None, context.target.wire_api):
         return prompt
     for key in prompt.extra:
-        report.dropped(f"/extra/{key}", f"a word of {prompt.extra_wire}")
+        context.report.dropped(f"/extra/{key}", f"a word of {prompt.extra_wire}")
     return msgspec.structs.replace(prompt, extra=None)
 
 
@@ -140,14 +142,16 @@ def _encode(body: dict[str, Any]) -> bytes:
         raise invalid_request(f"the request cannot be written as JSON: {error}") from None
 
 
-def _fit_ids(items: list[IndexedItem], where: Target, report: Report) -> list[IndexedItem]:
+def _fit_ids(items: list[IndexedItem], context: BuildContext) -> list[IndexedItem]:
     ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
-    changed = fit_names(ids, where.provider.call_ids or CALL_IDS[where.wire_api])
+    changed = fit_names(ids, context.target.provider.call_ids or CALL_IDS[context.target.wire_api])
     out: list[IndexedItem] = []
     for one in items:
         item = one.item
         if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
-            report.add("renamed", f"{one.path}/call_id", f"{where.wire_api} does not take this id")
+            context.report.add(
+                "renamed", f"{one.path}/call_id", f"{context.target.wire_api} does not take this id"
+            )
             item = msgspec.structs.replace(item, call_id=changed[item.call_id])
         out.append(IndexedItem(one.position, item))
     return out
@@ -183,36 +187,39 @@ def _rename(
     return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice), renamed
 
 
-def _identity_headers(prompt: Prompt, where: Target, report: Report) -> dict[str, str]:
+def _identity_headers(prompt: Prompt, context: BuildContext) -> dict[str, str]:
     """Whose account and which conversation it is. A header holds printable ASCII only; any other conversation stays out of it."""
-    account, conversation = where.provider.account_header, where.provider.conversation_header
-    headers = {account: where.account} if account and where.account else {}
+    account, conversation = (
+        context.target.provider.account_header,
+        context.target.provider.conversation_header,
+    )
+    headers = {account: context.target.account} if account and context.target.account else {}
     name = prompt.conversation_id
     if conversation and name and name.isascii() and name.isprintable() and name == name.strip():
         headers[conversation] = name
     elif conversation and name:
-        report.dropped("/conversation_id", f"{conversation} takes printable ASCII only")
+        context.report.dropped("/conversation_id", f"{conversation} takes printable ASCII only")
     return headers
 
 
 def _apply_provider_fields(
-    body: dict[str, Any], prompt: Prompt, where: Target, report: Report
+    body: dict[str, Any], prompt: Prompt, context: BuildContext
 ) -> dict[str, Any]:
     """The provider's own values: what it refuses, renames, needs and fixes."""
-    provider = where.provider
+    provider = context.target.provider
     thinks = (
-        where.traits.thinking_default
+        context.target.traits.thinking_default
         if prompt.thinking is None
         else prompt.thinking.effort != "off"
     )
     refused = {
         **provider.unsupported,
-        **(provider.unsupported_when_thinking if thinks and where.traits.thinking else {}),
+        **(provider.unsupported_when_thinking if thinks and context.target.traits.thinking else {}),
     }
     for field, reason in refused.items():
         if field in body:
             del body[field]
-            report.dropped(f"/{field}", f"{provider.name}: {reason}")
+            context.report.dropped(f"/{field}", f"{provider.name}: {reason}")
     renamed = {
         provider.rename.get(field, field): value
         for field, value in body.items()

@@ -9,31 +9,31 @@ from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 from streamlib.errors import invalid_request
+from streamlib.request.context import BuildContext
 from streamlib.request.history import OUTPUTS
 from streamlib.request.prompt import Prompt
-from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuiltRequest
 from streamlib.request.typed_schemas import typed_schema
 from streamlib_parsers.items import Image, JsonObject, Message
 
-RequestStep: TypeAlias = Callable[[Prompt, BuiltRequest, Target, Report], BuiltRequest]
+RequestStep: TypeAlias = Callable[[Prompt, BuiltRequest, BuildContext], BuiltRequest]
 
 EPHEMERAL: Final = {"type": "ephemeral"}
 
 
-def apply_steps(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
+def apply_steps(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """The request after the steps of its provider, in order."""
-    for name in where.provider.prepare:
+    for name in context.target.provider.prepare:
         if name not in STEPS:
             raise invalid_request(
-                f"{where.provider.name}: there is no step {name!r}: one of {', '.join(STEPS)}",
+                f"{context.target.provider.name}: there is no step {name!r}: one of {', '.join(STEPS)}",
                 "prepare",
             )
-        built = STEPS[name](prompt, built, where, report)
+        built = STEPS[name](prompt, built, context)
     return built
 
 
-def mark_system(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
+def mark_system(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """A cache marker on the last part of the system message, unless there are markers already."""
     first, *rest = messages = built.body["messages"]
     parts = first.get("content")
@@ -54,37 +54,37 @@ def mark_system(prompt: Prompt, built: BuiltRequest, where: Target, report: Repo
     )
 
 
-def drop_strict(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
+def drop_strict(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """Functions without `strict`."""
 
     def plain(function: JsonObject, at: int) -> JsonObject:
         if function.get("strict"):
-            report.dropped(f"/tools/{at}/strict", f"{where.provider.name} has no strict tools")
+            context.report.dropped(
+                f"/tools/{at}/strict", f"{context.target.provider.name} has no strict tools"
+            )
         return {key: value for key, value in function.items() if key != "strict"}
 
     return _with_functions(built, plain)
 
 
-def type_schemas(
-    prompt: Prompt, built: BuiltRequest, where: Target, report: Report
-) -> BuiltRequest:
+def type_schemas(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """Parameters in Moonshot's subset of JSON schema."""
 
     def typed(function: JsonObject, at: int) -> JsonObject:
         schema = function.get("parameters")
         fitted = typed_schema(schema) if isinstance(schema, dict) else schema
         if fitted != schema:
-            report.add(
+            context.report.add(
                 "changed",
                 f"/tools/{at}/schema",
-                f"{where.provider.name}: one type a node, and lists of what is required",
+                f"{context.target.provider.name}: one type a node, and lists of what is required",
             )
         return {**function, "parameters": fitted}
 
     return _with_functions(built, typed)
 
 
-def initiator(prompt: Prompt, built: BuiltRequest, where: Target, report: Report) -> BuiltRequest:
+def initiator(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """Whether a person or an agent asks, and whether there are images to be seen: Copilot bills and routes by these headers."""
     last = prompt.items[-1] if prompt.items else None
     headers = {

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
 from streamlib.ui.ui_parts import (
     CALLS,
     Call,
@@ -36,7 +36,7 @@ from streamlib.ui.ui_parts import (
     total_tokens,
     words,
 )
-from streamlib.wires.encoders import Report, sse
+from streamlib.wires.encoders import sse
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (

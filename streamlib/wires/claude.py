@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt, ReasoningOptions
-from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib_parsers.items import JsonObject, Message, ServerToolCall, ServerToolResult
 
@@ -20,32 +20,31 @@ BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 
 def thinking(
     prompt: Prompt,
-    where: Target,
-    report: Report,
+    context: BuildContext,
     *,
     max_tokens: int | None,
     forced: bool,
     unthought: bool,
 ) -> JsonObject:
-    """`thinking`, where it was asked for and can be, and `max_tokens`, where a budget raised it.
+    """`thinking`, context.target it was asked for and can be, and `max_tokens`, context.target a budget raised it.
 
     forced: the choice of a tool forces a call. unthought: the request goes on amid a tool turn that was begun without a thought.
     """
     asked = prompt.thinking
     if asked is None:
         return {}
-    if not where.traits.thinking:
-        report.dropped("/reasoning", f"{where.model} cannot think")
+    if not context.target.traits.thinking:
+        context.report.dropped("/reasoning", f"{context.target.model} cannot think")
         return {}
     if asked.effort == "off":
-        return _off(where, report)
+        return _off(context)
     shape = (
         _adaptive(asked)
-        if _is_adaptive(asked, where)
-        else _budget(asked, max_tokens, where, report)
+        if _is_adaptive(asked, context.target)
+        else _budget(asked, max_tokens, context)
     )
     if shape["thinking"]["type"] == "enabled" and (forced or unthought):
-        report.dropped(
+        context.report.dropped(
             "/reasoning",
             "thinking cannot be on with a forced tool choice, or amid a tool turn begun without it (T6, T8)",
         )
@@ -55,11 +54,11 @@ def thinking(
     return shape
 
 
-def _off(where: Target, report: Report) -> JsonObject:
-    if not where.traits.thinking_off:
-        report.dropped("/reasoning", f"{where.model} always thinks (T4)")
+def _off(context: BuildContext) -> JsonObject:
+    if not context.target.traits.thinking_off:
+        context.report.dropped("/reasoning", f"{context.target.model} always thinks (T4)")
         return {}
-    return {"thinking": {"type": where.traits.thinking_off}}
+    return {"thinking": {"type": context.target.traits.thinking_off}}
 
 
 def _is_adaptive(asked: ReasoningOptions, where: Target) -> bool:
@@ -73,12 +72,10 @@ def _adaptive(asked: ReasoningOptions) -> JsonObject:
     }
 
 
-def _budget(
-    asked: ReasoningOptions, max_tokens: int | None, where: Target, report: Report
-) -> JsonObject:
+def _budget(asked: ReasoningOptions, max_tokens: int | None, context: BuildContext) -> JsonObject:
     budget = max(1024, asked.budget or BUDGETS[asked.effort or "medium"])
     if asked.budget is not None and budget != asked.budget:
-        report.add("changed", "/reasoning", "a budget is at least 1024 tokens (T1)")
+        context.report.add("changed", "/reasoning", "a budget is at least 1024 tokens (T1)")
     shape: JsonObject = {
         "type": "enabled",
         "budget_tokens": budget,
@@ -86,16 +83,16 @@ def _budget(
     }
     if max_tokens is None or max_tokens > budget:
         return {"thinking": shape}
-    report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
-    ceiling = where.traits.max_output or budget + max_tokens
+    context.report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
+    ceiling = context.target.traits.max_output or budget + max_tokens
     fitted = min(
         budget, ceiling - min(max_tokens, ceiling // 2)
     )  # the text keeps its room, up to half of all there is
     if fitted != budget:
-        report.add(
+        context.report.add(
             "changed",
             "/reasoning",
-            f"{where.model} writes {ceiling} tokens at most: {fitted} for thinking",
+            f"{context.target.model} writes {ceiling} tokens at most: {fitted} for thinking",
         )
     return {
         "thinking": {**shape, "budget_tokens": fitted},
@@ -103,7 +100,7 @@ def _budget(
     }
 
 
-def effort(prompt: Prompt, where: Target, report: Report, shape: JsonObject | None) -> str | None:
+def effort(prompt: Prompt, context: BuildContext, shape: JsonObject | None) -> str | None:
     """The effort beside adaptive thinking, in a word the model takes. shape: the `thinking` that is sent."""
     asked = prompt.thinking
     if asked is None or (shape or {}).get("type") != "adaptive":
@@ -111,10 +108,12 @@ def effort(prompt: Prompt, where: Target, report: Report, shape: JsonObject | No
     wanted = level(asked)
     if wanted is None:
         return None
-    allowed = where.traits.efforts
+    allowed = context.target.traits.efforts
     if asked.effort is None or wanted not in allowed:
         chosen = nearest(wanted, allowed)
-        report.add("changed", "/reasoning", f"{where.model}: effort {chosen or 'left out'}")
+        context.report.add(
+            "changed", "/reasoning", f"{context.target.model}: effort {chosen or 'left out'}"
+        )
         return chosen
     return wanted
 

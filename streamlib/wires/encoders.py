@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
@@ -120,19 +120,6 @@ def sse(data: Any, event: str | None = None) -> bytes:
         if event
         else b"data: %s\n\n" % payload
     )
-
-
-class Report:
-    """The report of an encoder: what the wire could not say, once for each kind."""
-
-    def __init__(self) -> None:
-        self.changes: list[Change] = []
-
-    def dropped(self, path: str, reason: str) -> None:
-        """Something left out."""
-        change = Change("dropped", path, reason)
-        if change not in self.changes:
-            self.changes.append(change)
 
 
 def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
-from streamlib.request.target import Target
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
@@ -43,22 +43,24 @@ class Thought(NamedTuple):
     text: str
 
 
-def echo(thoughts: list[IndexedItem], where: Target, report: Report, *, has_calls: bool) -> Echo:
+def echo(thoughts: list[IndexedItem], context: BuildContext, *, has_calls: bool) -> Echo:
     """What of these thoughts goes back beside one assistant message."""
-    shape = where.provider.chat
+    shape = context.target.provider.chat
     if not shape.reasoning_echo or (shape.echo_turns == "calls" and not has_calls):
         for one in thoughts:
-            report.dropped(
+            context.report.dropped(
                 one.path,
-                f"{where.provider.name} takes no thoughts back"
+                f"{context.target.provider.name} takes no thoughts back"
                 + (" but with calls" if shape.reasoning_echo else ""),
             )
         return Echo({})
     place = next((name for name in shape.reasoning_echo if name in PLACES), None)
-    read = [_read(one, shape.reasoning_echo, report) for one in thoughts]
+    read = [_read(one, shape.reasoning_echo, context.report) for one in thoughts]
     for thought in read:
         if not (thought.lists or thought.seal or (place and thought.text)):
-            report.dropped(thought.one.path, f"{where.provider.name} has no place for this thought")
+            context.report.dropped(
+                thought.one.path, f"{context.target.provider.name} has no place for this thought"
+            )
     apart = any(thought.text for thought in read)
     said = (
         _placed(place, [thought for thought in read if _text(thought.one)])
@@ -93,15 +95,17 @@ def _keys(read: list[Thought]) -> JsonObject:
     return keys
 
 
-def filler(body: JsonObject, where: Target, report: Report, at: int) -> JsonObject:
-    """What stands where a thought is required and there was none."""
-    shape = where.provider.chat
+def filler(body: JsonObject, context: BuildContext, at: int) -> JsonObject:
+    """What stands context.target a thought is required and there was none."""
+    shape = context.target.provider.chat
     key = next((name for name in shape.reasoning_echo if name in KEYS), None)
     wanted = shape.echo_filler is not None and key is not None and key not in body
     if not wanted or (shape.echo_turns == "calls" and "tool_calls" not in body):
         return {}
-    report.add(
-        "generated", f"/input/{at}", f"{where.provider.name} wants {key} here: an empty thought"
+    context.report.add(
+        "generated",
+        f"/input/{at}",
+        f"{context.target.provider.name} wants {key} here: an empty thought",
     )
     return {str(key): shape.echo_filler}
 

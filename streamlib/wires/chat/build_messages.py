@@ -19,10 +19,10 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.errors import invalid_request
+from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import CacheOptions, Prompt
-from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib.wires.chat.build_echo import echo, filler
 from streamlib.wires.chat.build_parts import text_part, wire_part
@@ -72,10 +72,10 @@ class ChatMessage:
 
 
 def wire_messages(
-    prompt: Prompt, items: list[IndexedItem], where: Target, report: Report
+    prompt: Prompt, items: list[IndexedItem], context: BuildContext
 ) -> list[JsonObject]:
     """The messages, every rule met."""
-    conversation = Conversation(where, report)
+    conversation = Conversation(context)
     if prompt.instructions:
         conversation.sent.append(
             ChatMessage({"role": conversation.role("system"), "content": prompt.instructions})
@@ -83,13 +83,13 @@ def wire_messages(
     for one in items:
         conversation.take(one)
     conversation.flush()
-    sent = _at_the_start(conversation.sent, where, report)
-    sent = _in_turns(_bridged(sent, where, report), where)
+    sent = _at_the_start(conversation.sent, context)
+    sent = _in_turns(_bridged(sent, context), context.target)
     if not any(one.role not in ("system", "developer") for one in sent):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    _last(sent, where, report)
-    _shaped(sent, where)
-    _marked(sent, prompt, where, report)
+    _last(sent, context)
+    _shaped(sent, context.target)
+    _marked(sent, prompt, context)
     return [one.body for one in sent]
 
 
@@ -135,11 +135,10 @@ def _is_thought(parts: list[JsonObject]) -> bool:
 class Conversation:
     """Takes the items in order and writes the messages."""
 
-    def __init__(self, where: Target, report: Report) -> None:
+    def __init__(self, context: BuildContext) -> None:
         self.sent: list[ChatMessage] = []
-        self._where = where
-        self._shape = where.provider.chat
-        self._report = report
+        self._context = context
+        self._shape = context.target.provider.chat
         self._turn: Turn | None = None
         self._media: list[JsonObject] = []
         self._media_at: list[int] = []
@@ -159,9 +158,9 @@ class Conversation:
 
     def role(self, role: str) -> str:
         """The role as this provider knows it."""
-        knows = self._shape.developer_role and self._where.traits.developer_role
+        knows = self._shape.developer_role and self._context.target.traits.developer_role
         known = role if role != "developer" or knows else "system"
-        return self._where.provider.roles.get(known, known)
+        return self._context.target.provider.roles.get(known, known)
 
     # --- who is not the assistant ---
 
@@ -178,14 +177,14 @@ class Conversation:
         parts = [
             body
             for part in item.content
-            if (body := wire_part(part, one, self._report)) is not None
+            if (body := wire_part(part, one, self._context.report)) is not None
         ]
         if parts:
             self.sent.append(
                 ChatMessage({"role": role, "content": parts, **self._own(item)}, one.position)
             )
         else:
-            self._report.dropped(one.path, "a message without content (C7)")
+            self._context.report.dropped(one.path, "a message without content (C7)")
 
     def _output(self, one: IndexedItem) -> None:
         """C1, C3."""
@@ -193,7 +192,7 @@ class Conversation:
         self._end_turn()
         content = item.output if isinstance(item.output, str) else self._output_parts(one)
         if item.is_error:
-            self._report.add("changed", f"{one.path}/is_error", ERROR)
+            self._context.report.add("changed", f"{one.path}/is_error", ERROR)
             content = (
                 f"[error] {content}".strip()
                 if isinstance(content, str)
@@ -210,13 +209,15 @@ class Conversation:
     def _output_parts(self, one: IndexedItem) -> str | list[JsonObject]:
         item: Any = one.item
         parts = [
-            body for part in item.output if (body := wire_part(part, one, self._report)) is not None
+            body
+            for part in item.output
+            if (body := wire_part(part, one, self._context.report)) is not None
         ]
         media = [part for part in parts if part["type"] != "text"]
         if media and self._shape.tool_parts:
             return parts
         if media:
-            self._report.add(
+            self._context.report.add(
                 "changed",
                 one.path,
                 "a tool message is text: what is no text stands in the user message after it (C3)",
@@ -233,13 +234,15 @@ class Conversation:
     def _compaction(self, one: IndexedItem) -> None:
         item: Any = one.item
         if item.content:
-            self._report.add("changed", one.path, "Chat has no compaction: sent as user text")
+            self._context.report.add(
+                "changed", one.path, "Chat has no compaction: sent as user text"
+            )
             self.flush()
             self.sent.append(
                 ChatMessage({"role": "user", "content": [text_part(item.content)]}, one.position)
             )
         else:
-            self._report.dropped(one.path, "a sealed compaction")
+            self._context.report.dropped(one.path, "a sealed compaction")
 
     def _own(self, item: Any) -> JsonObject:
         """C4."""
@@ -275,7 +278,7 @@ class Conversation:
 
     def _say_refusal(self, part: Any, turn: Turn, one: IndexedItem) -> None:
         if self._shape.bare_messages:
-            self._report.add("changed", one.path, "a refusal, sent as text (C4)")
+            self._context.report.add("changed", one.path, "a refusal, sent as text (C4)")
             turn.parts.append(text_part(part.refusal))
         else:
             turn.keys["refusal"] = turn.keys.get("refusal", "") + part.refusal
@@ -285,7 +288,7 @@ class Conversation:
         if part.name and one.item.origin is not None and not self._shape.bare_messages:
             turn.keys["audio"] = {"id": part.name}
             return
-        self._report.dropped(
+        self._context.report.dropped(
             one.path,
             "Chat takes audio of an assistant by the id it had there: its transcript is sent",
         )
@@ -293,9 +296,9 @@ class Conversation:
             turn.parts.append(text_part(part.transcript))
 
     def _say_media(self, part: Any, turn: Turn, one: IndexedItem) -> None:
-        body = wire_part(part, one, self._report)
+        body = wire_part(part, one, self._context.report)
         if body is not None:
-            self._report.add(
+            self._context.report.add(
                 "changed",
                 one.path,
                 "an assistant message has no images or files: it stands in a user message after it",
@@ -328,7 +331,7 @@ class Conversation:
                 "custom": {"name": item.name, "input": item.input},
             }
         else:
-            self._report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
+            self._context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
             entry = function_call(self._call_id(one), item.name, item.input)
         self._gather(one).calls.append(entry)
 
@@ -343,22 +346,22 @@ class Conversation:
         self._calls += 1
         self._ids[item.call_id] = formed
         if formed != item.call_id:
-            self._report.add(
+            self._context.report.add(
                 "renamed",
                 f"{one.path}/call_id",
-                f"{self._where.provider.name} numbers its calls itself: {formed}",
+                f"{self._context.target.provider.name} numbers its calls itself: {formed}",
             )
         return str(formed)
 
     def _opaque(self, one: IndexedItem) -> None:
         item: Any = one.item
         if self._shape.bare_messages or {"id", "index", "function"} & item.payload.keys():
-            self._report.dropped(one.path, f"{item.kind} cannot be sent back")
+            self._context.report.dropped(one.path, f"{item.kind} cannot be sent back")
         else:
             self._gather(one).parts.append(item.payload)
 
     def _server_tool(self, one: IndexedItem) -> None:
-        self._report.dropped(
+        self._context.report.dropped(
             one.path, "a tool that the provider ran has no place in a Chat request"
         )
 
@@ -368,19 +371,19 @@ class Conversation:
         turn, self._turn = self._turn, None
         if turn is None:
             return
-        echoed = echo(turn.thoughts, self._where, self._report, has_calls=bool(turn.calls))
+        echoed = echo(turn.thoughts, self._context, has_calls=bool(turn.calls))
         parts = [*echoed.parts, *([text_part(echoed.tags)] if echoed.tags else []), *turn.parts]
         body: JsonObject = {"role": "assistant", "content": parts, **turn.keys, **echoed.keys}
         if turn.calls:
             body["tool_calls"] = turn.calls
         if not (parts or body.keys() - {"role", "content"}):
-            self._report.dropped(
+            self._context.report.dropped(
                 f"/input/{turn.at[0]}", "an assistant message without content (C7)"
             )
             return
         if turn.unordered:
-            self._report.add("changed", f"/input/{turn.at[0]}", UNORDERED)
-        body.update(filler(body, self._where, self._report, turn.at[0]))
+            self._context.report.add("changed", f"/input/{turn.at[0]}", UNORDERED)
+        body.update(filler(body, self._context, turn.at[0]))
         self.sent.append(ChatMessage(body, *turn.at))
 
 
@@ -418,9 +421,9 @@ SAYS: Final[dict[type, Callable[[Conversation, Any, Turn, IndexedItem], None]]] 
 # --- rules about the whole ---
 
 
-def _at_the_start(sent: list[ChatMessage], where: Target, report: Report) -> list[ChatMessage]:
+def _at_the_start(sent: list[ChatMessage], context: BuildContext) -> list[ChatMessage]:
     """C5: one system message, and none later."""
-    if where.provider.chat.inner_system:
+    if context.target.provider.chat.inner_system:
         return sent
     head = next((n for n, one in enumerate(sent) if one.role not in SYSTEM), len(sent))
     text = SEPARATOR.join(str(one.body["content"]) for one in sent[:head])
@@ -435,10 +438,10 @@ def _at_the_start(sent: list[ChatMessage], where: Target, report: Report) -> lis
     )
     for one in sent[head:]:
         if one.role in SYSTEM:
-            report.add(
+            context.report.add(
                 "changed",
                 f"/input/{one.at[0]}",
-                f"{where.provider.name} takes system messages at the start only: user text (C5)",
+                f"{context.target.provider.name} takes system messages at the start only: user text (C5)",
             )
             one.body = {
                 "role": "user",
@@ -448,14 +451,14 @@ def _at_the_start(sent: list[ChatMessage], where: Target, report: Report) -> lis
     return out
 
 
-def _bridged(sent: list[ChatMessage], where: Target, report: Report) -> list[ChatMessage]:
+def _bridged(sent: list[ChatMessage], context: BuildContext) -> list[ChatMessage]:
     """C9."""
-    if where.provider.chat.tool_then_user:
+    if context.target.provider.chat.tool_then_user:
         return sent
     out: list[ChatMessage] = []
     for one in sent:
         if out and out[-1].role == "tool" and one.role == "user":
-            report.add(
+            context.report.add(
                 "generated",
                 f"/input/{one.at[0]}",
                 "an assistant message stands between tool and user (C9)",
@@ -489,17 +492,17 @@ def _in_turns(sent: list[ChatMessage], where: Target) -> list[ChatMessage]:
     return out
 
 
-def _last(sent: list[ChatMessage], where: Target, report: Report) -> None:
+def _last(sent: list[ChatMessage], context: BuildContext) -> None:
     """C10."""
     if sent[-1].role != "assistant":
         return
-    if where.provider.chat.prefill:
-        sent[-1].body[where.provider.chat.prefill] = True
-    elif not where.traits.prefill:
-        report.add(
+    if context.target.provider.chat.prefill:
+        sent[-1].body[context.target.provider.chat.prefill] = True
+    elif not context.target.traits.prefill:
+        context.report.add(
             "generated",
             "/input",
-            f"{where.model} wants a user message last: 'Continue.' added (C10)",
+            f"{context.target.model} wants a user message last: 'Continue.' added (C10)",
         )
         sent.append(ChatMessage({"role": "user", "content": [text_part("Continue.")]}))
 
@@ -532,15 +535,15 @@ def _joined(parts: list[JsonObject], form: str, *, is_answer: bool) -> str | lis
     return parts
 
 
-def _marked(sent: list[ChatMessage], prompt: Prompt, where: Target, report: Report) -> None:
+def _marked(sent: list[ChatMessage], prompt: Prompt, context: BuildContext) -> None:
     """Cache markers on the last part of an item's message, at most four."""
     options = prompt.cache
     if not isinstance(options, CacheOptions) or not options.breakpoints:
         return
-    if not where.provider.chat.cache_control:
-        report.dropped(
+    if not context.target.provider.chat.cache_control:
+        context.report.dropped(
             "/cache/breakpoints",
-            f"{where.provider.name} takes no cache markers: it caches by itself, or not at all",
+            f"{context.target.provider.name} takes no cache markers: it caches by itself, or not at all",
         )
         return
     marker = {"type": "ephemeral", **({"ttl": options.ttl} if options.ttl else {})}
@@ -549,7 +552,7 @@ def _marked(sent: list[ChatMessage], prompt: Prompt, where: Target, report: Repo
             (one for one in reversed(sent) if at in one.at and one.body.get("content")), None
         )
         if found is None:
-            report.dropped(
+            context.report.dropped(
                 f"/cache/breakpoints/{at}", "the item has no content that can carry a marker"
             )
             continue

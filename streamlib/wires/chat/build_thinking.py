@@ -7,34 +7,34 @@ round; whatever differs from what was asked is in the report.
 from __future__ import annotations
 
 from streamlib.providers.shapes import Thinking
+from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import ReasoningOptions
-from streamlib.request.report import Report
 from streamlib.request.target import Target
 from streamlib_parsers.items import JsonObject
 
 
-def thinking_fields(asked: ReasoningOptions | None, where: Target, report: Report) -> JsonObject:
-    """The fields of the body; {} where nothing was asked for or nothing can be said."""
-    style = where.provider.chat.thinking
+def thinking_fields(asked: ReasoningOptions | None, context: BuildContext) -> JsonObject:
+    """The fields of the body; {} context.target nothing was asked for or nothing can be said."""
+    style = context.target.provider.chat.thinking
     if asked is None:
         return {}
-    if style is None or not where.traits.thinking:
-        report.dropped(
+    if style is None or not context.target.traits.thinking:
+        context.report.dropped(
             "/reasoning",
-            f"{where.model} cannot think"
+            f"{context.target.model} cannot think"
             if style
-            else f"{where.provider.name} has no word for thinking",
+            else f"{context.target.provider.name} has no word for thinking",
         )
         return {}
     for name in ("summary", "display"):
         if getattr(asked, name) is not None:
-            report.dropped(f"/reasoning/{name}", f"Chat has no {name} of thoughts")
+            context.report.dropped(f"/reasoning/{name}", f"Chat has no {name} of thoughts")
     return (
-        _off(style, where, report)
+        _off(style, context)
         if asked.effort == "off"
-        else merged(style.on, _amount(asked, style, where, report))
+        else merged(style.on, _amount(asked, style, context))
     )
 
 
@@ -43,47 +43,51 @@ def thinks(asked: ReasoningOptions | None, where: Target) -> bool:
     return where.traits.thinking_default if asked is None else asked.effort != "off"
 
 
-def _off(style: Thinking, where: Target, report: Report) -> JsonObject:
-    if style.off is not None and where.traits.thinking_off:
+def _off(style: Thinking, context: BuildContext) -> JsonObject:
+    if style.off is not None and context.target.traits.thinking_off:
         return style.off
-    least = nearest("off", where.traits.efforts)
+    least = nearest("off", context.target.traits.efforts)
     if style.effort and least:
-        report.add("changed", "/reasoning", f"{where.model} always thinks: effort {least}")
+        context.report.add(
+            "changed", "/reasoning", f"{context.target.model} always thinks: effort {least}"
+        )
         return nested(style.effort, style.words.get(least, least))
-    report.dropped("/reasoning", f"thinking cannot be switched off at {where.model}")
+    context.report.dropped(
+        "/reasoning", f"thinking cannot be switched off at {context.target.model}"
+    )
     return {}
 
 
-def _amount(asked: ReasoningOptions, style: Thinking, where: Target, report: Report) -> JsonObject:
+def _amount(asked: ReasoningOptions, style: Thinking, context: BuildContext) -> JsonObject:
     """A level or a number of tokens, whichever the provider takes."""
     if asked.budget is not None and style.budget:
         return nested(style.budget, asked.budget)
     wanted = level(asked)
     if wanted is None:
         if not (style.on or style.plain):
-            report.dropped("/reasoning", f"{where.provider.name} wants a level")
+            context.report.dropped("/reasoning", f"{context.target.provider.name} wants a level")
         return style.plain
     if style.effort:
-        return nested(style.effort, _word(wanted, asked, style, where, report))
+        return nested(style.effort, _word(wanted, asked, style, context))
     if style.budget:
-        report.add(
+        context.report.add(
             "changed",
             "/reasoning",
-            f"{where.provider.name} takes tokens, not levels: {BUDGETS[wanted]}",
+            f"{context.target.provider.name} takes tokens, not levels: {BUDGETS[wanted]}",
         )
         return nested(style.budget, BUDGETS[wanted])
-    report.add(
-        "changed", "/reasoning", f"{where.provider.name} has no levels: thinking is switched on"
+    context.report.add(
+        "changed",
+        "/reasoning",
+        f"{context.target.provider.name} has no levels: thinking is switched on",
     )
     return {}
 
 
-def _word(
-    wanted: str, asked: ReasoningOptions, style: Thinking, where: Target, report: Report
-) -> str:
-    taken = where.traits.efforts
+def _word(wanted: str, asked: ReasoningOptions, style: Thinking, context: BuildContext) -> str:
+    taken = context.target.traits.efforts
     effort = wanted if wanted in taken or not taken else nearest(wanted, taken) or wanted
     word = style.words.get(effort, effort)
     if asked.effort != word:
-        report.add("changed", "/reasoning", f"{where.model}: effort {word}")
+        context.report.add("changed", "/reasoning", f"{context.target.model}: effort {word}")
     return word

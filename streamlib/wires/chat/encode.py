@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
 from streamlib.wires.chat.encode_objects import (
     annotation_object,
     audio_object,
@@ -37,7 +37,7 @@ from streamlib.wires.chat.encode_objects import (
     thought_text,
     usage_object,
 )
-from streamlib.wires.encoders import Report, sse
+from streamlib.wires.encoders import sse
 from streamlib.wires.responses.encode_objects import error_object
 from streamlib_parsers.accumulate import Choice, Response
 from streamlib_parsers.errors import ErrorInfo

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib.request.media import data_url
-from streamlib.wires.encoders import Report
+from streamlib.request.report import Report
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import (
     Audio,

@@ -16,6 +16,7 @@ import msgspec
 
 from streamlib.errors import invalid_request
 from streamlib.providers.names import Charset, fit_names
+from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged, nested
@@ -25,7 +26,7 @@ from streamlib.request.schemas import strict_schema
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.bedrock import ANY, CLAUDE, Choice, Family, family
 from streamlib.wires.claude import BINDING_BETA, effort, thinking, unpaired_server_calls
-from streamlib.wires.converse.build_content import BLOCKS, FILLER, Block, BuildContext, is_blank
+from streamlib.wires.converse.build_content import BLOCKS, FILLER, Block, ConverseContext, is_blank
 from streamlib_parsers.items import JsonObject, Message, ServerToolCall, ToolSpec
 
 EXTRA: Final = "additionalModelRequestFields"
@@ -70,27 +71,29 @@ class System(NamedTuple):
     at: int
 
 
-def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """The body. The model's name stands in the path alone."""
-    kind = family_of(where)
-    items = _fit_ids(items, kind, report)
+    kind = family_of(context.target)
+    items = _fit_ids(items, kind, context.report)
     system, items = _leading_system(prompt, items)
     turns = _turns(
         _blocks(
-            items, BuildContext(where, kind, report, {}), _unheard_system(system, kind, report)
+            items,
+            ConverseContext(context.target, context.report, kind),
+            _unheard_system(system, kind, context.report),
         ),
         kind,
-        report,
+        context.report,
     )
-    choice = _choice(prompt, where, kind, report)
-    fields = _model_fields(prompt, turns, choice, where, kind, report)
-    config = _inference(prompt, fields.pop("max_tokens", None), where, report)
-    _last_turn(turns, fields, where, report)
-    tools = _tools(prompt, items, kind, report)
+    choice = _choice(prompt, context.target, kind, context.report)
+    fields = _model_fields(prompt, turns, choice, context.target, kind, context.report)
+    config = _inference(prompt, fields.pop("max_tokens", None), context)
+    _last_turn(turns, fields, context)
+    tools = _tools(prompt, items, kind, context.report)
     if kind is CLAUDE and tools and not prompt.tools:
         fields["tool_choice"] = {"type": "none"}  # the stubs are there to be read, not to be called
     texts: list[JsonObject] = [{"text": one.text} for one in system] if kind.system else []
-    _cache(prompt, _Cacheable(turns, system, texts, tools), kind, report)
+    _cache(prompt, _Cacheable(turns, system, texts, tools), kind, context.report)
     body: JsonObject = {
         "messages": [
             {"role": turn.role, "content": [block.body for block in turn.blocks]} for turn in turns
@@ -103,8 +106,8 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
         EXTRA: fields,
     }
     body.update({name: value for name, value in named.items() if value})
-    body.update(_output_config(prompt, kind, report))
-    body.update(_plain(prompt, fields, kind, report))
+    body.update(_output_config(prompt, kind, context.report))
+    body.update(_plain(prompt, fields, kind, context.report))
     return BuiltRequest(body)
 
 
@@ -159,16 +162,18 @@ def _unheard_system(system: list[System], kind: Family, report: Report) -> list[
     return [Block("user", {"text": one.text}, one.at) for one in system]
 
 
-def _blocks(items: list[IndexedItem], sending: BuildContext, first: list[Block]) -> Iterator[Block]:
+def _blocks(
+    items: list[IndexedItem], context: ConverseContext, first: list[Block]
+) -> Iterator[Block]:
     yield from first
     unpaired = unpaired_server_calls(items)
     for one in items:
         if one.position in unpaired:
-            sending.report.dropped(one.path, "a server tool call without its result (A15)")
+            context.report.dropped(one.path, "a server tool call without its result (A15)")
             continue
-        for role, body in BLOCKS[type(one.item)](one, sending):
+        for role, body in BLOCKS[type(one.item)](one, context):
             if is_blank(body):
-                sending.report.dropped(one.path, "blank text (B2)")
+                context.report.dropped(one.path, "blank text (B2)")
             else:
                 yield Block(role, body, one.position)
 
@@ -227,26 +232,36 @@ def _unmixed(turn: Turn, report: Report) -> list[Turn]:
 # --- the last turn ---
 
 
-def _last_turn(turns: list[Turn], fields: JsonObject, where: Target, report: Report) -> None:
+def _last_turn(turns: list[Turn], fields: JsonObject, context: BuildContext) -> None:
     """What is refused at the end of a request: blank ends, thoughts, and prefills that some models do not take."""
     if turns[-1].role != "assistant":
         return
     blocks = turns[-1].blocks
     off = fields.get("thinking", {}).get("type") == "disabled"
     if off or (
-        "thinking" not in fields and where.traits.max_output and not where.traits.thinking_default
+        "thinking" not in fields
+        and context.target.traits.max_output
+        and not context.target.traits.thinking_default
     ):
-        _without_thoughts(blocks, report)
+        _without_thoughts(blocks, context.report)
     while blocks and blocks[-1].member == "reasoningContent":
-        report.dropped(f"/input/{blocks.pop().at}", "a request does not end with a thought (A14)")
+        context.report.dropped(
+            f"/input/{blocks.pop().at}", "a request does not end with a thought (A14)"
+        )
     if not blocks:
         turns.pop()
     elif blocks[-1].member == "text":
         last = blocks[-1]
         blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})
-    if turns[-1].role == "assistant" and not where.traits.prefill and not _continues(blocks[-1]):
-        report.add(
-            "generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)"
+    if (
+        turns[-1].role == "assistant"
+        and not context.target.traits.prefill
+        and not _continues(blocks[-1])
+    ):
+        context.report.add(
+            "generated",
+            "/input",
+            f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
         )
         turns.append(Turn("user", [Block("user", {"text": "Continue."}, -1)]))
 
@@ -396,7 +411,7 @@ def _model_fields(
             fields,
             {
                 **_claude_tools(prompt, choice),
-                **_claude_thinking(prompt, turns, choice, where, report),
+                **_claude_thinking(prompt, turns, choice, BuildContext(where, report)),
             },
         )
     if choice.keys() == {"none"}:
@@ -429,21 +444,20 @@ def _claude_tools(prompt: Prompt, choice: JsonObject) -> JsonObject:
 
 
 def _claude_thinking(
-    prompt: Prompt, turns: list[Turn], choice: JsonObject, where: Target, report: Report
+    prompt: Prompt, turns: list[Turn], choice: JsonObject, context: BuildContext
 ) -> JsonObject:
     forced, unthought = bool(choice.keys() & {"any", "tool"}), _loop_without_thinking(turns)
     fields = thinking(
         prompt,
-        where,
-        report,
+        context,
         max_tokens=prompt.max_output_tokens,
         forced=forced,
         unthought=unthought,
     )
-    word = effort(prompt, where, report, fields.get("thinking"))
+    word = effort(prompt, context, fields.get("thinking"))
     if word:
         fields["output_config"] = {"effort": word}
-    given = where.provider.headers.get("anthropic-beta", "").split(",")
+    given = context.target.provider.headers.get("anthropic-beta", "").split(",")
     betas = [beta.strip() for beta in given if beta.strip()] + (
         [BINDING_BETA] if "block_binding" in fields.get("thinking", {}) else []
     )
@@ -479,36 +493,38 @@ def _level(prompt: Prompt, where: Target, kind: Family, report: Report) -> JsonO
 # --- settings ---
 
 
-def _inference(prompt: Prompt, raised: int | None, where: Target, report: Report) -> JsonObject:
-    """`inferenceConfig`. raised: `maxTokens` where a thinking budget raised it."""
+def _inference(prompt: Prompt, raised: int | None, context: BuildContext) -> JsonObject:
+    """`inferenceConfig`. raised: `maxTokens` context.target a thinking budget raised it."""
     for name in ELSEWHERE:
         if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", f"Converse has no {name}")
+            context.report.dropped(f"/{name}", f"Converse has no {name}")
     config: JsonObject = {}
     most = raised or prompt.max_output_tokens
-    ceiling = where.traits.max_output
+    ceiling = context.target.traits.max_output
     if most is not None and ceiling and most > ceiling:
-        report.add("changed", "/max_output_tokens", f"{where.model} gives at most {ceiling} (S2)")
+        context.report.add(
+            "changed", "/max_output_tokens", f"{context.target.model} gives at most {ceiling} (S2)"
+        )
         most = ceiling
     if most is not None:
         config["maxTokens"] = most
     for name, wire in (("temperature", "temperature"), ("top_p", "topP")):
-        config.update(_sampling(name, wire, getattr(prompt, name), where, report))
+        config.update(_sampling(name, wire, getattr(prompt, name), context))
     if stop := [text for text in prompt.stop if text.strip()]:
         config["stopSequences"] = stop
     return config
 
 
-def _sampling(
-    name: str, wire: str, value: float | None, where: Target, report: Report
-) -> JsonObject:
+def _sampling(name: str, wire: str, value: float | None, context: BuildContext) -> JsonObject:
     if value is None:
         return {}
-    if not where.traits.sampling:
-        report.dropped(f"/{name}", f"{where.model} takes no sampling parameters (S1)")
+    if not context.target.traits.sampling:
+        context.report.dropped(
+            f"/{name}", f"{context.target.model} takes no sampling parameters (S1)"
+        )
         return {}
     if not 0 <= value <= 1:
-        report.add("changed", f"/{name}", "between 0 and 1 (B23)")
+        context.report.add("changed", f"/{name}", "between 0 and 1 (B23)")
     return {wire: min(1.0, max(0.0, value)) if not 0 <= value <= 1 else value}
 
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
-from streamlib.request.report import Report
-from streamlib.request.target import Target
 from streamlib.wires.arguments import as_object
 from streamlib.wires.bedrock import Family
 from streamlib_parsers.items import (
@@ -95,13 +95,13 @@ class Block(NamedTuple):
         return next(iter(self.body), "")
 
 
-class BuildContext(NamedTuple):
-    """What every block is made with. names: what documents are called (see `_unique`)."""
+@dataclass(frozen=True, slots=True)
+class ConverseContext(BuildContext):
+    """What every block is made with."""
 
-    where: Target
     family: Family
-    report: Report
-    names: dict[str, int]
+    names: dict[str, int] = field(default_factory=dict)
+    """How often each document name was used: a request may hold a name only once."""
 
 
 Said: TypeAlias = Iterator[tuple[str, JsonObject]]
@@ -110,34 +110,34 @@ Said: TypeAlias = Iterator[tuple[str, JsonObject]]
 # --- one function an item kind: (role, block) ---
 
 
-def _message(one: IndexedItem, sending: BuildContext) -> Said:
+def _message(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     if item.role in ("system", "developer"):
-        yield _system_inside(item.text, one, sending)
+        yield _system_inside(item.text, one, context)
     elif item.role == "assistant":
-        yield from _assistant(one, sending)
+        yield from _assistant(one, context)
     else:
-        blocks = [block for part in item.content if (block := _part(part, one, sending))]
+        blocks = [block for part in item.content if (block := _part(part, one, context))]
         yield from (("user", block) for block in blocks)
         if any("document" in block for block in blocks) and not any(
             block.get("text", "").strip() for block in blocks
         ):
-            sending.report.add(
+            context.report.add(
                 "generated", one.path, f"a document needs text beside it: {FILLER!r} added (B12)"
             )
             yield "user", {"text": FILLER}
 
 
-def _system_inside(text: str, one: IndexedItem, sending: BuildContext) -> tuple[str, JsonObject]:
-    if sending.family.system_inside and sending.where.traits.system_role:
+def _system_inside(text: str, one: IndexedItem, context: ConverseContext) -> tuple[str, JsonObject]:
+    if context.family.system_inside and context.target.traits.system_role:
         return "system", {"text": text}
-    sending.report.add(
+    context.report.add(
         "changed", one.path, "the model takes no system message here: sent as user text (A17)"
     )
     return "user", {"text": f"<system>\n{text}\n</system>"}
 
 
-def _assistant(one: IndexedItem, sending: BuildContext) -> Said:
+def _assistant(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     for part in item.content:
         if isinstance(part, Text) and part.annotations:
@@ -153,24 +153,24 @@ def _assistant(one: IndexedItem, sending: BuildContext) -> Said:
         elif isinstance(part, (Text, Refusal)):
             yield "assistant", {"text": part.text if isinstance(part, Text) else part.refusal}
         elif isinstance(part, Audio) and part.transcript:
-            sending.report.add("changed", one.path, "what the model spoke, sent as text (B13)")
+            context.report.add("changed", one.path, "what the model spoke, sent as text (B13)")
             yield "assistant", {"text": part.transcript}
         else:
-            sending.report.dropped(
+            context.report.dropped(
                 one.path, "images, documents and audio stand in user turns only (B13)"
             )
 
 
-def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
+def _reasoning(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
-    report, thoughts = sending.report, sending.family.thoughts
+    report, thoughts = context.report, context.family.thoughts
     replays = thoughts in ("signed", "any")
     sealed = item.encrypted_content if item.redacted or not item.content else None
     if sealed and replays:
         yield "assistant", {"reasoningContent": {"redactedContent": sealed}}
     elif (
         item.signature and item.status == "completed" and replays
-    ) or sending.where.provider.unsigned_thinking:
+    ) or context.target.provider.unsigned_thinking:
         signature = {"signature": item.signature} if item.signature else {}
         yield (
             "assistant",
@@ -182,39 +182,39 @@ def _reasoning(one: IndexedItem, sending: BuildContext) -> Said:
         )
         yield "assistant", {"text": text.text}
     else:
-        report.dropped(one.path, f"{sending.where.model} takes no earlier thoughts (B15)")
+        report.dropped(one.path, f"{context.target.model} takes no earlier thoughts (B15)")
 
 
-def _call(one: IndexedItem, sending: BuildContext) -> Said:
+def _call(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     use = {
         "toolUseId": item.call_id,
         "name": item.name,
-        "input": as_object(item, one.path, sending.report),
+        "input": as_object(item, one.path, context.report),
     }
     yield "assistant", {"toolUse": {**use, **(item.native or {})}}
 
 
-def _custom_call(one: IndexedItem, sending: BuildContext) -> Said:
+def _custom_call(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
-    sending.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
+    context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
     yield (
         "assistant",
         {"toolUse": {"toolUseId": item.call_id, "name": item.name, "input": {"input": item.input}}},
     )
 
 
-def _server_call(one: IndexedItem, sending: BuildContext) -> Said:
+def _server_call(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     use = {
         "toolUseId": item.call_id,
         "name": item.name,
-        "input": as_object(item, one.path, sending.report),
+        "input": as_object(item, one.path, context.report),
     }
     yield "assistant", {"toolUse": {**use, "type": "server_tool_use", **(item.native or {})}}
 
 
-def _server_result(one: IndexedItem, sending: BuildContext) -> Said:
+def _server_result(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     whole = {"text": item.output} if isinstance(item.output, str) else {"json": item.output}
     output = item.output if isinstance(item.output, list) and item.output else [whole]
@@ -224,40 +224,40 @@ def _server_result(one: IndexedItem, sending: BuildContext) -> Said:
     )
 
 
-def _output(one: IndexedItem, sending: BuildContext) -> Said:
+def _output(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
-    report = sending.report
+    report = context.report
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
-    made = [block for part in parts if (block := _part(part, one, sending))]
+    made = [block for part in parts if (block := _part(part, one, context))]
     content = [block for block in made if not is_blank(block)]
     if not content:
         report.add("repaired", f"{one.path}/output", f"a result is never empty: {NO_OUTPUT!r} (B3)")
         content = [{"text": NO_OUTPUT}]
     result: JsonObject = {"toolUseId": item.call_id, "content": content}
-    if item.is_error and sending.family.status:
+    if item.is_error and context.family.status:
         result["status"] = "error"
     elif item.is_error:
         report.dropped(
-            f"{one.path}/is_error", f"{sending.where.model} takes no status of a result (B18)"
+            f"{one.path}/is_error", f"{context.target.model} takes no status of a result (B18)"
         )
     yield "user", {"toolResult": {**result, **(item.native or {})}}
 
 
-def _compaction(one: IndexedItem, sending: BuildContext) -> Said:
+def _compaction(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     if item.content:
-        sending.report.add("downgraded", one.path, "Converse has no compaction: sent as user text")
+        context.report.add("downgraded", one.path, "Converse has no compaction: sent as user text")
         yield "user", {"text": item.content}
     else:
-        sending.report.dropped(one.path, "Converse has no compaction, and this one cannot be read")
+        context.report.dropped(one.path, "Converse has no compaction, and this one cannot be read")
 
 
-def _opaque(one: IndexedItem, sending: BuildContext) -> Said:
+def _opaque(one: IndexedItem, context: ConverseContext) -> Said:
     item: Any = one.item
     yield (item.native or {}).get("role", "assistant"), item.payload
 
 
-BLOCKS: Final[dict[type, Callable[[IndexedItem, BuildContext], Said]]] = {
+BLOCKS: Final[dict[type, Callable[[IndexedItem, ConverseContext], Said]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -279,7 +279,7 @@ def is_blank(block: JsonObject) -> bool:
 # --- parts ---
 
 
-def _part(part: ContentPart, one: IndexedItem, sending: BuildContext) -> JsonObject | None:
+def _part(part: ContentPart, one: IndexedItem, context: ConverseContext) -> JsonObject | None:
     native = part.native or {}
     if isinstance(part, Text) and len(native) == 1 and native.keys() <= MEMBERS:
         return native
@@ -288,7 +288,7 @@ def _part(part: ContentPart, one: IndexedItem, sending: BuildContext) -> JsonObj
     elif isinstance(part, Audio) and not part.data and part.transcript:
         block = {"text": part.transcript}
     else:
-        block = _media(part, one, sending)
+        block = _media(part, one, context)
     return _guarded(block, native) if block and "guardContent" in native else block
 
 
@@ -301,7 +301,7 @@ def _guarded(block: JsonObject, native: JsonObject) -> JsonObject:
 
 
 def _media(
-    part: Image | Document | Audio, one: IndexedItem, sending: BuildContext
+    part: Image | Document | Audio, one: IndexedItem, context: ConverseContext
 ) -> JsonObject | None:
     member, formats = MEDIA[type(part)]
     kind = media_type(part).partition(";")[0].strip().lower()
@@ -316,11 +316,11 @@ def _media(
             if source
             else "Converse takes bytes or an S3 location, no URL and no file id"
         )
-        sending.report.dropped(one.path, f"{reason} (B13)")
+        context.report.dropped(one.path, f"{reason} (B13)")
         return None
     block: JsonObject = {"format": written, "source": source}
     if isinstance(part, Document):
-        block["name"] = _name(part, one, sending)
+        block["name"] = _name(part, one, context)
         block |= {
             key: part.native[key] for key in DOCUMENT_KEYS if part.native and key in part.native
         }
@@ -354,15 +354,15 @@ def _source(part: Image | Document | Audio) -> JsonObject | None:
     return None
 
 
-def _name(part: Document, one: IndexedItem, sending: BuildContext) -> str:
+def _name(part: Document, one: IndexedItem, context: ConverseContext) -> str:
     """A name as the API takes it, unique in the request (B11); the same in every request of a growing conversation."""
     given = (part.name or "").strip()
     clean = re.sub(r"\s+", " ", re.sub(r"[^a-zA-Z0-9\s\-()\[\]]+", "-", given))[:NAME_LENGTH]
     name = _unique(
-        given if clean == given and given else clean.strip(" -") or "document", sending.names
+        given if clean == given and given else clean.strip(" -") or "document", context.names
     )
     if name != given:
-        sending.report.add(
+        context.report.add(
             "renamed" if given else "generated", one.path, f"a document is named {name!r} (B11)"
         )
     return name

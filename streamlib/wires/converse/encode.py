@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
 from streamlib.wires.converse.encode_blocks import (
     IMAGE_TYPES,
@@ -29,7 +29,7 @@ from streamlib.wires.converse.encode_blocks import (
     start_of,
     usage_object,
 )
-from streamlib.wires.encoders import Report, is_foreign_event
+from streamlib.wires.encoders import is_foreign_event
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import (
     AnnotationAdded,

@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib.wires.encoders import Report
+from streamlib.request.report import Report
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import Completed, StopReason
 from streamlib_parsers.items import (

@@ -12,10 +12,11 @@ from itertools import groupby
 from typing import Final
 
 from streamlib.errors import invalid_request
+from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuiltRequest
 from streamlib.wires.gemini.build_parts import Part, parts
 from streamlib.wires.gemini.build_settings import (
     generation_config,
@@ -30,25 +31,25 @@ NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
 """The documented stand-in for a thought that Gemini never had: base64 of `skip_thought_signature_validator`."""
 
 
-def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """The body. The model stands in the URL."""
     system, items = _leading_system(prompt, items)
-    turns = _turns(parts(items, where, report), where, report)
-    offered = tools(prompt, where, report)
+    turns = _turns(parts(items, context), context)
+    offered = tools(prompt, context)
     replayed = any(
         "toolCall" in part or "toolResponse" in part for turn in turns for part in turn["parts"]
     )
-    config = tool_config(prompt, offered, replayed, where, report)
+    config = tool_config(prompt, offered, replayed, context)
     body: JsonObject = {
         "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
         "tools": offered.sent,
         "toolConfig": config,
         "contents": turns,
-        "generationConfig": generation_config(prompt, offered, where, report),
-        **plain(prompt, where, report),
+        "generationConfig": generation_config(prompt, offered, context),
+        **plain(prompt, context),
     }
     return BuiltRequest(
-        without_cached({key: value for key, value in body.items() if value}, prompt, report)
+        without_cached({key: value for key, value in body.items() if value}, prompt, context.report)
     )
 
 
@@ -69,20 +70,22 @@ def _leading_system(
 # --- turns ---
 
 
-def _turns(said: Iterable[Part], where: Target, report: Report) -> list[JsonObject]:
+def _turns(said: Iterable[Part], context: BuildContext) -> list[JsonObject]:
     """Runs of one role (G1), results of calls by themselves (G4)."""
     turns: list[JsonObject] = []
-    for role, run in groupby(_arranged(list(_unbroken(said, report)), report), _turn_of):
+    for role, run in groupby(
+        _arranged(list(_unbroken(said, context.report)), context.report), _turn_of
+    ):
         made = list(run)
         if role == "model":
-            _signed(made, where, report)
+            _signed(made, context)
         turns.append(
             {"role": "model" if role == "model" else "user", "parts": [part.body for part in made]}
         )
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     if turns[0]["role"] == "model" and any("functionCall" in part for part in turns[0]["parts"]):
-        report.add(
+        context.report.add(
             "generated", "/input", "a call follows a user turn: 'Continue.' added before it (G1)"
         )
         turns.insert(0, {"role": "user", "parts": [{"text": "Continue."}]})
@@ -139,13 +142,17 @@ def _arranged(said: list[Part], report: Report) -> Iterator[Part]:
         yield from made
 
 
-def _signed(step: list[Part], where: Target, report: Report) -> None:
+def _signed(step: list[Part], context: BuildContext) -> None:
     """G5: the first call of a step carries its thought, or the stand-in for one. Of every step, not of the last turn alone: one that
     went away with the next user message would rewrite the past."""
     first = next((n for n, part in enumerate(step) if "functionCall" in part.body), None)
-    if first is None or not where.traits.signed_calls or "thoughtSignature" in step[first].body:
+    if (
+        first is None
+        or not context.target.traits.signed_calls
+        or "thoughtSignature" in step[first].body
+    ):
         return
-    report.add(
+    context.report.add(
         "generated",
         f"/input/{step[first].at}/signature",
         "no thought of this model's: sent with the stand-in (G5, G6)",

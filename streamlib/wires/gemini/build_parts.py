@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, Call, IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.origins import DOWNGRADES
-from streamlib.request.report import Report
-from streamlib.request.target import Target
 from streamlib.wires.arguments import as_object
 from streamlib_parsers.items import (
     Audio,
@@ -55,16 +55,16 @@ class Part(NamedTuple):
     call_id: str | None = None
 
 
-class BuildContext(NamedTuple):
-    """What the functions below need beside their item. calls: by call id, for the names that results repeat."""
+@dataclass(frozen=True, slots=True)
+class GeminiContext(BuildContext):
+    """What the functions below need beside their item."""
 
-    where: Target
-    report: Report
     calls: dict[str, Call]
+    """By call id, for the names that results repeat."""
 
     def takes(self, field: str) -> bool:
         """Whether the provider takes a field that not every host of this wire knows."""
-        return field not in self.where.provider.unsupported
+        return field not in self.target.provider.unsupported
 
 
 Parts: TypeAlias = Iterator[Part]
@@ -104,12 +104,12 @@ SURROGATE: Final = re.compile("[\ud800-\udfff]")
 DATA_URL: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
-def parts(items: list[IndexedItem], where: Target, report: Report) -> Parts:
+def parts(items: list[IndexedItem], context: BuildContext) -> Parts:
     """The parts of a history, in order."""
     calls = {one.item.call_id: one.item for one in items if isinstance(one.item, CALLS)}
-    sending = BuildContext(where, report, calls)
+    gemini = GeminiContext(context.target, context.report, calls)
     for one in items:
-        yield from KINDS[type(one.item)](one, sending)
+        yield from KINDS[type(one.item)](one, gemini)
 
 
 def whole_part(kind: str, data: Any, item: Any) -> JsonObject:
@@ -128,10 +128,10 @@ def whole_part(kind: str, data: Any, item: Any) -> JsonObject:
 # --- one function a kind of item ---
 
 
-def _message(one: IndexedItem, sending: BuildContext) -> Parts:
+def _message(one: IndexedItem, context: GeminiContext) -> Parts:
     item: Any = one.item
     if item.role in ("system", "developer"):
-        sending.report.add(
+        context.report.add(
             "changed",
             one.path,
             "Gemini takes no system message amid a conversation: sent as user text (G8)",
@@ -140,12 +140,12 @@ def _message(one: IndexedItem, sending: BuildContext) -> Parts:
         return
     content = item.content or ((Text(""),) if item.signature else ())
     for n, part in enumerate(content):
-        member = _member(part, f"{one.path}/content/{n}", sending)
+        member = _member(part, f"{one.path}/content/{n}", context)
         signature = item.signature if n == len(content) - 1 else None
         if member is None:
             continue
         if member == ("text", "") and not signature:
-            sending.report.dropped(f"{one.path}/content/{n}", "empty text (G7)")
+            context.report.dropped(f"{one.path}/content/{n}", "empty text (G7)")
             continue
         native = {**((item.native or {}) if len(content) == 1 else {}), **(part.native or {})}
         holder = msgspec.structs.replace(item, native=native, signature=signature)
@@ -156,37 +156,37 @@ def _message(one: IndexedItem, sending: BuildContext) -> Parts:
         )
 
 
-def _member(part: ContentPart, path: str, sending: BuildContext) -> tuple[str, Any] | None:
+def _member(part: ContentPart, path: str, context: GeminiContext) -> tuple[str, Any] | None:
     """The data member of a content part and its value, or None where nothing of it can be said."""
     match part:
         case Text():
             if part.annotations:
-                sending.report.dropped(f"{path}/annotations", "Gemini takes no citations back")
+                context.report.dropped(f"{path}/annotations", "Gemini takes no citations back")
             return "text", part.text
         case Refusal():
             return "text", part.refusal
         case _:
-            return _medium(part, path, sending)
+            return _medium(part, path, context)
 
 
 def _medium(
-    part: Image | Document | Audio, path: str, sending: BuildContext
+    part: Image | Document | Audio, path: str, context: GeminiContext
 ) -> tuple[str, Any] | None:
     """As `medium`; of a part whose bytes are not here its transcript, where it has one."""
-    if part.name and not sending.takes("displayName"):
-        sending.report.dropped(
+    if part.name and not context.takes("displayName"):
+        context.report.dropped(
             f"{path}/name",
-            f"{sending.where.provider.name}: {sending.where.provider.unsupported['displayName']}",
+            f"{context.target.provider.name}: {context.target.provider.unsupported['displayName']}",
         )
         part = msgspec.structs.replace(part, name=None)
     found = medium(part)
     if found is None and isinstance(part, Audio) and part.transcript:
-        sending.report.add(
+        context.report.add(
             "changed", path, "audio kept by another provider, sent as its transcript"
         )
         return "text", part.transcript
     if found is None:
-        sending.report.dropped(path, "a part without data (G7)")
+        context.report.dropped(path, "a part without data (G7)")
     return found
 
 
@@ -215,27 +215,27 @@ def _type_of(url: str) -> str | None:
         return None
 
 
-def _reasoning(one: IndexedItem, sending: BuildContext) -> Parts:
+def _reasoning(one: IndexedItem, context: GeminiContext) -> Parts:
     item: Any = one.item
     text = item.content or "\n\n".join(item.summary)
     if not text and not item.signature:
-        sending.report.dropped(one.path, "a thought without text or signature (G7)")
+        context.report.dropped(one.path, "a thought without text or signature (G7)")
         return
     body = whole_part("text", text, item)
     yield Part("model", {"text": body.pop("text"), "thought": True, **body}, one.position)
 
 
-def _call(one: IndexedItem, sending: BuildContext) -> Parts:
+def _call(one: IndexedItem, context: GeminiContext) -> Parts:
     """The provider's own id goes back; one that we generated does not (G9)."""
     item: Any = one.item
     given = {"id": item.id} if item.id else {}
-    data = {**given, "name": item.name, "args": as_object(item, one.path, sending.report)}
+    data = {**given, "name": item.name, "args": as_object(item, one.path, context.report)}
     yield Part("model", whole_part("functionCall", data, item), one.position, item.call_id)
 
 
-def _custom_call(one: IndexedItem, sending: BuildContext) -> Parts:
+def _custom_call(one: IndexedItem, context: GeminiContext) -> Parts:
     item: Any = one.item
-    sending.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
+    context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
     yield Part(
         "model",
         {"functionCall": {"name": item.name, "args": {"input": item.input}}},
@@ -244,7 +244,7 @@ def _custom_call(one: IndexedItem, sending: BuildContext) -> Parts:
     )
 
 
-def _output(one: IndexedItem, sending: BuildContext) -> Parts:
+def _output(one: IndexedItem, context: GeminiContext) -> Parts:
     """One `functionResponse`, and the media that it cannot hold."""
     item: Any = one.item
     said = (Text(item.output),) if isinstance(item.output, str) else item.output
@@ -256,11 +256,11 @@ def _output(one: IndexedItem, sending: BuildContext) -> Parts:
     held = [
         part
         for part in media
-        if sending.where.traits.rich_results and media_type(part) in RESULT_TYPES
+        if context.target.traits.rich_results and media_type(part) in RESULT_TYPES
     ]
-    call = sending.calls[item.call_id]
+    call = context.calls[item.call_id]
     given = {"id": call.id} if isinstance(call, FunctionCall) and call.id else {}
-    blobs = [{found[0]: found[1]} for part in held if (found := _medium(part, one.path, sending))]
+    blobs = [{found[0]: found[1]} for part in held if (found := _medium(part, one.path, context))]
     blobs += ((item.native or {}).get("functionResponse") or {}).get("parts", ())
     response = _response(item, said)
     data: JsonObject = {
@@ -276,8 +276,8 @@ def _output(one: IndexedItem, sending: BuildContext) -> Parts:
     body["functionResponse"].update({"parts": blobs} if blobs else {})
     yield Part("result", body, one.position, item.call_id)
     for part in media:
-        if part not in held and (found := _medium(part, one.path, sending)):
-            sending.report.add(
+        if part not in held and (found := _medium(part, one.path, context)):
+            context.report.add(
                 "changed", one.path, "what a result cannot hold follows it as a user turn (G4, G20)"
             )
             yield Part("attachment", {found[0]: found[1]}, one.position, item.call_id)
@@ -310,16 +310,16 @@ def _without(native: JsonObject | None, key: str) -> JsonObject | None:
     return {name: value for name, value in native.items() if name != key} if native else None
 
 
-def _server(one: IndexedItem, sending: BuildContext) -> Parts:
+def _server(one: IndexedItem, context: GeminiContext) -> Parts:
     """A tool that is none of Gemini's goes down the ladder, whatever its origin says."""
     body = server_part(one.item)
     if body is not None:
         yield Part("model", body, one.position)
         return
     _, reason, item = DOWNGRADES[type(one.item)](one.item)
-    sending.report.add("downgraded", one.path, reason)
+    context.report.add("downgraded", one.path, reason)
     if isinstance(item, Message):
-        yield from _message(IndexedItem(one.position, item), sending)
+        yield from _message(IndexedItem(one.position, item), context)
 
 
 def server_part(item: Any) -> JsonObject | None:
@@ -370,27 +370,27 @@ def _is_object(text: str) -> bool:
     return text.lstrip().startswith("{") and is_json(text) and not SURROGATE.search(text)
 
 
-def _compaction(one: IndexedItem, sending: BuildContext) -> Parts:
+def _compaction(one: IndexedItem, context: GeminiContext) -> Parts:
     item: Any = one.item
     if item.content:
-        sending.report.add("downgraded", one.path, "Gemini has no compactions: sent as user text")
-        yield from _message(IndexedItem(one.position, user(item.content)), sending)
+        context.report.add("downgraded", one.path, "Gemini has no compactions: sent as user text")
+        yield from _message(IndexedItem(one.position, user(item.content)), context)
     else:
-        sending.report.dropped(one.path, "Gemini has no compactions, and this one holds no text")
+        context.report.dropped(one.path, "Gemini has no compactions, and this one holds no text")
 
 
-def _opaque(one: IndexedItem, sending: BuildContext) -> Parts:
+def _opaque(one: IndexedItem, context: GeminiContext) -> Parts:
     """A part as it came. One that only describes a part is refused (G25); a lone signature stands for an empty text."""
     item: Any = one.item
     if item.payload.keys() <= ATTRIBUTES and item.payload.keys() - {"thoughtSignature"}:
-        sending.report.dropped(one.path, "a part without data (G25)")
+        context.report.dropped(one.path, "a part without data (G25)")
         return
     yield Part(
         "user" if (item.native or {}).get("role") == "user" else "model", item.payload, one.position
     )
 
 
-KINDS: Final[dict[type, Callable[[IndexedItem, BuildContext], Parts]]] = {
+KINDS: Final[dict[type, Callable[[IndexedItem, GeminiContext], Parts]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,

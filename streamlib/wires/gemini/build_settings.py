@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
+from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.report import Report
@@ -37,8 +38,8 @@ class Tools(NamedTuple):
     hosted: bool
 
 
-def tools(prompt: Prompt, where: Target, report: Report) -> Tools:
-    """Functions stand together where the first of them stood; hosted tools go as they are, where they may be mixed (G17)."""
+def tools(prompt: Prompt, context: BuildContext) -> Tools:
+    """Functions stand together context.target the first of them stood; hosted tools go as they are, context.target they may be mixed (G17)."""
     declarations: list[JsonObject] = []
     sent: list[JsonObject] = []
     own = any(tool.native is None or "functionDeclarations" in tool.native for tool in prompt.tools)
@@ -47,10 +48,15 @@ def tools(prompt: Prompt, where: Target, report: Report) -> Tools:
         if tool.native is None:
             if not declarations:
                 sent.append({"functionDeclarations": declarations})
-            declarations.append(_declaration(tool, at, report))
-        elif "functionDeclarations" not in tool.native and own and not where.traits.mixed_tools:
-            report.dropped(
-                f"/tools/{at}", f"{where.model} takes no hosted tool beside functions (G17)"
+            declarations.append(_declaration(tool, at, context.report))
+        elif (
+            "functionDeclarations" not in tool.native
+            and own
+            and not context.target.traits.mixed_tools
+        ):
+            context.report.dropped(
+                f"/tools/{at}",
+                f"{context.target.model} takes no hosted tool beside functions (G17)",
             )
         else:
             hosted |= "functionDeclarations" not in tool.native
@@ -97,8 +103,7 @@ def tool_config(
     prompt: Prompt,
     offered: Tools,
     replayed: bool,
-    where: Target,
-    report: Report,  # noqa: FBT001
+    context: BuildContext,  # noqa: FBT001
 ) -> JsonObject:
     """replayed: a call of a hosted tool stands in the history."""
     config: JsonObject = {}
@@ -108,13 +113,15 @@ def tool_config(
     elif choice in offered.functions:
         config["functionCallingConfig"] = {"mode": "ANY", "allowedFunctionNames": [choice]}
     elif choice not in (None, "auto", "none"):
-        report.dropped("/tool_choice", "there is no such function to call (G15)")
+        context.report.dropped("/tool_choice", "there is no such function to call (G15)")
     if prompt.parallel_tools is False:
-        report.dropped("/parallel_tools", "Gemini calls as many functions at once as it likes")
+        context.report.dropped(
+            "/parallel_tools", "Gemini calls as many functions at once as it likes"
+        )
     circulated = replayed or (offered.hosted and bool(offered.functions))
     if (
         circulated
-        and "toolConfig.includeServerSideToolInvocations" not in where.provider.unsupported
+        and "toolConfig.includeServerSideToolInvocations" not in context.target.provider.unsupported
     ):
         config["includeServerSideToolInvocations"] = True
     return config
@@ -180,14 +187,14 @@ def _child(key: str, value: Any, path: str, report: Report) -> Any:
 # --- generationConfig ---
 
 
-def generation_config(prompt: Prompt, offered: Tools, where: Target, report: Report) -> JsonObject:
+def generation_config(prompt: Prompt, offered: Tools, context: BuildContext) -> JsonObject:
     """Everything about how the answer is made."""
     return {
-        **_sampling(prompt, where, report),
-        **_lengths(prompt, where, report),
+        **_sampling(prompt, context),
+        **_lengths(prompt, context),
         **_logprobs(prompt),
-        **_thinking_config(prompt, where, report),
-        **_output(prompt, offered, where, report),
+        **_thinking_config(prompt, context),
+        **_output(prompt, offered, context),
     }
 
 
@@ -196,12 +203,12 @@ PENALTIES: Final = {"presence_penalty": "presencePenalty", "frequency_penalty": 
 PLAIN: Final = {"seed": "seed", "n": "candidateCount"}
 
 
-def _sampling(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
     """G23: newer models have a mind of their own."""
     config: JsonObject = {}
     for table, taken in (
-        (SAMPLING, where.traits.sampling),
-        (PENALTIES, where.traits.penalties),
+        (SAMPLING, context.target.traits.sampling),
+        (PENALTIES, context.target.traits.penalties),
         (PLAIN, True),
     ):
         for name, word in table.items():
@@ -209,20 +216,22 @@ def _sampling(prompt: Prompt, where: Target, report: Report) -> JsonObject:
             if value is not None and taken:
                 config[word] = value
             elif value is not None:
-                report.dropped(f"/{name}", f"{where.model} does not take it (G23)")
+                context.report.dropped(f"/{name}", f"{context.target.model} does not take it (G23)")
     return config
 
 
-def _lengths(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _lengths(prompt: Prompt, context: BuildContext) -> JsonObject:
     config: JsonObject = {}
-    asked, ceiling = prompt.max_output_tokens, where.traits.max_output
+    asked, ceiling = prompt.max_output_tokens, context.target.traits.max_output
     if asked is not None:
         config["maxOutputTokens"] = min(asked, ceiling or asked)
         if config["maxOutputTokens"] != asked:
-            report.add("changed", "/max_output_tokens", f"{where.model} gives at most {ceiling}")
+            context.report.add(
+                "changed", "/max_output_tokens", f"{context.target.model} gives at most {ceiling}"
+            )
     stops = [text for text in prompt.stop if text]
     if len(stops) > MOST_STOPS:
-        report.add("changed", "/stop", f"the first {MOST_STOPS} stop sequences (G24)")
+        context.report.add("changed", "/stop", f"the first {MOST_STOPS} stop sequences (G24)")
     if stops:
         config["stopSequences"] = stops[:MOST_STOPS]
     return config
@@ -234,43 +243,49 @@ def _logprobs(prompt: Prompt) -> JsonObject:
     return {"responseLogprobs": True, **({"logprobs": prompt.logprobs} if prompt.logprobs else {})}
 
 
-def _output(prompt: Prompt, offered: Tools, where: Target, report: Report) -> JsonObject:
+def _output(prompt: Prompt, offered: Tools, context: BuildContext) -> JsonObject:
     if prompt.output_schema is None:
         return {}
-    if offered.sent and not where.traits.typed_tools:
-        report.dropped("/output_schema", f"{where.model} takes no output schema beside tools (G18)")
+    if offered.sent and not context.target.traits.typed_tools:
+        context.report.dropped(
+            "/output_schema", f"{context.target.model} takes no output schema beside tools (G18)"
+        )
         return {}
-    schema = json_schema(prompt.output_schema, "/output_schema", report)
+    schema = json_schema(prompt.output_schema, "/output_schema", context.report)
     return {"responseMimeType": "application/json", "responseJsonSchema": schema}
 
 
 # --- thinking: a budget or a level, never both (G10), and only in the form that the model takes (G11) ---
 
 
-def _thinking_config(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _thinking_config(prompt: Prompt, context: BuildContext) -> JsonObject:
     asked = prompt.thinking
     if asked is None:
         return {}
-    if not where.traits.thinking:
-        report.dropped("/reasoning", f"{where.model} takes no setting of thinking (G11)")
+    if not context.target.traits.thinking:
+        context.report.dropped(
+            "/reasoning", f"{context.target.model} takes no setting of thinking (G11)"
+        )
         return {}
     if asked.effort == "off" or (asked.effort is None and asked.budget == 0):
-        return {"thinkingConfig": _off(where, report)}
+        return {"thinkingConfig": _off(context)}
     shown = {} if asked.display == "omitted" else {"includeThoughts": True}
-    config = {**shown, **_amount(asked, where, report)}
+    config = {**shown, **_amount(asked, context)}
     return {"thinkingConfig": config} if config else {}
 
 
-def _off(where: Target, report: Report) -> JsonObject:
+def _off(context: BuildContext) -> JsonObject:
     """As little as the model can."""
-    takes_budget = "budget" in where.traits.thinking
-    if takes_budget and where.traits.thinking_off:
+    takes_budget = "budget" in context.target.traits.thinking
+    if takes_budget and context.target.traits.thinking_off:
         return {"thinkingBudget": 0}
-    least: JsonObject = {"thinkingBudget": (where.traits.budgets or (0, 0))[0]}
+    least: JsonObject = {"thinkingBudget": (context.target.traits.budgets or (0, 0))[0]}
     if not takes_budget:
-        word = nearest("off", _levels(where))
+        word = nearest("off", _levels(context.target))
         least = {"thinkingLevel": word.upper()} if word else {}
-    report.add("changed", "/reasoning", f"{where.model} always thinks: as little as it can (G11)")
+    context.report.add(
+        "changed", "/reasoning", f"{context.target.model} always thinks: as little as it can (G11)"
+    )
     return least
 
 
@@ -278,36 +293,43 @@ def _levels(where: Target) -> tuple[str, ...]:
     return tuple(word for word in where.traits.efforts if word in LEVELS)
 
 
-def _amount(asked: ReasoningOptions, where: Target, report: Report) -> JsonObject:
-    takes_budget, takes_level = "budget" in where.traits.thinking, "level" in where.traits.thinking
+def _amount(asked: ReasoningOptions, context: BuildContext) -> JsonObject:
+    takes_budget, takes_level = (
+        "budget" in context.target.traits.thinking,
+        "level" in context.target.traits.thinking,
+    )
     by_level = takes_level and (asked.effort is not None or not takes_budget)
     if asked.effort is not None and asked.budget is not None:
-        report.dropped(
+        context.report.dropped(
             "/reasoning/budget" if by_level else "/reasoning/effort",
             "a level or a budget, never both (G10)",
         )
     if asked.effort is None and asked.budget is None:
         return {}
-    return _level(asked, where, report) if by_level else _budget(asked, where, report)
+    return _level(asked, context) if by_level else _budget(asked, context)
 
 
-def _level(asked: ReasoningOptions, where: Target, report: Report) -> JsonObject:
+def _level(asked: ReasoningOptions, context: BuildContext) -> JsonObject:
     if asked.effort is None and asked.budget == DYNAMIC:
         return {}
     wanted = level(asked) or "high"
-    word = nearest(wanted, _levels(where))
+    word = nearest(wanted, _levels(context.target))
     if word != wanted or asked.effort is None:
-        report.add("changed", "/reasoning", f"{where.model}: level {word or 'left out'} (G11)")
+        context.report.add(
+            "changed", "/reasoning", f"{context.target.model}: level {word or 'left out'} (G11)"
+        )
     return {"thinkingLevel": word.upper()} if word else {}
 
 
-def _budget(asked: ReasoningOptions, where: Target, report: Report) -> JsonObject:
+def _budget(asked: ReasoningOptions, context: BuildContext) -> JsonObject:
     tokens = asked.budget if asked.budget is not None else BUDGETS[asked.effort or "medium"]
-    least, most = where.traits.budgets or (tokens, tokens)
+    least, most = context.target.traits.budgets or (tokens, tokens)
     fitted = tokens if tokens == DYNAMIC else max(least, min(most, tokens))
     if asked.budget is not None and fitted != tokens:
-        report.add(
-            "changed", "/reasoning", f"{where.model} thinks with {least} to {most} tokens (G11)"
+        context.report.add(
+            "changed",
+            "/reasoning",
+            f"{context.target.model} thinks with {least} to {most} tokens (G11)",
         )
     return {"thinkingBudget": fitted}
 
@@ -315,24 +337,25 @@ def _budget(asked: ReasoningOptions, where: Target, report: Report) -> JsonObjec
 # --- the rest of the body ---
 
 
-def plain(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def plain(prompt: Prompt, context: BuildContext) -> JsonObject:
     """Settings that only need their name, and those that Gemini has none for."""
     body: JsonObject = {}
     if prompt.service_tier:
         body["serviceTier"] = prompt.service_tier
-    if prompt.metadata and "labels" in where.provider.unsupported:
-        report.dropped(
-            "/metadata", f"{where.provider.name}: {where.provider.unsupported['labels']}"
+    if prompt.metadata and "labels" in context.target.provider.unsupported:
+        context.report.dropped(
+            "/metadata",
+            f"{context.target.provider.name}: {context.target.provider.unsupported['labels']}",
         )
     elif prompt.metadata:
         body["labels"] = prompt.metadata
     if isinstance(prompt.cache, CacheOptions):
-        report.dropped(
+        context.report.dropped(
             "/cache", "Gemini caches by itself, or by another call (`cachedContent` in `extra`)"
         )
     for name in ("verbosity", "user_id"):
         if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", f"Gemini has no {name}")
+            context.report.dropped(f"/{name}", f"Gemini has no {name}")
     return body
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.request.report import Change
-from streamlib.wires.encoders import Report, sse
+from streamlib.request.report import Change, Report
+from streamlib.wires.encoders import sse
 from streamlib.wires.gemini.encode_objects import (
     Place,
     block_reason,

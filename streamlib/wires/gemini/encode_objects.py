@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 from msgspec import Raw
 
-from streamlib.wires.encoders import Report
+from streamlib.request.report import Report
 from streamlib.wires.gemini.build_parts import medium, server_part, whole_part
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, StopReason

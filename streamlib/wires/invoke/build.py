@@ -13,11 +13,12 @@ import msgspec
 
 from streamlib.errors import invalid_request
 from streamlib.providers.shapes import ChatShape
+from streamlib.request.context import BuildContext
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuiltRequest
 from streamlib.wires.chat import build as chat
 from streamlib.wires.converse import build as converse
 from streamlib.wires.converse.build import EXTRA, TIERS, family_of
@@ -31,56 +32,56 @@ CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string"
 """Chat bodies as models behind InvokeModel take them."""
 
 
-def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """The body, and headers for what Bedrock wants there."""
-    write = BODIES.get(family_of(where).body)
+    write = BODIES.get(family_of(context.target).body)
     if write is None:
         raise invalid_request(
-            f"{where.model} has a body of its own with InvokeModel: ask it with wire_api='converse'",
+            f"{context.target.model} has a body of its own with InvokeModel: ask it with wire_api='converse'",
             "wire_api",
         )
-    return write(prompt, items, where, report)
+    return write(prompt, items, context)
 
 
-def _claude(
-    prompt: Prompt, items: list[IndexedItem], where: Target, report: Report
-) -> BuiltRequest:
-    built = messages.build(prompt, [_with_bytes(one, report) for one in items], where, report)
+def _claude(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
+    built = messages.build(prompt, [_with_bytes(one, context.report) for one in items], context)
     body = {key: value for key, value in built.body.items() if key not in ("model", "stream")}
-    given = built.headers.get("anthropic-beta") or where.provider.headers.get("anthropic-beta", "")
+    given = built.headers.get("anthropic-beta") or context.target.provider.headers.get(
+        "anthropic-beta", ""
+    )
     betas = [beta.strip() for beta in given.split(",") if beta.strip()]
     _mark(body, body.pop("cache_control", None))
-    headers = _tier(body.pop("service_tier", None), report)
+    headers = _tier(body.pop("service_tier", None), context.report)
     return BuiltRequest(
         {"anthropic_version": VERSION, **({"anthropic_beta": betas} if betas else {}), **body},
         headers,
     )
 
 
-def _nova(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
-    body = converse.build(prompt, items, where, report).body
-    headers = _tier(body.pop("serviceTier", {}).get("type"), report)
+def _nova(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
+    body = converse.build(prompt, items, context).body
+    headers = _tier(body.pop("serviceTier", {}).get("type"), context.report)
     if metadata := body.pop("requestMetadata", None):
         headers[METADATA_HEADER] = msgspec.json.encode(metadata).decode("utf-8")
     if body.pop("outputConfig", None):
-        report.dropped("/output_schema", "Nova takes a schema through Converse only")
+        context.report.dropped("/output_schema", "Nova takes a schema through Converse only")
     return BuiltRequest(
         {"schemaVersion": "messages-v1", **merged(body, body.pop(EXTRA, {}))}, headers
     )
 
 
-def _chat(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def _chat(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     shaped = msgspec.structs.replace(
-        where, provider=msgspec.structs.replace(where.provider, chat=CHAT)
+        context.target, provider=msgspec.structs.replace(context.target.provider, chat=CHAT)
     )
-    body = chat.build(prompt, items, shaped, report).body
+    body = chat.build(prompt, items, BuildContext(shaped, context.report)).body
     return BuiltRequest(
         {key: value for key, value in body.items() if key not in ("model", "stream")}
     )
 
 
 BODIES: Final[
-    dict[WireApi | None, Callable[[Prompt, list[IndexedItem], Target, Report], BuiltRequest]]
+    dict[WireApi | None, Callable[[Prompt, list[IndexedItem], BuildContext], BuiltRequest]]
 ] = {
     "messages": _claude,
     "converse": _nova,

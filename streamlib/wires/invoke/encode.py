@@ -12,9 +12,8 @@ from typing import Final
 
 import msgspec
 
-from streamlib.request.report import Change
+from streamlib.request.report import Change, Report
 from streamlib.wires.bedrock_frames import MEDIA_TYPE, error_body, event_frame, exception_frame
-from streamlib.wires.encoders import Report
 from streamlib.wires.messages import encode as messages
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.events import (

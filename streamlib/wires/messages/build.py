@@ -13,13 +13,14 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from streamlib.errors import invalid_request
+from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuiltRequest
 from streamlib.wires.arguments import as_object
 from streamlib.wires.claude import BINDING_BETA, effort, thinking, unpaired_server_calls
 from streamlib_parsers.items import (
@@ -57,29 +58,29 @@ class Block(NamedTuple):
     at: int
 
 
-def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """The body and the beta headers."""
     instructions, items = _leading_system(prompt, items)
-    turns = _turns(_blocks(items, where, report), prompt, report)
-    body: JsonObject = {"model": where.model, "max_tokens": _max_tokens(prompt, where, report)}
+    turns = _turns(_blocks(items, context), prompt, context.report)
+    body: JsonObject = {"model": context.target.model, "max_tokens": _max_tokens(prompt, context)}
     if prompt.tools:
-        body["tools"] = [_tool(tool, at, report) for at, tool in enumerate(prompt.tools)]
+        body["tools"] = [_tool(tool, at, context.report) for at, tool in enumerate(prompt.tools)]
     if instructions:
         body["system"] = [{"type": "text", "text": text} for text in instructions]
     body["messages"] = turns
     body["stream"] = prompt.stream is not False
-    body.update(_choice(prompt, where, report))
-    body.update(_thinking(prompt, body, where, report))
-    body.update(_output_config(prompt, where, report, body))
-    body.update(_sampling(prompt, where, report))
+    body.update(_choice(prompt, context))
+    body.update(_thinking(prompt, body, context))
+    body.update(_output_config(prompt, context, body))
+    body.update(_sampling(prompt, context))
     body.update(_plain(prompt))
-    _last_turn(body, where, report)
+    _last_turn(body, context)
     _cache(prompt, body)
     body["messages"] = [
         {"role": turn["role"], "content": [block.body for block in turn["content"]]}
         for turn in body["messages"]
     ]
-    return BuiltRequest(body, _betas(prompt, body, where, report))
+    return BuiltRequest(body, _betas(prompt, body, context))
 
 
 # --- turns ---
@@ -99,15 +100,15 @@ def _leading_system(
     return [text for text in texts if text.strip()], items[count:]
 
 
-def _blocks(items: list[IndexedItem], where: Target, report: Report) -> Iterator[Block]:
+def _blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Block]:
     unpaired = unpaired_server_calls(items)
     for one in items:
         if one.position in unpaired:
-            report.dropped(one.path, "a server tool call without its result (A15)")
+            context.report.dropped(one.path, "a server tool call without its result (A15)")
             continue
-        for role, body in BLOCKS[type(one.item)](one, where, report):
+        for role, body in BLOCKS[type(one.item)](one, context):
             if body.get("type") == "text" and not body["text"].strip():
-                report.dropped(one.path, "blank text (A1)")
+                context.report.dropped(one.path, "blank text (A1)")
                 continue
             yield Block(role, body, one.position)
 
@@ -143,14 +144,14 @@ def _turns(blocks: Iterator[Block], prompt: Prompt, report: Report) -> list[Json
 Said = Iterator[tuple[str, JsonObject]]
 
 
-def _message(one: IndexedItem, where: Target, report: Report) -> Said:
+def _message(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     role = item.role
     if role in ("system", "developer"):
-        if where.traits.system_role:
+        if context.target.traits.system_role:
             yield "system", {"type": "text", "text": item.text}
         else:
-            report.add(
+            context.report.add(
                 "changed",
                 one.path,
                 "the model takes no system message here: sent as user text (A17)",
@@ -158,19 +159,21 @@ def _message(one: IndexedItem, where: Target, report: Report) -> Said:
             yield "user", {"type": "text", "text": f"<system>\n{item.text}\n</system>"}
         return
     for part in item.content:
-        block = _part(part, one, report)
+        block = _part(part, one, context.report)
         if block is not None:
             yield role, {**block, **(item.native or {})} if len(item.content) == 1 else block
 
 
-def _reasoning(one: IndexedItem, where: Target, report: Report) -> Said:
+def _reasoning(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     if item.redacted or (item.encrypted_content and not item.content):
         yield (
             "assistant",
             {"type": "redacted_thinking", "data": item.encrypted_content, **(item.native or {})},
         )
-    elif (item.signature and item.status == "completed") or where.provider.unsigned_thinking:
+    elif (
+        item.signature and item.status == "completed"
+    ) or context.target.provider.unsigned_thinking:
         yield (
             "assistant",
             {
@@ -181,38 +184,40 @@ def _reasoning(one: IndexedItem, where: Target, report: Report) -> Said:
             },
         )
     elif (text := reasoning_as_text(item)) is not None:
-        report.add("downgraded", one.path, "a thought without its signature, sent as text (T10)")
+        context.report.add(
+            "downgraded", one.path, "a thought without its signature, sent as text (T10)"
+        )
         yield "assistant", {"type": "text", "text": text.text}
     else:
-        report.dropped(one.path, "a thought without text or signature (T10)")
+        context.report.dropped(one.path, "a thought without text or signature (T10)")
 
 
-def _call(one: IndexedItem, where: Target, report: Report) -> Said:
+def _call(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     block = {
         "type": "tool_use",
         "id": item.call_id,
         "name": item.name,
-        "input": as_object(item, one.path, report),
+        "input": as_object(item, one.path, context.report),
     }
     yield "assistant", {**block, **(item.native or {})}
 
 
-def _custom_call(one: IndexedItem, where: Target, report: Report) -> Said:
+def _custom_call(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
-    report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
+    context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
     yield (
         "assistant",
         {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {"input": item.input}},
     )
 
 
-def _output(one: IndexedItem, where: Target, report: Report) -> Said:
+def _output(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     parts = (Text(item.output),) if isinstance(item.output, str) else item.output
     said = [
         part
-        for part in (_part(part, one, report) for part in parts)
+        for part in (_part(part, one, context.report) for part in parts)
         if part and (part["type"] != "text" or part["text"].strip())
     ]
     block: JsonObject = {"type": "tool_result", "tool_use_id": item.call_id}
@@ -223,18 +228,18 @@ def _output(one: IndexedItem, where: Target, report: Report) -> Said:
     yield "user", {**block, **(item.native or {})}
 
 
-def _server_call(one: IndexedItem, where: Target, report: Report) -> Said:
+def _server_call(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     block = {
         "type": "server_tool_use",
         "id": item.call_id,
         "name": item.name,
-        "input": as_object(item, one.path, report),
+        "input": as_object(item, one.path, context.report),
     }
     yield "assistant", {**block, **(item.native or {})}
 
 
-def _server_result(one: IndexedItem, where: Target, report: Report) -> Said:
+def _server_result(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     yield (
         "assistant",
@@ -247,7 +252,7 @@ def _server_result(one: IndexedItem, where: Target, report: Report) -> Said:
     )
 
 
-def _compaction(one: IndexedItem, where: Target, report: Report) -> Said:
+def _compaction(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     fields = {
         "content": item.content or None,
@@ -266,7 +271,7 @@ def _compaction(one: IndexedItem, where: Target, report: Report) -> Said:
     )
 
 
-def _opaque(one: IndexedItem, where: Target, report: Report) -> Said:
+def _opaque(one: IndexedItem, context: BuildContext) -> Said:
     item: Any = one.item
     block = (
         item.payload
@@ -276,7 +281,7 @@ def _opaque(one: IndexedItem, where: Target, report: Report) -> Said:
     yield (item.native or {}).get("role", "assistant"), block
 
 
-BLOCKS: Final[dict[type, Callable[[IndexedItem, Target, Report], Said]]] = {
+BLOCKS: Final[dict[type, Callable[[IndexedItem, BuildContext], Said]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,
@@ -346,13 +351,15 @@ def _plain_text(data: str) -> str:
 # --- settings ---
 
 
-def _max_tokens(prompt: Prompt, where: Target, report: Report) -> int:
-    ceiling = where.traits.max_output
+def _max_tokens(prompt: Prompt, context: BuildContext) -> int:
+    ceiling = context.target.traits.max_output
     asked = prompt.max_output_tokens
     if asked is None:
         return min(DEFAULT_MAX_TOKENS, ceiling or DEFAULT_MAX_TOKENS)
     if ceiling and asked > ceiling:
-        report.add("changed", "/max_output_tokens", f"{where.model} gives at most {ceiling} (S2)")
+        context.report.add(
+            "changed", "/max_output_tokens", f"{context.target.model} gives at most {ceiling} (S2)"
+        )
         return ceiling
     return asked
 
@@ -389,7 +396,7 @@ def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
     return body
 
 
-def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _choice(prompt: Prompt, context: BuildContext) -> JsonObject:
     if not prompt.tools:
         return {}
     kinds: dict[str | None, JsonObject] = {
@@ -400,9 +407,11 @@ def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     choice = kinds.get(prompt.tool_choice) or (
         {"type": "tool", "name": prompt.tool_choice} if prompt.tool_choice else None
     )
-    if choice and choice["type"] in ("any", "tool") and not where.traits.forced_tools:
-        report.add(
-            "changed", "/tool_choice", f"{where.model} takes no forced tool choice: auto (T7)"
+    if choice and choice["type"] in ("any", "tool") and not context.target.traits.forced_tools:
+        context.report.add(
+            "changed",
+            "/tool_choice",
+            f"{context.target.model} takes no forced tool choice: auto (T7)",
         )
         choice = {"type": "auto"}
     if prompt.parallel_tools is False and (choice or {}).get("type") != "none":
@@ -410,12 +419,11 @@ def _choice(prompt: Prompt, where: Target, report: Report) -> JsonObject:
     return {"tool_choice": choice} if choice else {}
 
 
-def _thinking(prompt: Prompt, body: JsonObject, where: Target, report: Report) -> JsonObject:
+def _thinking(prompt: Prompt, body: JsonObject, context: BuildContext) -> JsonObject:
     forced = body.get("tool_choice", {}).get("type") in ("any", "tool")
     return thinking(
         prompt,
-        where,
-        report,
+        context,
         max_tokens=body["max_tokens"],
         forced=forced,
         unthought=_loop_without_thinking(body),
@@ -433,16 +441,16 @@ def _loop_without_thinking(body: JsonObject) -> bool:
     )
 
 
-def _output_config(prompt: Prompt, where: Target, report: Report, body: JsonObject) -> JsonObject:
+def _output_config(prompt: Prompt, context: BuildContext, body: JsonObject) -> JsonObject:
     config: JsonObject = {}
-    level = effort(prompt, where, report, body.get("thinking"))
+    level = effort(prompt, context, body.get("thinking"))
     if level:
         config["effort"] = level
     if prompt.output_schema is not None:
-        schema = strict_schema(prompt.output_schema, "messages", "/output_schema", report)
+        schema = strict_schema(prompt.output_schema, "messages", "/output_schema", context.report)
         config["format"] = {"type": "json_schema", "schema": schema}
     if prompt.verbosity:
-        report.dropped("/verbosity", "Messages has no verbosity")
+        context.report.dropped("/verbosity", "Messages has no verbosity")
     return {"output_config": config} if config else {}
 
 
@@ -451,16 +459,18 @@ ELSEWHERE: Final = ("presence_penalty", "frequency_penalty", "seed", "n", "logpr
 """Settings that other wires have and Messages has not."""
 
 
-def _sampling(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
     for name in ELSEWHERE:
         if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", f"Messages has no {name}")
+            context.report.dropped(f"/{name}", f"Messages has no {name}")
     asked = {name: getattr(prompt, name) for name in SAMPLING if getattr(prompt, name) is not None}
-    version = where.provider.headers.get("anthropic-version", "")
-    if where.traits.sampling and version < VERSION_WITHOUT_SAMPLING:
+    version = context.target.provider.headers.get("anthropic-version", "")
+    if context.target.traits.sampling and version < VERSION_WITHOUT_SAMPLING:
         return asked
     for name in asked:
-        report.dropped(f"/{name}", f"{where.model} takes no sampling parameters (S1)")
+        context.report.dropped(
+            f"/{name}", f"{context.target.model} takes no sampling parameters (S1)"
+        )
     return {}
 
 
@@ -480,18 +490,22 @@ def _plain(prompt: Prompt) -> JsonObject:
 # --- the last turn ---
 
 
-def _last_turn(body: JsonObject, where: Target, report: Report) -> None:
+def _last_turn(body: JsonObject, context: BuildContext) -> None:
     """What the API refuses at the end of a request: blank ends, thinking that is off, and prefills some models do not take."""
     turns = body["messages"]
     if turns[-1]["role"] != "assistant":
         return
     blocks = turns[-1]["content"]
     if body.get("thinking", {}).get("type") == "disabled" or (
-        "thinking" not in body and not where.traits.thinking_default and where.traits.max_output
+        "thinking" not in body
+        and not context.target.traits.thinking_default
+        and context.target.traits.max_output
     ):
-        _without_thinking(turns, report)
+        _without_thinking(turns, context.report)
     elif blocks[-1].body["type"] in ("thinking", "redacted_thinking"):
-        report.dropped(f"/input/{blocks[-1].at}", "a request does not end with a thought (A14)")
+        context.report.dropped(
+            f"/input/{blocks[-1].at}", "a request does not end with a thought (A14)"
+        )
         del blocks[-1]
     if not blocks:
         turns.pop()
@@ -500,11 +514,13 @@ def _last_turn(body: JsonObject, where: Target, report: Report) -> None:
     if (
         turns
         and turns[-1]["role"] == "assistant"
-        and not where.traits.prefill
+        and not context.target.traits.prefill
         and not _continues(turns[-1]["content"])
     ):
-        report.add(
-            "generated", "/input", f"{where.model} wants a user turn last: 'Continue.' added (A13)"
+        context.report.add(
+            "generated",
+            "/input",
+            f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
         )
         turns.append(
             {"role": "user", "content": [Block("user", {"type": "text", "text": "Continue."}, -1)]}
@@ -568,7 +584,7 @@ def _cache(prompt: Prompt, body: JsonObject) -> None:
             turn["content"][last[at]] = block._replace(body={**block.body, "cache_control": marker})
 
 
-def _betas(prompt: Prompt, body: JsonObject, where: Target, report: Report) -> dict[str, str]:
+def _betas(prompt: Prompt, body: JsonObject, context: BuildContext) -> dict[str, str]:
     betas = [BINDING_BETA] if "block_binding" in body.get("thinking", {}) else []
-    given = where.provider.headers.get("anthropic-beta")
+    given = context.target.provider.headers.get("anthropic-beta")
     return {"anthropic-beta": ",".join([*([given] if given else []), *betas])} if betas else {}

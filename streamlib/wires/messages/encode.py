@@ -13,8 +13,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.report import Change
-from streamlib.wires.encoders import Report, is_foreign_event, sse
+from streamlib.request.report import Change, Report
+from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import (

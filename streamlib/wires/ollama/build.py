@@ -16,12 +16,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from streamlib.errors import invalid_request
+from streamlib.request.context import BuildContext
 from streamlib.request.effort import level
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
-from streamlib.request.target import BuiltRequest, Target
+from streamlib.request.target import BuiltRequest
 from streamlib.wires.arguments import as_object
 from streamlib.wires.chat.build_parts import TEXTUAL, plain_text
 from streamlib_parsers.items import (
@@ -78,14 +79,14 @@ ATTACHED: Final = "[attached to the message above]"
 ROLES: Final = {"developer": "system"}
 
 
-def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """The body."""
-    body: JsonObject = {"model": where.model}
+    body: JsonObject = {"model": context.target.model}
     if prompt.tools:
-        body["tools"] = [_tool(tool, at, report) for at, tool in enumerate(prompt.tools)]
-    body["messages"] = _messages(prompt, items, report)
+        body["tools"] = [_tool(tool, at, context.report) for at, tool in enumerate(prompt.tools)]
+    body["messages"] = _messages(prompt, items, context.report)
     body["stream"] = prompt.stream is not False
-    body.update(_think(prompt, where, report))
+    body.update(_think(prompt, context))
     if prompt.output_schema is not None:
         body["format"] = prompt.output_schema
     if prompt.logprobs is not None:
@@ -101,7 +102,7 @@ def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Repor
         options["stop"] = list(prompt.stop)
     if options:
         body["options"] = options
-    _lacking(prompt, report)
+    _lacking(prompt, context.report)
     return BuiltRequest(body)
 
 
@@ -115,21 +116,23 @@ def _lacking(prompt: Prompt, report: Report) -> None:
         report.dropped("/cache/breakpoints", "Ollama caches by itself")
 
 
-def _think(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _think(prompt: Prompt, context: BuildContext) -> JsonObject:
     """O5."""
     asked = prompt.thinking
     if asked is None:
         return {}
     for name in ("summary", "display"):
         if getattr(asked, name) is not None:
-            report.dropped(f"/reasoning/{name}", f"Ollama has no {name} of thoughts")
+            context.report.dropped(f"/reasoning/{name}", f"Ollama has no {name} of thoughts")
     if asked.effort == "off":
         return {"think": False}
     wanted = level(asked)
     if wanted is None:
         return {"think": True}
     if asked.effort != LEVELS[wanted]:
-        report.add("changed", "/reasoning", f"Ollama knows low, medium and high: {LEVELS[wanted]}")
+        context.report.add(
+            "changed", "/reasoning", f"Ollama knows low, medium and high: {LEVELS[wanted]}"
+        )
     return {"think": LEVELS[wanted]}
 
 

@@ -17,8 +17,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib.request.report import Change
-from streamlib.wires.encoders import Report
+from streamlib.request.report import Change, Report
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 from streamlib.errors import invalid_request
 from streamlib.providers.names import TOOL_NAMES, fit_names
+from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
 from streamlib.request.target import BuiltRequest, Target
-from streamlib.wires.responses.build_input import BuildContext, InputObject, wire_input
+from streamlib.wires.responses.build_input import InputObject, ResponsesContext, wire_input
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 CHOICES: Final = ("auto", "required", "none")
@@ -36,27 +37,27 @@ STATE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
 """Fields with which a request needs no input of its own."""
 
 
-def build(prompt: Prompt, items: list[IndexedItem], where: Target, report: Report) -> BuiltRequest:
+def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """The body."""
-    stored = _stored(prompt, where)
-    sent = wire_input(items, BuildContext(where, stored, report))
+    stored = _stored(prompt, context.target)
+    sent = wire_input(items, ResponsesContext(context.target, context.report, stored))
     if not sent and not STATE.intersection(prompt.extra or {}):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    body: JsonObject = {"model": where.model}
+    body: JsonObject = {"model": context.target.model}
     if prompt.instructions:
         body["instructions"] = prompt.instructions
     if prompt.tools:
-        body["tools"] = [_tool(tool, at, report) for at, tool in enumerate(prompt.tools)]
-    body["input"] = [one.body for one in _marked(sent, prompt, report)]
+        body["tools"] = [_tool(tool, at, context.report) for at, tool in enumerate(prompt.tools)]
+    body["input"] = [one.body for one in _marked(sent, prompt, context.report)]
     body["stream"] = prompt.stream is not False
     body["store"] = stored
-    body.update(_choice(prompt, report))
-    body.update(_reasoning(prompt, where, report))
-    body.update(_text(prompt, report))
-    body.update(_sampling(prompt, where, body, report))
-    body.update(_include(prompt, where, body))
-    body.update(_cache(prompt, report))
-    body.update(_plain(prompt, report))
+    body.update(_choice(prompt, context.report))
+    body.update(_reasoning(prompt, context))
+    body.update(_text(prompt, context.report))
+    body.update(_sampling(prompt, context.target, body, context.report))
+    body.update(_include(prompt, context.target, body))
+    body.update(_cache(prompt, context.report))
+    body.update(_plain(prompt, context.report))
     return BuiltRequest(body)
 
 
@@ -125,36 +126,42 @@ def _chosen(prompt: Prompt) -> Any:
 # --- thinking ---
 
 
-def _reasoning(prompt: Prompt, where: Target, report: Report) -> JsonObject:
+def _reasoning(prompt: Prompt, context: BuildContext) -> JsonObject:
     asked = prompt.thinking
     if asked is None:
         return {}
-    if not where.traits.thinking:
-        report.dropped("/reasoning", f"{where.model} cannot think")
+    if not context.target.traits.thinking:
+        context.report.dropped("/reasoning", f"{context.target.model} cannot think")
         return {}
     if asked.display is not None:
-        report.dropped("/reasoning/display", "Responses has no display: it shows summaries only")
-    effort = _effort(prompt, where, report)
+        context.report.dropped(
+            "/reasoning/display", "Responses has no display: it shows summaries only"
+        )
+    effort = _effort(prompt, context)
     said = {"effort": effort, "summary": asked.summary}
     body = {key: value for key, value in said.items() if value is not None}
     return {"reasoning": body} if body else {}
 
 
-def _effort(prompt: Prompt, where: Target, report: Report) -> str | None:
+def _effort(prompt: Prompt, context: BuildContext) -> str | None:
     """S2: a budget is a level here; a level the model does not take becomes the nearest."""
     asked = prompt.thinking
     wanted = level(asked) if asked else None
     if asked is None or wanted is None:
         return None
-    if wanted == "off" and where.traits.thinking_off:
+    if wanted == "off" and context.target.traits.thinking_off:
         return "none"
-    effort = wanted if wanted in where.traits.efforts else nearest(wanted, where.traits.efforts)
+    effort = (
+        wanted
+        if wanted in context.target.traits.efforts
+        else nearest(wanted, context.target.traits.efforts)
+    )
     if asked.budget is not None or effort != wanted:
         words = f"effort {effort or 'left out'}"
-        report.add(
+        context.report.add(
             "changed",
             "/reasoning",
-            f"{where.model}: {words} (S2)"
+            f"{context.target.model}: {words} (S2)"
             if asked.effort
             else f"Responses takes no budget: {words} (S2)",
         )

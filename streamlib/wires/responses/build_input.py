@@ -11,15 +11,16 @@ R4 ids have their kind's prefix, at most 64 characters          R8 what was cut 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
+from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.media import data_url, media_type
 from streamlib.request.origins import DOWNGRADES, reasoning_as_text
 from streamlib.request.report import Report
-from streamlib.request.target import Target
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -81,27 +82,27 @@ class InputObject(NamedTuple):
     one: IndexedItem
 
 
-class BuildContext(NamedTuple):
-    """What decides how an item is written. stored: the server keeps responses, so ids mean something to it."""
+@dataclass(frozen=True, slots=True)
+class ResponsesContext(BuildContext):
+    """What decides how an item is written."""
 
-    where: Target
     stored: bool
-    report: Report
+    """The server keeps responses, so ids mean something to it."""
 
 
-def wire_input(items: list[IndexedItem], sending: BuildContext) -> list[InputObject]:
+def wire_input(items: list[IndexedItem], context: ResponsesContext) -> list[InputObject]:
     """The input, every rule met."""
     sent: list[InputObject] = []
     for one in items:
         if isinstance(one.item, Opaque) and "content_index" in (one.item.native or {}):
-            _put_back(one.item, one, sent, sending.report)
+            _put_back(one.item, one, sent, context.report)
         else:
             sent += [
-                InputObject(_tidied(body, stored=sending.stored), one)
-                for body in ITEMS[type(one.item)](one, sending)
+                InputObject(_tidied(body, stored=context.stored), one)
+                for body in ITEMS[type(one.item)](one, context)
             ]
     return _before_what_they_produced(
-        _answered(_not_empty(sent, sending.report), sending.report), sending.report
+        _answered(_not_empty(sent, context.report), context.report), context.report
     )
 
 
@@ -110,13 +111,13 @@ def wire_input(items: list[IndexedItem], sending: BuildContext) -> list[InputObj
 Bodies = Iterator[JsonObject]
 
 
-def _message(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _message(one: IndexedItem, context: ResponsesContext) -> Bodies:
     item = cast(Message, one.item)
     if item.role == "assistant":
-        yield _said(item, one, sending.report)
+        yield _said(item, one, context.report)
         return
-    role = sending.where.provider.roles.get(item.role, item.role)
-    parts = [_part(part, one, sending.report) for part in item.content]
+    role = context.target.provider.roles.get(item.role, item.role)
+    parts = [_part(part, one, context.report) for part in item.content]
     yield {
         "type": "message",
         **(item.native or {}),
@@ -143,48 +144,48 @@ def _spoken(part: ContentPart, one: IndexedItem, report: Report) -> Text | Refus
     return Text(part.transcript) if isinstance(part, Audio) and part.transcript else None
 
 
-def _reasoning(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _reasoning(one: IndexedItem, context: ResponsesContext) -> Bodies:
     """Kept where the server can read it: sealed, stored, or in plain words to the server that said them (R2)."""
     item = cast(Reasoning, one.item)
     readable = item.content and (
-        item.origin is not None or sending.where.provider.unsigned_thinking
+        item.origin is not None or context.target.provider.unsigned_thinking
     )
     if item.status == "incomplete":
-        sending.report.dropped(one.path, "the thought was cut (R8)")
+        context.report.dropped(one.path, "the thought was cut (R8)")
     elif (
-        item.encrypted_content or readable or (sending.stored and _has_own_id(item.id, "reasoning"))
+        item.encrypted_content or readable or (context.stored and _has_own_id(item.id, "reasoning"))
     ):
         yield wire_item(item)
     elif item.content and (text := reasoning_as_text(item)) is not None:
-        sending.report.add(
+        context.report.add(
             "downgraded", one.path, "a thought without encrypted_content, sent as text (R2)"
         )
         yield wire_item(text)
     else:
-        sending.report.dropped(one.path, "a thought without encrypted_content (R2)")
+        context.report.dropped(one.path, "a thought without encrypted_content (R2)")
 
 
-def _call(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _call(one: IndexedItem, context: ResponsesContext) -> Bodies:
     """Arguments are a JSON string: as they are; where another wire left them out, an empty object."""
     item = cast(FunctionCall, one.item)
     is_own = item.origin is not None and item.origin.wire_api == "responses"
     yield {**wire_item(item), "arguments": item.arguments or ("" if is_own else "{}")}
 
 
-def _custom_call(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _custom_call(one: IndexedItem, context: ResponsesContext) -> Bodies:
     yield wire_item(cast(CustomToolCall, one.item))
 
 
-def _output(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _output(one: IndexedItem, context: ResponsesContext) -> Bodies:
     item = cast("FunctionCallOutput | CustomToolCallOutput", one.item)
     kind = (
         "custom_tool_call_output"
         if isinstance(item, CustomToolCallOutput)
         else "function_call_output"
     )
-    output = _output_value(item.output, one, sending.report)
+    output = _output_value(item.output, one, context.report)
     if item.is_error:
-        sending.report.add("changed", f"{one.path}/is_error", UNREAD)
+        context.report.add("changed", f"{one.path}/is_error", UNREAD)
         output = (
             f"[error] {output}".strip()
             if isinstance(output, str)
@@ -207,47 +208,47 @@ def _without_audio(part: ContentPart, one: IndexedItem, report: Report) -> Conte
     return Text(part.transcript) if part.transcript else None
 
 
-def _server_item(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _server_item(one: IndexedItem, context: ResponsesContext) -> Bodies:
     """A tool of the provider's own: whole to the wire that made it, as text where no wire is known."""
     item = cast("ServerToolCall | ServerToolResult", one.item)
     kind = (item.native or {}).get("type")
     if kind not in (HOSTED if isinstance(item, ServerToolCall) else RESULTS):
-        yield from _as_text(one, sending)
+        yield from _as_text(one, context)
     elif item.status == "incomplete":
-        sending.report.dropped(one.path, "the call was cut (R8)")
+        context.report.dropped(one.path, "the call was cut (R8)")
     else:
         body = wire_item(item)
         yield {**({"status": "completed"} if kind in WITH_STATUS else {}), **body}
 
 
-def _compaction(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _compaction(one: IndexedItem, context: ResponsesContext) -> Bodies:
     item = cast(Compaction, one.item)
     if item.status == "incomplete":
-        sending.report.dropped(one.path, "the compaction was cut (R8)")
+        context.report.dropped(one.path, "the compaction was cut (R8)")
     elif item.encrypted_content:
         yield wire_item(item)
     else:
-        yield from _as_text(one, sending)
+        yield from _as_text(one, context)
 
 
-def _as_text(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _as_text(one: IndexedItem, context: ResponsesContext) -> Bodies:
     """One rung down the ladder, as if it were another origin's."""
     action, reason, lower = DOWNGRADES[type(one.item)](one.item)
     if action:
-        sending.report.add(action, one.path, reason)
+        context.report.add(action, one.path, reason)
     if lower is not None:
-        yield from ITEMS[type(lower)](IndexedItem(one.position, lower), sending)
+        yield from ITEMS[type(lower)](IndexedItem(one.position, lower), context)
 
 
-def _opaque(one: IndexedItem, sending: BuildContext) -> Bodies:
+def _opaque(one: IndexedItem, context: ResponsesContext) -> Bodies:
     item = cast(Opaque, one.item)
     if item.status == "incomplete":
-        sending.report.dropped(one.path, f"{item.kind} was cut (R8)")
+        context.report.dropped(one.path, f"{item.kind} was cut (R8)")
     else:
         yield {**({"type": item.kind} if item.kind else {}), **wire_item(item)}
 
 
-ITEMS: Final[dict[type, Callable[[IndexedItem, BuildContext], Bodies]]] = {
+ITEMS: Final[dict[type, Callable[[IndexedItem, ResponsesContext], Bodies]]] = {
     Message: _message,
     Reasoning: _reasoning,
     FunctionCall: _call,

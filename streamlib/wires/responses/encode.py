@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from streamlib.request.report import Change
-from streamlib.wires.encoders import Report, is_foreign_event, sse
+from streamlib.request.report import Change, Report
+from streamlib.wires.encoders import is_foreign_event, sse
 from streamlib.wires.responses.encode_objects import (
     citation,
     ending,

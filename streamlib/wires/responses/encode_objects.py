@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.request.media import media_type
-from streamlib.wires.encoders import Report
+from streamlib.request.report import Report
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import StopReason
