@@ -27,14 +27,16 @@ if TYPE_CHECKING:
     from streamlib.client.stream import ResponseStream
     from streamlib.errors import StreamError
     from streamlib.providers import Provider, register
+    from streamlib.providers.models import Traits
     from streamlib.request.build import Request, build
     from streamlib.request.history import dump_history, keep_last_images, load_history
     from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.request.report import Change
     from streamlib.transport import HttpResponse, Transport
+    from streamlib.transport.aiohttp import AiohttpTransport
     from streamlib.transport.deadlines import Deadlines
     from streamlib.wires.decoders import parse_request
-    from streamlib.wires.encoders import encode_body, encoder
+    from streamlib.wires.encoders import encode_all, encode_body, encoder
 
 __version__ = "0.1.0"
 
@@ -45,12 +47,14 @@ _LAZY: dict[str, str] = {
     "RetryPolicy": "streamlib.client.retry",
     "Transport": "streamlib.transport",
     "HttpResponse": "streamlib.transport",
+    "AiohttpTransport": "streamlib.transport.aiohttp",
     "Secret": "streamlib.client.auth",
     "AwsCredentials": "streamlib.client.auth",
     "ModelInfo": "streamlib.client.model_list",
     "Request": "streamlib.request.build",
     "build": "streamlib.request.build",
     "parse_request": "streamlib.wires.decoders",
+    "encode_all": "streamlib.wires.encoders",
     "encode_body": "streamlib.wires.encoders",
     "encoder": "streamlib.wires.encoders",
     "StreamError": "streamlib.errors",
@@ -62,10 +66,12 @@ _LAZY: dict[str, str] = {
     "ReasoningOptions": "streamlib.request.prompt",
     "Provider": "streamlib.providers",
     "register": "streamlib.providers",
+    "Traits": "streamlib.providers.models",
     "Change": "streamlib.request.report",
 }
 
 __all__ = [
+    "AiohttpTransport",
     "AwsCredentials",
     "CacheOptions",
     "Change",
@@ -81,9 +87,11 @@ __all__ = [
     "RetryPolicy",
     "Secret",
     "StreamError",
+    "Traits",
     "Transport",
     "build",
     "dump_history",
+    "encode_all",
     "encode_body",
     "encoder",
     "keep_last_images",

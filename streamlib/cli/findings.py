@@ -11,7 +11,6 @@ from streamlib.cli.event_words import item_words, quoted
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import Clock
-from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers import (
     Completed,
     Failed,
@@ -22,11 +21,25 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.items import WireApi
 
+ENDS: Final[dict[WireApi, str]] = {
+    "messages": "message_stop",
+    "responses": "response.completed, or response.incomplete",
+    "chat": "a finish_reason for every choice, or [DONE]",
+    "gemini": "a finishReason",
+    "converse": "messageStop",
+    "invoke": "the end of the wire inside",
+    "ollama": "done: true",
+}
+"""What says that an answer is whole."""
+
 WRITTEN: Final = ("arguments", "input", "text")
 """Fields that hold what a model wrote."""
 
 STOPPED: Final = ("unread", "CancelledError", "Cancelled")
 """Ends of a recording that its own program made."""
+
+BLOCKS: Final = ("messages", "responses", "converse")
+"""Wires that close an item before they begin the next."""
 
 
 def findings(capture: Capture, steps: list[Step]) -> list[str]:
@@ -50,7 +63,7 @@ def _verdict(capture: Capture, steps: list[Step]) -> Iterator[str]:
                 yield f"not whole, {event.error.kind}: {printable(event.error.message)}"
                 yield from _place(capture, step, event.error.kind)
                 yield from (
-                    [f"never came: {WIRE_SPECS[capture.wire_api].completed_by}"]
+                    [f"never came: {ENDS[capture.wire_api]}"]
                     if event.error.kind == "truncated" and len(steps) > 1
                     else []
                 )
@@ -120,7 +133,7 @@ def _odd(wire_api: WireApi, steps: list[Step]) -> Iterator[tuple[int, str, str]]
             elif (
                 isinstance(event, OutputItemDone)
                 and event.index < last
-                and WIRE_SPECS[wire_api].has_blocks
+                and wire_api in BLOCKS
                 and event.item.status == "completed"
             ):
                 yield (

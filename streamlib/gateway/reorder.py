@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib_parsers.events import OutputItemAdded, OutputItemDone, ResponseEvent
-from streamlib_parsers.items import Message, Reasoning
+from streamlib_parsers.items import Message, Reasoning, WireApi
 
+BLOCKLESS: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 SPOKEN: Final = (Message, Reasoning)
 
 

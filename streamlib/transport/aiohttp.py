@@ -20,7 +20,7 @@ import aiohttp
 import anyio
 from yarl import URL
 
-from streamlib.transport import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL
+from streamlib.transport.base import CONNECTIONS, KEEPALIVE_SECONDS, UNKNOWN_POOL
 from streamlib.transport.deadlines import FOREVER, Deadlines
 from streamlib.transport.errors import is_connection_closed
 

@@ -11,8 +11,8 @@ import pytest
 from streamlib.client import Client
 from streamlib.providers import Provider
 from streamlib.request.build import Request
-from streamlib.transport import _tls
 from streamlib.transport.deadlines import Deadlines
+from streamlib.transport.httpx import tls_context
 from streamlib_parsers.items import Origin
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -32,7 +32,7 @@ def opened(name: str, **options: Any) -> Any:
     """A client of that library. Trust is read from the disk once: it takes longer than most tests."""
     if name == "aiohttp":
         return _aiohttp()
-    return library(name).AsyncClient(**{"verify": _tls(name), **options})
+    return library(name).AsyncClient(**{"verify": tls_context(name), **options})
 
 
 def _aiohttp() -> Any:

@@ -15,15 +15,16 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib import transport as module
+from streamlib.transport import httpx as module
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
-from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, pool_size, transport_for
+from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, transport_for
 from streamlib.transport.closing import ShieldedAwait
 from streamlib.transport.content_encoding import PIECE, decode_content
 from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.errors import FailurePoint, classify_exception, is_connection_closed
+from streamlib.transport.httpcore_pool import pool_size
 from tests.support.clients import LIBRARIES, Memory, asked, client, library, opened
 from tests.support.metrics import figure
 from tests.support.response_bodies import HELLO, MESSAGE, SAID, frames_of

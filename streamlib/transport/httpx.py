@@ -1,0 +1,245 @@
+"""Transport over httpx or httpx2, or over any object with the same methods.
+
+The library is imported by name in `default_client` only: a user's client is used as it is, and
+this module works with whichever of the two is installed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import sys
+from collections.abc import AsyncIterator, Mapping
+from functools import cache
+from typing import Any, Final
+
+import anyio
+
+from streamlib.transport.base import KEEPALIVE_SECONDS, HttpResponse
+from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait, exhaust
+from streamlib.transport.deadlines import FOREVER, Deadlines
+from streamlib.transport.errors import is_connection_closed
+from streamlib.transport.httpcore_pool import close_half_open
+
+IDLE_CONNECTIONS: Final = 100
+"""Idle connections that a client created here keeps."""
+
+_CONNECTED: Final = (
+    ".connect_tcp.complete",
+    ".connect_unix_socket.complete",
+    ".start_tls.complete",
+)
+"""httpcore's trace events whose result is the socket of a new connection."""
+
+
+def default_client() -> Any:
+    """An `AsyncClient` of httpx, or of httpx2 if only that is loaded or installed.
+
+    Its pool is unlimited, so that no request waits there; the limit is `HttpxTransport.slots`.
+
+    Raises:
+        ModuleNotFoundError: Neither library is installed.
+    """
+    libraries = ["httpx", "httpx2"]
+    # A program that has loaded httpx2 alone should not load a second HTTP library.
+    if "httpx2" in sys.modules and "httpx" not in sys.modules:
+        libraries.reverse()
+    for name in libraries:
+        with contextlib.suppress(ModuleNotFoundError):
+            library = importlib.import_module(name)
+            limits = library.Limits(
+                max_connections=None,
+                max_keepalive_connections=IDLE_CONNECTIONS,
+                keepalive_expiry=KEEPALIVE_SECONDS,
+            )
+            return library.AsyncClient(
+                limits=limits, timeout=None, follow_redirects=False, verify=tls_context(name)
+            )
+    raise ModuleNotFoundError(
+        "streamlib sends requests with httpx or httpx2: install one of them, "
+        "or pass a transport as http="
+    )
+
+
+@cache
+def tls_context(library: str) -> Any:
+    """The library's default TLS context, shared by all clients: reading the CA file takes 0.1 s."""
+    return importlib.import_module(library).create_ssl_context()
+
+
+class HttpxTransport:
+    """Sends requests through a client with httpx's methods.
+
+    Args:
+        client: An `httpx.AsyncClient`, an `httpx2.AsyncClient`, or an object with their
+            `build_request`, `send` and `aclose`.
+        connections: Concurrent streams.
+        owned: Whether `aclose` closes the client.
+    """
+
+    def __init__(self, client: Any, connections: int, *, owned: bool) -> None:
+        self._client = client
+        self._owned = owned
+        self.slots = anyio.CapacityLimiter(connections)
+        """One token per stream; the client acquires it before `send`."""
+
+    async def send(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
+    ) -> HttpResponse:
+        """See `Transport`.
+
+        A reused connection that the server had already closed is replaced once, provided that no
+        byte of a response was received.
+        """
+        trace = _Trace()
+        try:
+            return await self._send(method, url, headers, body, deadlines, trace)
+        except Exception as error:
+            if not (trace.reused and is_connection_closed(error)):
+                raise
+        return await self._send(method, url, headers, body, deadlines, _Trace())
+
+    async def _send(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        deadlines: Deadlines,
+        trace: _Trace,
+    ) -> HttpxResponse:
+        # The library reads this dict when it begins to wait for the headers, and again for the
+        # body: a later change of "read" applies to the body.
+        timeouts = {
+            "connect": deadlines.connect,
+            "read": deadlines.first_byte,
+            "write": None,
+            "pool": None,
+        }
+        extensions = {"timeout": timeouts, "trace": trace}
+        request = self._client.build_request(
+            method, url, headers=headers, content=body, extensions=extensions
+        )
+        request.stream = _with_plain_body(request.stream, body)
+        try:
+            response = await self._client.send(request, stream=True, follow_redirects=False)
+        except BaseException:
+            with anyio.CancelScope(shield=True, deadline=anyio.current_time() + CLOSING_SECONDS):
+                await ShieldedAwait(self._close_half_open(trace.new_stream))
+            raise
+        timeouts["read"] = deadlines.longest_silence
+        read_timeout = None
+        # A response from a mock transport has no socket, and nothing that applies the timeout.
+        if "network_stream" in response.extensions:
+            read_timeout = timeouts["read"]
+        return HttpxResponse(response, read_timeout)
+
+    async def _close_half_open(self, network_stream: Any) -> None:
+        """Closes the connection that a request opened before it failed or was cancelled."""
+        if network_stream is None:
+            return
+        with contextlib.suppress(Exception):
+            await network_stream.aclose()
+        await close_half_open(self._client, network_stream)
+
+    async def aclose(self) -> None:
+        """Closes the client if it is owned."""
+        if self._owned:
+            await self._client.aclose()
+
+
+class _Trace:
+    """httpcore's trace callback for one request: did it open a connection, and which."""
+
+    def __init__(self) -> None:
+        self.new_stream: Any = None
+        """The socket of a connection opened for this request; the TLS stream once there is one."""
+        self._called = False
+        """Set by the first trace event: a client that is not httpcore's reports none."""
+        self._connected = False
+        """Set when the request began to open a connection."""
+
+    async def __call__(self, event: str, info: Any) -> None:
+        self._called = True
+        if ".connect_" in event:
+            self._connected = True
+        if event.endswith(_CONNECTED):
+            self.new_stream = info.get("return_value")
+
+    @property
+    def reused(self) -> bool:
+        """Whether the request went out on an existing connection."""
+        return self._called and not self._connected
+
+
+def _with_plain_body(stream: Any, body: bytes) -> Any:
+    """A request body that is not an async generator, if the library has its usual base class.
+
+    httpx's own body is an async generator; one that is cancelled while it is sent stays
+    suspended, and trio warns when it is collected.
+    """
+    for base in type(stream).__mro__:
+        if base.__name__ == "AsyncByteStream":
+            return _body_type(base)(body)
+    return stream
+
+
+@cache
+def _body_type(base: type) -> Any:
+    """`_Body` as a subclass of the library's stream type, which the library checks for."""
+    return type("Body", (_Body, base), {})
+
+
+class _Body:
+    """The bytes of a request; each iteration yields them once."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __aiter__(self) -> _SingleChunk:
+        return _SingleChunk(self._body)
+
+
+class _SingleChunk:
+    """Iterator over one chunk."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body: bytes | None = body
+        """None once it was yielded."""
+
+    def __aiter__(self) -> _SingleChunk:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._body is None:
+            raise StopAsyncIteration
+        body, self._body = self._body, None
+        return body
+
+
+class HttpxResponse:
+    """A response of httpx or httpx2. See `HttpResponse`."""
+
+    def __init__(self, response: Any, read_timeout: float | None) -> None:
+        self._response = response
+        self.read_timeout = FOREVER if read_timeout is None else read_timeout
+        """Seconds after which the library ends a silent read."""
+        self.status: int = response.status_code
+        self.headers: dict[str, str] = {}
+        for name, value in response.headers.items():
+            self.headers[name.lower()] = value
+        # `aiter_raw` costs one more generator per chunk, and closes the response at a point where
+        # a cancellation can leave it half closed: it serves objects without `stream` alone.
+        chunks = getattr(response, "stream", None)
+        if not hasattr(chunks, "__aiter__"):
+            chunks = response.aiter_raw()
+        self.chunks: AsyncIterator[bytes] = aiter(chunks)  # type: ignore[arg-type]
+
+    async def aclose(self) -> None:
+        """See `HttpResponse`.
+
+        A closed response leaves httpx's generators suspended, and the garbage collector would
+        warn: they are read to their end.
+        """
+        await self._response.aclose()
+        await exhaust(self.chunks)
