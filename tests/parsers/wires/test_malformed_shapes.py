@@ -454,6 +454,7 @@ def messages(*payloads: Any) -> list[Any]:
         {"type": 5},
         {"type": "message_start"},
         {"type": "content_block_delta", "index": 3, "delta": {"type": "hologram_delta"}},
+        {"type": "content_block_delta", "index": [], "delta": {"type": "hologram_delta"}},
         {"type": "content_block_delta", "index": 3, "delta": {"type": "text_delta", "text": "x"}},
         {"type": "content_block_delta", "index": 0, "delta": {"type": {}}},
         {"type": "content_block_stop", "index": 3},

@@ -1,4 +1,7 @@
-"""Anthropic Messages: from the start of a content block to its item. What no typed field holds is kept in `native`."""
+"""Anthropic Messages: from the start of a content block to its item.
+
+Keys without a typed field are kept in `native`, so that a replay sends them back.
+"""
 
 from __future__ import annotations
 
@@ -19,19 +22,27 @@ from streamlib_parsers.items import (
 from streamlib_parsers.json_text import string_or_none
 
 
-def _rest(block: dict[str, Any], *typed: str) -> JsonObject | None:
-    """What no typed field holds."""
-    return {key: value for key, value in block.items() if key not in typed} or None
+def string_at(block: dict[str, Any], key: str) -> str:
+    """The string at `key`, or "" for anything else."""
+    return string_or_none(block, key) or ""
+
+
+def _native(block: dict[str, Any], *typed_keys: str) -> JsonObject | None:
+    """The keys without a typed field, or None if there are none."""
+    native = {key: value for key, value in block.items() if key not in typed_keys}
+    return native or None
 
 
 def _text_block(block: dict[str, Any]) -> ResponseItem:
-    return Message("assistant", native=_rest(block, "type", "text", "citations"))
+    # Text and citations become deltas, see `Machine._read_initial_content`.
+    return Message("assistant", native=_native(block, "type", "text", "citations"))
 
 
 def _thinking_block(block: dict[str, Any]) -> ResponseItem:
     return Reasoning(
+        # Anthropic's own start has an empty signature: the signature_delta brings it.
         signature=string_at(block, "signature") or None,
-        native=_rest(block, "type", "thinking", "signature"),
+        native=_native(block, "type", "thinking", "signature"),
     )
 
 
@@ -39,7 +50,7 @@ def _redacted_block(block: dict[str, Any]) -> ResponseItem:
     return Reasoning(
         encrypted_content=string_at(block, "data"),
         redacted=True,
-        native=_rest(block, "type", "data"),
+        native=_native(block, "type", "data"),
     )
 
 
@@ -47,23 +58,26 @@ def _tool_use_block(block: dict[str, Any]) -> ResponseItem:
     return FunctionCall(
         string_at(block, "id"),
         string_at(block, "name"),
-        native=_rest(block, "type", "id", "name", "input"),
+        native=_native(block, "type", "id", "name", "input"),
     )
 
 
 def _server_tool_block(block: dict[str, Any]) -> ResponseItem:
+    # `type` stays in `native`: `server_tool_use` and `mcp_tool_use` are one item class.
     return ServerToolCall(
-        string_at(block, "id"), string_at(block, "name"), native=_rest(block, "id", "name", "input")
+        string_at(block, "id"),
+        string_at(block, "name"),
+        native=_native(block, "id", "name", "input"),
     )
 
 
 def _result_block(block: dict[str, Any]) -> ResponseItem:
-    name = str(block["type"]).removesuffix("_tool_result")
+    # `type` stays in `native` for the replay; its prefix is the tool's name.
     return ServerToolResult(
         string_at(block, "tool_use_id"),
-        name,
+        str(block["type"]).removesuffix("_tool_result"),
         block.get("content"),
-        native=_rest(block, "tool_use_id", "content"),
+        native=_native(block, "tool_use_id", "content"),
     )
 
 
@@ -72,13 +86,8 @@ def _compaction_block(block: dict[str, Any]) -> ResponseItem:
         string_or_none(block, "content"),
         string_or_none(block, "encrypted_content"),
         signature=string_or_none(block, "signature"),
-        native=_rest(block, "type", "content", "encrypted_content", "signature"),
+        native=_native(block, "type", "content", "encrypted_content", "signature"),
     )
-
-
-def string_at(block: dict[str, Any], key: str) -> str:
-    """The text at `key`, "" for anything else."""
-    return string_or_none(block, key) or ""
 
 
 BLOCKS: Final[dict[str, Callable[[dict[str, Any]], ResponseItem]]] = {
@@ -90,12 +99,14 @@ BLOCKS: Final[dict[str, Callable[[dict[str, Any]], ResponseItem]]] = {
     "mcp_tool_use": _server_tool_block,
     "compaction": _compaction_block,
 }
-"""Block kinds with an item of their own. `*_tool_result` is a ServerToolResult, every other kind an Opaque."""
+"""Block kinds with an item class. `*_tool_result` is a `ServerToolResult`, others an `Opaque`."""
 
 
 def item_of(kind: str, block: dict[str, Any]) -> ResponseItem:
-    """The item that begins with a block of this kind."""
+    """The item of a block (wire: `content_block`) whose type is `kind`."""
     if kind.endswith("_tool_result"):
         return _result_block(block)
-    begin = BLOCKS.get(kind)
-    return begin(block) if begin else Opaque(kind, block)
+    make_item = BLOCKS.get(kind)
+    if make_item is None:
+        return Opaque(kind, block)
+    return make_item(block)

@@ -1,54 +1,57 @@
-"""Anthropic Messages: the shapes of the stream's events, decoded by their `type`. What they do is in `machine.py`.
+"""Anthropic Messages: the events and deltas of the stream, decoded by their `type`.
 
-The deltas that nearly all of a stream consists of have their text under one name, `said`.
+What they do is in `machine.py`. The three deltas that nearly all of a stream consists of have
+their text under one name, `text`, so that the hot path reads them alike.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, get_args
 
 import msgspec
 from msgspec import Meta, Raw, Struct, field
 
+from streamlib_parsers.items import tag
+
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
-class DeltaOf(Struct, gc=False, tag_field="type"):
+class BaseDelta(Struct, gc=False, tag_field="type"):
     """Base of the deltas."""
 
 
-class TextDelta(DeltaOf, tag="text_delta"):
+class TextDelta(BaseDelta, tag="text_delta"):
     """Text of a message."""
 
-    said: str | None = field(name="text", default=None)
+    text: str | None = None
 
 
-class InputJsonDelta(DeltaOf, tag="input_json_delta"):
-    """Arguments of a call."""
+class InputJsonDelta(BaseDelta, tag="input_json_delta"):
+    """A fragment of a call's arguments."""
 
-    said: str | None = field(name="partial_json", default=None)
-
-
-class ThinkingDelta(DeltaOf, tag="thinking_delta"):
-    """A thought."""
-
-    said: str | None = field(name="thinking", default=None)
+    text: str | None = field(name="partial_json", default=None)
 
 
-class SignatureDelta(DeltaOf, tag="signature_delta"):
-    """A block's signature, whole."""
+class ThinkingDelta(BaseDelta, tag="thinking_delta"):
+    """Text of a reasoning block."""
+
+    text: str | None = field(name="thinking", default=None)
+
+
+class SignatureDelta(BaseDelta, tag="signature_delta"):
+    """A block's complete signature."""
 
     signature: str | None = None
 
 
-class CitationsDelta(DeltaOf, tag="citations_delta"):
+class CitationsDelta(BaseDelta, tag="citations_delta"):
     """One citation of a text."""
 
     citation: dict[str, Any]
 
 
-class CompactionDelta(DeltaOf, tag="compaction_delta"):
-    """A compaction, whole."""
+class CompactionDelta(BaseDelta, tag="compaction_delta"):
+    """A complete compaction."""
 
     content: str | None = None
     encrypted_content: str | None = None
@@ -63,43 +66,47 @@ class Event(Struct, gc=False, tag_field="type"):
 
 
 class ContentBlockDelta(Event, tag="content_block_delta"):
-    """A block grows."""
+    """Adds to an open block."""
 
     index: Index
     delta: Delta
 
 
 class ContentBlockStart(Event, tag="content_block_start"):
-    """A block begins; its values stay the provider's own bytes."""
+    """Opens a block. Its values are raw: a call's `input` keeps the provider's own bytes."""
 
     index: Index
     content_block: dict[str, Raw]
 
 
 class ContentBlockStop(Event, tag="content_block_stop"):
-    """A block ends."""
+    """Closes a block."""
 
     index: Index
 
 
+# The events below have no fields here: the machine reads their JSON again as a dict, because
+# every key that it does not know is reported as metadata.
+
+
 class MessageStart(Event, tag="message_start"):
-    """The message begins."""
+    """Opens the message: id, model, input usage."""
 
 
 class MessageDelta(Event, tag="message_delta"):
-    """How it ends, and its usage."""
+    """Stop reason and cumulative usage."""
 
 
 class MessageStop(Event, tag="message_stop"):
-    """It is whole."""
+    """The message is complete."""
 
 
 class Ping(Event, tag="ping"):
-    """Liveness."""
+    """Keeps the connection alive."""
 
 
 class ErrorEvent(Event, tag="error"):
-    """It failed."""
+    """The response failed."""
 
 
 WireEvent: TypeAlias = (
@@ -113,3 +120,9 @@ WireEvent: TypeAlias = (
     | ErrorEvent
 )
 decode: Final = msgspec.json.Decoder(WireEvent).decode
+
+DELTAS: Final[tuple[type[Delta], ...]] = get_args(Delta)
+KINDS: Final = frozenset(tag(event) for event in get_args(WireEvent))
+"""Wire names of the events."""
+DELTA_KINDS: Final = frozenset(tag(delta) for delta in DELTAS)
+"""Wire names of the deltas."""

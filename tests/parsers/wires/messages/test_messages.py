@@ -134,7 +134,7 @@ def test_every_row_of_the_law_leads_to_a_state_of_it() -> None:
 
 
 def test_every_item_kind_says_which_deltas_it_takes() -> None:
-    applied = {kind for row in messages.DELTA_HANDLERS.values() for kind in row}
+    applied = {kind for row in messages.ACCEPTED_DELTAS.values() for kind in row}
     assert applied == set(DELTAS)
 
 
@@ -349,6 +349,14 @@ def test_compaction_arrives_whole_in_its_done(encrypted: str | None) -> None:
         encrypted,
         "pause",
     )
+
+
+def test_compaction_delta_without_content_keeps_the_content_of_the_start() -> None:
+    content = {"type": "compaction", "content": "Summary."}
+    body = start() + block(0, content, {"kind": "compaction_delta"}) + end("compaction")
+    (item,) = response_of(body).items
+    assert isinstance(item, Compaction)
+    assert (item.content, item.encrypted_content) == ("Summary.", None)
 
 
 def test_a_fallback_block_names_the_model_that_goes_on() -> None:
@@ -656,6 +664,11 @@ def test_an_index_that_is_none_is_malformed(index: Any) -> None:
         error_of(start() + frame("content_block_start", index=index, content_block=TEXT))
         == "malformed"
     )
+
+
+def test_a_fractional_index_is_malformed_where_the_type_is_in_the_event_line() -> None:
+    untyped = b'event: content_block_start\ndata: {"index":1.5,"content_block":{"type":"text"}}\n\n'
+    assert error_of(start() + untyped) == "malformed"
 
 
 def test_a_float_index_with_an_integral_value_is_read_as_it() -> None:

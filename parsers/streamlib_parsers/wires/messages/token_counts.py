@@ -1,0 +1,39 @@
+"""Anthropic Messages: the wire's usage object as `Usage`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from streamlib_parsers.usage import Usage, count, total
+
+
+def usage(raw: dict[str, Any]) -> Usage:
+    """The token counts of a merged usage object (wire: `usage`).
+
+    Anthropic counts cached input apart from `input_tokens`; the sum is what the model read.
+    `output_tokens` includes thinking.
+    """
+    written = count(raw, "cache_creation_input_tokens")
+    read = count(raw, "cache_read_input_tokens")
+    uncached = count(raw, "input_tokens")
+    input_tokens = None
+    if uncached is not None:
+        input_tokens = total(uncached, written, read)
+    five_minutes = hour = day = None
+    if isinstance(raw.get("cache_creation"), dict) and written is not None:
+        # message_start has the split by lifetime; a later message_delta replaces the total
+        # alone. So the 5-minute part is what remains of the total, and no part exceeds it.
+        hour = min(count(raw, "cache_creation.ephemeral_1h_input_tokens") or 0, written)
+        day = count(raw, "cache_creation.ephemeral_24h_input_tokens")
+        five_minutes = max(0, written - hour - (day or 0))
+    return Usage(
+        input_tokens=input_tokens,
+        output_tokens=count(raw, "output_tokens"),
+        cache_read_input_tokens=read,
+        cache_write_input_tokens=written,
+        reasoning_output_tokens=count(raw, "output_tokens_details.thinking_tokens"),
+        cache_write_5m_input_tokens=five_minutes,
+        cache_write_1h_input_tokens=hour,
+        cache_write_24h_input_tokens=day,
+        raw=raw,
+    )
