@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
     from streamlib.request.report import Change
     from streamlib.transport import HttpResponse, Transport
-    from streamlib.transport.aiohttp import AiohttpTransport
+    from streamlib.transport.aiohttp import AiohttpTransport as AiohttpTransport
     from streamlib.transport.deadlines import Deadlines
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_all, encode_body, encoder
@@ -70,8 +70,8 @@ _LAZY: dict[str, str] = {
     "Change": "streamlib.request.report",
 }
 
+# `AiohttpTransport` is left out: `from streamlib import *` must work without the extra `aiohttp`.
 __all__ = [
-    "AiohttpTransport",
     "AwsCredentials",
     "CacheOptions",
     "Change",

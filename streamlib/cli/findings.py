@@ -11,6 +11,7 @@ from streamlib.cli.event_words import item_words, quoted
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import Clock
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers import (
     Completed,
     Failed,
@@ -21,25 +22,11 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.items import WireApi
 
-ENDS: Final[dict[WireApi, str]] = {
-    "messages": "message_stop",
-    "responses": "response.completed, or response.incomplete",
-    "chat": "a finish_reason for every choice, or [DONE]",
-    "gemini": "a finishReason",
-    "converse": "messageStop",
-    "invoke": "the end of the wire inside",
-    "ollama": "done: true",
-}
-"""What says that an answer is whole."""
-
 WRITTEN: Final = ("arguments", "input", "text")
 """Fields that hold what a model wrote."""
 
 STOPPED: Final = ("unread", "CancelledError", "Cancelled")
 """Ends of a recording that its own program made."""
-
-BLOCKS: Final = ("messages", "responses", "converse")
-"""Wires that close an item before they begin the next."""
 
 
 def findings(capture: Capture, steps: list[Step]) -> list[str]:
@@ -63,7 +50,7 @@ def _verdict(capture: Capture, steps: list[Step]) -> Iterator[str]:
                 yield f"not whole, {event.error.kind}: {printable(event.error.message)}"
                 yield from _place(capture, step, event.error.kind)
                 yield from (
-                    [f"never came: {ENDS[capture.wire_api]}"]
+                    [f"never came: {WIRE_SPECS[capture.wire_api].completed_by}"]
                     if event.error.kind == "truncated" and len(steps) > 1
                     else []
                 )
@@ -133,7 +120,7 @@ def _odd(wire_api: WireApi, steps: list[Step]) -> Iterator[tuple[int, str, str]]
             elif (
                 isinstance(event, OutputItemDone)
                 and event.index < last
-                and wire_api in BLOCKS
+                and WIRE_SPECS[wire_api].has_blocks
                 and event.item.status == "completed"
             ):
                 yield (

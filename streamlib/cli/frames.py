@@ -16,6 +16,7 @@ from msgspec import Struct
 
 from streamlib.cli.captures import Capture, body_events
 from streamlib.cli.progress import Progress
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers import LIMITS, ResponseEvent, parser
 from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.framing import Frame
@@ -68,11 +69,12 @@ _BRACE: Final = re.compile(rb"\}")
 
 
 def _cuts(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
-    if wire_api in ("converse", "invoke"):
+    frames = WIRE_SPECS[wire_api].frames
+    if frames == "aws":
         return _messages(body)
     if wire_api == "gemini" and body.lstrip()[:1] in (b"[", b"{"):
         return _after(_BRACE, body)
-    return _after(_NEWLINE if wire_api == "ollama" else _BLANK_LINE, body)
+    return _after(_NEWLINE if frames == "ndjson" else _BLANK_LINE, body)
 
 
 def _after(end: re.Pattern[bytes], body: bytes) -> Iterator[tuple[int, int]]:

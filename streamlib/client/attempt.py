@@ -20,6 +20,7 @@ import msgspec
 from streamlib.client.auth import ApiKey, KeyStore, RedactedHeaders, RequestAuth, origin_of
 from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request
 from streamlib.transport import HttpResponse, IteratorResponse, Transport
 from streamlib.transport.closing import CLOSING_SECONDS, ShieldedAwait
@@ -45,11 +46,6 @@ DRAIN_BYTES: Final = 64 * 1024
 NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
 DEFAULT_HEADERS: Final = {"accept-encoding": "identity", "user-agent": "streamlib"}
-
-JSON_BODY_WIRES: Final[frozenset[WireApi]] = frozenset(
-    {"messages", "responses", "chat", "converse", "invoke"}
-)
-"""Wires whose `application/json` is a whole body. Gemini streams a JSON array, Ollama JSON lines."""
 
 STREAM_MEDIA_TYPES: Final = (
     "text/event-stream",
@@ -282,7 +278,7 @@ class Attempt:
         )
         self._feeder = (
             BodyCollector(self._parser, self._limits)
-            if json and self._wire_api in JSON_BODY_WIRES
+            if json and WIRE_SPECS[self._wire_api].json_is_complete_body
             else self._parser
         )
         return None
@@ -359,7 +355,7 @@ class Attempt:
             self.finished = True
             return self._with_context(events)
         if parser.complete:
-            self._watch.note_complete(self._wire_api)
+            self._watch.note_complete(has_tail=WIRE_SPECS[self._wire_api].has_tail)
         return events
 
     def _end(self, failure: ErrorInfo | None) -> list[ResponseEvent]:

@@ -12,7 +12,8 @@ from typing import Any, Final
 from msgspec import Struct
 
 from streamlib.errors import invalid_request
-from streamlib.providers import MODELS_PATHS, Provider
+from streamlib.providers import Provider
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.build import Request
 from streamlib.request.endpoints import resolve_target
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
@@ -40,7 +41,7 @@ def models_request(
     """The request for the list; a provider without one is `invalid_request`."""
     where = resolve_target(provider, "models", wire_api, base_url)
     path = (
-        MODELS_PATHS.get(where.wire_api, "")
+        WIRE_SPECS[where.wire_api].models_path
         if provider.models_path is None
         else provider.models_path
     )

@@ -36,13 +36,16 @@ from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
 from streamlib.providers import Provider
 from streamlib.providers.loopback import PROVIDER as LOOPBACK
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
-CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset({"messages", "chat", "responses", "gemini"})
+CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
+    name for name, spec in WIRE_SPECS.items() if spec.gateway is not None
+)
 """Wires that clients may speak here."""
 KEEP_ALIVE: Final = 15.0
 """Seconds of silence after which a client is told that the model still thinks: proxies give up after 30 or 60."""

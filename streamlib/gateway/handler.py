@@ -32,6 +32,7 @@ from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
 from streamlib.gateway.translate import EventTranslator
+from streamlib.providers.wire_specs import gateway_spec
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Change
 from streamlib.wires.encoders import Encoder, encode_body, encoder
@@ -40,26 +41,12 @@ from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent
 from streamlib_parsers.items import ResponseItem, WireApi
 
-KEEP_ALIVE: Final[dict[WireApi, bytes]] = {
-    "messages": b'event: ping\ndata: {"type": "ping"}\n\n',
-    "chat": b": keep-alive\n\n",
-    "responses": b": keep-alive\n\n",
-    "gemini": b"\n",
-}
-"""A sign of life by the client's wire: its own word, a comment, or an empty line where the SDK takes a comment for JSON (Google's)."""
 OWN_FAULT: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
 )
 """Failures that another target would not mend."""
-STATEFUL: Final[dict[WireApi, tuple[str, ...]]] = {
-    "responses": ("previous_response_id", "conversation", "background"),
-    "gemini": ("cachedContent",),
-}
-"""Words that stand for a history or an answer which its own provider keeps: without them the request would mean something else."""
 NAMING: Final = frozenset({Created, Completed})
 """Events that name the model."""
-DATED: Final = ("chat", "responses")
-"""Wires whose answers say when they were made."""
 NETWORK: Final[frozenset[ErrorKind]] = frozenset(
     {"connection", "stalled", "deadline", "authentication", "permission"}
 )
@@ -93,7 +80,11 @@ def prompt_for(asked: GatewayRequest, hop: RouteTarget) -> Prompt:
     the client's wire, for it is the one whose answers go out as they are.
     """
     wire_api = asked.wire_api
-    stated = [word for word in STATEFUL.get(wire_api, ()) if (asked.prompt.extra or {}).get(word)]
+    stated = [
+        word
+        for word in gateway_spec(wire_api).stateful_fields
+        if (asked.prompt.extra or {}).get(word)
+    ]
     if stated and hop.where.wire_api != wire_api:
         info = ErrorInfo(
             "invalid_request",
@@ -142,7 +133,7 @@ class RequestHandler:
 
     def _new_encoder(self) -> Encoder:
         dated: dict[str, Any] = (
-            {"created_at": int(time.time())} if self.asked.wire_api in DATED else {}
+            {"created_at": int(time.time())} if gateway_spec(self.asked.wire_api).is_dated else {}
         )
         made = encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
         return JsonArray(made) if self.asked.array else made
@@ -182,7 +173,7 @@ class RequestHandler:
             if (
                 not self._writing.locked()
             ):  # else the client does not read: it knows that there is more
-                await self._write(KEEP_ALIVE[self.asked.wire_api])
+                await self._write(gateway_spec(self.asked.wire_api).keep_alive)
 
     # --- the way through the targets ---
 

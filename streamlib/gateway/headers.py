@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Change
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import RateLimits, Window
@@ -17,7 +18,6 @@ STATUS: Final[dict[ErrorKind, int]] = {
     "permission": 403,
     "rate_limited": 429,
     "quota_exhausted": 429,
-    "overloaded": 503,
     "context_window_exceeded": 400,
     "request_too_large": 413,
     "invalid_request": 400,
@@ -32,23 +32,22 @@ STATUS: Final[dict[ErrorKind, int]] = {
     "limit_exceeded": 502,
 }
 """Kinds that are not here are 500. What failed between us and the model is a bad gateway, not the client's fault."""
-OWN_STATUS: Final[dict[tuple[WireApi, ErrorKind], int]] = {("messages", "overloaded"): 529}
 REPORT: Final = "x-streamlib-report"
 MODEL: Final = "x-streamlib-model"
 """The model that answered: the body names the one that the client asked for."""
-REQUEST_ID: Final = {"messages": "request-id"}
-"""The wire's name for it, where it is not `x-request-id`."""
 MAIN: Final = ("requests", "tokens", "input_tokens", "output_tokens")
 
 
 def status_of(wire_api: WireApi, error: ErrorInfo) -> int:
     """The HTTP status of a failure."""
-    return OWN_STATUS.get((wire_api, error.kind)) or STATUS.get(error.kind, 500)
+    if error.kind == "overloaded":
+        return WIRE_SPECS[wire_api].overloaded_status
+    return STATUS.get(error.kind, 500)
 
 
 def id_header(wire_api: WireApi, request_id: str) -> dict[str, str]:
     """The header with the id of this request."""
-    return {REQUEST_ID.get(wire_api, "x-request-id"): request_id}
+    return {WIRE_SPECS[wire_api].request_id_header: request_id}
 
 
 def report_header(changes: Iterable[Change]) -> dict[str, str]:
@@ -70,7 +69,7 @@ def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -
     """What is left upstream, as the client's wire names it: Anthropic's headers for Messages, OpenAI's for every other."""
     if limits is None:
         return {}
-    name = _anthropic if wire_api == "messages" else _openai
+    name = _anthropic if WIRE_SPECS[wire_api].rate_limit_headers == "anthropic" else _openai
     windows = ((kind, window) for kind in MAIN if (window := getattr(limits, kind)) is not None)
     made = {
         header: text for kind, window in windows for header, text in name(kind, window, now).items()

@@ -10,9 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from streamlib_parsers.events import OutputItemAdded, OutputItemDone, ResponseEvent
-from streamlib_parsers.items import Message, Reasoning, WireApi
+from streamlib_parsers.items import Message, Reasoning
 
-BLOCKLESS: Final[frozenset[WireApi]] = frozenset({"chat", "gemini"})
 SPOKEN: Final = (Message, Reasoning)
 
 

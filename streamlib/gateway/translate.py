@@ -23,7 +23,8 @@ from typing import Any, Final
 import msgspec
 
 from streamlib.gateway.envelopes import seal
-from streamlib.gateway.reorder import BLOCKLESS, ItemSequencer
+from streamlib.gateway.reorder import ItemSequencer
+from streamlib.providers.wire_specs import WIRE_SPECS, EnvelopeSlot
 from streamlib.request.report import Change, Report
 from streamlib_parsers.events import (
     Completed,
@@ -64,30 +65,15 @@ BARE: Final[JsonObject] = {
     "redacted": False,
     "native": None,
 }
-Slot = Callable[[str, int], JsonObject]
 
 
-def _in_details(envelope: str, at: int) -> JsonObject:
-    """Clients join elements of one index: each has its own."""
-    return {
-        "native": {
-            "reasoning_details": [{"type": "reasoning.encrypted", "data": envelope, "index": at}]
-        }
-    }
-
-
-THOUGHTS: Final[dict[WireApi, Slot]] = {
-    "messages": lambda envelope, at: {"signature": envelope},
-    "responses": lambda envelope, at: {"encrypted_content": envelope},
-    "chat": _in_details,
-    "gemini": lambda envelope, at: {"signature": envelope},
-}
-"""Fields of a thought of the client's wire that hold an envelope."""
-ALONE: Final[dict[WireApi, Slot]] = {
-    **THOUGHTS,
-    "messages": lambda envelope, at: {"redacted": True, "encrypted_content": envelope},
-}
-"""The same for a thought that holds nothing else."""
+def _slot_fields(slot: EnvelopeSlot, envelope: str, index: int) -> JsonObject:
+    """The fields of a reasoning item that hold an envelope in a slot."""
+    if slot == "reasoning_details":
+        # Clients join elements of one index, so each envelope has an index of its own.
+        details = {"type": "reasoning.encrypted", "data": envelope, "index": index}
+        return {"native": {"reasoning_details": [details]}}
+    return {slot: envelope}
 
 
 class EventTranslator:
@@ -100,7 +86,7 @@ class EventTranslator:
         self._origin = Origin(wire_api)
         self._custom = custom
         self._losses = Report()
-        self._sequence = ItemSequencer() if wire_api in BLOCKLESS else None
+        self._sequence = None if WIRE_SPECS[wire_api].has_blocks else ItemSequencer()
         self._places: dict[int, int] = {}
         self._begun = 0
         self._free: set[int] = set()
@@ -176,12 +162,12 @@ class EventTranslator:
         )
 
     def _thought(self, item: Reasoning, at: int) -> ResponseItem:
-        slot = self._slot(THOUGHTS, item, at)
+        slot = self._slot(item, at, hidden=False)
         return msgspec.structs.replace(item, **{**BARE, "origin": self._origin, **slot})
 
     def _carrier(self, item: ResponseItem, at: int) -> list[ResponseEvent]:
         """A thought without words, in the answer only for its envelope."""
-        slot = self._slot(ALONE, item, at)
+        slot = self._slot(item, at, hidden=True)
         if not slot:
             return []
         index = self._next()
@@ -191,15 +177,22 @@ class EventTranslator:
             OutputItemDone(index, thought),
         ]
 
-    def _slot(self, slots: dict[WireApi, Slot], item: ResponseItem, at: int) -> JsonObject:
-        made = slots.get(self._origin.wire_api or "chat")
-        if made is None:
+    def _slot(self, item: ResponseItem, at: int, *, hidden: bool) -> JsonObject:
+        """The fields that hold the envelope; hidden: the item holds nothing else."""
+        spec = WIRE_SPECS[self._origin.wire_api or "chat"].gateway
+        if spec is None:
             self._losses.dropped(
                 "/state", "the client's wire has no slot for what only the model's wire can read"
             )
             return {}
         self._sealed += 1
-        return made(seal(item, at), self._sealed - 1)
+        envelope = seal(item, at)
+        if not hidden:
+            return _slot_fields(spec.reasoning_slot, envelope, self._sealed - 1)
+        fields = _slot_fields(spec.hidden_reasoning_slot, envelope, self._sealed - 1)
+        if spec.hides_as_redacted:
+            fields["redacted"] = True
+        return fields
 
     # --- the envelope of the answer ---
 

@@ -23,26 +23,6 @@ from streamlib_parsers.items import WireApi
 
 Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "aws", "none"]
 
-MODELS_PATHS: dict[WireApi, str] = {
-    "messages": "/v1/models?limit=1000",
-    "responses": "/models",
-    "chat": "/models",
-    "gemini": "/models?pageSize=1000",
-    "ollama": "/api/tags",
-}
-"""Where each wire lists its models below a base URL; a wire that is not here has no list."""
-
-PATHS: dict[WireApi, str] = {
-    "messages": "/v1/messages",
-    "responses": "/responses",
-    "chat": "/chat/completions",
-    "gemini": "/models/{model}:streamGenerateContent?alt=sse",
-    "converse": "/model/{model}/converse-stream",
-    "invoke": "/model/{model}/invoke-with-response-stream",
-    "ollama": "/api/chat",
-}
-"""Where each wire is served below a base URL."""
-
 
 class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     """Everything that differs between providers, as values.
@@ -56,11 +36,11 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     roles: roles it refuses -> the role sent instead (`{"system": "developer"}`). account_header: carries the target's account.
     conversation_header: carries the prompt's `conversation_id`, on every wire (`x-grok-conv-id`).
     url_variables: `{name}` in its URLs -> environment variables that may hold it, in order. url_replacements: spellings of a URL that come out of that
-    and do not exist -> what is meant. paths: wire -> where it is served, where that is not `PATHS`. fields_in_url: body fields that the URL says.
+    and do not exist -> what is meant. paths: wire -> where it is served, where that is not its `WireSpec.path`. fields_in_url: body fields that the URL says.
     call_ids: what ids of calls may look like, where the provider takes less than its wire. chat: how its Chat Completions differs.
     model_overrides: beginning of a model's name -> the fields above that differ for it (the longest wins). other_urls: further addresses
     of its own (regions, plans): as `base_url=` they get its keys too. models_path: where it lists its models, below the base URL or
-    as a whole URL; None: as `MODELS_PATHS` has it, "": nowhere.
+    as a whole URL; None: as its `WireSpec` has it, "": nowhere.
     """
 
     name: str

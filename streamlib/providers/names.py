@@ -6,11 +6,8 @@ import hashlib
 import re
 from collections.abc import Iterable
 from itertools import count
-from typing import Final
 
 from msgspec import Struct
-
-from streamlib_parsers.items import WireApi
 
 
 class Charset(Struct, frozen=True):
@@ -20,26 +17,6 @@ class Charset(Struct, frozen=True):
     longest: int = 64
     lead: str | None = None
     shortest: int = 1
-
-
-CALL_IDS: Final[dict[WireApi, Charset]] = {
-    "messages": Charset(),
-    "responses": Charset(r"\x21-\x7e"),
-    "chat": Charset(r"\x21-\x7e", 256),
-    "gemini": Charset(r"\x21-\x7e", 256),
-    "converse": Charset("a-zA-Z0-9_.:-"),
-    "invoke": Charset(),
-    "ollama": Charset(r"\x21-\x7e", 256),
-}
-TOOL_NAMES: Final[dict[WireApi, Charset]] = {
-    "messages": Charset(longest=128),
-    "responses": Charset(),
-    "chat": Charset(),
-    "gemini": Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
-    "converse": Charset(),
-    "invoke": Charset(),
-    "ollama": Charset(),
-}
 
 
 def fit_names(names: Iterable[str], charset: Charset) -> dict[str, str]:

@@ -16,7 +16,8 @@ from msgspec import Struct
 from streamlib.errors import StreamError, invalid_request
 from streamlib.providers import Provider, find
 from streamlib.providers.models import Traits
-from streamlib.providers.names import CALL_IDS, TOOL_NAMES, fit_names
+from streamlib.providers.names import fit_names
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.history import CALLS, OUTPUTS, IndexedItem, repair
@@ -144,7 +145,9 @@ def _encode(body: dict[str, Any]) -> bytes:
 
 def _fit_ids(items: list[IndexedItem], context: BuildContext) -> list[IndexedItem]:
     ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
-    changed = fit_names(ids, context.target.provider.call_ids or CALL_IDS[context.target.wire_api])
+    changed = fit_names(
+        ids, context.target.provider.call_ids or WIRE_SPECS[context.target.wire_api].call_ids
+    )
     out: list[IndexedItem] = []
     for one in items:
         item = one.item
@@ -161,7 +164,7 @@ def _tool_names(prompt: Prompt, items: list[IndexedItem], wire_api: WireApi) -> 
     names = [tool.name for tool in prompt.tools if tool.native is None]
     return fit_names(
         [*names, *(one.item.name for one in items if isinstance(one.item, CALLS))],
-        TOOL_NAMES[wire_api],
+        WIRE_SPECS[wire_api].tool_names,
     )
 
 

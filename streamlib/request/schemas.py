@@ -4,66 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msgspec import Struct
-
+from streamlib.providers.schema_rules import SchemaRules
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Report
 from streamlib_parsers.items import JsonObject, WireApi
-
-
-class SchemaRules(Struct, frozen=True):
-    """What a wire's strict mode takes.
-
-    keywords: those it knows; the others go into the description. closed: objects get `additionalProperties: false`.
-    all_required: every property is required (an optional one becomes nullable). bare_refs: nothing stands beside a `$ref`.
-    """
-
-    keywords: frozenset[str]
-    closed: bool = False
-    all_required: bool = False
-    bare_refs: bool = False
-
-
-_COMMON: Final = frozenset(
-    {
-        "type",
-        "enum",
-        "const",
-        "anyOf",
-        "allOf",
-        "$ref",
-        "$defs",
-        "definitions",
-        "description",
-        "title",
-        "properties",
-        "required",
-        "items",
-        "additionalProperties",
-        "format",
-        "minItems",
-    }
-)
-_MORE: Final = frozenset(
-    {
-        "default",
-        "pattern",
-        "multipleOf",
-        "minimum",
-        "maximum",
-        "exclusiveMinimum",
-        "exclusiveMaximum",
-        "maxItems",
-    }
-)
-_OPENAI: Final = SchemaRules(
-    (_COMMON - {"allOf"}) | _MORE, closed=True, all_required=True, bare_refs=True
-)
-RULES: Final[dict[WireApi, SchemaRules]] = {
-    "messages": SchemaRules(_COMMON, closed=True),
-    "responses": _OPENAI,
-    "chat": _OPENAI,
-}
-"""Wires that are not here take any JSON schema."""
 
 NESTED: Final = ("properties", "$defs", "definitions")
 LISTED: Final = ("anyOf", "allOf", "oneOf")
@@ -71,7 +15,7 @@ LISTED: Final = ("anyOf", "allOf", "oneOf")
 
 def strict_schema(schema: JsonObject, wire_api: WireApi, path: str, report: Report) -> JsonObject:
     """The schema as the wire takes it."""
-    rules = RULES.get(wire_api)
+    rules = WIRE_SPECS[wire_api].schema_rules
     return _node(schema, rules, path, report) if rules else schema
 
 

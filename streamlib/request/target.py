@@ -7,8 +7,9 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
-from streamlib.providers import PATHS, Provider
+from streamlib.providers import Provider
 from streamlib.providers.models import Traits
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.items import Origin, WireApi
 
 
@@ -25,10 +26,8 @@ class Target(Struct, frozen=True, gc=False):
     @property
     def url(self) -> str:
         """Where to POST. The model's name is percent-encoded: it cannot leave its place in the path."""
-        base, path = (
-            self.base_url.rstrip("/"),
-            self.provider.paths.get(self.wire_api) or PATHS[self.wire_api],
-        )
+        base = self.base_url.rstrip("/")
+        path = self.provider.paths.get(self.wire_api) or WIRE_SPECS[self.wire_api].path
         if path.startswith("/v1/") and base.endswith("/v1"):
             base = base.removesuffix("/v1")
         return base + path.replace("{model}", quote(self.model, safe=""))

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from streamlib.client import Client
 from streamlib.loopback import Behaviour, running, serve
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.recording import Recording, Replay, Split, from_body, load_all
 from streamlib_parsers.items import WireApi
 
@@ -54,6 +55,6 @@ async def loopback(
 ) -> AsyncGenerator[Client]:
     """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, failing, status … of `Behaviour`."""
     async with running(Behaviour(**behaviour)) as url:
-        path = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta"}.get(wire_api, "")
+        path = WIRE_SPECS[wire_api].root_path
         async with Client(base_url=url + path, wire_api=wire_api, **(client or {})) as made:
             yield made

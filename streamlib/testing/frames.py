@@ -10,16 +10,14 @@ import base64
 import binascii
 import json
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import decode_any
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import wire
-
-NAMED: Final = ("messages", "responses")
-"""Wires whose server-sent events have names."""
 
 
 def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
@@ -31,7 +29,11 @@ def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
     if wire_api == "invoke":
         return _aws("chunk", _chunk(payload))
     lines = b"".join(b"data: " + line + b"\n" for line in payload.splitlines() or [b""])
-    return (b"event: %s\n" % name.encode() if name and wire_api in NAMED else b"") + lines + b"\n"
+    return (
+        (b"event: %s\n" % name.encode() if name and WIRE_SPECS[wire_api].named_events else b"")
+        + lines
+        + b"\n"
+    )
 
 
 def _aws(name: str, payload: bytes) -> bytes:

@@ -28,6 +28,7 @@ except ModuleNotFoundError as error:
         name=error.name,
     ) from None
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.testing.frames import framed, unframed
 from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, random_stream
 from streamlib.testing.responses import random_response
@@ -138,16 +139,16 @@ def _noisy(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
         message = framed(wire_api, payload, name)
         out.append(
             message.replace(b"\n", b"\r\n")
-            if crlf and wire_api not in ("converse", "invoke")
+            if crlf and WIRE_SPECS[wire_api].frames != "aws"
             else message
         )
     return b"".join(out)
 
 
 def _before(wire_api: WireApi, rng: random.Random) -> bytes:
-    if rng.random() < 0.8 or wire_api in ("converse", "invoke"):
+    if rng.random() < 0.8 or WIRE_SPECS[wire_api].frames == "aws":
         return b""
-    return b"\n" if wire_api == "ollama" else rng.choice(_COMMENTS)
+    return b"\n" if WIRE_SPECS[wire_api].frames == "ndjson" else rng.choice(_COMMENTS)
 
 
 # --- histories ---

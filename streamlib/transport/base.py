@@ -2,7 +2,7 @@
 
     response = await transport.send("POST", url, headers, body, deadlines)
     async for chunk in response.chunks: ...
-    await response.aclose()        # closes the connection, or keeps it when the body was read to its end
+    await response.aclose()        # close, or keep if the body was read
 
 This module imports no HTTP library; `transport.httpx` and `transport.aiohttp` adapt one each.
 """

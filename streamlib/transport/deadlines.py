@@ -16,7 +16,6 @@ from msgspec import Struct
 
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, Passthrough, RateLimits, ResponseEvent
-from streamlib_parsers.items import WireApi
 
 Phase: TypeAlias = Literal[
     "queue", "connect", "first_byte", "headers", "first_event", "idle", "drain", "total"
@@ -25,9 +24,6 @@ Phase: TypeAlias = Literal[
 FOREVER: Final = math.inf
 NO_PROGRESS: Final = frozenset({Passthrough, Notice, RateLimits})
 """Kinds of event that a server which does nothing may send for ever."""
-
-WIRES_WITH_TAIL: Final[frozenset[WireApi]] = frozenset({"chat", "gemini", "converse"})
-"""Wires that may go on after the answer is whole: usage and `[DONE]`, a repeated `finishReason`, `metadata`. They get `tail`."""
 
 
 class Deadlines(Struct, frozen=True):
@@ -117,9 +113,9 @@ class DeadlineTimer:
                 self.longest_gap = max(self.longest_gap or 0.0, self._quiet)
             self._phase, self._limit, self._quiet = "idle", self._idle, 0.0
 
-    def note_complete(self, wire_api: WireApi) -> None:
+    def note_complete(self, *, has_tail: bool) -> None:
         """The wire called the answer whole: what may still come is waited for briefly."""
-        brief = self.deadlines.tail if wire_api in WIRES_WITH_TAIL else self.deadlines.drain
+        brief = self.deadlines.tail if has_tail else self.deadlines.drain
         self._phase, self._limit = "drain", min(_seconds(brief), self._idle)
 
 

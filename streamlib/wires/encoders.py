@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Change, Report
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
@@ -48,17 +49,12 @@ def encoder(
     return _module(wire_api).Encoder(model=model, response_id=response_id, **options)  # type: ignore[no-any-return]
 
 
-EVENT_PREFIXES: Final[dict[str, tuple[str, ...]]] = {
-    "messages": ("message_", "content_block_"),
-    "responses": ("response.",),
-    "converse": ("messageSt", "contentBlock"),
-}
-"""How the events of a wire are called, as far as only that wire's are: those it knows, and those it may yet invent."""
-
-
 def is_foreign_event(wire_api: str, kind: str) -> bool:
     """Whether an event of this kind, unknown where it was read, is surely another wire's than `wire_api`."""
-    return any(kind.startswith(words) for wire, words in EVENT_PREFIXES.items() if wire != wire_api)
+    for other, spec in WIRE_SPECS.items():
+        if other != wire_api and spec.event_prefixes and kind.startswith(spec.event_prefixes):
+            return True
+    return False
 
 
 UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")

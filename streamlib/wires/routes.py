@@ -8,6 +8,7 @@ from urllib.parse import unquote
 
 from msgspec import Struct
 
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.items import WireApi
 
 
@@ -19,20 +20,10 @@ class Route(Struct, frozen=True):
     model: str | None = None
 
 
-_PATHS: Final[tuple[tuple[str, WireApi, bool | None], ...]] = (
-    (r"(?:/v1)?/messages", "messages", None),
-    (r"(?:/v1)?/chat/completions", "chat", None),
-    (r"(?:/v1)?/responses", "responses", None),
-    (r"/v1(?:beta)?/models/([^/:]+):streamGenerateContent", "gemini", True),
-    (r"/v1(?:beta)?/models/([^/:]+):generateContent", "gemini", False),
-    (r"/model/([^/]+)/converse-stream", "converse", True),
-    (r"/model/([^/]+)/converse", "converse", False),
-    (r"/model/([^/]+)/invoke-with-response-stream", "invoke", True),
-    (r"/model/([^/]+)/invoke", "invoke", False),
-    (r"/api/chat", "ollama", None),
-)
 ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi, bool | None], ...]] = tuple(
-    (re.compile(pattern), wire_api, stream) for pattern, wire_api, stream in _PATHS
+    (re.compile(served.pattern), wire_api, served.stream)
+    for wire_api, spec in WIRE_SPECS.items()
+    for served in spec.served_paths
 )
 
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from streamlib.client.auth import variables_of
-from streamlib.providers import MODELS_PATHS, Provider
+from streamlib.providers import Provider
 from streamlib.providers.shapes import ChatShape, Thinking
+from streamlib.providers.wire_specs import WIRE_SPECS
 from tests.support.provider_cases import SNAPSHOTS, path_of, providers, snapshot, written
 from tests.support.quirks import QUIRKS
 from tests.support.shared import ROOT
@@ -68,7 +69,7 @@ def _keys(one: Provider) -> str:
 
 
 def _models(one: Provider) -> str:
-    path = MODELS_PATHS.get(one.wires[0], "") if one.models_path is None else one.models_path
+    path = WIRE_SPECS[one.wires[0]].models_path if one.models_path is None else one.models_path
     return code(path) if path else "no"
 
 

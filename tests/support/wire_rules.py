@@ -20,7 +20,7 @@ import msgspec
 import pytest
 
 from streamlib import FunctionCall, FunctionCallOutput, Prompt, Request, parse_request
-from streamlib.providers.names import CALL_IDS
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib_parsers.items import CustomToolCall, CustomToolCallOutput
 
 CALLS: Final = (FunctionCall, CustomToolCall)
@@ -89,7 +89,7 @@ def check(request: Request) -> None:
 
 def _pairs(request: Request) -> None:
     """Each call has one output behind it, each output a call before it, and ids are of the wire's characters and length."""
-    charset, waiting, used = CALL_IDS[request.wire_api], set[str](), set[str]()
+    charset, waiting, used = WIRE_SPECS[request.wire_api].call_ids, set[str](), set[str]()
     for item in read_back(request).items:
         if isinstance(item, CALLS):
             assert item.call_id not in used, item

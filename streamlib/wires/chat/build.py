@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from streamlib.providers.names import TOOL_NAMES, fit_names
+from streamlib.providers.names import fit_names
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
@@ -193,7 +194,7 @@ def _format(prompt: Prompt, context: BuildContext) -> JsonObject:
         )
         return {"response_format": {"type": "json_object"}} if shape.output else {}
     title = str(schema.get("title") or "output")
-    name = fit_names([title], TOOL_NAMES["chat"]).get(title, title)
+    name = fit_names([title], WIRE_SPECS["chat"].tool_names).get(title, title)
     if shape.strict_schemas:
         schema = strict_schema(schema, "chat", "/output_schema", context.report)
     return {

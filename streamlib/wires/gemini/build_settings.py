@@ -103,7 +103,7 @@ def tool_config(
     prompt: Prompt,
     offered: Tools,
     replayed: bool,
-    context: BuildContext,  # noqa: FBT001
+    context: BuildContext,
 ) -> JsonObject:
     """replayed: a call of a hosted tool stands in the history."""
     config: JsonObject = {}

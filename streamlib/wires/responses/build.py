@@ -15,7 +15,8 @@ import hashlib
 from typing import Any, Final
 
 from streamlib.errors import invalid_request
-from streamlib.providers.names import TOOL_NAMES, fit_names
+from streamlib.providers.names import fit_names
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.history import IndexedItem
@@ -194,7 +195,7 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     )  # a format in `extra` is the caller's, whole: ours is not mixed into it
     if prompt.output_schema is not None and not (isinstance(own, dict) and "format" in own):
         title = str(prompt.output_schema.get("title") or "output")
-        name = fit_names([title], TOOL_NAMES["responses"]).get(title, title)
+        name = fit_names([title], WIRE_SPECS["responses"].tool_names).get(title, title)
         schema = strict_schema(prompt.output_schema, "responses", "/output_schema", report)
         text["format"] = {"type": "json_schema", "name": name, "schema": schema, "strict": True}
     return {"text": text} if text else {}

@@ -15,11 +15,11 @@ from typing import Any, Final
 import anyio
 import pytest
 
-from streamlib.transport import httpx as module
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
 from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, transport_for
+from streamlib.transport import httpx as module
 from streamlib.transport.closing import ShieldedAwait
 from streamlib.transport.content_encoding import PIECE, decode_content
 from streamlib.transport.deadlines import Deadlines

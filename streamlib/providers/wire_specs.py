@@ -1,0 +1,235 @@
+"""One record a wire API: everything outside its own folders that the library knows about it.
+
+To add a wire, add its name to `WireApi`, a folder on each side
+(`parsers/streamlib_parsers/wires/<name>`, `streamlib/wires/<name>`) and one `WireSpec` here:
+docs/guides/add-a-wire.md.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, TypeAlias
+
+from msgspec import Struct
+
+from streamlib.providers.names import Charset
+from streamlib.providers.schema_rules import COMMON_KEYWORDS, OPENAI_KEYWORDS, SchemaRules
+from streamlib_parsers.items import WireApi
+
+FrameKind: TypeAlias = Literal["sse", "ndjson", "aws"]
+RateLimitHeaders: TypeAlias = Literal["anthropic", "openai"]
+EnvelopeSlot: TypeAlias = Literal["signature", "encrypted_content", "reasoning_details"]
+
+
+class ServedPath(Struct, frozen=True):
+    """A request path that a server of the wire answers, as a regular expression.
+
+    Attributes:
+        pattern: matches the whole path without its query; its group, if any, is the model.
+        stream: whether this path streams; None where the body says so.
+    """
+
+    pattern: str
+    stream: bool | None = None
+
+
+class GatewaySpec(Struct, frozen=True, kw_only=True):
+    """What the gateway needs to serve clients of a wire.
+
+    Attributes:
+        keep_alive: bytes sent while the model is silent.
+        stateful_fields: request fields that name a history or a response which only the
+            client's own provider stores.
+        is_dated: responses carry their creation time.
+        reasoning_slot: field of a reasoning item that holds an envelope.
+        hidden_reasoning_slot: the same for an item that holds nothing else.
+        hides_as_redacted: an item that holds nothing else is marked as redacted.
+    """
+
+    keep_alive: bytes
+    stateful_fields: tuple[str, ...] = ()
+    is_dated: bool = False
+    reasoning_slot: EnvelopeSlot
+    hidden_reasoning_slot: EnvelopeSlot
+    hides_as_redacted: bool = False
+
+
+class WireSpec(Struct, frozen=True, kw_only=True):
+    """One wire API.
+
+    Attributes:
+        path: where requests go, below the provider's base URL; `{model}` is the model's name.
+        models_path: where models are listed, below the base URL; "" where there is no list.
+        served_paths: paths that a server of this wire answers (loopback provider, gateway).
+        root_path: what a base URL of the wire ends with, on a server that has all wires.
+        frames: how responses are framed.
+        named_events: server-sent events carry an `event:` name.
+        event_prefixes: beginnings of event names that no other wire has.
+        has_blocks: a text ends before the next one starts, so texts need no reordering.
+        has_tail: frames may follow the one that completes the response (usage, `[DONE]`, a
+            repeated `finishReason`, `metadata`): the reader waits for `Deadlines.tail`.
+        json_is_complete_body: `application/json` is a complete body. Gemini streams a JSON array
+            under that media type, Ollama JSON lines.
+        completed_by: what completes a response, in words for people.
+        call_ids: what call ids may look like.
+        tool_names: what tool names may look like.
+        request_id_header: response header with the request's id.
+        rate_limit_headers: whose names of rate limit headers its clients read.
+        overloaded_status: HTTP status of the wire's own servers when they are overloaded.
+        schema_rules: strict mode of structured output; None: any JSON Schema is taken.
+        gateway: how the gateway serves clients of this wire; None: it does not.
+    """
+
+    path: str
+    models_path: str = ""
+    served_paths: tuple[ServedPath, ...]
+    root_path: str = ""
+    frames: FrameKind = "sse"
+    named_events: bool = False
+    event_prefixes: tuple[str, ...] = ()
+    has_blocks: bool = False
+    has_tail: bool = False
+    json_is_complete_body: bool = False
+    completed_by: str
+    call_ids: Charset
+    tool_names: Charset = Charset()
+    request_id_header: str = "x-request-id"
+    rate_limit_headers: RateLimitHeaders = "openai"
+    overloaded_status: int = 503
+    schema_rules: SchemaRules | None = None
+    gateway: GatewaySpec | None = None
+
+
+_PRINTABLE: Final = r"\x21-\x7e"
+"""Printable ASCII without the space."""
+
+_OPENAI_SCHEMAS: Final = SchemaRules(
+    OPENAI_KEYWORDS, closed=True, all_required=True, bare_refs=True
+)
+
+WIRE_SPECS: Final[dict[WireApi, WireSpec]] = {
+    "messages": WireSpec(
+        path="/v1/messages",
+        models_path="/v1/models?limit=1000",
+        served_paths=(ServedPath(r"(?:/v1)?/messages"),),
+        named_events=True,
+        event_prefixes=("message_", "content_block_"),
+        has_blocks=True,
+        json_is_complete_body=True,
+        completed_by="message_stop",
+        call_ids=Charset(),
+        tool_names=Charset(longest=128),
+        request_id_header="request-id",
+        rate_limit_headers="anthropic",
+        overloaded_status=529,
+        schema_rules=SchemaRules(COMMON_KEYWORDS, closed=True),
+        gateway=GatewaySpec(
+            keep_alive=b'event: ping\ndata: {"type": "ping"}\n\n',
+            reasoning_slot="signature",
+            hidden_reasoning_slot="encrypted_content",
+            hides_as_redacted=True,
+        ),
+    ),
+    "responses": WireSpec(
+        path="/responses",
+        models_path="/models",
+        served_paths=(ServedPath(r"(?:/v1)?/responses"),),
+        root_path="/v1",
+        named_events=True,
+        event_prefixes=("response.",),
+        has_blocks=True,
+        json_is_complete_body=True,
+        completed_by="response.completed, or response.incomplete",
+        call_ids=Charset(_PRINTABLE),
+        schema_rules=_OPENAI_SCHEMAS,
+        gateway=GatewaySpec(
+            keep_alive=b": keep-alive\n\n",
+            stateful_fields=("previous_response_id", "conversation", "background"),
+            is_dated=True,
+            reasoning_slot="encrypted_content",
+            hidden_reasoning_slot="encrypted_content",
+        ),
+    ),
+    "chat": WireSpec(
+        path="/chat/completions",
+        models_path="/models",
+        served_paths=(ServedPath(r"(?:/v1)?/chat/completions"),),
+        root_path="/v1",
+        has_tail=True,
+        json_is_complete_body=True,
+        completed_by="a finish_reason for every choice, or [DONE]",
+        call_ids=Charset(_PRINTABLE, 256),
+        schema_rules=_OPENAI_SCHEMAS,
+        gateway=GatewaySpec(
+            keep_alive=b": keep-alive\n\n",
+            is_dated=True,
+            reasoning_slot="reasoning_details",
+            hidden_reasoning_slot="reasoning_details",
+        ),
+    ),
+    "gemini": WireSpec(
+        path="/models/{model}:streamGenerateContent?alt=sse",
+        models_path="/models?pageSize=1000",
+        served_paths=(
+            ServedPath(r"/v1(?:beta)?/models/([^/:]+):streamGenerateContent", stream=True),
+            ServedPath(r"/v1(?:beta)?/models/([^/:]+):generateContent", stream=False),
+        ),
+        root_path="/v1beta",
+        has_tail=True,
+        completed_by="a finishReason",
+        call_ids=Charset(_PRINTABLE, 256),
+        tool_names=Charset("a-zA-Z0-9_.:-", 128, "a-zA-Z_"),
+        gateway=GatewaySpec(
+            # An empty line: Google's SDK takes a comment for JSON.
+            keep_alive=b"\n",
+            stateful_fields=("cachedContent",),
+            reasoning_slot="signature",
+            hidden_reasoning_slot="signature",
+        ),
+    ),
+    "converse": WireSpec(
+        path="/model/{model}/converse-stream",
+        served_paths=(
+            ServedPath(r"/model/([^/]+)/converse-stream", stream=True),
+            ServedPath(r"/model/([^/]+)/converse", stream=False),
+        ),
+        frames="aws",
+        event_prefixes=("messageSt", "contentBlock"),
+        has_blocks=True,
+        has_tail=True,
+        json_is_complete_body=True,
+        completed_by="messageStop",
+        call_ids=Charset("a-zA-Z0-9_.:-"),
+    ),
+    "invoke": WireSpec(
+        path="/model/{model}/invoke-with-response-stream",
+        served_paths=(
+            ServedPath(r"/model/([^/]+)/invoke-with-response-stream", stream=True),
+            ServedPath(r"/model/([^/]+)/invoke", stream=False),
+        ),
+        frames="aws",
+        json_is_complete_body=True,
+        completed_by="the end of the inner wire",
+        call_ids=Charset(),
+    ),
+    "ollama": WireSpec(
+        path="/api/chat",
+        models_path="/api/tags",
+        served_paths=(ServedPath(r"/api/chat"),),
+        frames="ndjson",
+        completed_by="done: true",
+        call_ids=Charset(_PRINTABLE, 256),
+    ),
+}
+"""Every wire API by name."""
+
+
+def gateway_spec(wire_api: WireApi) -> GatewaySpec:
+    """How the gateway serves clients of a wire.
+
+    Raises:
+        ValueError: the gateway serves no clients of this wire.
+    """
+    spec = WIRE_SPECS[wire_api].gateway
+    if spec is None:
+        raise ValueError(f"the gateway serves no {wire_api} clients")
+    return spec
