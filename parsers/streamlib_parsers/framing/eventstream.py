@@ -1,25 +1,30 @@
-"""AWS event stream (`application/vnd.amazon.eventstream`): length-prefixed binary messages, each guarded by two checksums.
+"""AWS event stream (`application/vnd.amazon.eventstream`): binary messages with two checksums each.
 
-    0   u32  total length, both checksums included        12  headers: { u8 length, name, u8 type, value } …
-    4   u32  length of the header block                   ..  payload: total - headers - 16 bytes
-    8   u32  CRC-32 of bytes 0..7                         -4  CRC-32 of everything before it
+    0   u32  total length, checksums included     12  headers: { u8 length, name, u8 type, value } …
+    4   u32  length of the header block           ..  payload: total - headers - 16 bytes
+    8   u32  CRC-32 of bytes 0..7                 -4  CRC-32 of everything before it
 
-All numbers are big-endian. The lengths are believed only after the first checksum held and every ceiling was looked at, so a
-hostile length never makes a buffer. A message is given when its second checksum held: until then all of it is held back.
+All numbers are big-endian. The lengths are used only after the first checksum matched and every
+limit was checked, so that a hostile length never allocates a buffer. A message is buffered until
+its second checksum matched, and only then emitted.
 
-    :message-type event      :event-type messageStop                 -> Frame("messageStop", payload)
-    :message-type exception  :exception-type throttlingException     -> Frame("exception:throttlingException", payload)
-    :message-type error      :error-code 500  :error-message "busy"  -> Frame("error:500", {"message":"busy"})
+    :message-type event      :event-type messageStop
+        -> Frame("messageStop", payload)
+    :message-type exception  :exception-type throttlingException
+        -> Frame("exception:throttlingException", payload)
+    :message-type error      :error-code 500  :error-message "busy"
+        -> Frame("error:500", {"message":"busy"})
 
-A broken rule ends the stream for good: after a wrong length there is no way to find the next message.
+A violation ends the stream for good: after a wrong length there is no way to find the next message.
 """
 
 from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping
+from functools import partial
 from struct import Struct as Layout
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -29,27 +34,32 @@ from streamlib_parsers.framing import Frame
 from streamlib_parsers.limits import LIMITS, Limits
 
 HeaderValue: TypeAlias = bool | int | str | bytes
-"""bool, integers of 8 to 64 bits, timestamp (int, milliseconds), string, byte array, UUID (its 16 bytes)."""
+"""bool, integers of 8 to 64 bits, timestamp (int, milliseconds), string, byte array, UUID (its 16
+bytes)."""
 
 HEADER_BLOCK_BYTES: Final = 128 << 10
-"""The ceiling AWS's own decoders set on the header block of one message."""
+"""The limit that AWS's own decoders set on the header block of one message."""
 
 _LENGTHS: Final = Layout(">II")
 _PRELUDE: Final = Layout(">III")
 _CHECKSUM: Final = Layout(">I")
 _CHECKSUM_BYTES: Final = _CHECKSUM.size
 _OVERHEAD: Final = _PRELUDE.size + _CHECKSUM_BYTES
-_STRING: Final = 7
 
-# A response repeats a handful of header blocks a thousand times: these many, up to this size, are read once.
-_KNOWN_BLOCKS: Final = 64
-_KNOWN_BLOCK_BYTES: Final = 1024
+_STRING: Final = 7  # header type
 
-# Deltas are of like lengths: these many preludes are checked once.
-_KNOWN_PRELUDES: Final = 1024
+# A response repeats a few header blocks a thousand times: this many, up to this size, are cached.
+_CACHED_BLOCKS: Final = 64
+_CACHED_BLOCK_BYTES: Final = 1024
 
-# A body that is no event stream at all (a proxy's HTML page, a JSON error) is worth showing: this much of it, whatever the split.
+# Deltas have few different lengths: this many preludes are cached, each checked once.
+_CACHED_PRELUDES: Final = 1024
+
+# A body that is no event stream (a proxy's HTML page, a JSON error): an error shows this much of
+# it, however it was split into chunks.
 _EXCERPT_BYTES: Final = 200
+
+_T = TypeVar("_T")
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -64,139 +74,199 @@ class EventStreamFraming:
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.failure: ParseFailure | None = None
+        """Set once, by the first message that violates the format or a limit."""
         self.blank = True
+        """True until the first byte."""
         self._limits = limits
-        self._held = bytearray()
-        self._need = _PRELUDE.size
-        self._recognised = False
+        """Limits of a message and of its headers; never changes."""
+        self._buffered = bytearray()
+        """The unfinished message."""
+        self._bytes_needed = _PRELUDE.size
+        """Bytes that `_buffered` must reach before reading it again can make progress."""
+        self._is_event_stream = False
+        """True once a prelude was valid: later damage is damage, not another kind of body."""
         self._preludes: dict[bytes, tuple[int, int]] = {}
+        """Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES."""
         self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
-        self._events: dict[bytes, str] = {}  # of known blocks that are events: their names
+        """Header blocks with the headers read from them; up to _CACHED_BLOCKS."""
+        self._event_makers: dict[bytes, Callable[[bytes], Frame]] = {}
+        """Makes the frame of a payload, for those blocks of `_known` that are events."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that `chunk` completes."""
+        """Returns the frames that `chunk` completes."""
         frames: list[Frame] = []
-        self._take(chunk, self._frame, frames)
+        self._take(chunk, self._frame, self._event_makers, frames)
         return frames
 
     def messages(self, chunk: bytes) -> list[Message]:
-        """What `feed` gives, as messages with all their headers. Call the one or the other."""
-        found: list[Message] = []
-        self._take(chunk, self._message, found)
-        return found
+        """Returns what `feed` does as messages with all headers. Call only one of the two."""
+        messages: list[Message] = []
+        self._take(chunk, self._message, {}, messages)
+        return messages
 
-    def _take(self, chunk: bytes, make: Callable[[bytes, bytes], Any], found: list[Any]) -> None:
+    def close(self) -> list[Frame]:
+        """Ends the input and returns no frame.
+
+        An unfinished message sets `failure`: `truncated`, or `malformed` if the bytes never were an
+        event stream.
+        """
+        if self._buffered and self.failure is None:
+            self.failure = self._unfinished(bytes(self._buffered))
+        self._buffered.clear()
+        return []
+
+    def _take(
+        self,
+        chunk: bytes,
+        make: Callable[[bytes, bytes], _T],
+        known_makers: Mapping[bytes, Callable[[bytes], _T]],
+        results: list[_T],
+    ) -> None:
+        """Appends what is made of the messages that end in `chunk`, and buffers the rest."""
         if self.failure is not None or not chunk:
             return
         self.blank = False
-        held = self._held
-        if len(held) + len(chunk) < self._need:
-            held += chunk
+        buffered = self._buffered
+        if len(buffered) + len(chunk) < self._bytes_needed:
+            buffered += chunk
             return
-        data = b"".join((held, chunk)) if held else chunk
-        held.clear()
+        data = chunk
+        if buffered:
+            data = b"".join((buffered, chunk))
+            buffered.clear()
         try:
-            held += data[self._read(data, make, found) :]
+            end = self._read(data, make, known_makers, results)
+            buffered += data[end:]
         except ParseFailure as failure:
             self.failure = failure
 
-    def close(self) -> list[Frame]:
-        """End of input. Bytes of an unfinished message are a failure: `truncated`, or `malformed` if they never were an event stream."""
-        if self._held and self.failure is None:
-            self.failure = self._unfinished(bytes(self._held))
-        self._held.clear()
-        return []
+    def _read(
+        self,
+        data: bytes,
+        make: Callable[[bytes, bytes], _T],
+        known_makers: Mapping[bytes, Callable[[bytes], _T]],
+        results: list[_T],
+    ) -> int:
+        """Reads the messages in `data`.
 
-    def _read(self, data: bytes, make: Callable[[bytes, bytes], Any], found: list[Any]) -> int:
-        """Appends what `make` makes of the header blocks and payloads in `data`; the index where the unfinished message begins."""
-        at, size, crc32, checksum_at = 0, len(data), zlib.crc32, _CHECKSUM.unpack_from
-        preludes, events = (
-            self._preludes,
-            self._events,
-        )  # the latter is empty where messages are asked for: only `_frame` adds to it
-        self._need = _PRELUDE.size
-        while size - at >= _PRELUDE.size:
-            prelude = data[at : at + _PRELUDE.size]
-            lengths = preludes.get(prelude) or self._lengths(prelude)
+        Args:
+            data: Bytes from the start of a message.
+            make: Makes a result of a header block and a payload.
+            known_makers: Makers of a result of the payload alone, by header block. Looked up here
+                because a call of `make` for each message would cost more than the rest.
+            results: The results are appended to it.
+
+        Returns:
+            The offset of the unfinished message.
+        """
+        offset = 0
+        size = len(data)
+        crc32, read_checksum, preludes = zlib.crc32, _CHECKSUM.unpack_from, self._preludes
+        self._bytes_needed = _PRELUDE.size
+        while size - offset >= _PRELUDE.size:
+            block_start = offset + _PRELUDE.size
+            prelude = data[offset:block_start]
+            lengths = preludes.get(prelude) or self._check_prelude(prelude)
             if lengths is None:
-                self._refuse(data)
+                self._refuse_prelude(data)
                 break
-            end, payload = at + lengths[0], at + lengths[1]
-            if end + _CHECKSUM_BYTES > size:
-                self._need = lengths[0] + _CHECKSUM_BYTES
+            payload_start = offset + lengths[0]
+            payload_end = offset + lengths[1]
+            if payload_end + _CHECKSUM_BYTES > size:
+                self._bytes_needed = lengths[1] + _CHECKSUM_BYTES
                 break
-            if crc32(data[at:end]) != checksum_at(data, end)[0]:
-                raise malformed("event stream: the checksum of a message does not hold")
-            block = data[at + _PRELUDE.size : payload]
-            name = events.get(block)
-            found.append(
-                make(block, data[payload:end]) if name is None else Frame(name, data[payload:end])
-            )
-            at = end + _CHECKSUM_BYTES
-        return at
+            if crc32(data[offset:payload_end]) != read_checksum(data, payload_end)[0]:
+                raise malformed("event stream: the checksum of a message does not match")
+            block = data[block_start:payload_start]
+            make_known = known_makers.get(block)
+            if make_known is None:
+                results.append(make(block, data[payload_start:payload_end]))
+            else:
+                results.append(make_known(data[payload_start:payload_end]))
+            offset = payload_end + _CHECKSUM_BYTES
+        return offset
 
-    def _lengths(self, prelude: bytes) -> tuple[int, int] | None:
-        """Where the payload of a message ends and begins, by its prelude; None where its checksum does not hold."""
+    def _check_prelude(self, prelude: bytes) -> tuple[int, int] | None:
+        """Checks the first 12 bytes of a message.
+
+        Returns:
+            The offsets in the message where its payload starts and ends; None if the checksum of
+            the prelude does not match.
+        """
         total, header_length, checksum = _PRELUDE.unpack(prelude)
         if zlib.crc32(prelude[: _LENGTHS.size]) != checksum:
             return None
-        self._recognised = True
-        if (
-            not _OVERHEAD + header_length <= total <= self._limits.event_bytes
-            or header_length > HEADER_BLOCK_BYTES
-        ):
-            raise _bad_lengths(total, header_length, self._limits)
-        lengths = (total - _CHECKSUM_BYTES, _PRELUDE.size + header_length)
-        if len(self._preludes) < _KNOWN_PRELUDES:
+        self._is_event_stream = True
+        if total < _OVERHEAD + header_length:
+            raise malformed(
+                f"event stream: {header_length} bytes of headers in a message of {total} bytes"
+            )
+        if total > self._limits.event_bytes:
+            raise limit_exceeded("event_bytes", self._limits.event_bytes)
+        if header_length > HEADER_BLOCK_BYTES:
+            raise limit_exceeded("header_bytes", HEADER_BLOCK_BYTES)
+        lengths = (_PRELUDE.size + header_length, total - _CHECKSUM_BYTES)
+        if len(self._preludes) < _CACHED_PRELUDES:
             self._preludes[prelude] = lengths
         return lengths
 
-    def _refuse(self, data: bytes) -> None:
-        """A prelude does not hold: the stream is damaged. If it is the first, this is another kind of body, and worth an excerpt."""
-        if self._recognised:
-            raise malformed("event stream: the checksum of a prelude does not hold")
+    def _refuse_prelude(self, data: bytes) -> None:
+        """Raises because the checksum of a prelude does not match: the stream is damaged.
+
+        The first prelude of a stream means another kind of body: then, more bytes are awaited
+        until there are enough for an excerpt.
+        """
+        if self._is_event_stream:
+            raise malformed("event stream: the checksum of a prelude does not match")
         if len(data) >= _EXCERPT_BYTES:
             raise _not_a_stream(data)
-        self._need = _EXCERPT_BYTES
+        self._bytes_needed = _EXCERPT_BYTES
 
     def _frame(self, block: bytes, payload: bytes) -> Frame:
-        """A frame whose header block is not among `_events` yet."""
+        """Makes the frame of a header block that `_event_makers` does not have."""
         message = self._message(block, payload)
         frame = frame_of(message)
-        if (
-            block in self._known
-            and message.headers.get(":message-type") == "event"
-            and frame.event is not None
-        ):
-            self._events[block] = frame.event
+        is_event = message.headers.get(":message-type") == "event" and frame.event is not None
+        if is_event and block in self._known:
+            self._event_makers[block] = partial(Frame, frame.event)
         return frame
 
     def _message(self, block: bytes, payload: bytes) -> Message:
         headers = self._known.get(block)
         if headers is None:
             headers = _headers(block, self._limits)
-            if len(self._known) < _KNOWN_BLOCKS and len(block) <= _KNOWN_BLOCK_BYTES:
+            if len(self._known) < _CACHED_BLOCKS and len(block) <= _CACHED_BLOCK_BYTES:
                 self._known[block] = headers
         return Message(headers, payload)
 
     def _unfinished(self, data: bytes) -> ParseFailure:
-        if len(data) >= _PRELUDE.size and not self._recognised:
+        if len(data) >= _PRELUDE.size and not self._is_event_stream:
             return _not_a_stream(data)
         return truncated(f"the event stream ended inside a message, {len(data)} bytes into it")
 
 
 def decode_message(data: bytes, limits: Limits = LIMITS) -> Message:
-    """The one message that `data` holds, with all its headers. Raises `ParseFailure`: truncated, malformed or limit_exceeded."""
+    """Decodes the one message that `data` holds, with all its headers.
+
+    Raises:
+        ParseFailure: `truncated`, `malformed` or `limit_exceeded`.
+    """
     framing = EventStreamFraming(limits)
-    found = framing.messages(data)
+    messages = framing.messages(data)
     framing.close()
-    if len(found) == 1 and framing.failure is None:
-        return found[0]
-    raise framing.failure or malformed(f"{len(found)} messages where one was expected")
+    if framing.failure is not None:
+        raise framing.failure
+    if len(messages) != 1:
+        raise malformed(f"{len(messages)} messages where one was expected")
+    return messages[0]
 
 
 def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
-    """One message with string headers, in their order. Raises `ValueError` on a header that cannot be written."""
+    """Encodes one message with string headers, in their order.
+
+    Raises:
+        ValueError: A header is too long, or has no name.
+    """
     block = b"".join(_encode_header(name, value) for name, value in headers.items())
     lengths = _LENGTHS.pack(_OVERHEAD + len(block) + len(payload), len(block))
     message = b"".join((lengths, _checksum(lengths), block, payload))
@@ -204,16 +274,23 @@ def encode_message(headers: Mapping[str, str], payload: bytes) -> bytes:
 
 
 def frame_of(message: Message) -> Frame:
-    """The frame a wire reads. What is no event carries its message type before a colon, so that no wire takes it for one."""
-    headers = message.headers
-    kind = headers.get(":message-type")
-    if not isinstance(kind, str):
+    """Returns the frame a wire reads.
+
+    The name of an exception or error begins with its message type and a colon, so that no wire
+    takes it for an event.
+    """
+    message_type = message.headers.get(":message-type")
+    if not isinstance(message_type, str):
         return Frame(None, message.payload)
-    name = headers.get(_NAME_HEADERS.get(kind, ":event-type"))
-    if kind == "event":
-        return Frame(name if isinstance(name, str) else None, message.payload)
-    data = _error_payload(message) if kind == "error" else message.payload
-    return Frame(f"{kind}:{name if isinstance(name, str) else ''}", data)
+    name = message.headers.get(_NAME_HEADERS.get(message_type, ":event-type"))
+    if not isinstance(name, str):
+        name = None
+    if message_type == "event":
+        return Frame(name, message.payload)
+    data = message.payload
+    if message_type == "error":
+        data = _error_payload(message)
+    return Frame(f"{message_type}:{name or ''}", data)
 
 
 _NAME_HEADERS: Final = {
@@ -224,62 +301,58 @@ _NAME_HEADERS: Final = {
 
 
 def _error_payload(message: Message) -> bytes:
-    """An `error` message says what is wrong in a header; wires read JSON, as an `exception` has it in its payload."""
-    words = message.headers.get(":error-message")
-    if words is None and message.payload:
+    """Returns an error as JSON, which wires read.
+
+    A message of type `error` describes it in a header, one of type `exception` in a JSON payload.
+    """
+    description = message.headers.get(":error-message")
+    if description is None and message.payload:
         return message.payload
-    return msgspec.json.encode({"message": words if isinstance(words, str) else ""})
-
-
-def _bad_lengths(total: int, header_length: int, limits: Limits) -> ParseFailure:
-    """What is wrong with the lengths that a prelude announces."""
-    if total < _OVERHEAD + header_length:
-        return malformed(
-            f"event stream: {header_length} bytes of headers in a message of {total} bytes"
-        )
-    if total > limits.event_bytes:
-        return limit_exceeded("event_bytes", limits.event_bytes)
-    return limit_exceeded("header_bytes", HEADER_BLOCK_BYTES)
+    if not isinstance(description, str):
+        description = ""
+    return msgspec.json.encode({"message": description})
 
 
 def _headers(block: bytes, limits: Limits) -> dict[str, HeaderValue]:
     headers: dict[str, HeaderValue] = {}
-    at = 0
-    while at < len(block):
+    offset = 0
+    while offset < len(block):
         if len(headers) == limits.header_count:
             raise limit_exceeded("header_count", limits.header_count)
-        name, at = _counted(block, at, 1)
+        name, offset = _read_counted(block, offset, 1)
         if not name:
             raise malformed("event stream: a header without a name")
         key = _text(name)
         if key in headers:
             raise malformed(f"event stream: header {key!r} twice")
-        headers[key], at = _value(block, at)
+        headers[key], offset = _read_value(block, offset)
     return headers
 
 
-def _value(block: bytes, at: int) -> tuple[HeaderValue, int]:
-    kind, at = _take(block, at, 1)
-    if kind[0] in _COUNTED:
-        raw, at = _counted(block, at, 2)
-        return _COUNTED[kind[0]](raw), at
-    if kind[0] not in _FIXED:
-        raise malformed(f"event stream: header type {kind[0]}")
-    size, read = _FIXED[kind[0]]
-    raw, at = _take(block, at, size)
-    return read(raw), at
+def _read_value(block: bytes, offset: int) -> tuple[HeaderValue, int]:
+    """Returns a header's value and the offset after it."""
+    header_type, offset = _read_bytes(block, offset, 1)
+    if header_type[0] in _COUNTED_TYPES:
+        raw, offset = _read_counted(block, offset, 2)
+        return _COUNTED_TYPES[header_type[0]](raw), offset
+    if header_type[0] not in _FIXED_TYPES:
+        raise malformed(f"event stream: header type {header_type[0]}")
+    size, convert = _FIXED_TYPES[header_type[0]]
+    raw, offset = _read_bytes(block, offset, size)
+    return convert(raw), offset
 
 
-def _counted(block: bytes, at: int, width: int) -> tuple[bytes, int]:
-    size, at = _take(block, at, width)
-    return _take(block, at, int.from_bytes(size, "big"))
+def _read_counted(block: bytes, offset: int, width: int) -> tuple[bytes, int]:
+    """Returns bytes that follow their own length, a number of `width` bytes."""
+    size, offset = _read_bytes(block, offset, width)
+    return _read_bytes(block, offset, int.from_bytes(size, "big"))
 
 
-def _take(block: bytes, at: int, size: int) -> tuple[bytes, int]:
-    end = at + size
+def _read_bytes(block: bytes, offset: int, size: int) -> tuple[bytes, int]:
+    end = offset + size
     if end > len(block):
         raise malformed("event stream: a header reaches past the header block")
-    return block[at:end], end
+    return block[offset:end], end
 
 
 def _text(raw: bytes) -> str:
@@ -293,7 +366,7 @@ def _integer(raw: bytes) -> int:
     return int.from_bytes(raw, "big", signed=True)
 
 
-_FIXED: Final[Mapping[int, tuple[int, Callable[[bytes], HeaderValue]]]] = {
+_FIXED_TYPES: Final[Mapping[int, tuple[int, Callable[[bytes], HeaderValue]]]] = {
     0: (0, lambda _: True),
     1: (0, lambda _: False),
     2: (1, _integer),
@@ -303,9 +376,9 @@ _FIXED: Final[Mapping[int, tuple[int, Callable[[bytes], HeaderValue]]]] = {
     8: (8, _integer),  # timestamp
     9: (16, bytes),  # UUID
 }
-"""Header type -> size of its value, and how to read it."""
+"""Header type -> size of its value in bytes, and how to convert it."""
 
-_COUNTED: Final[Mapping[int, Callable[[bytes], HeaderValue]]] = {6: bytes, _STRING: _text}
+_COUNTED_TYPES: Final[Mapping[int, Callable[[bytes], HeaderValue]]] = {6: bytes, _STRING: _text}
 """Header types whose value begins with its own length, u16."""
 
 
@@ -314,16 +387,20 @@ def _checksum(data: bytes | memoryview) -> bytes:
 
 
 def _encode_header(name: str, value: str) -> bytes:
-    return b"".join((_with_length(name, 1), bytes((_STRING,)), _with_length(value, 2)))
-
-
-def _with_length(text: str, width: int) -> bytes:
-    raw = text.encode("utf-8")
-    if (width == 1 and not raw) or len(raw) >= 1 << 8 * width:
-        raise ValueError(
-            f"a header {'name' if width == 1 else 'value'} of {len(raw)} bytes cannot be written"
+    encoded_name, encoded_value = name.encode(), value.encode()
+    if not encoded_name or len(encoded_name) >= 1 << 8:
+        raise ValueError(f"a header name of {len(encoded_name)} bytes cannot be written")
+    if len(encoded_value) >= 1 << 16:
+        raise ValueError(f"a header value of {len(encoded_value)} bytes cannot be written")
+    return b"".join(
+        (
+            len(encoded_name).to_bytes(1, "big"),
+            encoded_name,
+            bytes((_STRING,)),
+            len(encoded_value).to_bytes(2, "big"),
+            encoded_value,
         )
-    return len(raw).to_bytes(width, "big") + raw
+    )
 
 
 def _not_a_stream(data: bytes) -> ParseFailure:

@@ -3,9 +3,10 @@
     {"message":{"content":"Hi"},"done":false}\\n
     {"message":{"content":""},"done":true,"done_reason":"stop"}\\n
 
-A line ends in LF or CR LF; a lone CR is white space. Lines of nothing but white space are skipped, a byte order mark before the
-first line too. JSON never holds a raw line feed, so nothing is held back but the unfinished line. At the end of input that line
-is given as it stands: only a JSON decoder can say whether it is whole.
+A line ends in LF or CR LF; a lone CR is white space. Lines of nothing but white space are skipped,
+and so is a byte order mark before the first line. JSON never holds a raw line feed, so only the
+unfinished line is buffered. At the end of input that line is emitted as it is: only a JSON decoder
+can tell whether it is complete.
 """
 
 from __future__ import annotations
@@ -18,59 +19,74 @@ from streamlib_parsers.limits import LIMITS, Limits
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = b" \t\r"
-_JSON_BEGINS: Final = b'{["-0123456789tfn'
+_FIRST_BYTES_OF_JSON: Final = b'{["-0123456789tfn'
 
 
 class NdjsonFraming:
-    """`Framing` of JSON lines. `limits.event_bytes` is the ceiling of a line, its CR included."""
+    """`Framing` of JSON lines. `limits.event_bytes` limits a line, its CR included."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.failure: ParseFailure | None = None
+        """Set once, when a line exceeds the limit or the input is no JSON."""
         self.blank = True
-        self._ceiling = limits.event_bytes
-        self._held = bytearray()
-        self._first = True
+        """True until a byte other than white space or a byte order mark arrives."""
+        self._limit = limits.event_bytes
+        """Longest line in bytes; never changes."""
+        self._buffered = bytearray()
+        """The unfinished line; empty after each line feed."""
+        self._is_first_line = True
+        """False after the first line, which alone may begin with a byte order mark."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """One frame for each line that `chunk` completes."""
+        """Returns one frame for each line that `chunk` completes."""
         if self.failure is not None:
             return []
         if self.blank:
             self.blank = not chunk.strip(_BOM + _BLANK + b"\n")
-        *ended, rest = chunk.split(b"\n")
+        *line_ends, rest = chunk.split(b"\n")
         frames: list[Frame] = []
-        for piece in ended:
-            if not self._fits(piece):
+        for fragment in line_ends:
+            if not self._check_limit(fragment):
                 return frames
-            line = self._line(piece)
+            line = self._complete_line(fragment)
             if line:
                 frames.append(Frame(None, line))
-        if self._fits(rest):
-            self._held += rest
+        if self._check_limit(rest):
+            self._buffered += rest
         return frames
 
     def close(self) -> list[Frame]:
-        """End of input: the unfinished line, if any. One that cannot be the beginning of JSON is `malformed`: a page of HTML, say."""
+        """Returns, at the end of input, the unfinished line, if any.
+
+        A line that cannot begin JSON, of an HTML page for example, makes `failure` `malformed`.
+        """
         if self.failure is not None:
             return []
-        line = self._line(b"")
-        if line and line.lstrip(_BLANK)[0] not in _JSON_BEGINS:
+        line = self._complete_line(b"")
+        if not line:
+            return []
+        if line.lstrip(_BLANK)[0] not in _FIRST_BYTES_OF_JSON:
             self.failure = malformed("the stream is not JSON lines", line)
             return []
-        return [Frame(None, line)] if line else []
+        return [Frame(None, line)]
 
-    def _fits(self, piece: bytes) -> bool:
-        if len(self._held) + len(piece) <= self._ceiling:
+    def _check_limit(self, fragment: bytes) -> bool:
+        """Tells whether the line with `fragment` stays in the limit; fails the stream if not."""
+        if len(self._buffered) + len(fragment) <= self._limit:
             return True
-        self.failure = limit_exceeded("event_bytes", self._ceiling)
-        self._held.clear()
+        self.failure = limit_exceeded("event_bytes", self._limit)
+        self._buffered.clear()
         return False
 
-    def _line(self, piece: bytes) -> bytes:
-        """The held bytes and `piece` as one line without its end; empty if it is blank."""
-        line = b"".join((self._held, piece)) if self._held else piece
-        self._held.clear()
-        if self._first:
-            self._first = False
+    def _complete_line(self, fragment: bytes) -> bytes:
+        """Returns the buffered bytes and `fragment` as a line without its end; b"" if blank."""
+        line = fragment
+        if self._buffered:
+            line = b"".join((self._buffered, fragment))
+            self._buffered.clear()
+        if self._is_first_line:
+            self._is_first_line = False
             line = line.removeprefix(_BOM)
-        return line.removesuffix(b"\r") if line.strip(_BLANK) else b""
+        if not line.strip(_BLANK):
+            return b""
+        return line.removesuffix(b"\r")

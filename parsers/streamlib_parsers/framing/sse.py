@@ -1,26 +1,31 @@
-"""Server-sent events: bytes -> frames, exactly as WHATWG parses `text/event-stream`, at any split of the bytes.
+"""Server-sent events: bytes to frames, exactly as WHATWG parses `text/event-stream`.
 
-The wire promises lines that end in LF, CR or CRLF and nothing else (U+2028, U+0085, VT and FF are text), always in UTF-8, and a blank line
+The frames do not depend on how the bytes are split into chunks. The wire has lines that end in LF,
+CR or CRLF and nothing else (U+2028, U+0085, VT and FF are text), always in UTF-8, and a blank line
 after every event:
 
     : keep-alive                                     a comment
     event: content_block_delta                       the name, for this event only
     id: 7                                            sticky until the next id
     data: {"type": "content_block_delta"}            further `data:` lines are joined by LF
-                                                     the blank line gives the event out, if it had data
+                                                     the blank line emits the event if it had data
 
-`feed()` alone is the standard: an event whose blank line never came is dropped. `close()` adds what servers that stop early left behind:
-the last line without its end and the event it belongs to. Whether that event is whole is for the wire above to say.
+`feed()` alone is the standard: an event whose blank line never came is dropped. `close()` adds what
+servers that stop early left behind: the last line without its end and the event it belongs to.
+Whether that event is complete is for the wire above to decide.
 
-Held back: an unfinished line, because a field's meaning needs all of it, and the lines of an event before its blank line, because the
-standard orders it so. Both together never pass `limits.event_bytes`. A CR ends its line at once; the LF that may follow it in the next
-chunk is swallowed there, so that an event of a CR server is never late.
+Two things are buffered: an unfinished line, because a field's meaning needs all of it, and the
+lines of an event before its blank line, because the standard orders it so. Both together never
+exceed `limits.event_bytes`. A CR ends its line at once; the LF that may follow it in the next chunk
+is skipped there, so that an event of a CR server is never late.
 
-Lines that are no field and no comment (`error: {…}`, bare JSON) have no meaning in the standard; real servers put errors there, so they
-travel as `Frame.stray` and never change which events come out.
+Lines that are neither a field nor a comment (`error: {…}`, bare JSON) have no meaning in the
+standard. Real servers put errors there, so they travel as `Frame.stray` and never change which
+events are emitted.
 
-Nearly all events of a stream are written alike, `event: x`, one `data: `, a blank line: once two in a row were, their payloads are cut out
-by what stands between them, and what does not fit is read line by line.
+Nearly all events of a stream have the same form: `event: x`, one `data: `, a blank line. Once two
+in a row had it, their payloads are split at the bytes between them, and everything else is read
+line by line.
 """
 
 from __future__ import annotations
@@ -39,239 +44,303 @@ CR: Final = 0x0D
 MAX_RETRY: Final = 2**31 - 1
 """Milliseconds, 24 days: what browsers' timers hold. A larger `retry:` is clamped to it."""
 
+EventForm: TypeAlias = tuple[bytes, bytes, int, int, str | None]
+"""The form of nearly all events of a stream: prefix (everything before the payload), suffix (the
+line end and the blank line), start and stop of the payload as slice indexes, event name. A tuple,
+because unpacking one is cheaper than reading five attributes for each chunk."""
 
-Usual: TypeAlias = tuple[bytes, bytes, int, int, str | None]
-"""How nearly all events of a stream are written: head, foot, where the payload of an event starts and stops between them, its name."""
+_LF_SUFFIX: Final = b"\n\n"
+_CRLF_SUFFIX: Final = b"\r\n\r\n"
 
-_FEET: Final = (b"\n\n", b"\r\n\r\n")
-_HEAD: Final = re.compile(rb"(?:event: ?([^\r\n]{0,128})(?:\r\n|\n))?data: ")
-"""What stands before a payload. Longer names are not worth remembering."""
+# The prefix of an event in the usual form. Longer names are not worth remembering.
+_PREFIX: Final = re.compile(rb"(?:event: ?([^\r\n]{0,128})(?:\r\n|\n))?data: ")
+
+# As many digits as an int is made of: more than MAX_RETRY has, and few enough to cost no time.
+_RETRY_DIGITS: Final = 11
 
 
 class SSEFraming:
-    """The framing of every `text/event-stream` wire. See `Framing` for `feed`, `close`, `failure` and `blank`.
+    """`Framing` of every `text/event-stream` wire.
 
-    last_event_id: the id of the last block that ended, None while there was none; a server resets it with "".
-    retry: the reconnection time the server asked for, in milliseconds.
+    Attributes:
+        last_event_id: The id of the last block that ended, None while there was none; a server
+            resets it with "".
+        retry: The reconnection time the server requested, in milliseconds.
     """
 
     __slots__ = (
-        "_ceiling", "_data", "_event", "_id", "_more", "_pending", "_ready", "_seen", "_stray", "_swallow", "_tail", "_usual",
-        "blank", "failure", "last_event_id", "retry",
-    )  # fmt: skip
+        "_at_event_start",
+        "_block_has_lines",
+        "_data",
+        "_event",
+        "_form",
+        "_further_data",
+        "_id",
+        "_last_prefix",
+        "_limit",
+        "_partial_line",
+        "_skip",
+        "_stray",
+        "blank",
+        "failure",
+        "last_event_id",
+        "retry",
+    )
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.failure: ParseFailure | None = None
         self.blank = True
         self.last_event_id: str | None = None
         self.retry: int | None = None
-        self._ceiling = limits.event_bytes
-        self._usual: Usual = (b"data: ", b"\n\n", 6, -2, None)
-        self._seen = b""  # the head of the last event that was looked at
-        self._ready = False  # nothing is held, an event begins
-        self._swallow = (
-            BOM  # what the next bytes lose if they start with it: the BOM, or the LF after a CR
-        )
-        self._tail = bytearray()  # the line that has no end yet
-        self._reset()
+        self._limit = limits.event_bytes
+        """Longest line and longest event in bytes; never changes."""
+        self._form: EventForm = (b"data: ", _LF_SUFFIX, 6, -2, None)
+        """The usual form; replaced when two events in a row have another."""
+        self._last_prefix = b""
+        """Prefix of the last event that `_learn_form` examined."""
+        self._at_event_start = False
+        """Whether nothing is buffered, so that the next byte begins an event."""
+        self._skip = BOM
+        """What the next bytes lose if they start with it: the BOM, or the LF after a CR."""
+        self._partial_line = bytearray()
+        """The line that has no end yet, or the beginning of the bytes to skip."""
+        self._start_block()
 
-    def _reset(self) -> None:
-        self._pending = False  # a line of an event was read
+    def _start_block(self) -> None:
+        self._block_has_lines = False
+        """Whether a line other than a comment was read since the last blank line."""
         self._event: str | None = None
-        self._data: bytes | None = None  # the first data line
-        self._more = bytearray()  # the further ones, each after an LF
+        """Value of the last `event:` line of this block."""
+        self._data: bytes | None = None
+        """Value of the first `data:` line of this block."""
+        self._further_data = bytearray()
+        """Values of the further `data:` lines, each after an LF."""
         self._stray = bytearray()
-        self._id: str | None = None  # None: not set in this block
+        """Lines of this block that are neither a field nor a comment, joined by LF."""
+        self._id: str | None = None
+        """Value of the last `id:` line of this block; None: no such line."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that `chunk` completes."""
-        if (
-            self._ready and len(chunk) <= self._ceiling
-        ):  # by far the most frequent chunk, while a model writes: one usual event
-            head, foot, start, stop, event = self._usual
-            if chunk.startswith(head) and chunk.endswith(foot):
+        """Returns the frames that `chunk` completes."""
+        # While a model writes, by far the most frequent chunk is one event in the usual form.
+        if self._at_event_start and len(chunk) <= self._limit:
+            prefix, suffix, start, stop, event = self._form
+            if chunk.startswith(prefix) and chunk.endswith(suffix):
                 data = chunk[start:stop]
+                # A line end within means several events, or an event of several lines.
                 if LF not in data and CR not in data:
                     self.blank = False
                     return [Frame(event, data, self.last_event_id)]
         frames: list[Frame] = []
-        if self.failure is None:
-            try:
-                self._read(self._swallowed(chunk) if self._swallow else chunk, frames)
-                self._ready = not (self._pending or self._tail or self._swallow)
-            except ParseFailure as failure:
-                self._fail(failure)
+        if self.failure is not None:
+            return frames
+        try:
+            if self._skip:
+                chunk = self._without_skipped(chunk)
+            self._read(chunk, frames)
+            self._at_event_start = not (self._block_has_lines or self._partial_line or self._skip)
+        except ParseFailure as failure:
+            self._fail(failure)
         return frames
 
     def close(self) -> list[Frame]:
-        """The pending event, its last line completed if it had no end; strays that no event took along."""
+        """Returns, at the end of input, the unfinished event, and stray lines without an event.
+
+        The last line counts as complete although its end is missing.
+        """
         frames: list[Frame] = []
         if self.failure is not None:
             return frames
         try:
-            if self._tail:
-                line = bytes(self._tail)
-                self._tail.clear()
-                self._line(line)
+            if self._partial_line:
+                line = bytes(self._partial_line)
+                self._partial_line.clear()
+                self._read_line(line)
             self._dispatch(frames)
         except ParseFailure as failure:
             self._fail(failure)
         return frames
 
     def _read(self, chunk: bytes, frames: list[Frame]) -> None:
-        """Everything that ends in `chunk`: from its first usual event to its last blank line by events, the rest by lines."""
+        """Reads `chunk` by events from its first to its last usual one, the rest by lines."""
         first = -1
-        if LF in chunk:  # else it is a piece of a long line
-            first = self._first(chunk)
+        # Without an LF the chunk is a fragment of a long line, or the server ends lines by CR.
+        if LF in chunk:
+            first = self._find_first(chunk)
             if first < 0:
-                self._learn(chunk)
-                first = self._first(chunk)
-        head, foot, start, _, event = self._usual
-        end = chunk.rfind(foot)
-        if not 0 <= first <= end - start or len(chunk) > self._ceiling:
+                self._learn_form(chunk)
+                first = self._find_first(chunk)
+        prefix, suffix, payload_start, _, event = self._form
+        end = chunk.rfind(suffix)
+        has_usual_event = 0 <= first <= end - payload_start
+        if not has_usual_event or len(chunk) > self._limit:
             self._read_lines(chunk, frames)
             return
         self._read_lines(chunk[:first], frames)
         self.blank = False
-        for data in chunk[first + start : end].split(foot + head):
+        for data in chunk[first + payload_start : end].split(suffix + prefix):
             if LF in data or CR in data:
-                self._read_lines(b"".join((head, data, foot)), frames)
+                self._read_lines(b"".join((prefix, data, suffix)), frames)
             else:
                 frames.append(Frame(event, data, self.last_event_id))
-        self._read_lines(chunk[end + len(foot) :], frames)
+        self._read_lines(chunk[end + len(suffix) :], frames)
 
-    def _first(self, chunk: bytes) -> int:
-        """Where the first usual event begins, or -1. A foot is a line's end and a blank line wherever it stands."""
-        head, foot, *_ = self._usual
-        if self._ready and chunk.startswith(head):
+    def _find_first(self, chunk: bytes) -> int:
+        """Returns the offset of the first usual event, or -1.
+
+        A suffix is a line end and a blank line wherever it stands, so that what follows it begins
+        an event.
+        """
+        prefix, suffix, *_ = self._form
+        if self._at_event_start and chunk.startswith(prefix):
             return 0
-        found = chunk.find(foot + head)
-        return found + len(foot) if found >= 0 else -1
+        offset = chunk.find(suffix + prefix)
+        if offset < 0:
+            return -1
+        return offset + len(suffix)
 
-    def _learn(self, chunk: bytes) -> None:
-        """The usual way is that of the last whole event in `chunk`, if the one before it was written in the same way."""
-        foot = _FEET[_FEET[1] in chunk]
-        for event in chunk.rsplit(foot, 3)[-3:-1]:
-            written = _HEAD.match(event)
-            if written and written[0] == self._seen:
-                self._usual = (
-                    written[0],
-                    foot,
-                    len(written[0]),
-                    -len(foot),
-                    _text(written[1] or b"") or None,
-                )
-            self._seen = written[0] if written else b""
+    def _learn_form(self, chunk: bytes) -> None:
+        """Makes the form of the last events in `chunk` the usual one if two in a row had it."""
+        suffix = _LF_SUFFIX
+        if _CRLF_SUFFIX in chunk:
+            suffix = _CRLF_SUFFIX
+        # The two last events that end in `chunk`; what follows the last suffix is unfinished.
+        for event in chunk.rsplit(suffix, 3)[-3:-1]:
+            match = _PREFIX.match(event)
+            if match is None:
+                self._last_prefix = b""
+                continue
+            prefix, name = match[0], match[1]
+            if prefix == self._last_prefix:
+                self._form = (prefix, suffix, len(prefix), -len(suffix), _name_or_none(name or b""))
+            self._last_prefix = prefix
 
     def _read_lines(self, chunk: bytes, frames: list[Frame]) -> None:
-        """Every line that ends in `chunk`."""
+        """Reads every line that ends in `chunk`."""
         if LF not in chunk and CR not in chunk:
-            self._tail += chunk
+            self._partial_line += chunk
         else:
-            for line in self._split(chunk):
+            for line in self._split_lines(chunk):
                 if line:
-                    self._line(line)
+                    self._read_line(line)
                 else:
                     self._dispatch(frames)
-        self._check(len(self._tail))
+        self._check_limit(len(self._partial_line))
 
-    def _split(self, chunk: bytes) -> list[bytes]:
-        """The lines that end in `chunk`, the first begun by the tail; what follows the last line end becomes the new tail."""
+    def _split_lines(self, chunk: bytes) -> list[bytes]:
+        """Returns the lines that end in `chunk`, and buffers what follows the last line end."""
         lines = chunk.splitlines()  # on bytes exactly LF, CR and CRLF, unlike str.splitlines
-        if self._tail:
-            self._tail += lines[0]
-            lines[0] = bytes(self._tail)
-            self._tail.clear()
-        last = chunk[-1]
-        if last == CR:
-            self._swallow = b"\n"
-        elif last != LF:
-            self._tail += lines.pop()
+        if self._partial_line:
+            self._partial_line += lines[0]
+            lines[0] = bytes(self._partial_line)
+            self._partial_line.clear()
+        last_byte = chunk[-1]
+        if last_byte == CR:
+            self._skip = b"\n"
+        elif last_byte != LF:
+            self._partial_line += lines.pop()
         return lines
 
-    def _swallowed(self, chunk: bytes) -> bytes:
-        """`chunk` without the BOM or LF due at this place, which may itself come in pieces."""
-        head = b"".join((self._tail, chunk))
-        self._tail.clear()
-        if len(head) < len(self._swallow) and self._swallow.startswith(head):
-            self._tail += head
+    def _without_skipped(self, chunk: bytes) -> bytes:
+        """Returns `chunk` without the BOM or LF to skip, which may itself arrive in fragments."""
+        start = b"".join((self._partial_line, chunk))
+        self._partial_line.clear()
+        if len(start) < len(self._skip) and self._skip.startswith(start):
+            self._partial_line += start
             return b""
-        swallow, self._swallow = self._swallow, b""
-        return head.removeprefix(swallow)
+        skip, self._skip = self._skip, b""
+        return start.removeprefix(skip)
 
-    def _line(self, line: bytes) -> None:
-        """Any line but a blank one."""
-        self._check(len(line))
+    def _read_line(self, line: bytes) -> None:
+        """Reads any line but a blank one."""
+        self._check_limit(len(line))
         colon = line.find(b":")
         if colon == 0:
-            return
-        self.blank, self._pending = False, True
+            return  # a comment
+        self.blank = False
+        self._block_has_lines = True
         name, value = line, b""
         if colon > 0:
-            # By index, not by partition: a line may be as long as the ceiling, so its value is copied once.
-            name, value = (
-                line[:colon],
-                line[colon + (2 if line.startswith(b" ", colon + 1) else 1) :],
-            )
+            # By index, not by partition: a line may be as long as the limit, so its value is
+            # copied only once.
+            value_start = colon + 1
+            if line.startswith(b" ", value_start):
+                value_start += 1
+            name, value = line[:colon], line[value_start:]
         match name:
             case b"data":
                 self._add_data(value)
             case b"event":
-                self._event = _text(value) or None
+                self._event = _name_or_none(value)
             case b"id":
                 if b"\0" not in value:
                     self._id = _text(value)
             case b"retry":
-                if value.isdigit():  # on bytes ASCII only; int() would also take signs, underscores and other scripts' digits
+                # On bytes, isdigit is ASCII only; int() would also take signs, underscores and
+                # digits of other scripts.
+                if value.isdigit():
                     self.retry = _milliseconds(value)
             case _:
                 self._add_stray(line)
 
     def _add_data(self, value: bytes) -> None:
         if self._data is None:
-            self._check(self._held() + len(value))
+            self._check_limit(self._block_bytes() + len(value))
             self._data = value
         else:
-            self._check(self._held() + 1 + len(value))
-            self._more += b"\n"
-            self._more += value
+            self._check_limit(self._block_bytes() + 1 + len(value))
+            self._further_data += b"\n"
+            self._further_data += value
 
     def _add_stray(self, line: bytes) -> None:
-        joint = b"\n" if self._stray else b""
-        self._check(self._held() + len(joint) + len(line))
-        self._stray += joint
+        separator = b"\n" if self._stray else b""
+        self._check_limit(self._block_bytes() + len(separator) + len(line))
+        self._stray += separator
         self._stray += line
 
     def _dispatch(self, frames: list[Frame]) -> None:
-        """The block ends: at a blank line, or with the input."""
+        """Ends the block: at a blank line, or with the input."""
         if self._id is not None:
             self.last_event_id = self._id
         if self._data is not None:
-            data = b"".join((self._data, self._more)) if self._more else self._data
+            data = self._data
+            if self._further_data:
+                data = b"".join((data, self._further_data))
             frames.append(Frame(self._event, data, self.last_event_id, bytes(self._stray)))
         elif self._stray:
             frames.append(Frame(None, None, self.last_event_id, bytes(self._stray)))
-        self._reset()
+        self._start_block()
 
-    def _held(self) -> int:
-        """Bytes of the pending event."""
-        return (0 if self._data is None else len(self._data)) + len(self._more) + len(self._stray)
+    def _block_bytes(self) -> int:
+        """Returns the buffered bytes of the block."""
+        size = len(self._further_data) + len(self._stray)
+        if self._data is not None:
+            size += len(self._data)
+        return size
 
-    def _check(self, size: int) -> None:
-        if size > self._ceiling:
-            raise limit_exceeded("event_bytes", self._ceiling)
+    def _check_limit(self, size: int) -> None:
+        if size > self._limit:
+            raise limit_exceeded("event_bytes", self._limit)
 
     def _fail(self, failure: ParseFailure) -> None:
         self.failure = failure
-        self._ready = False
-        self._tail.clear()
-        self._reset()
+        self._at_event_start = False
+        self._partial_line.clear()
+        self._start_block()
 
 
 def _text(value: bytes) -> str:
     return value.decode("utf-8", "replace")
 
 
+def _name_or_none(value: bytes) -> str | None:
+    """Returns the event name; None for an empty one, which means the default as in WHATWG."""
+    return _text(value) or None
+
+
 def _milliseconds(digits: bytes) -> int:
-    """The number, clamped: cut after eleven digits, which is more than MAX_RETRY has, so that no length of it costs time."""
-    return min(int(digits.lstrip(b"0")[:11] or b"0"), MAX_RETRY)
+    """Returns the number, clamped to MAX_RETRY; leading zeros do not count."""
+    significant = digits.lstrip(b"0")
+    if not significant:
+        return 0
+    return min(int(significant[:_RETRY_DIGITS]), MAX_RETRY)

@@ -1,11 +1,12 @@
-"""Server-sent events or one JSON array, told apart by the first byte that is not blank: a stream that may come in either dress.
+"""Server-sent events or one JSON array, told apart by the first byte that is not blank.
 
-    data: {"candidates":…}        `alt=sse`                                                       -> SSEFraming
-    [{"candidates":…}             without it; errors come as one object, `{"error":…}`            -> JsonArrayFraming
+    data: {"candidates":…}        `alt=sse`                                 -> SSEFraming
+    [{"candidates":…}             without it; an error is one object,
+                                  `{"error":…}`                             -> JsonArrayFraming
 
-No line of an event stream that means anything begins with `[` or `{`, and no JSON array with anything else. Held back: the blank bytes
-before the first other byte (a byte order mark counts as blank), which are then given to the framing that was chosen; they never pass
-`limits.event_bytes`.
+No field or comment of an event stream begins with `[` or `{`, and no JSON array with anything else.
+Until the choice is made, the blank bytes before that byte are buffered (a byte order mark counts as
+blank) and then passed to the chosen framing; they never exceed `limits.event_bytes`.
 """
 
 from __future__ import annotations
@@ -19,46 +20,58 @@ from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import LIMITS, Limits
 
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"
-_JSON: Final = b"[{"
+_FIRST_BYTES_OF_JSON: Final = b"[{"
 
 
 class SSEOrJsonFraming:
-    """`Framing` of a body whose first byte says how it is framed. See `Framing` for `feed`, `close`, `failure` and `blank`."""
+    """`Framing` of a body whose first byte decides between server-sent events and JSON."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.failure: ParseFailure | None = None
+        """As in `Framing`; from the choice on, that of the chosen framing."""
         self.blank = True
+        """As in `Framing`; from the choice on, that of the chosen framing."""
         self._limits = limits
-        self._held = bytearray()
-        self._chosen: Framing | None = None
+        """Passed on to the chosen framing; never changes."""
+        self._buffered = bytearray()
+        """Blank bytes that arrived before the choice."""
+        self._framing: Framing | None = None
+        """The chosen framing; None until a byte arrives that is not blank."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
-        """The frames that `chunk` completes."""
-        if self._chosen is None:
-            chunk = self._choose(chunk)
-        return (
-            self._given(self._chosen, self._chosen.feed(chunk)) if self._chosen is not None else []
-        )
+        """Returns the frames that `chunk` completes."""
+        framing = self._framing
+        if framing is None:
+            framing, chunk = self._choose(chunk)
+            if framing is None:
+                return []
+        frames = framing.feed(chunk)
+        self.failure, self.blank = framing.failure, framing.blank
+        return frames
 
     def close(self) -> list[Frame]:
-        """The frame whose end was only missing its terminator, as the chosen framing has it."""
-        return self._given(self._chosen, self._chosen.close()) if self._chosen is not None else []
-
-    def _choose(self, chunk: bytes) -> bytes:
-        """All bytes so far once one of them is not blank; before, nothing that a framing would need yet."""
-        said = chunk.lstrip(_BLANK)
-        blank = len(chunk) - len(said)
-        if self.failure is None and len(self._held) + blank > self._limits.event_bytes:
-            self.failure = limit_exceeded("event_bytes", self._limits.event_bytes)
-            self._held.clear()
-        if self.failure is not None or not said:
-            self._held += b"" if self.failure is not None else chunk
-            return b""
-        self._chosen = (
-            JsonArrayFraming(self._limits) if said[0] in _JSON else SSEFraming(self._limits)
-        )
-        return b"".join((self._held, chunk))
-
-    def _given(self, chosen: Framing, frames: list[Frame]) -> list[Frame]:
-        self.failure, self.blank = chosen.failure, chosen.blank
+        """Returns what the chosen framing returns at the end of input."""
+        if self._framing is None:
+            return []
+        frames = self._framing.close()
+        self.failure, self.blank = self._framing.failure, self._framing.blank
         return frames
+
+    def _choose(self, chunk: bytes) -> tuple[Framing | None, bytes]:
+        """Returns the framing and all bytes for it; None as long as every byte was blank."""
+        if self.failure is not None:
+            return None, b""
+        text = chunk.lstrip(_BLANK)
+        blank_bytes = len(chunk) - len(text)
+        if len(self._buffered) + blank_bytes > self._limits.event_bytes:
+            self.failure = limit_exceeded("event_bytes", self._limits.event_bytes)
+            self._buffered.clear()
+            return None, b""
+        if not text:
+            self._buffered += chunk
+            return None, b""
+        if text[0] in _FIRST_BYTES_OF_JSON:
+            self._framing = JsonArrayFraming(self._limits)
+        else:
+            self._framing = SSEFraming(self._limits)
+        return self._framing, b"".join((self._buffered, chunk))

@@ -220,7 +220,7 @@ def test_an_endless_element_fails_before_its_end_and_is_not_kept() -> None:
     assert framing.failure is None
     framing.feed(b"x")
     assert framing.failure is not None
-    assert not framing._held
+    assert not framing._buffered
 
 
 # --- any value, any bytes, any split ---

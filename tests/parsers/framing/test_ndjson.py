@@ -120,7 +120,7 @@ def test_an_endless_line_fails_before_its_end_and_is_not_kept() -> None:
     assert framing.failure is not None
     assert framing.feed(b"\n1\n") == []
     assert framing.close() == []
-    assert not framing._held
+    assert not framing._buffered
 
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
