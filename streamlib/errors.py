@@ -61,8 +61,3 @@ class StreamError(Exception):
 def invalid_request(message: str, code: str | None = None) -> StreamError:
     """The request cannot be built as asked."""
     return StreamError(ErrorInfo("invalid_request", message, code=code))
-
-
-def invalid_history(message: str, code: str | None = None) -> StreamError:
-    """The history cannot be sent as it is."""
-    return StreamError(ErrorInfo("invalid_history", message, code=code))

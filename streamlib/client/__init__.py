@@ -168,7 +168,9 @@ class Client:
             request, found = self._build(prompt, model, provider, wire_api, base_url, strict=strict)
             tools = prompt.tools
         if dialects is None:
-            dialects = dialects_for(request.model, found.name, self._dialects)
+            dialects = dialects_for(
+                request.model, parses_calls=found.parses_calls, overrides=self._dialects
+            )
         source = HttpSource(
             self._transport, request, self._keys, found, key, self._deadlines, self._now
         )

@@ -50,6 +50,7 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     aliases: tuple[str, ...] = ()
     key_env: tuple[str, ...] = ()
     key_optional: bool = False
+    parses_calls: bool = False
     auth: Auth = "bearer"
     headers: dict[str, str] = {}
     unsupported: dict[str, str] = {}

@@ -9,6 +9,7 @@ from streamlib.providers.shapes import THINKING_TYPE, ChatShape
 
 PROVIDER = Provider(
     name="anthropic",
+    parses_calls=True,
     aliases=("claude",),
     wires=("messages", "chat"),
     base_url="https://api.anthropic.com",

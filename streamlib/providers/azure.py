@@ -11,6 +11,7 @@ from streamlib.providers.openai import OPENAI
 
 PROVIDER = Provider(
     name="azure",
+    parses_calls=True,
     aliases=("azure-openai",),
     wires=("responses", "chat"),
     key_env=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),

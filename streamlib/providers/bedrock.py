@@ -12,6 +12,7 @@ RUNTIME = "https://bedrock-runtime.{region}.amazonaws.com"
 
 PROVIDER = Provider(
     name="bedrock",
+    parses_calls=True,
     aliases=("aws", "aws-bedrock"),
     wires=("converse", "invoke", "messages", "chat", "responses"),
     base_url=RUNTIME,

@@ -20,6 +20,7 @@ GLM = Thinking(
 
 PROVIDER = Provider(
     name="cerebras",
+    parses_calls=True,
     base_url="https://api.cerebras.ai/v1",
     key_env=("CEREBRAS_API_KEY",),
     unsupported=dict.fromkeys(("presence_penalty", "frequency_penalty"), "it has none"),

@@ -11,6 +11,7 @@ from streamlib.providers.shapes import ChatShape
 
 PROVIDER = Provider(
     name="copilot",
+    parses_calls=True,
     aliases=("github-copilot",),
     wires=("chat", "responses", "messages"),
     base_url="https://api.githubcopilot.com",

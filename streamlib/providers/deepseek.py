@@ -22,6 +22,7 @@ WITHOUT_EFFECT = "without effect while it thinks"
 
 PROVIDER = Provider(
     name="deepseek",
+    parses_calls=True,
     wires=("chat", "responses", "messages"),
     base_url="https://api.deepseek.com",
     wire_urls={"messages": "https://api.deepseek.com/anthropic"},

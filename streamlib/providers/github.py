@@ -7,6 +7,7 @@ from streamlib.providers.shapes import ChatShape
 
 PROVIDER = Provider(
     name="github",
+    parses_calls=True,
     aliases=("github-models",),
     base_url="https://models.github.ai/inference",
     key_env=("GITHUB_TOKEN",),

@@ -9,6 +9,7 @@ VERTEX_ONLY = "only Vertex AI takes it"
 
 PROVIDER = Provider(
     name="google",
+    parses_calls=True,
     aliases=("gemini",),
     wires=("gemini", "chat"),
     # v1 does not know the `-latest` names.

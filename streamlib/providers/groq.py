@@ -18,6 +18,7 @@ QWEN = Thinking(
 
 PROVIDER = Provider(
     name="groq",
+    parses_calls=True,
     base_url="https://api.groq.com/openai/v1",
     key_env=("GROQ_API_KEY",),
     unsupported={

@@ -7,6 +7,7 @@ from streamlib.providers.shapes import ANYTHING
 
 PROVIDER = Provider(
     name="loopback",
+    parses_calls=True,
     wires=("messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"),
     base_url="http://127.0.0.1:8800",
     wire_urls={

@@ -28,6 +28,7 @@ M3 = replace(
 
 PROVIDER = Provider(
     name="minimax",
+    parses_calls=True,
     wires=("chat", "messages"),
     base_url="https://api.minimax.io/v1",
     wire_urls={"messages": "https://api.minimax.io/anthropic"},

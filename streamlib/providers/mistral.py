@@ -12,6 +12,7 @@ UNKNOWN = "an unknown field here, which is refused"
 
 PROVIDER = Provider(
     name="mistral",
+    parses_calls=True,
     aliases=("mistralai",),
     base_url="https://api.mistral.ai/v1",
     key_env=("MISTRAL_API_KEY",),

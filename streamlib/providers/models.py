@@ -20,7 +20,7 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     switched off (`disabled`, `between_tools`, `budget_0`, `none`), "" where it cannot be. thinking_default: it thinks unless told not to.
     efforts: the effort words it takes. off_efforts: the highest effort allowed with thinking off.
     sampling: takes temperature and its kin. forced_tools: takes a tool_choice that forces a call. prefill: a request may end
-    with an assistant turn. binds_prefix: thinking is bound to the conversation before it. system_role: takes system messages
+    with an assistant turn. system_role: takes system messages
     inside the conversation. max_output: its ceiling of output tokens. budgets: the fewest and the most tokens to think with, 0 and
     -1 aside. signed_calls: a call must carry the thought it was made with. rich_results: results of functions may hold images and
     documents. mixed_tools: takes hosted tools beside functions. typed_tools: takes an output schema beside tools. penalties: takes
@@ -36,7 +36,6 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     sampling: bool = True
     forced_tools: bool = True
     prefill: bool = True
-    binds_prefix: bool = False
     system_role: bool = True
     max_output: int | None = None
     budgets: tuple[int, int] | None = None
@@ -77,7 +76,6 @@ def _adaptive(
     *,
     off_efforts: tuple[str, ...] = (),
     forced: bool = True,
-    binds: bool = False,
     system: bool = False,
 ) -> Traits:
     return Traits(
@@ -89,7 +87,6 @@ def _adaptive(
         sampling=False,
         forced_tools=forced,
         prefill=False,
-        binds_prefix=binds,
         system_role=system,
         max_output=128_000,
     )
@@ -113,17 +110,15 @@ CLAUDE: Final[dict[str, Traits]] = {
     ),
     "claude-opus-5": _adaptive(off_efforts=_LOW_TO_HIGH, system=True),
     "claude-sonnet-5": _adaptive(),
-    "claude-haiku-5-5": _adaptive(off_efforts=_LOW_TO_HIGH, binds=True),
-    "claude-opus-5-5": _adaptive("", forced=False, binds=True, system=True),
-    "claude-sonnet-5-5": _adaptive(
-        "between_tools", off_efforts=_LOW_TO_HIGH, forced=False, binds=True
-    ),
+    "claude-haiku-5-5": _adaptive(off_efforts=_LOW_TO_HIGH),
+    "claude-opus-5-5": _adaptive("", forced=False, system=True),
+    "claude-sonnet-5-5": _adaptive("between_tools", off_efforts=_LOW_TO_HIGH, forced=False),
     "claude-fable-5": _adaptive("", system=True),
     "claude-mythos-5": _adaptive("", system=True),
-    "claude-fable-5-1": _adaptive("", forced=False, binds=True, system=True),
-    "claude-fable-5-2": _adaptive("", forced=False, binds=True, system=True),
+    "claude-fable-5-1": _adaptive("", forced=False, system=True),
+    "claude-fable-5-2": _adaptive("", forced=False, system=True),
     "claude-mythos-5-1": _adaptive("", forced=False, system=True),
-    "claude-mythos-5-2": _adaptive("", forced=False, binds=True, system=True),
+    "claude-mythos-5-2": _adaptive("", forced=False, system=True),
 }
 """Claude by name prefix (capability table of 2026-11; a Bedrock or Vertex name matches from `claude-` on)."""
 

@@ -38,6 +38,7 @@ K3: dict[str, Any] = {
 
 PROVIDER = Provider(
     name="moonshot",
+    parses_calls=True,
     aliases=("kimi", "moonshotai"),
     wires=("chat", "messages"),
     base_url="https://api.moonshot.ai/v1",

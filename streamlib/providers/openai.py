@@ -18,6 +18,7 @@ OPENAI: Final = ChatShape(
 
 PROVIDER = Provider(
     name="openai",
+    parses_calls=True,
     wires=("responses", "chat"),
     base_url="https://api.openai.com/v1",
     key_env=("OPENAI_API_KEY",),

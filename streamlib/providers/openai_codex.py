@@ -11,6 +11,7 @@ NOT_HERE = "the ChatGPT backend refuses it"
 
 PROVIDER = Provider(
     name="openai-codex",
+    parses_calls=True,
     aliases=("codex", "chatgpt"),
     wires=("responses",),
     base_url="https://chatgpt.com/backend-api/codex",

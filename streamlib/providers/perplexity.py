@@ -9,6 +9,7 @@ from streamlib.providers.shapes import EFFORT, ChatShape
 
 PROVIDER = Provider(
     name="perplexity",
+    parses_calls=True,
     aliases=("pplx",),
     base_url="https://api.perplexity.ai",
     key_env=("PERPLEXITY_API_KEY",),

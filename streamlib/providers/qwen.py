@@ -21,6 +21,7 @@ QWEN: Final = ChatShape(
 
 PROVIDER = Provider(
     name="qwen",
+    parses_calls=True,
     aliases=("dashscope", "alibaba"),
     base_url="https://dashscope-intl.aliyuncs.com/compatible-mode/v1",
     other_urls=(

@@ -12,6 +12,7 @@ from streamlib.providers.qwen import QWEN
 
 PROVIDER = Provider(
     name="qwen-portal",
+    parses_calls=True,
     aliases=("qwen-oauth",),
     base_url="https://portal.qwen.ai/v1",
     key_env=("QWEN_API_KEY",),

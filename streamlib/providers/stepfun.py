@@ -9,6 +9,7 @@ from streamlib.providers.shapes import EFFORT, ChatShape
 
 PROVIDER = Provider(
     name="stepfun",
+    parses_calls=True,
     aliases=("step",),
     base_url="https://api.stepfun.ai/step_plan/v1",
     key_env=("STEPFUN_API_KEY",),

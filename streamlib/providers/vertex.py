@@ -23,6 +23,7 @@ TOKENS = ("GOOGLE_OAUTH_ACCESS_TOKEN", "CLOUDSDK_AUTH_ACCESS_TOKEN")
 
 PROVIDER = Provider(
     name="vertex",
+    parses_calls=True,
     aliases=("google-vertex", "vertex-ai"),
     wires=("gemini",),
     # Keys of the environment go to the addresses that stand here: the global host, and every region's.

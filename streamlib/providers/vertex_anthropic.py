@@ -10,6 +10,7 @@ from streamlib.providers.vertex import HOSTS, PLACES, TOKENS
 
 PROVIDER = Provider(
     name="vertex-anthropic",
+    parses_calls=True,
     aliases=("vertex-claude",),
     wires=("messages",),
     base_url="https://aiplatform.googleapis.com",

@@ -9,6 +9,7 @@ from streamlib.providers.shapes import THINKING_TYPE, ChatShape
 
 PROVIDER = Provider(
     name="xiaomi",
+    parses_calls=True,
     aliases=("mimo", "xiaomi-mimo"),
     base_url="https://api.xiaomimimo.com/v1",
     key_env=("XIAOMI_API_KEY", "MIMO_API_KEY"),

@@ -29,6 +29,7 @@ HIGH_OR_MAX = {"minimal": "high", "low": "high", "medium": "high", "xhigh": "max
 
 PROVIDER = Provider(
     name="zai",
+    parses_calls=True,
     aliases=("glm", "z-ai", "zhipu"),
     wires=("chat", "messages"),
     base_url="https://api.z.ai/api/paas/v4",

@@ -1,7 +1,7 @@
 """Tool calls and thoughts that models write into their text.
 
     parser("chat", tools=tools, dialects=("hermes", "think"))          dialects by name, or a `Dialect` of your own
-    dialects_for("qwen3-32b", provider="vllm")                         -> the ones that table C7 gives a model
+    dialects_for("qwen3-32b")                         -> the ones that table C7 gives a model
 
 `known.py` holds the dialects, `table.py` which model gets which, `grammars/` the forms, `scanner.py` the one scanner, `stage.py` the stage
 over the events of any wire. docs/dialects.md lists them; docs/guides/add-a-dialect.md adds one.

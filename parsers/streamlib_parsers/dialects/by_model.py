@@ -1,7 +1,7 @@
 """Which dialects a model gets, as data: rows of (substring of the model's id, dialects), the first that fits wins.
 
     dialects_for("Qwen/Qwen3-32B")                          -> ("hermes", "qwen3_coder", "think")
-    dialects_for("gpt-5.5", provider="openai")              -> (), the provider parses calls itself
+    dialects_for("gpt-5.5", parses_calls=True)              -> (), the provider parses them
     dialects_for("my-qwen", overrides=[("my-", ("xai",))])  -> ("xai",)
 
 A model that thinks from its first character has `think:open`; it only matters where the server does not split the thought itself.
@@ -14,38 +14,6 @@ from typing import Final, TypeAlias
 
 Row: TypeAlias = tuple[str, tuple[str, ...]]
 """(substring of the model's id in lower case, names of dialects in the order they are tried)."""
-
-NATIVE_CALL_PROVIDERS: Final = frozenset(
-    {
-        *(
-            "anthropic",
-            "openai",
-            "openai-codex",
-            "azure",
-            "google",
-            "vertex",
-            "vertex-anthropic",
-            "bedrock",
-            "copilot",
-            "github",
-        ),
-        *(
-            "deepseek",
-            "moonshot",
-            "moonshot-cn",
-            "kimi-coding",
-            "mistral",
-            "zai",
-            "minimax",
-            "minimax-cn",
-            "qwen",
-            "qwen-portal",
-            "stepfun",
-        ),
-        *("xiaomi", "groq", "cerebras", "perplexity", "loopback"),
-    }
-)
-"""Providers that give calls as calls. xAI is not among them: Grok's calls come through its own API as text now and then."""
 
 DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("grok", ("xai", "hermes")),
@@ -120,14 +88,20 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
 
 
 def dialects_for(
-    model: str, provider: str | None = None, overrides: Iterable[Row] = ()
+    model: str, *, parses_calls: bool = False, overrides: Iterable[Row] = ()
 ) -> tuple[str, ...]:
-    """The dialects of a model. overrides: rows that are looked at first, and rule over the provider too."""
+    """Names of the dialects a model needs.
+
+    Args:
+        model: name of the model, with or without its vendor.
+        parses_calls: the provider parses calls itself (`Provider.parses_calls`).
+        overrides: rows that are tried first; they also win over `parses_calls`.
+    """
     name = model.lower()
-    own = _row(name, tuple(overrides))
-    if own is not None:
-        return own
-    if provider in NATIVE_CALL_PROVIDERS:
+    override = _row(name, tuple(overrides))
+    if override is not None:
+        return override
+    if parses_calls:
         return ()
     return _row(name, DIALECTS_BY_MODEL) or ()
 

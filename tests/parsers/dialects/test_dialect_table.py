@@ -7,7 +7,6 @@ import pytest
 from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
-from streamlib_parsers.dialects.by_model import NATIVE_CALL_PROVIDERS
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from tests.support.dialect_streams import TOOLS, calls_of, chat
 from tests.support.shared import ROOT
@@ -110,7 +109,7 @@ ROWS = [
 
 @pytest.mark.parametrize(("model", "dialects"), ROWS, ids=[model for model, _ in ROWS])
 def test_a_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, ...]) -> None:
-    assert dialects_for(model) == dialects_for(model, "vllm") == dialects
+    assert dialects_for(model) == dialects_for(model, parses_calls=False) == dialects
 
 
 def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
@@ -121,20 +120,51 @@ def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
     assert {name for _, names in DIALECTS_BY_MODEL for name in names} <= set(DIALECTS)
 
 
-@pytest.mark.parametrize("provider", sorted(NATIVE_CALL_PROVIDERS))
-def test_a_provider_that_parses_calls_itself_gets_none(provider: str) -> None:
-    assert dialects_for("qwen3-32b", provider) == ()
+PARSES_CALLS = {
+    "anthropic",
+    "azure",
+    "bedrock",
+    "cerebras",
+    "copilot",
+    "deepseek",
+    "github",
+    "google",
+    "groq",
+    "kimi-coding",
+    "loopback",
+    "minimax",
+    "minimax-cn",
+    "mistral",
+    "moonshot",
+    "moonshot-cn",
+    "openai",
+    "openai-codex",
+    "perplexity",
+    "qwen",
+    "qwen-portal",
+    "stepfun",
+    "vertex",
+    "vertex-anthropic",
+    "xiaomi",
+    "zai",
+}
 
 
-def test_the_providers_that_parse_calls_are_providers() -> None:
-    assert set(shipped()) >= NATIVE_CALL_PROVIDERS
+@pytest.mark.parametrize("name", sorted(PARSES_CALLS))
+def test_a_provider_that_parses_calls_gets_no_dialects(name: str) -> None:
+    assert dialects_for("qwen3-32b", parses_calls=shipped()[name].parses_calls) == ()
+
+
+def test_other_providers_are_not_said_to_parse_calls() -> None:
+    parsing = {provider.name for provider in shipped().values() if provider.parses_calls}
+    assert parsing == PARSES_CALLS
 
 
 def test_a_users_rows_rule() -> None:
     rows = [("Qwen", ("xai",)), ("gpt", ())]
-    assert dialects_for("qwen3-32b", "groq", rows) == ("xai",)
-    assert dialects_for("gpt-oss", None, rows) == ()
-    assert dialects_for("kimi-k2", None, rows) == ("kimi_k2", "hermes", "think")
+    assert dialects_for("qwen3-32b", parses_calls=True, overrides=rows) == ("xai",)
+    assert dialects_for("gpt-oss", overrides=rows) == ()
+    assert dialects_for("kimi-k2", overrides=rows) == ("kimi_k2", "hermes", "think")
 
 
 # --- the documents ---
