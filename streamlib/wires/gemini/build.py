@@ -1,7 +1,8 @@
-"""A `Prompt` as a Gemini generateContent request.
+"""Builds a Gemini generateContent request from a `Prompt`.
 
-Items become parts (`gemini_parts`), parts become turns: runs of one role, in which results of calls stand apart from what the user
-says. The rules that make the API answer 400 are met here and in `gemini_settings`, each by one small function; what had to change is in
+Items become parts (`build_parts`), and parts become turns: runs of one role, in which the results
+of calls stand apart from what the user wrote. Each rule that the API enforces with a 400 is met by
+one small function, here, in `build_tools` or in `build_settings`; every change this makes is in
 the report. Numbers such as G3 are the rows of the rule table in docs/wires/gemini.md.
 """
 
@@ -17,74 +18,90 @@ from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
-from streamlib.wires.gemini.build_parts import Part, parts
-from streamlib.wires.gemini.build_settings import (
-    generation_config,
-    plain,
-    tool_config,
-    tools,
-    without_cached,
-)
+from streamlib.wires.gemini.build_parts import Part, PartRole, parts
+from streamlib.wires.gemini.build_settings import generation_config, plain, without_cached
+from streamlib.wires.gemini.build_tools import tool_config, tools
 from streamlib_parsers.items import JsonObject, Message
 
 NO_SIGNATURE: Final = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
-"""The documented stand-in for a thought that Gemini never had: base64 of `skip_thought_signature_validator`."""
+"""The documented stand-in for a missing signature: base64 of `skip_thought_signature_validator`."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """The body. The model stands in the URL."""
+    """Builds the request body. The model stands in the URL.
+
+    Args:
+        prompt: The settings; its own input is not read.
+        items: The repaired and downgraded history, with positions in the prompt's input.
+        context: The target, and the report that is filled.
+
+    Returns:
+        The body, without headers of its own.
+
+    Raises:
+        StreamError: `invalid_request` (code `empty_input`) if there is no content to send.
+    """
     system, items = _leading_system(prompt, items)
     turns = _turns(parts(items, context), context)
     offered = tools(prompt, context)
-    replayed = any(
-        "toolCall" in part or "toolResponse" in part for turn in turns for part in turn["parts"]
+    config = tool_config(
+        prompt, offered, context, replays_hosted_call=_has_hosted_tool_parts(turns)
     )
-    config = tool_config(prompt, offered, replayed, context)
-    body: JsonObject = {
-        "systemInstruction": {"parts": [{"text": text} for text in system]} if system else None,
-        "tools": offered.sent,
-        "toolConfig": config,
-        "contents": turns,
-        "generationConfig": generation_config(prompt, offered, context),
-        **plain(prompt, context),
-    }
-    return BuiltRequest(
-        without_cached({key: value for key, value in body.items() if value}, prompt, context.report)
-    )
+    settings = generation_config(prompt, offered, context)
+    # The order of the keys is fixed: the body is a cache prefix.
+    body: JsonObject = {}
+    if system:
+        body["systemInstruction"] = {"parts": [{"text": text} for text in system]}
+    if offered.sent:
+        body["tools"] = offered.sent
+    if config:
+        body["toolConfig"] = config
+    body["contents"] = turns
+    if settings:
+        body["generationConfig"] = settings
+    body.update(plain(prompt, context))
+    return BuiltRequest(without_cached(body, prompt, context.report))
 
 
 def _leading_system(
     prompt: Prompt, items: list[IndexedItem]
 ) -> tuple[list[str], list[IndexedItem]]:
-    """System and developer messages before the first other item belong to `systemInstruction`."""
+    """Texts for `systemInstruction`, and the items after the leading system messages."""
     texts = [prompt.instructions or ""]
     count = 0
-    for one in items:
-        if not (isinstance(one.item, Message) and one.item.role in ("system", "developer")):
+    for entry in items:
+        item = entry.item
+        if not isinstance(item, Message) or item.role not in ("system", "developer"):
             break
-        texts.append(one.item.text)
+        texts.append(item.text)
         count += 1
     return [text for text in texts if text], items[count:]
+
+
+def _has_hosted_tool_parts(turns: list[JsonObject]) -> bool:
+    for turn in turns:
+        for part in turn["parts"]:
+            if "toolCall" in part or "toolResponse" in part:
+                return True
+    return False
 
 
 # --- turns ---
 
 
-def _turns(said: Iterable[Part], context: BuildContext) -> list[JsonObject]:
-    """Runs of one role (G1), results of calls by themselves (G4)."""
+def _turns(history: Iterable[Part], context: BuildContext) -> list[JsonObject]:
+    """Runs of one role (G1), with the results of calls in turns of their own (G4)."""
     turns: list[JsonObject] = []
-    for role, run in groupby(
-        _arranged(list(_unbroken(said, context.report)), context.report), _turn_of
-    ):
-        made = list(run)
+    unbroken = list(_without_interruptions(history, context.report))
+    for role, run in groupby(_with_ordered_results(unbroken, context.report), _turn_role):
+        group = list(run)
         if role == "model":
-            _signed(made, context)
-        turns.append(
-            {"role": "model" if role == "model" else "user", "parts": [part.body for part in made]}
-        )
+            _add_stand_in(group, context)
+        wire_role = "model" if role == "model" else "user"
+        turns.append({"role": wire_role, "parts": [part.body for part in group]})
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    if turns[0]["role"] == "model" and any("functionCall" in part for part in turns[0]["parts"]):
+    if _begins_with_call(turns[0]):
         context.report.add(
             "generated", "/input", "a call follows a user turn: 'Continue.' added before it (G1)"
         )
@@ -92,69 +109,90 @@ def _turns(said: Iterable[Part], context: BuildContext) -> list[JsonObject]:
     return turns
 
 
-def _turn_of(part: Part) -> str:
-    return "user" if part.said == "attachment" else part.said
+def _turn_role(part: Part) -> PartRole:
+    """The run that a part belongs to: an attachment stands in a user turn after the results."""
+    return "user" if part.role == "attachment" else part.role
 
 
-def _unbroken(said: Iterable[Part], report: Report) -> Iterator[Part]:
-    """Nothing of the user's stands between calls and their results (G2): a compaction of another wire would, once it is text."""
+def _begins_with_call(turn: JsonObject) -> bool:
+    return turn["role"] == "model" and any("functionCall" in part for part in turn["parts"])
+
+
+def _without_interruptions(history: Iterable[Part], report: Report) -> Iterator[Part]:
+    """Moves user parts out from between calls and their results (G2).
+
+    A compaction of another wire stands there once it has become user text.
+    """
     open_calls: set[str | None] = set()
-    held: list[Part] = []
-    for part in said:
-        if part.said == "user" and open_calls:
+    buffered: list[Part] = []
+    for part in history:
+        if part.role == "user" and open_calls:
             report.add(
                 "repaired",
-                f"/input/{part.at}",
+                f"/input/{part.position}",
                 "moved behind the results of the calls before it (G2)",
             )
-            held.append(part)
+            buffered.append(part)
             continue
-        if held and not open_calls and part.said != "attachment":
-            yield from held
-            held.clear()
-        if part.call_id is not None and part.said != "attachment":
+        is_attachment = part.role == "attachment"
+        if buffered and not open_calls and not is_attachment:
+            yield from buffered
+            buffered.clear()
+        if part.call_id is not None and not is_attachment:
+            # A call opens its id, and its result, with the same id, closes it.
             open_calls ^= {part.call_id}
         yield part
-    yield from held
+    yield from buffered
 
 
-def _arranged(said: list[Part], report: Report) -> Iterator[Part]:
-    """The results after a turn stand in the order of its calls (G3), and what is attached to them after the last."""
-    order = {
-        part.call_id: n
-        for n, part in enumerate(said)
-        if part.said == "model" and part.call_id is not None
-    }
-    for answers, run in groupby(said, lambda part: part.said in ("result", "attachment")):
-        made = list(run)
-        if answers:
-            ranked = sorted(
-                made, key=lambda part: (part.said == "attachment", order[part.call_id or ""])
+def _with_ordered_results(history: list[Part], report: Report) -> Iterator[Part]:
+    """Puts the results after a turn in the order of its calls (G3), then their attachments."""
+    call_order: dict[str, int] = {}
+    for index, part in enumerate(history):
+        if part.role == "model" and part.call_id is not None:
+            call_order[part.call_id] = index
+
+    def order_of_call(part: Part) -> int:
+        return call_order[part.call_id or ""]
+
+    for are_results, run in groupby(history, _is_result_or_attachment):
+        if not are_results:
+            yield from run
+            continue
+        group = list(run)
+        results = [part for part in group if part.role == "result"]
+        ordered = sorted(results, key=order_of_call)
+        if ordered != results:
+            report.add(
+                "repaired",
+                f"/input/{results[0].position}",
+                "results stand in the order of their calls (G3)",
             )
-            given = [part for part in made if part.said == "result"]
-            if ranked[: len(given)] != given:
-                report.add(
-                    "repaired",
-                    f"/input/{given[0].at}",
-                    "results stand in the order of their calls (G3)",
-                )
-            made = ranked
-        yield from made
+        yield from ordered
+        attachments = [part for part in group if part.role == "attachment"]
+        yield from sorted(attachments, key=order_of_call)
 
 
-def _signed(step: list[Part], context: BuildContext) -> None:
-    """G5: the first call of a step carries its thought, or the stand-in for one. Of every step, not of the last turn alone: one that
-    went away with the next user message would rewrite the past."""
-    first = next((n for n, part in enumerate(step) if "functionCall" in part.body), None)
-    if (
-        first is None
-        or not context.target.traits.signed_calls
-        or "thoughtSignature" in step[first].body
-    ):
+def _is_result_or_attachment(part: Part) -> bool:
+    return part.role in ("result", "attachment")
+
+
+def _add_stand_in(step: list[Part], context: BuildContext) -> None:
+    """G5: the first call of a step carries its signature, or the stand-in for one.
+
+    This holds for every step, not for the last turn alone: a stand-in that disappeared with the
+    next user message would rewrite the past.
+    """
+    if not context.target.traits.signed_calls:
         return
-    context.report.add(
-        "generated",
-        f"/input/{step[first].at}/signature",
-        "no thought of this model's: sent with the stand-in (G5, G6)",
-    )
-    step[first] = step[first]._replace(body={**step[first].body, "thoughtSignature": NO_SIGNATURE})
+    for index, part in enumerate(step):
+        if "functionCall" not in part.body:
+            continue
+        if "thoughtSignature" not in part.body:
+            context.report.add(
+                "generated",
+                f"/input/{part.position}/signature",
+                "no signature of this model: sent with the stand-in (G5, G6)",
+            )
+            step[index] = part._replace(body={**part.body, "thoughtSignature": NO_SIGNATURE})
+        return

@@ -1,16 +1,16 @@
-"""Items as Gemini parts: one function a kind of item, each part still apart and knowing what it is said as.
+"""Converts items to Gemini parts: one function for each kind of item.
 
-A part has one member with its data; what else belongs to it (`thoughtSignature`, `native`) goes back on that very part. Rules have the
-numbers of the rule table in docs/wires/gemini.md.
+A part has one field with its data; whatever else belongs to it (`thoughtSignature`, `native`) goes
+back on that same part. The parts are not grouped into turns yet: each carries the role that decides
+this. Rules have the numbers of the rule table in docs/wires/gemini.md.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
-from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Raw
@@ -20,6 +20,7 @@ from streamlib.request.history import CALLS, Call, IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.origins import DOWNGRADES
 from streamlib.wires.arguments import as_object
+from streamlib.wires.gemini.build_media import RESULT_TYPES, fitted_media_field
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -42,122 +43,148 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.json_text import is_json
 
-Said: TypeAlias = Literal["model", "user", "result", "attachment"]
-"""What a part is said as: by the model, by the user, as the result of a call, as an image that belongs to one."""
+PartRole: TypeAlias = Literal["model", "user", "result", "attachment"]
+"""Who a part belongs to: the model, the user, the result of a call, or media beside a result."""
+
+MediaPart: TypeAlias = Image | Document | Audio
 
 
 class Part(NamedTuple):
-    """One part. call_id: of a call, its result, and what is attached to that."""
+    """One part of the request, before parts are grouped into turns."""
 
-    said: Said
+    role: PartRole
     body: JsonObject
-    at: int
+    position: int
+    """Of its item in the prompt's input, for the report."""
     call_id: str | None = None
+    """Of a call, of its result, and of the media beside that result."""
 
 
 @dataclass(frozen=True, slots=True)
 class GeminiContext(BuildContext):
-    """What the functions below need beside their item."""
+    """A build context with the calls of the history."""
 
     calls: dict[str, Call]
-    """By call id, for the names that results repeat."""
-
-    def takes(self, field: str) -> bool:
-        """Whether the provider takes a field that not every host of this wire knows."""
-        return field not in self.target.provider.unsupported
+    """By call id: a result repeats the name of its call."""
 
 
 Parts: TypeAlias = Iterator[Part]
 
-RESULT_TYPES: Final = frozenset(
-    {"image/png", "image/jpeg", "image/webp", "application/pdf", "text/plain"}
-)
-"""Media types that a result may hold (G20)."""
 ATTRIBUTES: Final = frozenset(
     {
-        *(
-            "thought",
-            "thoughtSignature",
-            "videoMetadata",
-            "mediaResolution",
-            "partMetadata",
-            "mediaProcessing",
-        ),
-        *("speechMetadata", "documentMetadata", "spreadsheetMetadata", "audioMetadata"),
+        "thought",
+        "thoughtSignature",
+        "videoMetadata",
+        "mediaResolution",
+        "partMetadata",
+        "mediaProcessing",
+        "speechMetadata",
+        "documentMetadata",
+        "spreadsheetMetadata",
+        "audioMetadata",
     }
 )
-"""Members of a part that are no data."""
-_ENDINGS: Final = {
-    "image": "png jpg=jpeg jpeg gif webp heic heif",
-    "application": "pdf json",
-    "text": "txt=plain md=markdown html csv xml",
-    "audio": "mp3=mpeg wav ogg flac aac",
-    "video": "mp4 mov=quicktime webm mpeg",
-}
-URL_TYPES: Final = {
-    word.partition("=")[0]: f"{kind}/{word.partition('=')[2] or word}"
-    for kind, words in _ENDINGS.items()
-    for word in words.split()
-}
-"""What the ending of an address says of a file."""
+"""Fields of a part that describe its data. A part of these alone is refused (G25)."""
+
 SURROGATE: Final = re.compile("[\ud800-\udfff]")
-DATA_URL: Final = re.compile(r"data:([^;,]*)(?:;[^;,]*)*;base64,(.*)", re.DOTALL)
 
 
 def parts(items: list[IndexedItem], context: BuildContext) -> Parts:
-    """The parts of a history, in order."""
-    calls = {one.item.call_id: one.item for one in items if isinstance(one.item, CALLS)}
+    """Yields the parts of a history, in order."""
+    calls: dict[str, Call] = {}
+    for entry in items:
+        if isinstance(entry.item, CALLS):
+            calls[entry.item.call_id] = entry.item
     gemini = GeminiContext(context.target, context.report, calls)
-    for one in items:
-        yield from KINDS[type(one.item)](one, gemini)
+    for entry in items:
+        yield from _item_parts(entry, gemini)
 
 
-def whole_part(kind: str, data: Any, item: Any) -> JsonObject:
-    """The part of an item: its data, all that came beside it, and its signature."""
-    native: JsonObject = item.native or {}
+def _item_parts(entry: IndexedItem, context: GeminiContext) -> Parts:
+    match entry.item:
+        case Message() as item:
+            return _message(item, entry, context)
+        case FunctionCall() as item:
+            return _call(item, entry, context)
+        case FunctionCallOutput() | CustomToolCallOutput() as item:
+            return _output(item, entry, context)
+        case Reasoning() as item:
+            return _reasoning(item, entry, context)
+        case CustomToolCall() as item:
+            return _custom_call(item, entry, context)
+        case ServerToolCall() | ServerToolResult() as item:
+            return _server_tool(item, entry, context)
+        case Compaction() as item:
+            return _compaction(item, entry, context)
+        case Opaque() as item:
+            return _opaque(item, entry, context)
+
+
+def part_object(
+    kind: str, data: Any, native: JsonObject | None, signature: str | None
+) -> JsonObject:
+    """Writes a part.
+
+    Args:
+        kind: Name of its data field (`text`, `functionCall`, …).
+        data: Value of that field.
+        native: The item's other wire fields, in the shape of the part: what stands under `kind`
+            belongs into the data, the rest beside it.
+        signature: The item's signature, sent as `thoughtSignature`.
+
+    Returns:
+        The part as a JSON object.
+    """
+    native = native or {}
     inner = native.get(kind)
-    beside = {key: value for key, value in native.items() if key not in {"type", kind}}
-    signed = {"thoughtSignature": item.signature} if item.signature else {}
-    return {
-        kind: {**data, **inner} if isinstance(inner, dict) and isinstance(data, dict) else data,
-        **beside,
-        **signed,
-    }
+    if isinstance(data, dict) and isinstance(inner, dict):
+        data = {**data, **inner}
+    body = {kind: data}
+    # `type` is our own note of the kind, on items that stand for several.
+    body.update({key: value for key, value in native.items() if key not in {"type", kind}})
+    if signature:
+        body["thoughtSignature"] = signature
+    return body
 
 
-# --- one function a kind of item ---
+# --- messages and reasoning ---
 
 
-def _message(one: IndexedItem, context: GeminiContext) -> Parts:
-    item: Any = one.item
+def _message(item: Message, entry: IndexedItem, context: GeminiContext) -> Parts:
+    report = context.report
     if item.role in ("system", "developer"):
-        context.report.add(
+        report.add(
             "changed",
-            one.path,
+            entry.path,
             "Gemini takes no system message amid a conversation: sent as user text (G8)",
         )
-        yield Part("user", {"text": f"<system>\n{item.text}\n</system>"}, one.position)
+        yield Part("user", {"text": f"<system>\n{item.text}\n</system>"}, entry.position)
         return
-    content = item.content or ((Text(""),) if item.signature else ())
-    for n, part in enumerate(content):
-        member = _member(part, f"{one.path}/content/{n}", context)
-        signature = item.signature if n == len(content) - 1 else None
-        if member is None:
+    content = item.content
+    if not content and item.signature:
+        # A signature alone arrived on a part without text; it goes back on an empty text.
+        content = (Text(""),)
+    role: PartRole = "model" if item.role == "assistant" else "user"
+    last = len(content) - 1
+    for index, part in enumerate(content):
+        path = f"{entry.path}/content/{index}"
+        field = _data_field(part, path, context)
+        if field is None:
             continue
-        if member == ("text", "") and not signature:
-            context.report.dropped(f"{one.path}/content/{n}", "empty text (G7)")
+        # A signed part closes its item, so the signature is that of the last part.
+        signature = item.signature if index == last else None
+        if field == ("text", "") and not signature:
+            report.dropped(path, "empty text (G7)")
             continue
-        native = {**((item.native or {}) if len(content) == 1 else {}), **(part.native or {})}
-        holder = msgspec.structs.replace(item, native=native, signature=signature)
-        yield Part(
-            "model" if item.role == "assistant" else "user",
-            whole_part(*member, holder),
-            one.position,
-        )
+        native = dict(part.native or {})
+        if last == 0:
+            # With one part, the item's native fields were those of that part.
+            native = {**(item.native or {}), **native}
+        yield Part(role, part_object(*field, native, signature), entry.position)
 
 
-def _member(part: ContentPart, path: str, context: GeminiContext) -> tuple[str, Any] | None:
-    """The data member of a content part and its value, or None where nothing of it can be said."""
+def _data_field(part: ContentPart, path: str, context: GeminiContext) -> tuple[str, Any] | None:
+    """The data field of a content part and its value, or None if nothing of it can be sent."""
     match part:
         case Text():
             if part.annotations:
@@ -165,138 +192,126 @@ def _member(part: ContentPart, path: str, context: GeminiContext) -> tuple[str, 
             return "text", part.text
         case Refusal():
             return "text", part.refusal
-        case _:
-            return _medium(part, path, context)
+        case Image() | Document() | Audio():
+            return fitted_media_field(part, path, context)
 
 
-def _medium(
-    part: Image | Document | Audio, path: str, context: GeminiContext
-) -> tuple[str, Any] | None:
-    """As `medium`; of a part whose bytes are not here its transcript, where it has one."""
-    if part.name and not context.takes("displayName"):
-        context.report.dropped(
-            f"{path}/name",
-            f"{context.target.provider.name}: {context.target.provider.unsupported['displayName']}",
-        )
-        part = msgspec.structs.replace(part, name=None)
-    found = medium(part)
-    if found is None and isinstance(part, Audio) and part.transcript:
-        context.report.add(
-            "changed", path, "audio kept by another provider, sent as its transcript"
-        )
-        return "text", part.transcript
-    if found is None:
-        context.report.dropped(path, "a part without data (G7)")
-    return found
-
-
-def medium(part: Image | Document | Audio) -> tuple[str, JsonObject] | None:
-    """The data member of a media part and its value, or None where its bytes are not here."""
-    inline = DATA_URL.fullmatch(part.url or "")
-    if inline:
-        part = msgspec.structs.replace(
-            part, data=inline[2], url=None, media_type=inline[1] or part.media_type
-        )
-    name = {"displayName": part.name} if part.name else {}
-    address = part.url or part.file_id
-    if part.data:
-        return "inlineData", {"mimeType": media_type(part), "data": part.data, **name}
-    if address:
-        kind = part.media_type or _type_of(address)
-        return "fileData", {**({"mimeType": kind} if kind else {}), "fileUri": address, **name}
-    return None
-
-
-def _type_of(url: str) -> str | None:
-    """What the ending of an address says. Vertex wants to be told."""
-    try:
-        return URL_TYPES.get(urlsplit(url).path.rpartition(".")[2].lower())
-    except ValueError:
-        return None
-
-
-def _reasoning(one: IndexedItem, context: GeminiContext) -> Parts:
-    item: Any = one.item
+def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> Parts:
     text = item.content or "\n\n".join(item.summary)
     if not text and not item.signature:
-        context.report.dropped(one.path, "a thought without text or signature (G7)")
+        context.report.dropped(entry.path, "reasoning without text or signature (G7)")
         return
-    body = whole_part("text", text, item)
-    yield Part("model", {"text": body.pop("text"), "thought": True, **body}, one.position)
+    body = {"text": text, "thought": True}
+    body.update(part_object("text", text, item.native, item.signature))
+    yield Part("model", body, entry.position)
 
 
-def _call(one: IndexedItem, context: GeminiContext) -> Parts:
+# --- calls and their results ---
+
+
+def _call(item: FunctionCall, entry: IndexedItem, context: GeminiContext) -> Parts:
     """The provider's own id goes back; one that we generated does not (G9)."""
-    item: Any = one.item
-    given = {"id": item.id} if item.id else {}
-    data = {**given, "name": item.name, "args": as_object(item, one.path, context.report)}
-    yield Part("model", whole_part("functionCall", data, item), one.position, item.call_id)
+    data: JsonObject = {}
+    if item.id:
+        data["id"] = item.id
+    data["name"] = item.name
+    data["args"] = as_object(item, entry.path, context.report)
+    body = part_object("functionCall", data, item.native, item.signature)
+    yield Part("model", body, entry.position, item.call_id)
 
 
-def _custom_call(one: IndexedItem, context: GeminiContext) -> Parts:
-    item: Any = one.item
-    context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-    yield Part(
-        "model",
-        {"functionCall": {"name": item.name, "args": {"input": item.input}}},
-        one.position,
-        item.call_id,
-    )
+def _custom_call(item: CustomToolCall, entry: IndexedItem, context: GeminiContext) -> Parts:
+    context.report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
+    body = {"functionCall": {"name": item.name, "args": {"input": item.input}}}
+    yield Part("model", body, entry.position, item.call_id)
 
 
-def _output(one: IndexedItem, context: GeminiContext) -> Parts:
-    """One `functionResponse`, and the media that it cannot hold."""
-    item: Any = one.item
-    said = (Text(item.output),) if isinstance(item.output, str) else item.output
-    media = [
-        part
-        for part in said
-        if isinstance(part, (Image, Document, Audio)) and (part.data or part.url or part.file_id)
-    ]
-    held = [
-        part
-        for part in media
-        if context.target.traits.rich_results and media_type(part) in RESULT_TYPES
-    ]
+def _output(
+    item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem, context: GeminiContext
+) -> Parts:
+    """One `functionResponse`, then the media that it cannot hold."""
+    if isinstance(item.output, str):
+        content: tuple[ContentPart, ...] = (Text(item.output),)
+    else:
+        content = tuple(item.output)
+    inside, beside = _split_media(content, context)
+    native = dict(item.native or {})
+    fragments = _result_fragments(inside, native, entry, context)
+    response = _response(item, content)
+    if fragments and response == {"output": ""}:
+        response = {}
+    # Our own note about the form of `response` is not a wire field.
+    native.pop("response", None)
     call = context.calls[item.call_id]
-    given = {"id": call.id} if isinstance(call, FunctionCall) and call.id else {}
-    blobs = [{found[0]: found[1]} for part in held if (found := _medium(part, one.path, context))]
-    blobs += ((item.native or {}).get("functionResponse") or {}).get("parts", ())
-    response = _response(item, said)
-    data: JsonObject = {
-        **given,
-        "name": call.name,
-        "response": {} if blobs and response == {"output": ""} else response,
-    }
-    body = whole_part(
-        "functionResponse",
-        data,
-        msgspec.structs.replace(item, native=_without(item.native, "response")),
-    )
-    body["functionResponse"].update({"parts": blobs} if blobs else {})
-    yield Part("result", body, one.position, item.call_id)
+    data: JsonObject = {}
+    if isinstance(call, FunctionCall) and call.id:
+        data["id"] = call.id
+    data["name"] = call.name
+    data["response"] = response
+    body = part_object("functionResponse", data, native, item.signature)
+    if fragments:
+        body["functionResponse"]["parts"] = fragments
+    yield Part("result", body, entry.position, item.call_id)
+    for part in beside:
+        field = fitted_media_field(part, entry.path, context)
+        if field is None:
+            continue
+        context.report.add(
+            "changed", entry.path, "what a result cannot hold follows it as a user turn (G4, G20)"
+        )
+        yield Part("attachment", {field[0]: field[1]}, entry.position, item.call_id)
+
+
+def _split_media(
+    content: tuple[ContentPart, ...], context: GeminiContext
+) -> tuple[list[MediaPart], list[MediaPart]]:
+    """The media that a result can hold (G20), and those that must follow it."""
+    inside: list[MediaPart] = []
+    beside: list[MediaPart] = []
+    for part in content:
+        if not isinstance(part, (Image, Document, Audio)):
+            continue
+        if not (part.data or part.url or part.file_id):
+            # Audio with a transcript alone is text of the result: see `_result_text`.
+            continue
+        if context.target.traits.rich_results and media_type(part) in RESULT_TYPES:
+            inside.append(part)
+        else:
+            beside.append(part)
+    return inside, beside
+
+
+def _result_fragments(
+    media: list[MediaPart], native: JsonObject, entry: IndexedItem, context: GeminiContext
+) -> list[JsonObject]:
+    """The value of `functionResponse.parts`: media, then parts of a kind that we do not know."""
+    fragments: list[JsonObject] = []
     for part in media:
-        if part not in held and (found := _medium(part, one.path, context)):
-            context.report.add(
-                "changed", one.path, "what a result cannot hold follows it as a user turn (G4, G20)"
-            )
-            yield Part("attachment", {found[0]: found[1]}, one.position, item.call_id)
+        field = fitted_media_field(part, entry.path, context)
+        if field is not None:
+            fragments.append({field[0]: field[1]})
+    fragments.extend((native.get("functionResponse") or {}).get("parts", ()))
+    return fragments
 
 
-def _response(item: FunctionCallOutput, said: tuple[ContentPart, ...]) -> Any:
-    """An object, always (G22). Text stays text under `output` or `error`, so no key of it is read as a reference (G21).
+def _response(
+    item: FunctionCallOutput | CustomToolCallOutput, content: tuple[ContentPart, ...]
+) -> Any:
+    """The value of `functionResponse.response`: always an object (G22).
 
-    Where the caller's request had another object there, the text is that object, and goes back in its own bytes.
+    Text stays text under `output` or `error`, so no key in it is read as a reference (G21). If the
+    caller's request had another object there, the text is that object and goes back unchanged.
     """
-    text = "\n".join(
-        _words(part) for part in said if not isinstance(part, (Image, Document)) and _words(part)
-    )
+    texts = [_result_text(part) for part in content]
+    text = "\n".join(filter(None, texts))
     if (item.native or {}).get("response") == "object" and _is_object(text):
         return Raw(text.encode("utf-8"))
-    return {"error" if item.is_error else "output": text}
+    if item.is_error:
+        return {"error": text}
+    return {"output": text}
 
 
-def _words(part: ContentPart) -> str:
+def _result_text(part: ContentPart) -> str:
     match part:
         case Text(text=text) | Refusal(refusal=text):
             return text
@@ -306,99 +321,80 @@ def _words(part: ContentPart) -> str:
             return ""
 
 
-def _without(native: JsonObject | None, key: str) -> JsonObject | None:
-    return {name: value for name, value in native.items() if name != key} if native else None
+# --- the provider's own tools ---
 
 
-def _server(one: IndexedItem, context: GeminiContext) -> Parts:
-    """A tool that is none of Gemini's goes down the ladder, whatever its origin says."""
-    body = server_part(one.item)
+def _server_tool(
+    item: ServerToolCall | ServerToolResult, entry: IndexedItem, context: GeminiContext
+) -> Parts:
+    """A tool that is none of Gemini's is downgraded, whatever its origin claims."""
+    body = server_part(item)
     if body is not None:
-        yield Part("model", body, one.position)
+        yield Part("model", body, entry.position)
         return
-    _, reason, item = DOWNGRADES[type(one.item)](one.item)
-    context.report.add("downgraded", one.path, reason)
-    if isinstance(item, Message):
-        yield from _message(IndexedItem(one.position, item), context)
+    _, reason, downgraded = DOWNGRADES[type(item)](item)
+    context.report.add("downgraded", entry.path, reason)
+    if isinstance(downgraded, Message):
+        yield from _message(downgraded, entry, context)
 
 
-def server_part(item: Any) -> JsonObject | None:
-    """The part of one of Gemini's own tools, or None where the item is no such thing, or not whole."""
+def server_part(item: ServerToolCall | ServerToolResult) -> JsonObject | None:
+    """The part of one of Gemini's own tools, or None if it is another's or incomplete."""
     kind: str = (item.native or {}).get("type") or ""
-    given = {"id": item.id} if item.id else {}
-    data = SERVER_PARTS[kind](item) if kind in SERVER_PARTS else None
-    return None if data is None else whole_part(kind, {**given, **data}, item)
+    if isinstance(item, ServerToolCall):
+        data = _server_call_data(kind, item)
+    else:
+        data = _server_result_data(kind, item)
+    if data is None:
+        return None
+    if item.id:
+        data = {"id": item.id, **data}
+    return part_object(kind, data, item.native, item.signature)
 
 
-def _code(item: Any) -> JsonObject | None:
-    return (
-        msgspec.json.decode(item.arguments, type=dict[str, Raw])
-        if _is_object(item.arguments)
-        else None
-    )
-
-
-def _tool_call(item: Any) -> JsonObject | None:
-    if not item.arguments:
+def _server_call_data(kind: str, item: ServerToolCall) -> JsonObject | None:
+    if kind == "executableCode" and _is_object(item.arguments):
+        # Raw values keep the provider's bytes.
+        return msgspec.json.decode(item.arguments, type=dict[str, Raw])
+    if kind == "toolCall" and not item.arguments:
         return {"toolType": item.name}
-    return (
-        {"toolType": item.name, "args": Raw(item.arguments.encode("utf-8"))}
-        if _is_object(item.arguments)
-        else None
-    )
+    if kind == "toolCall" and _is_object(item.arguments):
+        return {"toolType": item.name, "args": Raw(item.arguments.encode("utf-8"))}
+    return None
 
 
-def _code_result(item: Any) -> JsonObject | None:
-    return item.output if isinstance(item.output, dict) else None
-
-
-def _tool_response(item: Any) -> JsonObject:
-    return {"toolType": item.name, "response": item.output}
-
-
-SERVER_PARTS: Final[dict[str, Callable[[Any], JsonObject | None]]] = {
-    "executableCode": _code,
-    "codeExecutionResult": _code_result,
-    "toolCall": _tool_call,
-    "toolResponse": _tool_response,
-}
-"""The data of a hosted tool's part, by its member."""
+def _server_result_data(kind: str, item: ServerToolResult) -> JsonObject | None:
+    if kind == "codeExecutionResult" and isinstance(item.output, dict):
+        return item.output
+    if kind == "toolResponse":
+        return {"toolType": item.name, "response": item.output}
+    return None
 
 
 def _is_object(text: str) -> bool:
-    """Whether a text can be sent as the JSON object it is."""
+    """Whether a text can be sent as the JSON object it is: UTF-8 has no lone surrogates."""
     return text.lstrip().startswith("{") and is_json(text) and not SURROGATE.search(text)
 
 
-def _compaction(one: IndexedItem, context: GeminiContext) -> Parts:
-    item: Any = one.item
-    if item.content:
-        context.report.add("downgraded", one.path, "Gemini has no compactions: sent as user text")
-        yield from _message(IndexedItem(one.position, user(item.content)), context)
-    else:
-        context.report.dropped(one.path, "Gemini has no compactions, and this one holds no text")
+# --- items without a part of their own ---
 
 
-def _opaque(one: IndexedItem, context: GeminiContext) -> Parts:
-    """A part as it came. One that only describes a part is refused (G25); a lone signature stands for an empty text."""
-    item: Any = one.item
-    if item.payload.keys() <= ATTRIBUTES and item.payload.keys() - {"thoughtSignature"}:
-        context.report.dropped(one.path, "a part without data (G25)")
+def _compaction(item: Compaction, entry: IndexedItem, context: GeminiContext) -> Parts:
+    if not item.content:
+        context.report.dropped(entry.path, "Gemini has no compactions, and this one holds no text")
         return
-    yield Part(
-        "user" if (item.native or {}).get("role") == "user" else "model", item.payload, one.position
-    )
+    context.report.add("downgraded", entry.path, "Gemini has no compactions: sent as user text")
+    yield from _message(user(item.content), entry, context)
 
 
-KINDS: Final[dict[type, Callable[[IndexedItem, GeminiContext], Parts]]] = {
-    Message: _message,
-    Reasoning: _reasoning,
-    FunctionCall: _call,
-    CustomToolCall: _custom_call,
-    FunctionCallOutput: _output,
-    CustomToolCallOutput: _output,
-    ServerToolCall: _server,
-    ServerToolResult: _server,
-    Compaction: _compaction,
-    Opaque: _opaque,
-}
+def _opaque(item: Opaque, entry: IndexedItem, context: GeminiContext) -> Parts:
+    """An unknown part goes back as received.
+
+    A part that only describes is refused (G25), but a lone signature stands for an empty text.
+    """
+    fields = item.payload.keys()
+    if fields <= ATTRIBUTES and fields - {"thoughtSignature"}:
+        context.report.dropped(entry.path, "a part without data (G25)")
+        return
+    is_user = (item.native or {}).get("role") == "user"
+    yield Part("user" if is_user else "model", item.payload, entry.position)

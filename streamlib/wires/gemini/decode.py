@@ -1,16 +1,18 @@
-"""A Gemini generateContent request as a `Prompt`: the inverse of builders/gemini.py.
+"""Decodes a Gemini generateContent request into a `Prompt`: the inverse of `build`.
 
-A model's turn is read by the machine that reads answers, so that what a client sends back is the item it once received, signatures and
-bytes of arguments included; text parts that stood beside each other run together, as they do in an answer. A result's `response` of the
-form `{"output": "…"}` or `{"error": "…"}` is text; any other object is its own JSON text, marked in `native` so that it goes back as it
-was. Names are read in camelCase and, as proto3's JSON has it, in snake_case. Not kept: what a declaration says of its result.
+A model turn is read by the state machine that reads responses, so that what a client sends back is
+the item it once received, with its signature and the bytes of its arguments; adjacent text parts
+are joined, as they are in a response. A result's `response` of the form `{"output": "…"}` or
+`{"error": "…"}` is text; any other object is its own JSON text, marked in `native` so that it goes
+back unchanged. Names are read in camelCase and, as proto3's JSON allows, in snake_case. Not kept:
+what a declaration states about its result.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict, deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
@@ -48,179 +50,218 @@ from streamlib_parsers.wires.gemini.parts import (
 
 ORIGIN: Final = Origin("gemini")
 _PATH: Final = re.compile(r".*/models/([^/:]+):(generateContent|streamGenerateContent)")
-MEMBERS: Final = (
-    *("functionCall", "functionResponse", "inlineData", "fileData"),
-    *("executableCode", "codeExecutionResult", "toolCall", "toolResponse"),
+
+NESTED_NAMES: Final = (
+    "functionCall",
+    "functionResponse",
+    "inlineData",
+    "fileData",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
 )
-"""Members of a part whose own names may be written in either case."""
+"""Fields of a part whose value has names of its own, in either case."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
-    """The prompt."""
+    """Decodes a request.
+
+    Args:
+        body: The JSON body.
+        headers: Not read: this wire keeps nothing there.
+        path: The request path, which names the model and whether to stream. Empty if unknown.
+
+    Returns:
+        The prompt.
+    """
     del headers
     raw = present(camel_case(as_object(body)))
     contents = _objects(raw.pop("contents"))
-    asked = {key: as_value(value) for key, value in raw.items()}
-    system = _system(asked.pop("systemInstruction", None))
-    reader = _Reader([Message("system", (Text(text),), origin=ORIGIN) for text in system[1:]])
+    fields = {key: as_value(value) for key, value in raw.items()}
+    model_field = str(fields.pop("model", None) or "").removeprefix("models/")
+    system = _system_texts(fields.pop("systemInstruction", None))
+    # The builder writes later system texts as messages: they come back as such.
+    later_texts = [Message("system", (Text(text),), origin=ORIGIN) for text in system[1:]]
+    reader = _HistoryReader(later_texts)
     for content in contents:
-        reader.turn(present(camel_case(content)))
-    place = _PATH.fullmatch(path.partition("?")[0])
-    model = unquote(place[1]) if place else str(asked.get("model") or "").removeprefix("models/")
-    asked.pop("model", None)
+        reader.read_turn(present(camel_case(content)))
+    model, stream = model_field, None
+    url_match = _PATH.fullmatch(path.partition("?")[0])
+    if url_match:
+        model = unquote(url_match[1])
+        stream = url_match[2] == "streamGenerateContent"
     return msgspec.structs.replace(
-        settings(asked),
+        settings(fields),
         input=reader.items,
         instructions=system[0] if system else None,
         model=model or None,
-        stream=place[2] == "streamGenerateContent" if place else None,
+        stream=stream,
     )
 
 
-def _system(content: Any) -> list[str]:
-    return [
-        msgspec.convert(part["text"], str)
-        for part in listed((content or {}).get("parts"))
-        if part.get("text")
-    ]
+def _system_texts(content: Any) -> list[str]:
+    parts = listed((content or {}).get("parts"))
+    return [msgspec.convert(part["text"], str) for part in parts if part.get("text")]
 
 
-class _Called(NamedTuple):
+class _PendingCall(NamedTuple):
     """A call that has no result yet."""
 
-    given: str | None
+    provider_id: str | None
     name: str
     call_id: str
 
 
-class _Reader:
-    """Contents into items, each result with the call it answers."""
+class _HistoryReader:
+    """Converts contents to items, and matches each result with the call it belongs to."""
 
-    def __init__(self, items: list[ResponseItem]) -> None:
-        self.items = items
-        self._minted = 0
-        self._waiting: defaultdict[tuple[str, str], deque[_Called]] = defaultdict(deque)
-        self._answered: set[str] = set()
+    def __init__(self, items: Sequence[ResponseItem]) -> None:
+        self.items: list[ResponseItem] = list(items)
+        """The history so far; each turn appends to it."""
+        self._generated_ids = 0
+        """How many call ids were generated: the number of the next one."""
+        self._pending: defaultdict[tuple[str, str], deque[_PendingCall]] = defaultdict(deque)
+        """Calls in order under `("id", …)` and `("name", …)`. A call stands under both, so that a
+        result finds it in constant time: 9,000 calls of one name must not take quadratic time."""
+        self._matched: set[str] = set()
+        """Call ids that have a result; they may still stand in the other queue."""
 
-    def turn(self, content: Object) -> None:
+    def read_turn(self, content: Object) -> None:
+        """Appends the items of one element of `contents`."""
         role = optional(content, "role") or "user"
         parts = [_part(part) for part in _objects(content.get("parts", b"[]"))]
-        self.items += self._model(parts) if role == "model" else self._user(parts)
+        if role == "model":
+            self.items += self._model_items(parts)
+        else:
+            self.items += self._user_items(parts)
 
-    def _mint(self, n: int) -> str:
-        del n  # the machine counts one turn
-        self._minted += 1
-        return f"call_{self._minted - 1}"
+    def _generate_id(self, number: int) -> str:
+        """The parser's hook. It counts within one turn only, so its number is not used."""
+        del number
+        call_id = f"call_{self._generated_ids}"
+        self._generated_ids += 1
+        return call_id
 
-    # --- what the model said ---
-
-    def _model(self, parts: list[Object]) -> tuple[ResponseItem, ...]:
+    def _model_items(self, parts: list[Object]) -> tuple[ResponseItem, ...]:
         body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}}]})
-        response = accumulate(parse_body("gemini", body, origin=ORIGIN, call_id=self._mint))
+        response = accumulate(parse_body("gemini", body, origin=ORIGIN, call_id=self._generate_id))
         if response.error is not None:
             raise ValueError(response.error.message)
         for item in response.items:
             if isinstance(item, FunctionCall):
-                called = _Called(item.id, item.name, item.call_id)
-                self._waiting["name", item.name].append(called)
-                self._waiting["id", item.id or ""].append(called)
+                call = _PendingCall(item.id, item.name, item.call_id)
+                self._pending["name", item.name].append(call)
+                self._pending["id", item.id or ""].append(call)
         return response.items
 
-    # --- what the user said ---
-
-    def _user(self, parts: list[Object]) -> Iterator[ResponseItem]:
-        """Adjacent parts are one message; each result is an item."""
-        said: list[ContentPart] = []
+    def _user_items(self, parts: list[Object]) -> Iterator[ResponseItem]:
+        """Adjacent content parts are one message; each result is an item."""
+        content: list[ContentPart] = []
         for part in parts:
-            found = _content(part)
-            if found is not None:
-                said.append(found)
+            content_part = _content_part(part)
+            if content_part is not None:
+                content.append(content_part)
                 continue
-            if said:
-                yield Message("user", said, origin=ORIGIN)
-                said = []
-            yield self._result(part) if "functionResponse" in part else _unknown(part)
-        if said:
-            yield Message("user", said, origin=ORIGIN)
+            if content:
+                yield Message("user", content, origin=ORIGIN)
+                content = []
+            if "functionResponse" in part:
+                yield self._result(part)
+            else:
+                yield _unknown_part(part)
+        if content:
+            yield Message("user", content, origin=ORIGIN)
 
     def _result(self, part: Object) -> FunctionCallOutput:
-        inner = present(as_object(part["functionResponse"]))
-        media = [(one, _content(one)) for one in map(_part, _objects(inner.get("parts", b"[]")))]
-        text, is_error, native = _text_of(inner.get("response", NULL))
-        left: JsonObject = rest(inner, "id", "name", "response", "parts") or {}
-        left |= (
-            {"parts": odd}
-            if (odd := [_decoded(one) for one, found in media if found is None])
-            else {}
-        )
-        native |= (rest(part, "functionResponse") or {}) | (
-            {"functionResponse": left} if left else {}
-        )
-        held = [found for _, found in media if found is not None]
-        return FunctionCallOutput(
-            self._call_id(optional(inner, "id"), optional(inner, "name") or ""),
-            [*([Text(text)] if text else []), *held] if held else text,
-            is_error,
-            native=native or None,
-            origin=ORIGIN,
-        )
+        response = present(as_object(part["functionResponse"]))
+        media: list[ContentPart] = []
+        unknown: list[JsonObject] = []
+        for fragment in map(_part, _objects(response.get("parts", b"[]"))):
+            content_part = _content_part(fragment)
+            if content_part is None:
+                unknown.append(_decoded(fragment))
+            else:
+                media.append(content_part)
+        text, is_error, native = _result_text(response.get("response", NULL))
+        inner = rest(response, "id", "name", "response", "parts") or {}
+        if unknown:
+            inner["parts"] = unknown
+        native.update(rest(part, "functionResponse") or {})
+        if inner:
+            native["functionResponse"] = inner
+        output: str | list[ContentPart] = text
+        if media:
+            output = media
+            if text:
+                output = [Text(text), *media]
+        call_id = self._call_id(optional(response, "id"), optional(response, "name") or "")
+        return FunctionCallOutput(call_id, output, is_error, native=native or None, origin=ORIGIN)
 
-    def _call_id(self, given: str | None, name: str) -> str:
-        """Of the call with that id, else of the oldest one of that name that has no result."""
-        for waiting in (
-            self._waiting["id", given or ""] if given else deque[_Called](),
-            self._waiting["name", name],
-        ):
-            while waiting:
-                called = waiting.popleft()
-                if called.call_id not in self._answered:
-                    self._answered.add(called.call_id)
-                    return called.call_id
-        return given or self._mint(0)
+    def _call_id(self, provider_id: str | None, name: str) -> str:
+        """The call with that id, else the oldest call of that name without a result."""
+        queues = [self._pending["name", name]]
+        if provider_id:
+            queues.insert(0, self._pending["id", provider_id])
+        for queue in queues:
+            while queue:
+                call = queue.popleft()
+                if call.call_id not in self._matched:
+                    self._matched.add(call.call_id)
+                    return call.call_id
+        return provider_id or self._generate_id(0)
 
 
 def _objects(raw: Raw | bytes) -> list[Object]:
-    return as_objects(raw) if bytes(raw).lstrip().startswith(b"[") else [as_object(raw)]
+    """A list of objects. One object alone is read as its only element, as Google's servers do."""
+    if bytes(raw).lstrip().startswith(b"["):
+        return as_objects(raw)
+    return [as_object(raw)]
 
 
 def _part(part: Object) -> Object:
     """The part with all names in camelCase, and without nulls."""
     part = present(camel_case(part))
-    for key in MEMBERS:
-        if key in part:
-            inner = as_object(part[key])
-            part[key] = (
-                Raw(msgspec.json.encode(camel_case(inner)))
-                if any("_" in name for name in inner)
-                else part[key]
-            )
+    for key in NESTED_NAMES:
+        if key not in part:
+            continue
+        inner = as_object(part[key])
+        # Written again only where a name has to change: the bytes of arguments must survive.
+        if any("_" in name for name in inner):
+            part[key] = Raw(msgspec.json.encode(camel_case(inner)))
     return part
 
 
-def _content(part: Object) -> ContentPart | None:
-    """A content part, or None where it is no such thing."""
+def _content_part(part: Object) -> ContentPart | None:
+    """The content part, or None if this is another kind of part."""
     if "text" in part:
         return Text(as_string(part["text"]), native=rest(part, "text"))
-    kind = next((key for key in ("inlineData", "fileData") if key in part), None)
-    if kind is None:
+    if "inlineData" in part:
+        kind = "inlineData"
+    elif "fileData" in part:
+        kind = "fileData"
+    else:
         return None
-    values = present(as_object(part[kind]))
-    inner = rest(values, "mimeType", "data", "fileUri", "displayName")
-    native = (rest(part, kind) or {}) | ({kind: inner} if inner else {})
-    return msgspec.structs.replace(media_of(values), native=native or None)
+    data = present(as_object(part[kind]))
+    native = rest(part, kind) or {}
+    inner = rest(data, "mimeType", "data", "fileUri", "displayName")
+    if inner:
+        native[kind] = inner
+    return msgspec.structs.replace(media_of(data), native=native or None)
 
 
-def _unknown(part: Object) -> Opaque:
+def _unknown_part(part: Object) -> Opaque:
     payload = _decoded(part)
-    return Opaque(next(iter(payload), "part"), payload, native={"role": "user"}, origin=ORIGIN)
+    kind = next(iter(payload), "part")
+    return Opaque(kind, payload, native={"role": "user"}, origin=ORIGIN)
 
 
 def _decoded(part: Object) -> JsonObject:
     return {key: as_value(value) for key, value in part.items()}
 
 
-def _text_of(response: Raw) -> tuple[str, bool, JsonObject]:
-    """The text of a result, whether it is an error, and what `native` says of it."""
+def _result_text(response: Raw) -> tuple[str, bool, JsonObject]:
+    """The text of a result, whether it is an error, and the item's `native`."""
     value = as_value(response)
     if not value:
         return "", False, {}
@@ -228,8 +269,8 @@ def _text_of(response: Raw) -> tuple[str, bool, JsonObject]:
         key, text = next(iter(value.items()))
         if key in ("output", "error") and isinstance(text, str):
             return text, key == "error", {}
-    return (
-        bytes(response).decode("utf-8"),
-        False,
-        {"response": "object"} if isinstance(value, dict) else {},
-    )
+    native: JsonObject = {}
+    if isinstance(value, dict):
+        # Tells the builder that the text is the object itself, to be sent in these bytes.
+        native["response"] = "object"
+    return bytes(response).decode("utf-8"), False, native

@@ -1,4 +1,7 @@
-"""A Gemini request beside its contents as the settings of a `Prompt`. What has no place there goes into `extra`, where it stood."""
+"""Decodes a Gemini request's settings into those of a `Prompt`.
+
+What `Prompt` has no field for goes into `extra`, in the object where it stood.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,8 @@ from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 READ: Final = frozenset({"tools", "toolConfig", "generationConfig", "labels", "serviceTier"})
+"""Fields of the body that are read here; the others go into `extra`."""
+
 PLAIN: Final = {
     "temperature": "temperature",
     "topP": "top_p",
@@ -21,26 +26,45 @@ PLAIN: Final = {
     "presencePenalty": "presence_penalty",
     "frequencyPenalty": "frequency_penalty",
 }
-"""Members of generationConfig with a place in `Prompt`."""
+"""Fields of generationConfig with a field in `Prompt` of the same meaning."""
+
 LEVELS: Final = frozenset({"MINIMAL", "LOW", "MEDIUM", "HIGH", "XHIGH"})
+"""Values of `thinkingLevel` that are an effort of `ReasoningOptions`."""
 
 
-def settings(asked: JsonObject) -> Prompt:
-    """A prompt without its input. asked: the body's other fields."""
-    config = _known(asked.get("generationConfig"))
-    calling = _known(asked.get("toolConfig"))
-    values: JsonObject = {PLAIN[key]: config.pop(key) for key in PLAIN.keys() & config.keys()}
-    extra = {key: value for key, value in asked.items() if key not in READ}
-    values |= _logprobs(config) | _thinking(config) | _schema(config)
-    choice = _choice(calling)
-    extra |= {
-        key: left for key, left in (("generationConfig", config), ("toolConfig", calling)) if left
-    }
+def settings(body: JsonObject) -> Prompt:
+    """Decodes everything but the conversation.
+
+    Args:
+        body: The request's fields without `contents`, `systemInstruction` and `model`.
+
+    Returns:
+        A prompt without input.
+    """
+    config = _known(body.get("generationConfig"))
+    tool_config = _known(body.get("toolConfig"))
+    values: JsonObject = {}
+    for key, name in PLAIN.items():
+        if key in config:
+            values[name] = config.pop(key)
+    # Each of these takes what it can express out of `config`; what remains goes into `extra`.
+    values.update(_logprobs(config))
+    values.update(_thinking(config))
+    values.update(_schema(config))
+    choice = _choice(tool_config)
+    extra = {key: value for key, value in body.items() if key not in READ}
+    if config:
+        extra["generationConfig"] = config
+    if tool_config:
+        extra["toolConfig"] = tool_config
+    tools: list[ToolSpec] = []
+    for tool in listed(body.get("tools")):
+        tools.extend(_tools(_known(tool)))
     return Prompt(
-        tools=[tool for one in listed(asked.get("tools")) for tool in _tools(_known(one))],
+        tools=tools,
         tool_choice=choice,
-        metadata=asked.get("labels"),
-        service_tier=asked.get("serviceTier"),
+        metadata=body.get("labels"),
+        service_tier=body.get("serviceTier"),
         extra=extra or None,
         **values,
     )
@@ -52,41 +76,54 @@ def _known(values: Any) -> JsonObject:
 
 
 def listed(value: Any) -> list[Any]:
-    """A list; one object that stands where a list should is its only element, as Google's servers read it."""
-    return value if isinstance(value, list) else [value] if value else []
+    """A list. One object alone is read as its only element, as Google's servers do."""
+    if isinstance(value, list):
+        return value
+    if value:
+        return [value]
+    return []
 
 
 def _logprobs(config: JsonObject) -> JsonObject:
-    asked = config.pop("responseLogprobs", False)
+    is_requested = config.pop("responseLogprobs", False)
     alternatives = config.pop("logprobs", 0)
-    return {"logprobs": alternatives} if asked else {}
+    if not is_requested:
+        return {}
+    return {"logprobs": alternatives}
 
 
 def _thinking(config: JsonObject) -> JsonObject:
-    """A budget of -1 is what the model does by itself; it stays where it stood."""
+    """`thinkingConfig`. A budget of -1 leaves the decision to the model and stays in `config`."""
     thinking = _known(config.pop("thinkingConfig", None))
     if not thinking or thinking == {"includeThoughts": False}:
         return {}
-    budget, word = thinking.get("thinkingBudget"), str(thinking.get("thinkingLevel") or "").upper()
+    budget = thinking.get("thinkingBudget")
+    level = str(thinking.get("thinkingLevel") or "").upper()
     if budget == 0:
         return {"reasoning": "off"}
-    if budget == -1 or (word and word not in LEVELS):
-        config["thinkingConfig"] = {
-            key: value for key, value in thinking.items() if key != "includeThoughts"
-        }
-        budget, word = None, ""
-    display = None if thinking.get("includeThoughts") else "omitted"
-    return {"reasoning": ReasoningOptions(word.lower() or None, budget, display=display)}  # type: ignore[arg-type]  # one of LEVELS
+    if budget == -1 or (level and level not in LEVELS):
+        thinking_rest = dict(thinking)
+        thinking_rest.pop("includeThoughts", None)
+        config["thinkingConfig"] = thinking_rest
+        budget, level = None, ""
+    display = None
+    if not thinking.get("includeThoughts"):
+        display = "omitted"
+    effort: Any = level.lower() or None  # one of LEVELS
+    return {"reasoning": ReasoningOptions(effort, budget, display=display)}
 
 
 def _schema(config: JsonObject) -> JsonObject:
-    """A schema in either form. JSON without one, and the other types of answers, have no place in a prompt."""
-    kind = config.get("responseMimeType", "application/json")
-    if kind == "application/json" and {"responseJsonSchema", "responseSchema"} & config.keys():
+    """The output schema in either form. `Prompt` has no other formats: they stay in `config`."""
+    media_type = config.get("responseMimeType", "application/json")
+    has_schema = "responseJsonSchema" in config or "responseSchema" in config
+    if media_type == "application/json" and has_schema:
         config.pop("responseMimeType", None)
-        older = config.pop("responseSchema", None)
-        return {"output_schema": config.pop("responseJsonSchema", None) or json_schema(older)}
-    if kind == "text/plain":
+        openapi_schema = config.pop("responseSchema", None)
+        schema = config.pop("responseJsonSchema", None) or json_schema(openapi_schema)
+        return {"output_schema": schema}
+    if media_type == "text/plain":
+        # The default: it says nothing.
         del config["responseMimeType"]
     return {}
 
@@ -95,40 +132,47 @@ def _schema(config: JsonObject) -> JsonObject:
 
 
 def _tools(tool: JsonObject) -> Iterator[ToolSpec]:
-    """Functions one by one; each hosted tool by itself, under the name of its member."""
+    """Each function by itself; each hosted tool by itself, named after its field."""
     for key, value in tool.items():
         if key != "functionDeclarations":
             yield ToolSpec(key, native={key: value})
             continue
-        for one in listed(value):
-            declaration = _known(one)
-            schema = declaration.get("parametersJsonSchema") or json_schema(
-                declaration.get("parameters")
-            )
+        for function in listed(value):
+            declaration = _known(function)
+            schema = declaration.get("parametersJsonSchema")
+            if not schema:
+                schema = json_schema(declaration.get("parameters"))
             yield ToolSpec(declaration["name"], declaration.get("description"), schema)
 
 
-WORDS: Final = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
+CHOICES: Final = {"AUTO": "auto", "ANY": "required", "NONE": "none"}
+"""`functionCallingConfig.mode` -> `Prompt.tool_choice`."""
 
 
-def _choice(calling: JsonObject) -> str | None:
-    """The choice; what it cannot say (several names, `VALIDATED`) stays in toolConfig beside it."""
-    config = _known(calling.pop("functionCallingConfig", None))
-    mode, names = (
-        str(config.pop("mode", "") or "").upper(),
-        config.pop("allowedFunctionNames", None) or [],
-    )
-    sayable = mode in WORDS and (not names or (mode == "ANY" and len(names) == 1))
-    if not sayable:
-        config |= ({"mode": mode} if mode else {}) | (
-            {"allowedFunctionNames": names} if names else {}
-        )
+def _choice(tool_config: JsonObject) -> str | None:
+    """The tool choice.
+
+    `Prompt` cannot express several names or `VALIDATED`: these stay in `tool_config`, and the
+    mode's nearest choice is returned.
+    """
+    config = _known(tool_config.pop("functionCallingConfig", None))
+    mode = str(config.pop("mode", "") or "").upper()
+    names = config.pop("allowedFunctionNames", None) or []
+    is_one_function = mode == "ANY" and len(names) == 1
+    is_expressible = mode in CHOICES and (not names or is_one_function)
+    if not is_expressible:
+        if mode:
+            config["mode"] = mode
+        if names:
+            config["allowedFunctionNames"] = names
     if config:
-        calling["functionCallingConfig"] = config
-    return names[0] if sayable and names else WORDS.get(mode)
+        tool_config["functionCallingConfig"] = config
+    if is_expressible and names:
+        return str(names[0])
+    return CHOICES.get(mode)
 
 
-TYPES: Final = {
+TYPE_NUMBERS: Final = {
     1: "string",
     2: "number",
     3: "integer",
@@ -137,27 +181,32 @@ TYPES: Final = {
     6: "object",
     7: "null",
 }
-"""Types by their number, which clients of protobuf send."""
+"""Types by their enum number, which protobuf clients send."""
 
 
 def json_schema(node: Any) -> Any:
-    """A schema in OpenAPI's dialect as plain JSON schema: types in small letters, `nullable` as a type."""
+    """Converts a schema of OpenAPI's dialect to JSON Schema.
+
+    Types are written in lower case, and `nullable` becomes a type.
+    """
     if isinstance(node, list):
         return [json_schema(child) for child in node]
     if not isinstance(node, dict):
         return node
     node = camel_case(node)
-    schema = {
-        key: json_schema(value) if key in {"items", "anyOf"} else value
-        for key, value in node.items()
-        if key != "nullable"
-    }
+    schema: JsonObject = {}
+    for key, value in node.items():
+        if key in {"items", "anyOf"}:
+            schema[key] = json_schema(value)
+        elif key == "properties" and isinstance(value, dict):
+            schema[key] = {name: json_schema(child) for name, child in value.items()}
+        elif key != "nullable":
+            schema[key] = value
     kind = node.get("type")
-    if isinstance(kind, (str, int)):
-        kind = kind.lower() if isinstance(kind, str) else TYPES[kind]
-        schema["type"] = [kind, "null"] if node.get("nullable") is True else kind
-    if isinstance(node.get("properties"), dict):
-        schema["properties"] = {
-            name: json_schema(child) for name, child in node["properties"].items()
-        }
+    if isinstance(kind, str):
+        schema["type"] = kind.lower()
+    elif isinstance(kind, int):
+        schema["type"] = TYPE_NUMBERS[kind]
+    if "type" in schema and isinstance(kind, (str, int)) and node.get("nullable") is True:
+        schema["type"] = [schema["type"], "null"]
     return schema

@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.report import Report
-from streamlib.wires.gemini.build_parts import medium, server_part, whole_part
+from streamlib.wires.gemini.build_media import media_field
+from streamlib.wires.gemini.build_parts import part_object, server_part
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import FinishedChoice, StopReason
 from streamlib_parsers.items import (
@@ -75,7 +76,7 @@ def _message(item: Message, losses: Report) -> list[JsonObject]:
         parts = [{"text": ""}]
     if len(parts) == 1:
         kind, data = next(iter(parts[0].items()))
-        return [whole_part(kind, data, said)]
+        return [part_object(kind, data, said.native, said.signature)]
     return (
         [
             *parts[:-1],
@@ -94,7 +95,7 @@ def _content(part: Any, losses: Report) -> JsonObject | None:
             losses.dropped("/refusal", "a refusal is plain text in Gemini")
             return {"text": part.refusal}
         case Image() | Document() | Audio():
-            found = medium(part)
+            found = media_field(part)
             if isinstance(part, Audio) and part.transcript:
                 losses.dropped("/transcript", "Gemini has no transcript of audio")
             return {found[0]: found[1]} if found else None
@@ -111,7 +112,7 @@ def _reasoning(item: Reasoning, losses: Report) -> list[JsonObject]:
     said = _state(item, losses)
     if not text and not said.signature:
         return []
-    body = whole_part("text", text, said)
+    body = part_object("text", text, said.native, said.signature)
     return [{"text": body.pop("text"), "thought": True, **body}]
 
 
@@ -122,13 +123,9 @@ def _call(item: FunctionCall | CustomToolCall, losses: Report) -> list[JsonObjec
         return []
     own = isinstance(item, FunctionCall) and is_own(item)
     given = {"id": item.id} if own and item.id else {} if own else {"id": item.call_id}
-    return [
-        whole_part(
-            "functionCall",
-            {**given, "name": item.name, **_arguments(item, losses, own=own)},
-            _state(item, losses),
-        )
-    ]
+    data = {**given, "name": item.name, **_arguments(item, losses, own=own)}
+    state = _state(item, losses)
+    return [part_object("functionCall", data, state.native, state.signature)]
 
 
 def _arguments(item: FunctionCall | CustomToolCall, losses: Report, *, own: bool) -> JsonObject:

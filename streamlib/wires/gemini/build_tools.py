@@ -1,0 +1,210 @@
+"""The tools of a Gemini request: declarations, their schemas, and how they may be called.
+
+Rules have the numbers of the rule table in docs/wires/gemini.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from streamlib.request.context import BuildContext
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
+from streamlib_parsers.items import JsonObject, ToolSpec
+
+MODES: Final = {"auto": "AUTO", "required": "ANY", "none": "NONE"}
+"""`Prompt.tool_choice` -> `functionCallingConfig.mode`."""
+
+
+class Tools(NamedTuple):
+    """`tools` as they are sent."""
+
+    sent: list[JsonObject]
+    functions: list[str]
+    """Names of the functions among them."""
+    hosted: bool
+    """Whether one of them is run by the provider."""
+
+
+def tools(prompt: Prompt, context: BuildContext) -> Tools:
+    """Groups the functions where the first of them stood; hosted tools go where they may (G17)."""
+    target = context.target
+    declarations: list[JsonObject] = []
+    sent: list[JsonObject] = []
+    has_functions = any(not _is_hosted(tool) for tool in prompt.tools)
+    hosted = False
+    for index, tool in enumerate(prompt.tools):
+        if tool.native is None:
+            if not declarations:
+                # One tool for all functions: the list is filled by the ones that follow.
+                sent.append({"functionDeclarations": declarations})
+            declarations.append(_declaration(tool, index, context.report))
+            continue
+        if _is_hosted(tool):
+            if has_functions and not target.traits.mixed_tools:
+                context.report.dropped(
+                    f"/tools/{index}", f"{target.model} takes no hosted tool beside functions (G17)"
+                )
+                continue
+            hosted = True
+        sent.append(tool.native)
+    names: list[str] = []
+    for sent_tool in sent:
+        declared = sent_tool.get("functionDeclarations") or ()
+        names.extend(declaration["name"] for declaration in declared)
+    return Tools(sent, names, hosted)
+
+
+def _is_hosted(tool: ToolSpec) -> bool:
+    return tool.native is not None and "functionDeclarations" not in tool.native
+
+
+def _declaration(tool: ToolSpec, index: int, report: Report) -> JsonObject:
+    body: JsonObject = {"name": tool.name}
+    if tool.description:
+        body["description"] = tool.description
+    schema = tool.schema or {}
+    if tool.strict:
+        report.dropped(f"/tools/{index}/strict", "Gemini has no strict functions")
+    if tool.format is not None:
+        report.add(
+            "changed",
+            f"/tools/{index}/format",
+            "Gemini has no free-form tools: it takes one string, input",
+        )
+        schema = {
+            "type": "object",
+            "properties": {"input": {"type": "string"}},
+            "required": ["input"],
+        }
+    if _has_no_arguments(schema):
+        return body
+    path = f"/tools/{index}/schema"
+    if schema.get("type") != "object":
+        report.add("changed", path, "parameters are of type object")
+        schema = {**schema, "type": "object"}
+    body["parametersJsonSchema"] = json_schema(schema, path, report)
+    return body
+
+
+def _has_no_arguments(schema: JsonObject) -> bool:
+    """G13: an object without properties is refused as parameters."""
+    if not schema.keys() <= EMPTY_OBJECT_KEYWORDS:
+        return False
+    return not schema.get("properties") and not schema.get("additionalProperties")
+
+
+def tool_config(
+    prompt: Prompt, offered: Tools, context: BuildContext, *, replays_hosted_call: bool
+) -> JsonObject:
+    """`toolConfig`: which functions may be called, and the switch for mixed tools.
+
+    Args:
+        prompt: Its `tool_choice` and `parallel_tools` are read.
+        offered: The tools of the request.
+        context: The target and the report.
+        replays_hosted_call: Whether a call of a hosted tool stands in the history.
+
+    Returns:
+        The object, empty if nothing is to be sent.
+    """
+    report = context.report
+    config: JsonObject = {}
+    choice = prompt.tool_choice
+    if choice in MODES and offered.sent and (offered.functions or choice == "none"):
+        config["functionCallingConfig"] = {"mode": MODES[choice]}
+    elif choice in offered.functions:
+        config["functionCallingConfig"] = {"mode": "ANY", "allowedFunctionNames": [choice]}
+    elif choice not in (None, "auto", "none"):
+        report.dropped("/tool_choice", "there is no such function to call (G15)")
+    if prompt.parallel_tools is False:
+        report.dropped(
+            "/parallel_tools", "Gemini has no limit on the functions that it calls at once"
+        )
+    mixes_tools = replays_hosted_call or (offered.hosted and bool(offered.functions))
+    switch = "toolConfig.includeServerSideToolInvocations"
+    # The Developer API asks for the switch (G17); Vertex AI does not know it.
+    if mixes_tools and switch not in context.target.provider.unsupported:
+        config["includeServerSideToolInvocations"] = True
+    return config
+
+
+# --- schemas ---
+
+EMPTY_OBJECT_KEYWORDS: Final = frozenset(
+    {"type", "properties", "required", "additionalProperties", "title", "$schema"}
+)
+"""Keywords of a schema that may say no more than that there are no arguments."""
+
+UNSUPPORTED_KEYWORDS: Final = frozenset(
+    {"examples", "discriminator", "exclusiveMinimum", "exclusiveMaximum"}
+)
+"""Keywords that Gemini refuses (G12)."""
+
+STRING_FORMATS: Final = frozenset({"date-time", "date", "time"})
+"""The formats of strings that Gemini accepts."""
+
+NAMED_SUBSCHEMAS: Final = frozenset({"properties", "$defs", "definitions"})
+"""Keywords whose value maps names to schemas."""
+
+SUBSCHEMAS: Final = frozenset(
+    {"anyOf", "oneOf", "allOf", "items", "prefixItems", "additionalProperties", "not"}
+)
+"""Keywords whose value is a schema, or a list of them."""
+
+
+def json_schema(node: Any, path: str, report: Report) -> Any:
+    """Moves what makes Gemini refuse a schema (G12) into the description.
+
+    Args:
+        node: A schema, or a list of schemas; anything else is returned as it is.
+        path: JSON pointer of the schema in the prompt.
+        report: Receives one change for each schema that had to change.
+
+    Returns:
+        A copy that the API accepts.
+    """
+    if isinstance(node, list):
+        return [json_schema(child, f"{path}/{index}", report) for index, child in enumerate(node)]
+    if not isinstance(node, dict):
+        return node
+    moved: JsonObject = {}
+    schema: JsonObject = {}
+    for key, value in node.items():
+        if _is_refused(key, value, node.get("type")):
+            moved[key] = value
+        elif key not in {"$schema", "const"}:
+            schema[key] = _subschema(key, value, path, report)
+    if "const" in node:
+        # Gemini knows no `const`; an enum of one value means the same.
+        schema["enum"] = [node["const"]]
+    if moved:
+        names = ", ".join(sorted(moved))
+        report.add("changed", path, f"not taken here, moved into the description: {names} (G12)")
+        note = ", ".join(f"{key}: {value}" for key, value in moved.items())
+        if schema.get("description"):
+            schema["description"] = f"{schema['description']} ({note})"
+        else:
+            schema["description"] = f"({note})"
+    return schema
+
+
+def _is_refused(key: str, value: Any, kind: Any) -> bool:
+    """Whether Gemini refuses a keyword. kind: the schema's type, or its list of types."""
+    if key in UNSUPPORTED_KEYWORDS:
+        return True
+    if key != "format":
+        return False
+    kinds = kind if isinstance(kind, list) else [kind]
+    return "string" in kinds and value not in STRING_FORMATS
+
+
+def _subschema(key: str, value: Any, path: str, report: Report) -> Any:
+    if key in NAMED_SUBSCHEMAS and isinstance(value, dict):
+        children: JsonObject = {}
+        for name, child in value.items():
+            children[name] = json_schema(child, f"{path}/{key}/{name}", report)
+        return children
+    if key in SUBSCHEMAS:
+        return json_schema(value, f"{path}/{key}", report)
+    return value
