@@ -1,0 +1,1 @@
+"""How the house is kept: style, names, sizes, imports, public names."""

@@ -1,0 +1,217 @@
+"""Measures how source code reads: folded expressions, retired names, sizes, comments.
+
+python -m tests.house                   # the figures of both packages
+python -m tests.house --list PATH…      # each violation, by line
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Final
+
+from tests.support.shared import ROOT
+
+PACKAGES: Final = ("streamlib", "parsers/streamlib_parsers")
+WIDTH: Final = 100
+FUNCTION_LINES: Final = 80
+FILE_LINES: Final = 550
+FOLDS_A_STATEMENT: Final = 2
+"""Conditional expressions and comprehensions together."""
+
+COMPREHENSIONS: Final = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+DISPLAYS: Final = (ast.Tuple, ast.List, ast.Dict, ast.Set)
+
+RETIRED_NAMES: Final = frozenset(
+    {
+        "answer",
+        "asked",
+        "at",
+        "begun",
+        "cut",
+        "found",
+        "given",
+        "held",
+        "kept",
+        "law",
+        "laws",
+        "losses",
+        "minted",
+        "odd",
+        "one",
+        "piece",
+        "pieces",
+        "place",
+        "places",
+        "said",
+        "sealed",
+        "spoken",
+        "thing",
+        "things",
+        "thought",
+        "thoughts",
+        "told",
+        "where",
+        "whole",
+        "word",
+        "words",
+    }
+)
+"""Names that say nothing to a reader of this field. The glossary of docs/architecture.md has the
+terms that stand for them."""
+
+
+@dataclass
+class Figures:
+    """Counts of one file or of many."""
+
+    files: int = 0
+    lines: int = 0
+    long_lines: int = 0
+    conditionals: int = 0
+    nested_conditionals: int = 0
+    comprehensions: int = 0
+    crowded_statements: int = 0
+    tricks: int = 0
+    retired_names: int = 0
+    long_functions: int = 0
+    long_files: int = 0
+    comment_lines: int = 0
+    violations: list[str] = field(default_factory=list)
+
+    def add(self, other: Figures) -> None:
+        """Add the counts of another file."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
+
+    def per_thousand(self, count: int) -> float:
+        """A count for each 1,000 lines."""
+        return 1000 * count / max(self.lines, 1)
+
+    @property
+    def comment_share(self) -> float:
+        """Percentage of lines that hold a comment."""
+        return 100 * self.comment_lines / max(self.lines, 1)
+
+
+def sources() -> list[Path]:
+    """Every source file of the two packages."""
+    paths: list[Path] = []
+    for package in PACKAGES:
+        paths += sorted((ROOT / package).rglob("*.py"))
+    return paths
+
+
+def own_expressions(statement: ast.stmt) -> Iterator[ast.AST]:
+    """The expressions of a statement, without those of the statements inside it."""
+    inner = (ast.stmt, ast.ExceptHandler, ast.match_case)
+    stack: list[ast.AST] = [
+        child for child in ast.iter_child_nodes(statement) if not isinstance(child, inner)
+    ]
+    while stack:
+        node = stack.pop()
+        yield node
+        for child in ast.iter_child_nodes(node):
+            if not isinstance(child, inner):
+                stack.append(child)
+
+
+def _bound_names(node: ast.AST) -> list[str]:
+    match node:
+        case ast.Name(id=name, ctx=ast.Store()):
+            return [name]
+        case ast.Attribute(attr=name, ctx=ast.Store()):
+            return [name]
+        case ast.arg(arg=name):
+            return [name]
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+            return [name]
+        case ast.ClassDef(name=name):
+            return [name]
+        case _:
+            return []
+
+
+def _is_trick(node: ast.AST) -> bool:
+    """A table indexed by a flag where it is made, or a conditional splat."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, DISPLAYS)
+    if isinstance(node, ast.Starred):
+        return isinstance(node.value, ast.IfExp)
+    if isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            if key is None and isinstance(value, ast.IfExp):
+                return True
+    return False
+
+
+def _is_nested(node: ast.IfExp) -> bool:
+    for part in (node.test, node.body, node.orelse):
+        for inner in ast.walk(part):
+            if isinstance(inner, ast.IfExp):
+                return True
+    return False
+
+
+def _comment_lines(text: str) -> int:
+    tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+    return len({token.start[0] for token in tokens if token.type == tokenize.COMMENT})
+
+
+def measure(path: Path) -> Figures:
+    """The figures of one file."""
+    text = path.read_text(encoding="utf-8")
+    figures = Figures(files=1, lines=text.count("\n"), comment_lines=_comment_lines(text))
+
+    def violation(line: int, what: str) -> None:
+        figures.violations.append(f"{path}:{line}: {what}")
+
+    if figures.lines > FILE_LINES:
+        figures.long_files = 1
+        violation(1, f"{figures.lines} lines: split the file")
+    for number, line in enumerate(text.splitlines(), 1):
+        if len(line) > WIDTH:
+            figures.long_lines += 1
+            violation(number, f"{len(line)} columns")
+    for node in ast.walk(ast.parse(text)):
+        line = getattr(node, "lineno", 1)
+        if isinstance(node, ast.IfExp):
+            figures.conditionals += 1
+            if _is_nested(node):
+                figures.nested_conditionals += 1
+                violation(line, "nested conditional expression")
+        if isinstance(node, COMPREHENSIONS):
+            figures.comprehensions += 1
+        if _is_trick(node):
+            figures.tricks += 1
+            violation(line, "a table indexed where it is made, or a conditional splat")
+        for name in _bound_names(node):
+            if name.strip("_").lower() in RETIRED_NAMES:
+                figures.retired_names += 1
+                violation(line, f"retired name {name}")
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            length = (node.end_lineno or line) - line + 1
+            if length > FUNCTION_LINES:
+                figures.long_functions += 1
+                violation(line, f"{node.name} has {length} lines")
+        if isinstance(node, ast.stmt):
+            folds = 0
+            for expression in own_expressions(node):
+                if isinstance(expression, (ast.IfExp, *COMPREHENSIONS)):
+                    folds += 1
+            if folds > FOLDS_A_STATEMENT:
+                figures.crowded_statements += 1
+                violation(line, f"{folds} conditional expressions or comprehensions")
+    return figures
+
+
+def measure_all(paths: list[Path]) -> Figures:
+    """The sum over many files."""
+    total = Figures()
+    for path in paths:
+        total.add(measure(path))
+    return total
