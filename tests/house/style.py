@@ -162,50 +162,62 @@ def _comment_lines(text: str) -> int:
     return len({token.start[0] for token in tokens if token.type == tokenize.COMMENT})
 
 
+def _measure_lines(path: Path, lines: list[str], figures: Figures) -> None:
+    if figures.lines > FILE_LINES:
+        figures.long_files += 1
+        figures.violations.append(f"{path}:1: {figures.lines} lines: split the file")
+    for number, line in enumerate(lines, 1):
+        if len(line) > WIDTH:
+            figures.long_lines += 1
+            figures.violations.append(f"{path}:{number}: {len(line)} columns")
+
+
+def _measure_expression(location: str, node: ast.AST, figures: Figures) -> None:
+    if isinstance(node, ast.IfExp):
+        figures.conditionals += 1
+        if _is_nested(node):
+            figures.nested_conditionals += 1
+            figures.violations.append(f"{location}: nested conditional expression")
+    if isinstance(node, COMPREHENSIONS):
+        figures.comprehensions += 1
+    if _is_trick(node):
+        figures.tricks += 1
+        figures.violations.append(
+            f"{location}: a table indexed where it is made, or a conditional splat"
+        )
+    for name in _bound_names(node):
+        if name.strip("_").lower() in RETIRED_NAMES:
+            figures.retired_names += 1
+            figures.violations.append(f"{location}: retired name {name}")
+
+
+def _measure_statement(location: str, node: ast.stmt, figures: Figures) -> None:
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        length = (node.end_lineno or node.lineno) - node.lineno + 1
+        if length > FUNCTION_LINES:
+            figures.long_functions += 1
+            figures.violations.append(f"{location}: {node.name} has {length} lines")
+    folds = 0
+    for expression in own_expressions(node):
+        if isinstance(expression, (ast.IfExp, *COMPREHENSIONS)):
+            folds += 1
+    if folds > FOLDS_A_STATEMENT:
+        figures.crowded_statements += 1
+        figures.violations.append(
+            f"{location}: {folds} conditional expressions or comprehensions in a statement"
+        )
+
+
 def measure(path: Path) -> Figures:
     """The figures of one file."""
     text = path.read_text(encoding="utf-8")
     figures = Figures(files=1, lines=text.count("\n"), comment_lines=_comment_lines(text))
-
-    def violation(line: int, what: str) -> None:
-        figures.violations.append(f"{path}:{line}: {what}")
-
-    if figures.lines > FILE_LINES:
-        figures.long_files = 1
-        violation(1, f"{figures.lines} lines: split the file")
-    for number, line in enumerate(text.splitlines(), 1):
-        if len(line) > WIDTH:
-            figures.long_lines += 1
-            violation(number, f"{len(line)} columns")
+    _measure_lines(path, text.splitlines(), figures)
     for node in ast.walk(ast.parse(text)):
-        line = getattr(node, "lineno", 1)
-        if isinstance(node, ast.IfExp):
-            figures.conditionals += 1
-            if _is_nested(node):
-                figures.nested_conditionals += 1
-                violation(line, "nested conditional expression")
-        if isinstance(node, COMPREHENSIONS):
-            figures.comprehensions += 1
-        if _is_trick(node):
-            figures.tricks += 1
-            violation(line, "a table indexed where it is made, or a conditional splat")
-        for name in _bound_names(node):
-            if name.strip("_").lower() in RETIRED_NAMES:
-                figures.retired_names += 1
-                violation(line, f"retired name {name}")
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            length = (node.end_lineno or line) - line + 1
-            if length > FUNCTION_LINES:
-                figures.long_functions += 1
-                violation(line, f"{node.name} has {length} lines")
+        location = f"{path}:{getattr(node, 'lineno', 1)}"
+        _measure_expression(location, node, figures)
         if isinstance(node, ast.stmt):
-            folds = 0
-            for expression in own_expressions(node):
-                if isinstance(expression, (ast.IfExp, *COMPREHENSIONS)):
-                    folds += 1
-            if folds > FOLDS_A_STATEMENT:
-                figures.crowded_statements += 1
-                violation(line, f"{folds} conditional expressions or comprehensions")
+            _measure_statement(location, node, figures)
     return figures
 
 
