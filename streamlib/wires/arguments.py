@@ -1,4 +1,4 @@
-"""Arguments of a call for wires that want a JSON object: in their own bytes wherever they are one."""
+"""Arguments of calls, and schemas of arguments, for wires that want JSON objects."""
 
 from __future__ import annotations
 
@@ -6,18 +6,47 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.report import Report
-from streamlib_parsers.items import FunctionCall, ServerToolCall
+from streamlib_parsers.items import FunctionCall, JsonObject, ServerToolCall, ToolSpec
 
 
 def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) -> Raw:
-    """The bytes as they came, `{}` for nothing; what is no object is wrapped, and the report says so (A11)."""
+    """Returns the arguments as one JSON object, in the bytes the provider sent.
+
+    No arguments are `{}`. What is not an object is wrapped in one, and reported (A11).
+    """
     try:
         call.parsed()
-        return Raw(
-            (call.arguments.removeprefix("\ufeff") or "{}").encode("utf-8")
-        )  # our reader forgives a BOM, a server does not
-    except ValueError:
+        # our reader forgives a byte order mark, a server does not
+        text = call.arguments.removeprefix("\ufeff") or "{}"
+        return Raw(text.encode("utf-8"))
+    except ValueError:  # not an object, or a lone surrogate, which UTF-8 cannot encode
         report.add("changed", f"{path}/arguments", "not a JSON object: wrapped (A11)")
-    return Raw(
-        msgspec.json.encode({"_raw": call.arguments.encode("utf-8", "replace").decode("utf-8")})
-    )
+    text = call.arguments.encode("utf-8", "replace").decode("utf-8")
+    return Raw(msgspec.json.encode({"_raw": text}))
+
+
+def free_form_schema() -> JsonObject:
+    """The schema of a free-form tool where a wire has none: an object of one string, `input`."""
+    return {
+        "type": "object",
+        "properties": {"input": {"type": "string"}},
+        "required": ["input"],
+    }
+
+
+def object_schema(tool: ToolSpec, path: str, report: Report, rule: str) -> JsonObject:
+    """The schema of a tool's arguments, of type object as providers require.
+
+    rule: the number of that rule in the wire's rule table, for the report.
+    """
+    # a decoded request may hold anything in place of a schema
+    if not isinstance(tool.schema, dict):
+        return {"type": "object", "properties": {}}
+    if tool.schema.get("type") == "object":
+        return tool.schema
+    report.add("changed", path, f"an input schema is of type object ({rule})")
+    schema: JsonObject = {"type": "object"}
+    for key, value in tool.schema.items():
+        if key != "type":
+            schema[key] = value
+    return schema

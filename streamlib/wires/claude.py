@@ -1,21 +1,30 @@
-"""What Claude takes and refuses on every wire that carries it (Messages, Converse): thinking, effort, tools of its own.
+"""What Claude takes and refuses on every wire that carries it: thinking, effort, its own tools.
 
 Rules have the numbers of the rule table in docs/wires/messages.md.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.history import OUTPUTS, IndexedItem
 from streamlib.request.prompt import Prompt, ReasoningOptions
 from streamlib.request.target import Target
-from streamlib_parsers.items import JsonObject, Message, ServerToolCall, ServerToolResult
+from streamlib_parsers.items import (
+    JsonObject,
+    Message,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
 
 BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
-"""Needed wherever `block_binding` is sent."""
+"""The beta header that `block_binding` needs."""
+MIN_BUDGET: Final = 1024
+"""The smallest thinking budget the API takes, in tokens."""
 
 
 def thinking(
@@ -23,112 +32,139 @@ def thinking(
     context: BuildContext,
     *,
     max_tokens: int | None,
-    forced: bool,
-    unthought: bool,
+    forced_call: bool,
+    unreasoned_tool_turn: bool,
 ) -> JsonObject:
-    """`thinking`, context.target it was asked for and can be, and `max_tokens`, context.target a budget raised it.
+    """Returns `thinking` if the prompt sets it and the model takes it, else `{}`.
 
-    forced: the choice of a tool forces a call. unthought: the request goes on amid a tool turn that was begun without a thought.
+    `max_tokens` is returned beside it when a budget raised it.
+
+    Args:
+        max_tokens: Of the request; None if it names none.
+        forced_call: The choice of a tool forces a call.
+        unreasoned_tool_turn: The request continues a tool turn that began without reasoning.
     """
-    asked = prompt.thinking
-    if asked is None:
+    options = prompt.thinking
+    if options is None:
         return {}
-    if not context.target.traits.thinking:
-        context.report.dropped("/reasoning", f"{context.target.model} cannot think")
+    target, report = context.target, context.report
+    if not target.traits.thinking:
+        report.dropped("/reasoning", f"{target.model} cannot think")
         return {}
-    if asked.effort == "off":
+    if options.effort == "off":
         return _off(context)
-    shape = (
-        _adaptive(asked)
-        if _is_adaptive(asked, context.target)
-        else _budget(asked, max_tokens, context)
-    )
-    if shape["thinking"]["type"] == "enabled" and (forced or unthought):
-        context.report.dropped(
+    if _takes_adaptive(options, target):
+        return _adaptive(options, prompt.thinking_mismatch)
+    fields = _budget(options, max_tokens, context)
+    if forced_call or unreasoned_tool_turn:
+        report.dropped(
             "/reasoning",
-            "thinking cannot be on with a forced tool choice, or amid a tool turn begun without it (T6, T8)",
+            "thinking cannot be on with a forced tool choice, "
+            "or in a tool turn that began without it (T6, T8)",
         )
         return {}
-    if prompt.thinking_mismatch and shape["thinking"]["type"] == "adaptive":
-        shape["thinking"]["block_binding"] = {"prefix_mismatch_behavior": prompt.thinking_mismatch}
-    return shape
+    return fields
 
 
 def _off(context: BuildContext) -> JsonObject:
-    if not context.target.traits.thinking_off:
-        context.report.dropped("/reasoning", f"{context.target.model} always thinks (T4)")
+    target = context.target
+    if not target.traits.thinking_off:
+        context.report.dropped("/reasoning", f"{target.model} always thinks (T4)")
         return {}
-    return {"thinking": {"type": context.target.traits.thinking_off}}
+    return {"thinking": {"type": target.traits.thinking_off}}
 
 
-def _is_adaptive(asked: ReasoningOptions, where: Target) -> bool:
-    forms = where.traits.thinking
-    return "adaptive" in forms and (asked.budget is None or "budget" not in forms)
+def _takes_adaptive(options: ReasoningOptions, target: Target) -> bool:
+    """Whether adaptive thinking is sent: a budget is sent as one where the model takes it."""
+    forms = target.traits.thinking
+    if "adaptive" not in forms:
+        return False
+    return options.budget is None or "budget" not in forms
 
 
-def _adaptive(asked: ReasoningOptions) -> JsonObject:
-    return {
-        "thinking": {"type": "adaptive", **({"display": asked.display} if asked.display else {})}
-    }
+def _adaptive(options: ReasoningOptions, mismatch: str | None) -> JsonObject:
+    fields: JsonObject = {"type": "adaptive"}
+    if options.display:
+        fields["display"] = options.display
+    if mismatch:
+        fields["block_binding"] = {"prefix_mismatch_behavior": mismatch}
+    return {"thinking": fields}
 
 
-def _budget(asked: ReasoningOptions, max_tokens: int | None, context: BuildContext) -> JsonObject:
-    budget = max(1024, asked.budget or BUDGETS[asked.effort or "medium"])
-    if asked.budget is not None and budget != asked.budget:
-        context.report.add("changed", "/reasoning", "a budget is at least 1024 tokens (T1)")
-    shape: JsonObject = {
-        "type": "enabled",
-        "budget_tokens": budget,
-        **({"display": asked.display} if asked.display else {}),
-    }
+def _budget(options: ReasoningOptions, max_tokens: int | None, context: BuildContext) -> JsonObject:
+    """Thinking with a budget, which must stay below `max_tokens` (T1)."""
+    target, report = context.target, context.report
+    requested = options.budget or BUDGETS[options.effort or "medium"]
+    budget = max(MIN_BUDGET, requested)
+    if options.budget is not None and budget != options.budget:
+        report.add("changed", "/reasoning", f"a budget is at least {MIN_BUDGET} tokens (T1)")
+    fields: JsonObject = {"type": "enabled", "budget_tokens": budget}
+    if options.display:
+        fields["display"] = options.display
     if max_tokens is None or max_tokens > budget:
-        return {"thinking": shape}
-    context.report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
-    ceiling = context.target.traits.max_output or budget + max_tokens
-    fitted = min(
-        budget, ceiling - min(max_tokens, ceiling // 2)
-    )  # the text keeps its room, up to half of all there is
+        return {"thinking": fields}
+    report.add("changed", "/max_output_tokens", "raised above the thinking budget (T1)")
+    limit = target.traits.max_output or budget + max_tokens
+    # the text keeps the tokens it was given, up to half of all there are
+    text_tokens = min(max_tokens, limit // 2)
+    fitted = min(budget, limit - text_tokens)
     if fitted != budget:
-        context.report.add(
+        report.add(
             "changed",
             "/reasoning",
-            f"{context.target.model} writes {ceiling} tokens at most: {fitted} for thinking",
+            f"{target.model} writes {limit} tokens at most: {fitted} for thinking",
         )
-    return {
-        "thinking": {**shape, "budget_tokens": fitted},
-        "max_tokens": min(fitted + max_tokens, ceiling),
-    }
+    fields["budget_tokens"] = fitted
+    return {"thinking": fields, "max_tokens": min(fitted + max_tokens, limit)}
 
 
-def effort(prompt: Prompt, context: BuildContext, shape: JsonObject | None) -> str | None:
-    """The effort beside adaptive thinking, in a word the model takes. shape: the `thinking` that is sent."""
-    asked = prompt.thinking
-    if asked is None or (shape or {}).get("type") != "adaptive":
+def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -> str | None:
+    """The effort to send beside adaptive thinking, at a level the model takes.
+
+    Args:
+        thinking: The `thinking` that is sent; only its adaptive form has an effort.
+    """
+    options = prompt.thinking
+    if options is None or thinking is None or thinking.get("type") != "adaptive":
         return None
-    wanted = level(asked)
-    if wanted is None:
+    requested = level(options)
+    if requested is None:
         return None
-    allowed = context.target.traits.efforts
-    if asked.effort is None or wanted not in allowed:
-        chosen = nearest(wanted, allowed)
-        context.report.add(
-            "changed", "/reasoning", f"{context.target.model}: effort {chosen or 'left out'}"
-        )
-        return chosen
-    return wanted
+    target = context.target
+    allowed = target.traits.efforts
+    if options.effort is not None and requested in allowed:
+        return requested
+    chosen = nearest(requested, allowed)
+    context.report.add("changed", "/reasoning", f"{target.model}: effort {chosen or 'left out'}")
+    return chosen
 
 
-def unpaired_server_calls(items: list[IndexedItem]) -> set[int]:
-    """Server tool calls whose result never came (A15), outside the last assistant turn (which may still be running)."""
-    results = {one.item.call_id for one in items if isinstance(one.item, ServerToolResult)}
-    said = [n for n, one in enumerate(items) if _is_assistant(one.item)]
-    heard = [n for n, one in enumerate(items) if not _is_assistant(one.item)]
-    last_turn = max((n for n in heard if said and n < said[-1]), default=-1)
-    calls = ((n, one) for n, one in enumerate(items) if isinstance(one.item, ServerToolCall))
-    return {one.position for n, one in calls if one.item.call_id not in results and n < last_turn}  # type: ignore[union-attr]
+def unpaired_server_calls(entries: Sequence[IndexedItem]) -> set[int]:
+    """Positions of server tool calls to drop: their result never came (A15).
+
+    Calls in the last assistant turn are kept, for that turn may still be running.
+    """
+    result_ids: set[str] = set()
+    last_assistant = -1
+    for index, entry in enumerate(entries):
+        if isinstance(entry.item, ServerToolResult):
+            result_ids.add(entry.item.call_id)
+        if _is_assistant(entry.item):
+            last_assistant = index
+    # the last turn starts behind the last other item before its end
+    turn_start = last_assistant
+    while turn_start >= 0 and _is_assistant(entries[turn_start].item):
+        turn_start -= 1
+    unpaired: set[int] = set()
+    for entry in entries[: max(turn_start, 0)]:
+        item = entry.item
+        if isinstance(item, ServerToolCall) and item.call_id not in result_ids:
+            unpaired.add(entry.position)
+    return unpaired
 
 
-def _is_assistant(item: Any) -> bool:
-    return not isinstance(item, OUTPUTS) and not (
-        isinstance(item, Message) and item.role != "assistant"
-    )
+def _is_assistant(item: ResponseItem) -> bool:
+    """Whether an item is part of an assistant turn."""
+    if isinstance(item, Message):
+        return item.role == "assistant"
+    return not isinstance(item, OUTPUTS)

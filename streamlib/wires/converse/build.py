@@ -451,8 +451,8 @@ def _claude_thinking(
         prompt,
         context,
         max_tokens=prompt.max_output_tokens,
-        forced=forced,
-        unthought=unthought,
+        forced_call=forced,
+        unreasoned_tool_turn=unthought,
     )
     word = effort(prompt, context, fields.get("thinking"))
     if word:

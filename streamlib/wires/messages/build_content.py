@@ -1,0 +1,294 @@
+"""Items as Messages content blocks, in the order of the items.
+
+Numbers such as A11 are the rows of the rule table in docs/wires/messages.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple, TypeAlias
+
+import msgspec
+
+from streamlib.request.context import BuildContext
+from streamlib.request.history import IndexedItem
+from streamlib.request.media import media_type
+from streamlib.request.origins import reasoning_as_text
+from streamlib.request.report import Report
+from streamlib.wires.arguments import as_object
+from streamlib_parsers.items import (
+    Audio,
+    Compaction,
+    ContentPart,
+    CustomToolCall,
+    CustomToolCallOutput,
+    Document,
+    FunctionCall,
+    FunctionCallOutput,
+    Image,
+    Item,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+
+CITATION_RESPONSE_KEYS: Final = frozenset({"file_id"})
+"""Keys of a citation that only responses have: a request with them is refused."""
+REASONING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
+"""Types of the blocks that hold reasoning."""
+
+RoleAndBlock: TypeAlias = tuple[str, JsonObject]
+
+
+class Block(NamedTuple):
+    """One content block, the role of its turn, and the index of its item (-1: none)."""
+
+    role: str
+    body: JsonObject
+    item_index: int
+
+    @property
+    def type(self) -> str:
+        """The wire's type of the block."""
+        block_type: str = self.body["type"]
+        return block_type
+
+    @property
+    def is_reasoning(self) -> bool:
+        """Whether the block is reasoning, readable or redacted."""
+        return self.body["type"] in REASONING_BLOCKS
+
+
+def item_blocks(entry: IndexedItem, context: BuildContext) -> Iterator[RoleAndBlock]:
+    """The blocks of one item, each with the role it is sent in."""
+    path, report = entry.path, context.report
+    match entry.item:
+        case Message() as item:
+            yield from _message(item, path, context)
+        case FunctionCall() as item:
+            yield "assistant", _call(item, path, report)
+        case FunctionCallOutput() | CustomToolCallOutput() as item:
+            yield "user", _output(item, path, report)
+        case Reasoning() as item:
+            yield from _reasoning(item, path, context)
+        case CustomToolCall() as item:
+            yield "assistant", _custom_call(item, path, report)
+        case ServerToolCall() as item:
+            yield "assistant", _server_call(item, path, report)
+        case ServerToolResult() as item:
+            yield "assistant", _server_result(item)
+        case Compaction() as item:
+            yield "assistant", _compaction(item)
+        case Opaque() as item:
+            yield _opaque(item)
+
+
+# --- one function per item kind ---
+
+
+def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
+    if item.role in ("system", "developer"):
+        yield _system_inside(item, path, context)
+        return
+    for part in item.content:
+        block = _part(part, path, context.report)
+        if block is None:
+            continue
+        # `native` of a message is what its only block had beside the text
+        if item.native and len(item.content) == 1:
+            block = {**block, **item.native}
+        yield item.role, block
+
+
+def _system_inside(item: Message, path: str, context: BuildContext) -> RoleAndBlock:
+    """A system message amid the conversation."""
+    if context.target.traits.system_role:
+        return "system", {"type": "text", "text": item.text}
+    context.report.add(
+        "changed", path, "the model takes no system message here: sent as user text (A17)"
+    )
+    return "user", {"type": "text", "text": f"<system>\n{item.text}\n</system>"}
+
+
+def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[RoleAndBlock]:
+    if item.redacted or (item.encrypted_content and not item.content):
+        block = {"type": "redacted_thinking", "data": item.encrypted_content}
+        yield "assistant", _with_native(block, item)
+        return
+    is_signed = item.signature and item.status == "completed"
+    if is_signed or context.target.provider.unsigned_thinking:
+        block = {
+            "type": "thinking",
+            "thinking": item.content,
+            "signature": item.signature or "",
+        }
+        yield "assistant", _with_native(block, item)
+        return
+    message = reasoning_as_text(item)
+    if message is None:
+        context.report.dropped(path, "reasoning without text or signature (T10)")
+        return
+    context.report.add("downgraded", path, "reasoning without its signature, sent as text (T10)")
+    yield "assistant", {"type": "text", "text": message.text}
+
+
+def _call(item: FunctionCall, path: str, report: Report) -> JsonObject:
+    block = {
+        "type": "tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": as_object(item, path, report),
+    }
+    return _with_native(block, item)
+
+
+def _custom_call(item: CustomToolCall, path: str, report: Report) -> JsonObject:
+    report.add("changed", path, 'a free-form call, sent as {"input": …}')
+    return {
+        "type": "tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": {"input": item.input},
+    }
+
+
+def _output(
+    item: FunctionCallOutput | CustomToolCallOutput, path: str, report: Report
+) -> JsonObject:
+    content: list[JsonObject] = []
+    for part in _output_parts(item):
+        block = _part(part, path, report)
+        if block is not None and not is_blank(block):
+            content.append(block)
+    result: JsonObject = {"type": "tool_result", "tool_use_id": item.call_id}
+    if content:
+        result["content"] = content
+    if item.is_error:
+        result["is_error"] = True
+    return _with_native(result, item)
+
+
+def _output_parts(item: FunctionCallOutput | CustomToolCallOutput) -> tuple[ContentPart, ...]:
+    if isinstance(item.output, str):
+        return (Text(item.output),)
+    return tuple(item.output)
+
+
+def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
+    # `native` has the type where it is another one, such as `mcp_tool_use`
+    block = {
+        "type": "server_tool_use",
+        "id": item.call_id,
+        "name": item.name,
+        "input": as_object(item, path, report),
+    }
+    return _with_native(block, item)
+
+
+def _server_result(item: ServerToolResult) -> JsonObject:
+    block = {
+        "type": f"{item.name}_tool_result",
+        "tool_use_id": item.call_id,
+        "content": item.output,
+    }
+    return _with_native(block, item)
+
+
+def _compaction(item: Compaction) -> JsonObject:
+    # without text `content` is null: the API refuses an empty one, and a missing one (A24)
+    block: JsonObject = {"type": "compaction", "content": item.content or None}
+    if item.encrypted_content is not None:
+        block["encrypted_content"] = item.encrypted_content
+    if item.signature is not None:
+        block["signature"] = item.signature
+    return _with_native(block, item)
+
+
+def _opaque(item: Opaque) -> RoleAndBlock:
+    role = "assistant"
+    if item.native:
+        role = item.native.get("role", role)
+    if isinstance(item.payload.get("type"), str):
+        return role, item.payload
+    return role, {**item.payload, "type": item.kind}
+
+
+def _with_native(block: JsonObject, item: Item) -> JsonObject:
+    """The block with the keys that the provider sent and no typed field holds."""
+    if item.native:
+        block.update(item.native)
+    return block
+
+
+def is_blank(block: JsonObject) -> bool:
+    """Whether a block is text, and blank (A1)."""
+    return block.get("type") == "text" and not block["text"].strip()
+
+
+# --- parts ---
+
+
+def _part(part: ContentPart, path: str, report: Report) -> JsonObject | None:
+    """The block of a part, or None where the wire has no form for it."""
+    native = part.native or {}
+    # a block of a kind that no part stands for is kept complete in `native`
+    if "type" in native:
+        return native
+    match part:
+        case Text():
+            return _text(part) | native
+        case Refusal():
+            return {"type": "text", "text": part.refusal}
+        case Image():
+            return {"type": "image", "source": _source(part), **native}
+        case Document():
+            return _document(part) | native
+        case Audio():
+            report.dropped(path, "Messages takes no audio")
+            if part.transcript:
+                return {"type": "text", "text": part.transcript}
+            return None
+
+
+def _text(part: Text) -> JsonObject:
+    block: JsonObject = {"type": "text", "text": part.text}
+    if part.annotations:
+        block["citations"] = [_citation(annotation) for annotation in part.annotations]
+    return block
+
+
+def _citation(annotation: JsonObject) -> JsonObject:
+    return {key: value for key, value in annotation.items() if key not in CITATION_RESPONSE_KEYS}
+
+
+def _document(part: Document) -> JsonObject:
+    block: JsonObject = {"type": "document", "source": _source(part)}
+    if part.name:
+        block["title"] = part.name
+    return block
+
+
+def _source(part: Image | Document) -> JsonObject:
+    if part.file_id:
+        return {"type": "file", "file_id": part.file_id}
+    if part.url:
+        return {"type": "url", "url": part.url}
+    data = part.data or ""
+    mime = media_type(part)
+    if mime == "text/plain":
+        # the API takes plain text as text only, never in base64
+        return {"type": "text", "media_type": mime, "data": _decode_base64(data)}
+    return {"type": "base64", "media_type": mime, "data": data}
+
+
+def _decode_base64(data: str) -> str:
+    """The text behind base64; what is no base64 is taken for the text itself."""
+    try:
+        return msgspec.convert(data, bytes).decode("utf-8", "replace")
+    except msgspec.ValidationError:
+        return data
