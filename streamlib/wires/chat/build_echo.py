@@ -18,7 +18,11 @@ from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
 from streamlib.wires.chat.build_parts import text_part
 from streamlib_parsers.items import JsonObject
-from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
+from streamlib_parsers.wires.chat.reasoning_details import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    TEXT_OF,
+)
 
 KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
 """Places of text that are a key of the message."""

@@ -20,7 +20,11 @@ from streamlib_parsers.items import (
 from streamlib_parsers.usage import Usage
 from streamlib_parsers.wires.chat import CHUNK_KEYS, STOP_REASONS
 from streamlib_parsers.wires.chat import usage as read_usage
-from streamlib_parsers.wires.chat.choice import OPAQUE_REASONING_KEY, REASONING_DETAIL_KEYS, TEXT_OF
+from streamlib_parsers.wires.chat.reasoning_details import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    TEXT_OF,
+)
 
 FINISH: Final[dict[StopReason, str]] = {
     "stop": "stop",

@@ -1,17 +1,22 @@
-"""Chat Completions and its many dialects: `machine.py` reads the stream, the other files are what it reads with."""
+"""Chat Completions and its many variants.
+
+`machine.py` reads the stream; the other files are what it reads with.
+"""
 
 from __future__ import annotations
 
 from streamlib_parsers.wires.chat.machine import (
-    CACHE_READS,
-    CACHE_WRITES,
     CHUNK_KEYS,
     STOP_REASONS,
-    THOUGHT_TOKENS,
     Machine,
     body_frames,
-    contradictions,
     framing,
+)
+from streamlib_parsers.wires.chat.token_counts import (
+    CACHE_READS,
+    CACHE_WRITES,
+    REASONING_TOKENS,
+    contradictions,
     usage,
 )
 
@@ -19,8 +24,8 @@ __all__ = [
     "CACHE_READS",
     "CACHE_WRITES",
     "CHUNK_KEYS",
+    "REASONING_TOKENS",
     "STOP_REASONS",
-    "THOUGHT_TOKENS",
     "Machine",
     "body_frames",
     "contradictions",

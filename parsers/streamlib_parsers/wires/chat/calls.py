@@ -1,172 +1,216 @@
-"""Tool calls of Chat Completions: which fragment belongs to which call.
+"""Tool calls of Chat Completions: assigns each fragment to its call.
 
-The schema promises an `index` on every fragment, `id` and `name` once, and argument text in pieces:
+By the schema every fragment has an `index`; `id` and `name` come once, the argument text in
+fragments:
 
-    {"index":0,"id":"call_1","function":{"name":"f","arguments":""}}     -> OutputItemAdded(FunctionCall)
-    {"index":0,"function":{"arguments":"{\\"a\\":"}}                       -> FunctionCallArgumentsDelta
-    {"index":1,"id":"call_2","function":{"name":"g","arguments":"{}"}}   a second call; both stay open to the end
+    {"index":0,"id":"call_1","function":{"name":"f","arguments":""}}   -> OutputItemAdded
+    {"index":0,"function":{"arguments":"{\\"a\\":"}}                   -> FunctionCallArgumentsDelta
+    {"index":1,"id":"call_2","function":{"name":"g","arguments":"{}"}} another call; both stay open
 
-Servers leave out the index, the id or both, number every call 0, send ids and names again in each chunk, put `{}` or `null`
-where the arguments will be, encode them twice, or send an object where text belongs. Nothing says that a call is finished, and a
-whole JSON text can be a prefix of what is meant, so calls end with the answer.
+Servers leave out the index, the id or both, number every call 0, repeat ids and names in each
+chunk, send `{}` or `null` as a placeholder for arguments that follow, encode the arguments twice,
+or send an object instead of text. The wire does not mark the end of a call, and a complete JSON
+text can be the prefix of the intended one, so calls are closed at the end of the response.
 
-Held back: arguments until the call's name is known; the placeholder `{}` until the next fragment says what it was; text that
-begins with a quotation mark (arguments encoded twice) to the end.
+Buffered: arguments until the call has a name; the placeholder `{}` until the next fragment shows
+whether it was one; text that begins with a quotation mark (arguments encoded twice) until the end.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import limit_exceeded, malformed
-from streamlib_parsers.items import FunctionCall, ResponseItem
+from streamlib_parsers.items import CustomToolCall, FunctionCall
 from streamlib_parsers.open_items import OpenItem
 
-__all__ = ["MOST_INDEX", "CallState", "Calls", "JsonDepth"]
+__all__ = ["MAX_INDEX", "CallKind", "CallState", "Calls", "JsonDepth"]
 
-MOST_INDEX: Final = 1_000_000
-"""Indexes above it are no indexes. Nothing is padded up to them."""
+MAX_INDEX: Final = 1_000_000
+"""A greater index is malformed. No list is padded up to an index."""
+
 PLACEHOLDER: Final = "{}"
+"""Arguments that some servers send first, before the fragments of the real ones."""
+
 _MARKS: Final = re.compile(r'\\(?:.|\Z)|["{}\[\]]', re.DOTALL)
+
+CallKind: TypeAlias = type[FunctionCall] | type[CustomToolCall]
 
 
 class JsonDepth:
-    """Whether JSON that comes in pieces has ended: no bracket and no string open. Linear in the text, and keeps none of it."""
+    """Tracks whether JSON received in fragments is complete: no bracket and no string is open.
 
-    __slots__ = ("_begun", "_depth", "_escaped", "_within")
+    Linear in the text, none of which is kept.
+    """
+
+    __slots__ = ("_depth", "_in_escape", "_in_string", "_started")
 
     def __init__(self) -> None:
         self._depth = 0
-        self._within = False
-        self._escaped = False
-        self._begun = False
+        """Open brackets; changes with each bracket outside a string."""
+        self._in_string = False
+        """A string is open; toggled by each quotation mark that is not escaped."""
+        self._in_escape = False
+        """The last fragment ended with the backslash of an escape."""
+        self._started = False
+        """Anything but white space was received; stays true."""
 
     def feed(self, text: str) -> None:
-        """The next piece."""
-        if self._escaped and text:
-            text, self._escaped = text[1:], False
+        """Read the next fragment."""
+        if self._in_escape and text:
+            self._in_escape = False
+            text = text[1:]
         for mark in _MARKS.findall(text):
             if mark[0] == "\\":
-                self._escaped = len(mark) == 1
+                # A backslash alone is the last character: what it escapes is in the next fragment.
+                self._in_escape = len(mark) == 1
             elif mark == '"':
-                self._within = not self._within
-            elif not self._within:
-                self._depth += 1 if mark in "{[" else -1
-        self._begun = self._begun or not (not text or text.isspace())
+                self._in_string = not self._in_string
+            elif self._in_string:
+                continue
+            elif mark in "{[":
+                self._depth += 1
+            else:
+                self._depth -= 1
+        # White space alone is not complete JSON, though nothing is open.
+        if text and not text.isspace():
+            self._started = True
 
     @property
     def is_complete(self) -> bool:
-        """Whether what came is whole, so far."""
-        return self._begun and self._depth == 0 and not self._within
+        """Whether the text received so far is complete JSON."""
+        return self._started and self._depth == 0 and not self._in_string
 
 
 class CallState:
-    """One call while it grows.
-
-    item: None until the name is known. held: argument text not given out yet. streaming: nothing is held any more.
-    quoted: the text began with a quotation mark. fixed: the arguments came as a JSON value; no text is added to it.
-    late: fields that no delta carries.
-    """
+    """One call while it is open."""
 
     __slots__ = (
+        "buffered",
+        "buffered_size",
         "call_id",
-        "fixed",
-        "held",
+        "deferred_fields",
+        "depth",
+        "is_json_value",
+        "is_quoted",
         "item",
         "kind",
-        "late",
         "name",
-        "nesting",
-        "quoted",
-        "size",
         "streaming",
     )
 
-    def __init__(self, kind: Callable[..., ResponseItem]) -> None:
+    def __init__(self, kind: CallKind) -> None:
         self.kind = kind
         self.call_id: str | None = None
+        """The wire's id; the first one is kept."""
         self.name = ""
+        """The name so far; assigned by each fragment that has one."""
         self.item: OpenItem | None = None
-        self.late: dict[str, Any] = {}
-        self.held: list[str] = []
-        self.size = 0
+        """None until the name is known."""
+        self.deferred_fields: dict[str, Any] = {}
+        """Fields of the item that no delta carries; merged from every fragment."""
+        self.buffered: list[str] = []
+        """Argument fragments not emitted yet; emptied when they are emitted or replaced."""
+        self.buffered_size = 0
+        """Characters ever buffered; limited like emitted arguments."""
         self.streaming = False
-        self.quoted = False
-        self.fixed = False
-        self.nesting: JsonDepth | None = None
-
-    def pieces(self) -> list[str]:
-        """The argument text so far, given out or held."""
-        return [*(self.item.arguments if self.item else ()), *self.held]
+        """Arguments were emitted; from then on nothing is buffered."""
+        self.is_quoted = False
+        """The text began with a quotation mark: the arguments may be encoded twice."""
+        self.is_json_value = False
+        """The arguments came as a JSON value, which is complete; no text is added to it."""
+        self.depth: JsonDepth | None = None
+        """Set by the first `is_complete`; before, the text is not scanned."""
 
     @property
-    def empty(self) -> bool:
-        """Whether no argument text came yet."""
-        return not (self.held or (self.item and self.item.arguments))
+    def is_empty(self) -> bool:
+        """Whether no argument text was received yet."""
+        if self.buffered:
+            return False
+        return self.item is None or not self.item.arguments
 
     @property
     def is_waiting(self) -> bool:
-        """Whether what is held may turn out to be something else than arguments."""
-        return not self.fixed and (self.quoted or self.held == [PLACEHOLDER])
+        """Whether the buffered text may turn out not to be the arguments."""
+        return not self.is_json_value and (self.is_quoted or self.buffered == [PLACEHOLDER])
 
     @property
     def is_complete(self) -> bool:
-        """Whether the arguments could be whole. The text is only watched from the first time this is asked."""
-        if self.nesting is None:
-            self.nesting = JsonDepth()
-            for piece in self.pieces():
-                self.nesting.feed(piece)
-        return self.nesting.is_complete
+        """Whether the arguments could be complete. The text is scanned from the first use on."""
+        if self.depth is None:
+            self.depth = JsonDepth()
+            if self.item is not None:
+                for fragment in self.item.arguments:
+                    self.depth.feed(fragment)
+            for fragment in self.buffered:
+                self.depth.feed(fragment)
+        return self.depth.is_complete
 
-    def set_fields(
-        self, *, signature: str | None = None, native: dict[str, Any] | None = None
-    ) -> None:
-        """Fields that came beside the arguments."""
+    def set_fields(self, *, signature: str | None, native: dict[str, Any]) -> None:
+        """Set fields that came beside the arguments."""
         if signature:
-            self.late["signature"] = signature
+            self.deferred_fields["signature"] = signature
         if native:
-            self.late["native"] = {**self.late.get("native", {}), **native}
+            self.deferred_fields["native"] = self.deferred_fields.get("native", {}) | native
         if self.item is not None:
-            self.item.fields.update(self.late)
+            self.item.fields.update(self.deferred_fields)
 
     def starts_new_call(self, call_id: str | None, name: str | None, arguments: str | None) -> bool:
-        """Whether a fragment under this slot's own index belongs to another call.
-
-        A different id alone says nothing: some servers make a new one for every chunk. A name without an id neither: some
-        send it every time. What came so far must be whole, or the name another.
-        """
-        opens = (arguments or "").startswith("{")
+        """Whether a fragment with this call's index belongs to another call."""
+        opens_object = arguments is not None and arguments.startswith("{")
         if call_id and self.call_id and call_id != self.call_id:
-            renamed = bool(name) and (name != self.name or self.empty or self.is_complete)
-            return renamed or (opens and self.is_complete)
-        if name and not call_id and self.name:
-            return (
-                name != self.name or (opens and self.held != [PLACEHOLDER])
-            ) and self.is_complete
+            # Some servers generate a new id for every chunk (T6), some number every call 0 (T7):
+            # another id is another call only if this one is complete, empty or of another name.
+            if name and (name != self.name or self.is_empty or self.is_complete):
+                return True
+            return opens_object and self.is_complete
+        if name and self.name and not call_id:
+            # Some servers repeat the name in every chunk (T5): the arguments must be complete too,
+            # and the name another one or a new object begun. `{}` may still be the placeholder.
+            is_other = name != self.name or (opens_object and self.buffered != [PLACEHOLDER])
+            return is_other and self.is_complete
         return False
 
 
 class Calls:
-    """The calls of one choice, in the order they began. `before` is told when a call is about to be added."""
+    """The calls of one choice, in order of start."""
 
-    def __init__(self, assembly: EventAssembler, choice: int, before: Callable[[], None]) -> None:
-        self._assembly = assembly
+    def __init__(
+        self, assembler: EventAssembler, choice: int, before_open: Callable[[], None]
+    ) -> None:
+        """Create the list.
+
+        Args:
+            assembler: Receives the events.
+            choice: Index of the choice.
+            before_open: Called before a call is opened, so that the text before it is closed.
+        """
+        self._assembler = assembler
         self._choice = choice
-        self._before = before
-        self._slots: list[CallState] = []
+        self._before_open = before_open
+        self._states: list[CallState] = []
+        """All calls, also those without a name so far."""
         self._by_index: dict[int, CallState] = {}
+        """The newest call of each index."""
         self._by_id: dict[str, CallState] = {}
+        """The newest call of each id of the wire."""
         self._last: CallState | None = None
+        """The call of the last fragment; fragments with neither index nor id continue it."""
         self.running: dict[int | None, OpenItem] = {}
-        self.begun = False
-        """Whether any call came."""
-        self.whole = 0
-        """How many calls ended whole, known after `close`."""
+        """Calls by index whose plain argument fragments may be emitted without `add`.
+
+        The machine's fast path uses it. Updated by every `add`: a call whose text is buffered,
+        scanned or complete is not in it.
+        """
+        self.started = False
+        """Whether any call was received."""
+        self.completed = 0
+        """Number of calls with complete arguments; known after `close`."""
 
     def add(
         self,
@@ -174,173 +218,210 @@ class Calls:
         call_id: str | None,
         name: str | None,
         arguments: str | None,
-        kind: Callable[..., ResponseItem] = FunctionCall,
+        kind: CallKind = FunctionCall,
         *,
-        fixed: bool = False,
+        is_json_value: bool = False,
     ) -> CallState | None:
-        """One fragment; its slot, or None where it says nothing. `fixed`: the arguments are a JSON value, whole, in its own bytes."""
-        slot = self._find(index, call_id, name, arguments)
-        if slot is None:
+        """Add one fragment.
+
+        Args:
+            index: Index of the call, if the server sent one.
+            call_id: Id of the call, if the fragment has one.
+            name: Name of the tool, if the fragment has one.
+            arguments: Argument text.
+            kind: Item class of the call.
+            is_json_value: `arguments` is a complete JSON value in the provider's bytes.
+
+        Returns:
+            The call, or None if an empty fragment belongs to none.
+        """
+        call = self._find(index, call_id, name, arguments)
+        if call is None:
             if not (call_id or name or arguments):
                 return None
-            slot = self._new(index, kind)
-        self._last = slot
-        if call_id and not slot.call_id:
-            self._identify(slot, call_id)
+            call = self._new(index, kind)
+        self._last = call
+        if call_id and not call.call_id:
+            self._set_id(call, call_id)
         if name:
-            self._name(slot, name)
-        if arguments and not slot.fixed:
-            (self._fix if fixed else self._append)(slot, arguments)
-        self.running.pop(index, None)
-        if (
-            index is not None
-            and slot.item is not None
-            and slot.streaming
-            and not slot.fixed
-            and slot.nesting is None
-        ):
-            self.running[index] = slot.item
-        return slot
+            self._set_name(call, name)
+        if arguments and not call.is_json_value:
+            if is_json_value:
+                self._set_json_value(call, arguments)
+            else:
+                self._append(call, arguments)
+        self._update_running(index, call)
+        return call
 
     def _find(
         self, index: int | None, call_id: str | None, name: str | None, arguments: str | None
     ) -> CallState | None:
+        """The call that a fragment continues, or None if it starts one."""
         if index is None:
-            return self._by_id.get(call_id) if call_id else None if name else self._last
-        slot = self._by_index.get(index)
-        if (
-            slot is not None
-            and (call_id or name)
-            and slot.starts_new_call(call_id, name, arguments)
-        ):
+            if call_id:
+                return self._by_id.get(call_id)
+            if name:
+                return None
+            return self._last  # without index and id it continues the call touched last (T1)
+        call = self._by_index.get(index)
+        if call is None or not (call_id or name):
+            return call
+        if call.starts_new_call(call_id, name, arguments):
             return None
-        return slot
+        return call
 
-    def _new(self, index: int | None, kind: Callable[..., ResponseItem]) -> CallState:
-        if len(self._slots) >= self._assembly.limits.items:
-            raise limit_exceeded("items", self._assembly.limits.items)
-        if index is not None and not 0 <= index <= MOST_INDEX:
+    def _new(self, index: int | None, kind: CallKind) -> CallState:
+        # Calls without a name are not opened yet, so the assembler cannot count them.
+        if len(self._states) >= self._assembler.limits.items:
+            raise limit_exceeded("items", self._assembler.limits.items)
+        if index is not None and not 0 <= index <= MAX_INDEX:
             raise malformed(f"the index of a tool call is {index}")
-        slot = CallState(kind)
-        self.begun = True
-        self._slots.append(slot)
+        call = CallState(kind)
+        self.started = True
+        self._states.append(call)
         if index is not None:
-            self._by_index[index] = slot
-        return slot
+            self._by_index[index] = call
+        return call
+
+    def _update_running(self, index: int | None, call: CallState) -> None:
+        self.running.pop(index, None)
+        if index is None or call.item is None:
+            return
+        # A scanned call needs `add`, which feeds its depth.
+        if call.streaming and not call.is_json_value and call.depth is None:
+            self.running[index] = call.item
 
     # --- id and name ---
 
-    def _identify(self, slot: CallState, call_id: str) -> None:
-        slot.call_id = call_id
-        self._by_id[call_id] = slot
-        if slot.item is not None:  # it was added under an id of ours
-            slot.item.fields["call_id"] = call_id
+    def _set_id(self, call: CallState, call_id: str) -> None:
+        call.call_id = call_id
+        self._by_id[call_id] = call
+        if call.item is not None:  # it was opened with a generated id
+            call.item.fields["call_id"] = call_id
 
-    def _name(self, slot: CallState, name: str) -> None:
-        """Assigned, never appended; but a name that goes on before any argument came was cut in two."""
-        if slot.item is None:
-            slot.name = name
-            self._before()
-            self._begin(slot)
-            self._release(slot)
-        elif name != slot.name:
-            in_pieces = slot.empty and not name.startswith(slot.name)
-            slot.name = slot.name + name if in_pieces else name
-            slot.item.fields["name"] = self._assembly.original_tool_name(slot.name)
-            self._assembly.notice(
-                "call_renamed", f"the name of the call became {slot.name}", slot.item
-            )
-
-    def _begin(self, slot: CallState) -> OpenItem:
-        item = self._assembly.open(
-            slot.kind(call_id=slot.call_id or self._mint(), name=slot.name, choice=self._choice)
+    def _set_name(self, call: CallState, name: str) -> None:
+        """Assign the name; append it where it continues a name split over two chunks."""
+        if call.item is None:
+            call.name = name
+            self._before_open()
+            self._open(call)
+            self._release(call)
+            return
+        if name == call.name:
+            return
+        # Servers that repeat the name send it complete. One that differs before any argument came,
+        # and does not begin with the name so far, is its second fragment.
+        if call.is_empty and not name.startswith(call.name):
+            call.name += name
+        else:
+            call.name = name
+        call.item.fields["name"] = self._assembler.original_tool_name(call.name)
+        self._assembler.notice(
+            "call_renamed", f"the name of the call became {call.name}", call.item
         )
-        item.fields.update(slot.late)
-        slot.item = item
+
+    def _open(self, call: CallState) -> OpenItem:
+        call_id = call.call_id or self._generate_id()
+        item = self._assembler.open(call.kind(call_id=call_id, name=call.name, choice=self._choice))
+        item.fields.update(call.deferred_fields)
+        call.item = item
         return item
 
-    def _mint(self) -> str:
-        """An id of ours, and not one that the wire has used by chance."""
-        call_id = self._assembly.new_call_id()
+    def _generate_id(self) -> str:
+        """A generated id that the wire did not use for another call (T15, T16)."""
+        call_id = self._assembler.new_call_id()
         for _ in range(len(self._by_id)):
             if call_id not in self._by_id:
                 break
-            call_id = self._assembly.new_call_id()
+            call_id = self._assembler.new_call_id()
         return call_id
 
     # --- arguments ---
 
-    def _append(self, slot: CallState, text: str) -> None:
-        if slot.nesting is not None:
-            slot.nesting.feed(text)
-        if slot.streaming and slot.item is not None:
-            self._assembly.arguments(slot.item, text)
+    def _append(self, call: CallState, text: str) -> None:
+        if call.depth is not None:
+            call.depth.feed(text)
+        if call.streaming and call.item is not None:
+            self._assembler.arguments(call.item, text)
         else:
-            self._hold(slot, text)
+            self._buffer(call, text)
 
-    def _fix(self, slot: CallState, text: str) -> None:
-        """A JSON value takes the place of text that was not given out; nothing is added to it."""
-        if not slot.streaming:
-            slot.fixed, slot.held, slot.nesting = True, [], None
-            self._hold(slot, text)
+    def _set_json_value(self, call: CallState, text: str) -> None:
+        """Replace buffered text by a JSON value; ignore the value once text was emitted."""
+        if not call.streaming:
+            call.is_json_value = True
+            call.buffered = []
+            call.depth = None
+            self._buffer(call, text)
 
-    def _hold(self, slot: CallState, text: str) -> None:
-        if not slot.held and slot.kind is FunctionCall:
+    def _buffer(self, call: CallState, text: str) -> None:
+        if not call.buffered and call.kind is FunctionCall:
+            # `null` stands for no arguments yet (T10). Free text of a custom tool is never special.
             if text.strip() == "null":
                 return
-            slot.quoted = text.lstrip().startswith('"') and not slot.fixed
-        elif slot.held == [PLACEHOLDER] and text.lstrip().startswith("{"):
-            slot.held, slot.nesting = [], None
-        slot.held.append(text)
-        slot.size += len(text)
-        if slot.size > self._assembly.limits.argument_bytes:
-            raise limit_exceeded("argument_bytes", self._assembly.limits.argument_bytes)
-        self._release(slot)
+            call.is_quoted = text.lstrip().startswith('"') and not call.is_json_value
+        elif call.buffered == [PLACEHOLDER] and text.lstrip().startswith("{"):
+            # The real arguments follow the placeholder (T13).
+            call.buffered = []
+            call.depth = None
+        call.buffered.append(text)
+        call.buffered_size += len(text)
+        if call.buffered_size > self._assembler.limits.argument_bytes:
+            raise limit_exceeded("argument_bytes", self._assembler.limits.argument_bytes)
+        self._release(call)
 
-    def _release(self, slot: CallState) -> None:
-        """Gives out what is held, once there is a name and it is clear what the text is."""
-        if slot.item is not None and slot.held and not slot.is_waiting:
-            self._give(slot, slot.item)
+    def _release(self, call: CallState) -> None:
+        """Emit the buffered text once the call has a name and the text is known to be arguments."""
+        if call.item is not None and call.buffered and not call.is_waiting:
+            self._emit_buffered(call, call.item)
 
-    def _give(self, slot: CallState, item: OpenItem) -> None:
-        slot.streaming = True
-        held, slot.held = slot.held, []
-        for piece in held:
-            self._assembly.arguments(item, piece)
+    def _emit_buffered(self, call: CallState, item: OpenItem) -> None:
+        call.streaming = True
+        buffered = call.buffered
+        call.buffered = []
+        for fragment in buffered:
+            self._assembler.arguments(item, fragment)
 
     # --- the end ---
 
     def flush(self) -> None:
-        """Gives out what is still held; a call without a name is shown as what it is, never as callable. May come twice."""
-        for slot in self._slots:
-            self._shown(slot)
+        """Emit what is still buffered. May be called twice.
+
+        A call without a name is opened, but never callable.
+        """
+        for call in self._states:
+            self._emit_rest(call)
 
     def close(self) -> None:
-        """Ends every call, once all of them are shown."""
-        for item in [self._shown(slot) for slot in self._slots]:
-            self.whole += self._assembly.close(item) == "completed"
+        """Close every call."""
+        # All of it is emitted before the first call is closed, so that a call without a name is
+        # opened, and its notice comes, before any other call is done.
+        items = [self._emit_rest(call) for call in self._states]
+        for item in items:
+            if self._assembler.close(item) == "completed":
+                self.completed += 1
 
-    def _shown(self, slot: CallState) -> OpenItem:
-        item = slot.item or self._nameless(slot)
-        if slot.quoted:
-            self._unquote(slot, item)
-        self._give(slot, item)
+    def _emit_rest(self, call: CallState) -> OpenItem:
+        item = call.item or self._open_nameless(call)
+        if call.is_quoted:
+            self._unquote(call, item)
+        self._emit_buffered(call, item)
         return item
 
-    def _nameless(self, slot: CallState) -> OpenItem:
-        item = self._begin(slot)
+    def _open_nameless(self, call: CallState) -> OpenItem:
+        item = self._open(call)
         item.forced_incomplete = True
-        self._assembly.notice("nameless_call", "the call never got a name", item)
+        self._assembler.notice("nameless_call", "the call has no name", item)
         return item
 
-    def _unquote(self, slot: CallState, item: OpenItem) -> None:
-        """Arguments that were encoded twice: a JSON string that holds an object."""
+    def _unquote(self, call: CallState, item: OpenItem) -> None:
+        """Decode arguments that were encoded twice: a JSON string that holds an object."""
         try:
-            inner = msgspec.json.decode("".join(slot.held), type=str)
+            inner = msgspec.json.decode("".join(call.buffered), type=str)
             msgspec.json.decode(inner, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return
-        slot.held = [inner]
-        self._assembly.notice(
+            return  # not encoded twice (T11): the text is emitted as received
+        call.buffered = [inner]
+        self._assembler.notice(
             "arguments_unquoted", "the arguments were JSON inside a JSON string", item
         )

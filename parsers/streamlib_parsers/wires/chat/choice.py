@@ -1,23 +1,24 @@
-"""One choice of a Chat Completions answer: its thoughts, text, refusal and media as items, its calls in `chat_calls`.
+"""One choice of a Chat Completions response: its items; its calls are in `calls.py`.
 
-The wire has no blocks. An item begins with the first delta of its kind and ends when another kind, a call or a signed part
-begins:
+The wire has no blocks. An item starts with the first delta of its kind and ends when another kind,
+a call or a signed part starts:
 
     {"reasoning_content":"Hm"}  {"reasoning_content":"."}    -> Reasoning "Hm."
     {"content":"It is "}                                     Reasoning done, -> Message "It is "
     {"tool_calls":[…]}                                       Message done, -> FunctionCall
-    {"content":"so."}                                        -> a second Message; the call stays open
+    {"content":"so."}                                        -> another Message; the call stays open
 
-Thoughts have five names. The first that holds text is taken (`THOUGHTS`); the lists that some servers send beside it are kept
-whole for replay, in `Reasoning.native`, their fragments joined as a whole body has them.
+Reasoning has five names. The first that holds text is taken (`REASONING_KEYS`); the lists that some
+servers send beside it are kept for replay in `Reasoning.native` (`reasoning_details.py`).
 
-Held back: nothing. `native` of a thought and the joined bytes of an audio part are known when the item ends.
+Buffered: nothing. `native` of a reasoning item and the joined bytes of an audio part are known when
+the item ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, ClassVar, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, Literal, TypeAlias
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.base64_text import joined_base64
@@ -34,79 +35,39 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.wires.chat.calls import Calls
+from streamlib_parsers.wires.chat.reasoning_details import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    REASONING_KEYS,
+    ReasoningDetails,
+    string_at,
+    text_of_detail,
+)
 
-__all__ = ["REASONING_DETAIL_KEYS", "REASONING_KEYS", "ChoiceAssembler", "Details"]
+__all__ = ["NONE", "REASONING", "REFUSAL", "TEXT", "ChoiceAssembler"]
 
-REASONING_KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
-"""Names of the thought, the preferred first: servers that send two of them send the same text in both."""
+Kind: TypeAlias = Literal["", "text", "reasoning", "refusal", "audio"]
+TEXT: Final = "text"
+REASONING: Final = "reasoning"
+REFUSAL: Final = "refusal"
+AUDIO: Final = "audio"
+NONE: Final = ""
 
-REASONING_DETAIL_KEYS: Final = ("reasoning_details", "thinking_blocks")
-"""Lists that carry a thought for replay: OpenRouter, MiniMax, Vercel; LiteLLM."""
+THINKING_TEXT_KEYS: Final = ("thinking", "summary", "text", "content")
+"""Where a reasoning part holds its text; the first that is not empty is taken."""
 
-TEXT_OF: Final = {"reasoning.text": "text", "reasoning.summary": "summary", "thinking": "thinking"}
-"""Where the elements of those lists hold text. Elements of any other type (`reasoning.encrypted`) are never joined."""
-
-THINKING_KEYS: Final = ("type", "thinking", "summary", "text", "content", "signature")
-"""Keys of a thinking part that typed fields hold; the rest (`closed`) is native."""
-
-OPAQUE_REASONING_KEY: Final = "reasoning_opaque"
-"""Copilot's sealed thought."""
-
-Kind: TypeAlias = str
-TEXT: Final[Kind] = "text"
-REASONING: Final[Kind] = "reasoning"
-REFUSAL: Final[Kind] = "refusal"
-AUDIO: Final[Kind] = "audio"
-NONE: Final[Kind] = ""
-
-
-class Details:
-    """The elements of one such list. Fragments of one type and index are one element until it is signed; other keys come late."""
-
-    def __init__(self) -> None:
-        self._elements: list[JsonObject] = []
-        self._texts: list[list[str]] = []
-
-    def add(self, elements: list[JsonObject]) -> None:
-        """What one delta brings: its first element may go on where the last delta ended."""
-        for place, element in enumerate(elements):
-            if place or not self._goes_on(element):
-                self._elements.append({})
-                self._texts.append([])
-            last = self._elements[-1]
-            last.update(
-                {
-                    name: value
-                    for name, value in element.items()
-                    if value is not None or name not in last
-                }
-            )
-            self._texts[-1].append(_text_of(element))
-
-    def _goes_on(self, element: JsonObject) -> bool:
-        last = self._elements[-1] if self._elements else {}
-        alike = str(element.get("type")) in TEXT_OF and all(
-            last.get(name) == element.get(name) for name in ("type", "index")
-        )
-        return alike and not (last.get("signature") and _text_of(element))
-
-    def whole(self) -> list[JsonObject]:
-        """The elements as a whole body would have them."""
-        joined = zip(self._elements, map("".join, self._texts), strict=True)
-        return [
-            {**element, TEXT_OF[element["type"]]: text} if text else element
-            for element, text in joined
-        ]
+THINKING_KEYS: Final = ("type", "signature", *THINKING_TEXT_KEYS)
+"""Keys of a reasoning part that typed fields hold; the rest (`closed`) is native."""
 
 
 class ChoiceAssembler:
-    """One choice while it grows."""
+    """One choice while it is read."""
 
     __slots__ = (
-        "_assembly",
+        "_assembler",
         "_details",
+        "_executed",
         "_native",
-        "_ran",
         "calls",
         "finish",
         "index",
@@ -117,295 +78,349 @@ class ChoiceAssembler:
     )
 
     item: OpenItem
+    """The newest item; open, and set at all, only while `kind` is not `NONE`."""
 
-    def __init__(self, assembly: EventAssembler, index: int) -> None:
-        self._assembly = assembly
+    def __init__(self, assembler: EventAssembler, index: int) -> None:
+        self._assembler = assembler
         self.index = index
-        self.calls = Calls(assembly, index, self.close_current)
+        self.calls = Calls(assembler, index, self.close_current)
         self.finish: str | None = None
-        """The wire's own word for why it ended; None until it came."""
-        self.kinds: set[Kind] = set()
-        """What the choice has said so far."""
-        self.kind = NONE
+        """The wire's `finish_reason`; None until it is received."""
+        self.kinds: set[str] = set()
+        """Every kind of item opened so far."""
+        self.kind: Kind = NONE
+        """Kind of the open item; `NONE` while none is open."""
         self.part = 0
-        self._native: dict[str, Any] = {}
-        self._details: dict[str, Details] = {}
-        self._ran: dict[Any, str] = {}
+        """Content index that text is appended to; +1 after each reference, 0 for a new item."""
+        self._native: JsonObject = {}
+        """Keys for `native` of the open item; emptied when an item is opened."""
+        self._details: dict[str, ReasoningDetails] = {}
+        """Lists for `native` of the open item; emptied when an item is opened."""
+        self._executed: dict[int | str, str] = {}
+        """Generated call ids of the tools that the provider ran, by their index or type."""
 
     # --- items ---
 
-    def begin(self, kind: Kind) -> OpenItem:
-        """The open item of a kind; whatever else is open ends."""
-        if self.kind is not kind:
+    def open_item(self, kind: Kind) -> OpenItem:
+        """The open item of `kind`; an item of another kind is closed first."""
+        if self.kind != kind:
             self.close_current()
-            item: ResponseItem = (
-                Reasoning(choice=self.index)
-                if kind is REASONING
-                else Message("assistant", choice=self.index)
-            )
-            self.item = self._assembly.open(item)
-            self.kind, self.part, self._native, self._details = kind, 0, {}, {}
+            if kind == REASONING:
+                self.item = self._assembler.open(Reasoning(choice=self.index))
+            else:
+                self.item = self._assembler.open(Message("assistant", choice=self.index))
+            self.kind = kind
+            self.part = 0
+            self._native = {}
+            self._details = {}
             self.kinds.add(kind)
         return self.item
 
     def close_current(self, signature: str | None = None) -> None:
-        """Ends the open item."""
+        """Close the open item, if any."""
         if self.kind:
             self.flush()
             if signature:
                 self.item.fields["signature"] = signature
             self.kind = NONE
-            self._assembly.close(self.item)
+            self._assembler.close(self.item)
 
-    def whole(self, item: ResponseItem) -> None:
-        """An item that has no deltas."""
+    def add_complete(self, item: ResponseItem) -> None:
+        """Add an item that has no deltas."""
         self.close_current()
         self.kinds.add(type(item).__name__)
-        self._assembly.close(self._assembly.open(item))
+        self._assembler.close(self._assembler.open(item))
 
     def flush(self) -> None:
-        """Fields of the open item that are only known at its end. May come twice."""
-        if self.kind is AUDIO:
+        """Set the fields of the open item that are only known at its end. May be called twice."""
+        if self.kind == AUDIO:
             self._flush_audio()
         elif self._native or self._details:
-            details = {key: elements.whole() for key, elements in self._details.items()}
-            self.item.fields["native"] = {**self._native, **details}
-            signatures = [
-                signature
-                for ones in details.values()
-                for one in ones
-                if (signature := _string(one, "signature"))
-            ]
+            native = dict(self._native)
+            signatures: list[str] = []
+            for key, details in self._details.items():
+                elements = details.joined()
+                native[key] = elements
+                signatures += [string_at(element, "signature") for element in elements]
+            self.item.fields["native"] = native
+            signatures = list(filter(None, signatures))
+            # With more than one, no single signature covers the text of the item.
             if len(signatures) == 1:
                 self.item.fields["signature"] = signatures[0]
 
     def end(self) -> None:
-        """The answer is over: every item ends."""
+        """Close every item: the response is over."""
         self.close_current()
         self.calls.close()
 
-    # --- text and thoughts ---
+    # --- text and reasoning ---
 
-    def text(self, delta: str, logprobs: list[JsonObject] | None = None) -> None:
-        """Text of the answer."""
-        item = self.item if self.kind is TEXT else self.begin(TEXT)
-        self._assembly.text(item, delta, self.part, logprobs)
+    def append_text(self, delta: str, logprobs: list[JsonObject] | None = None) -> None:
+        """Append output text."""
+        # No call to `open_item` for an item that is open: this runs for nearly every chunk.
+        item = self.item if self.kind == TEXT else self.open_item(TEXT)
+        self._assembler.text(item, delta, self.part, logprobs)
 
-    def reasoning(self, delta: str, logprobs: list[JsonObject] | None = None) -> None:
-        """A thought."""
-        item = self.item if self.kind is REASONING else self.begin(REASONING)
-        self._assembly.reasoning(item, delta, 0, logprobs)
+    def append_reasoning(self, delta: str, logprobs: list[JsonObject] | None = None) -> None:
+        """Append reasoning text."""
+        item = self.item if self.kind == REASONING else self.open_item(REASONING)
+        self._assembler.reasoning(item, delta, 0, logprobs)
 
-    def thought(self, delta: JsonObject, logprobs: list[JsonObject] | None = None) -> None:
-        """The thought of one delta, under whatever name."""
-        given = [delta[name] for name in REASONING_KEYS if delta.get(name)]
-        lists = {
-            name: [one for one in _list(delta.get(name)) if isinstance(one, dict)]
-            for name in REASONING_DETAIL_KEYS
-        }
-        texts = [one for one in given if isinstance(one, str)] + [
-            "".join(map(_text_of, ones)) for ones in lists.values() if ones
-        ]
-        if texts or delta.get(OPAQUE_REASONING_KEY):
-            text = texts[0] if texts else ""
-            self._assembly.reasoning(self.begin(REASONING), text, 0, logprobs if text else None)
-            self._native.update(
-                {OPAQUE_REASONING_KEY: delta[OPAQUE_REASONING_KEY]}
-                if delta.get(OPAQUE_REASONING_KEY)
-                else {}
-            )
-        for name in (name for name, ones in lists.items() if ones):
-            self._details.setdefault(name, Details()).add(lists[name])
-        if given and not texts:
-            self.report_unexpected("reasoning", given[0])
+    def read_reasoning(self, delta: JsonObject, logprobs: list[JsonObject] | None = None) -> None:
+        """Read the reasoning of one delta, under whatever name."""
+        text: str | None = None
+        unreadable: Any = None
+        for key in REASONING_KEYS:
+            value = delta.get(key)
+            if value and isinstance(value, str):
+                text = value
+                break
+            if unreadable is None and value:
+                unreadable = value
+
+        details = _reasoning_details_of(delta)
+        if text is None and details:
+            first_list = next(iter(details.values()))
+            text = "".join(map(text_of_detail, first_list))
+
+        opaque = delta.get(OPAQUE_REASONING_KEY)
+        if text is not None or opaque:
+            item = self.open_item(REASONING)
+            # Without text the log probabilities are not those of the reasoning.
+            self._assembler.reasoning(item, text or "", 0, logprobs if text else None)
+            if opaque:
+                self._native[OPAQUE_REASONING_KEY] = opaque
+            for key, elements in details.items():
+                self._details.setdefault(key, ReasoningDetails()).add(elements)
+        if text is None and unreadable is not None:
+            self.report_unexpected("reasoning", unreadable)
 
     def sign(self, signature: str, native: JsonObject) -> None:
-        """Signs what the delta brought: an item of its own, empty where it brought nothing."""
-        if self.kind is not REASONING:
-            self.begin(TEXT)
+        """Sign what the delta brought: an item of its own, empty where it brought nothing."""
+        if self.kind != REASONING:
+            self.open_item(TEXT)
         self._native.update(native)
         self.close_current(signature)
 
-    # --- what else a delta may hold ---
+    # --- content ---
 
-    def content(self, value: Any, logprobs: list[JsonObject] | None = None) -> None:
-        """`content`: text, or parts (Mistral, Databricks)."""
+    def read_content(self, value: Any, logprobs: list[JsonObject] | None = None) -> None:
+        """Read `content`: text, or a list of parts (Mistral, Databricks)."""
         if isinstance(value, str):
-            self.text(value, logprobs)
-        elif isinstance(value, (list, dict)):
-            for part in value if isinstance(value, list) else [value]:
-                self._content_part(part)
+            self.append_text(value, logprobs)
+        elif isinstance(value, list):
+            for part in value:
+                self._read_part(part)
+        elif isinstance(value, dict):
+            self._read_part(value)
         else:
             self.report_unexpected("content", value)
 
-    def _content_part(self, part: Any) -> None:
+    def _read_part(self, part: Any) -> None:
         if isinstance(part, str):
-            self.text(part)
-        elif not isinstance(part, dict):
+            self.append_text(part)
+            return
+        if not isinstance(part, dict):
             self.report_unexpected("content", part)
+            return
+        kind = str(part.get("type") or "text")
+        read = self.PARTS.get(kind)
+        if read is None:
+            self.add_complete(Opaque(kind=kind, payload=part, choice=self.index))
         else:
-            kind = str(part.get("type") or "text")
-            read = self.PARTS.get(kind)
-            if read is None:
-                self.whole(Opaque(kind=kind, payload=part, choice=self.index))
-            else:
-                read(self, part)
+            read(self, part)
 
-    def _text_part(self, part: JsonObject) -> None:
-        if _string(part, "text"):
-            self.text(part["text"])
-        self.annotations(part.get("annotations") or part.get("citations") or ())
+    def _read_text_part(self, part: JsonObject) -> None:
+        text = string_at(part, "text")
+        if text:
+            self.append_text(text)
+        self.read_annotations(part.get("annotations") or part.get("citations"))
 
-    def _reference_part(self, part: JsonObject) -> None:
-        """Mistral puts the sources between two pieces of text: they stand on the piece before, and the next piece is a part of its own."""
-        self.annotations([part])
+    def _read_reference_part(self, part: JsonObject) -> None:
+        """Annotate the text before the reference.
+
+        Mistral puts the sources between two fragments of text: the next fragment is a part of its
+        own.
+        """
+        self.read_annotations([part])
         self.part += 1
 
-    def _thinking_part(self, part: JsonObject) -> None:
-        """`thinking` (Mistral, Anthropic's shape) and `reasoning` (Databricks): a text, or a list of parts that have one."""
-        given: Any = next(
-            (part[key] for key in ("thinking", "summary", "text", "content") if part.get(key)), ""
-        )
-        item = self.begin(REASONING)
+    def _read_thinking_part(self, part: JsonObject) -> None:
+        """Read `thinking` (Mistral, Anthropic's shape) or `reasoning` (Databricks).
+
+        The value is a text, or a list of parts that have one.
+        """
+        value: Any = ""
+        for key in THINKING_TEXT_KEYS:
+            if part.get(key):
+                value = part[key]
+                break
+        fragments = value if isinstance(value, list) else [{"text": value}]
+
+        item = self.open_item(REASONING)
         signature = part.get("signature")
-        for one in given if isinstance(given, list) else [{"text": given}]:
-            if isinstance(one, dict) and isinstance(one.get("text"), str):
-                self._assembly.reasoning(item, one["text"])
-                signature = one.get("signature") or signature
+        for fragment in fragments:
+            if isinstance(fragment, dict) and isinstance(fragment.get("text"), str):
+                self._assembler.reasoning(item, fragment["text"])
+                signature = fragment.get("signature") or signature
             else:
-                self._assembly.passthrough("content.thinking", one)
-        self._native.update({key: value for key, value in part.items() if key not in THINKING_KEYS})
+                self._assembler.passthrough("content.thinking", fragment)
+
+        self._native.update(_without(part, THINKING_KEYS))
         if isinstance(signature, str):
             self.close_current(signature)
 
-    def refusal(self, value: Any) -> None:
-        """`refusal`: words with which the model declines."""
+    def read_refusal(self, value: Any) -> None:
+        """Read `refusal`: text with which the model declines."""
         text = value.get("refusal") if isinstance(value, dict) else value
         if isinstance(text, str):
-            self._assembly.refusal(self.begin(REFUSAL), text)
+            self._assembler.refusal(self.open_item(REFUSAL), text)
         else:
             self.report_unexpected("refusal", value)
 
-    def annotations(self, value: Any) -> None:
-        """`annotations`: citations of the text."""
-        for annotation in _list(value):
+    def read_annotations(self, value: Any) -> None:
+        """Read `annotations`: citations of the text."""
+        for annotation in _as_list(value):
             if isinstance(annotation, dict):
-                self._assembly.annotation(self.begin(TEXT), annotation, self.part)
+                self._assembler.annotation(self.open_item(TEXT), annotation, self.part)
             else:
                 self.report_unexpected("annotations", annotation)
 
-    def audio(self, value: Any) -> None:
-        """`audio`: base64 text in pieces, what is said in it, and the id under which it can be sent back."""
+    # --- audio and images ---
+
+    def read_audio(self, value: Any) -> None:
+        """Read `audio`: base64 fragments, a transcript, and the id under which to send it back."""
         if not isinstance(value, dict):
             self.report_unexpected("audio", value)
-        elif any(value.values()):
-            item = self.begin(AUDIO)
-            self._native.update(
-                {
-                    key: one
-                    for key, one in value.items()
-                    if one and key not in {"data", "transcript"}
-                }
-            )
-            data, transcript = _string(value, "data"), _string(value, "transcript")
-            if data or transcript:
-                self._assembly.media(item, 0, None, data or None, transcript or None)
+            return
+        if not any(value.values()):  # a skeleton of nulls starts no item
+            return
+        item = self.open_item(AUDIO)
+        # Empty values must not replace those of an earlier chunk.
+        for key, member in _without(value, ("data", "transcript")).items():
+            if member:
+                self._native[key] = member
+        data = string_at(value, "data")
+        transcript = string_at(value, "transcript")
+        if data or transcript:
+            self._assembler.media(item, 0, None, data or None, transcript or None)
 
     def _flush_audio(self) -> None:
-        part, rest = self.item.part(0), dict(self._native)
-        name = rest.pop("id", None)
-        data, said = joined_base64(part.data) or None, "".join(part.transcript_fragments) or None
+        part = self.item.part(0)
+        native = dict(self._native)
+        audio_id = native.pop("id", None)
         self.item.fields["content"] = (
-            Audio(data=data, name=name if isinstance(name, str) else None, transcript=said),
+            Audio(
+                data=joined_base64(part.data) or None,
+                name=audio_id if isinstance(audio_id, str) else None,
+                transcript="".join(part.transcript_fragments) or None,
+            ),
         )
-        if rest:
-            self.item.fields["native"] = {"audio": rest}
+        if native:
+            self.item.fields["native"] = {"audio": native}
 
-    def images(self, value: Any) -> None:
-        """`images` (OpenRouter), each a message of its own."""
-        for image in _list(value):
-            self._image(image if isinstance(image, dict) else {"image_url": image})
+    def read_images(self, value: Any) -> None:
+        """Read `images` (OpenRouter), each as a message of its own."""
+        for image in _as_list(value):
+            if isinstance(image, dict):
+                self._read_image(image)
+            else:
+                self._read_image({"image_url": image})
 
-    def _image(self, part: JsonObject) -> None:
-        given = part.get("image_url")
-        url = given.get("url") if isinstance(given, dict) else given
+    def _read_image(self, part: JsonObject) -> None:
+        image_url = part.get("image_url")
+        url = image_url.get("url") if isinstance(image_url, dict) else image_url
         if not isinstance(url, str):
             self.report_unexpected("images", part)
             return
-        head, comma, data = url.partition(",")
-        if not (comma and head.startswith("data:") and head.endswith(";base64")):
-            self.whole(Message("assistant", (Image(url=url),), choice=self.index))
+        prefix, comma, data = url.partition(",")
+        if not (comma and prefix.startswith("data:") and prefix.endswith(";base64")):
+            message = Message("assistant", (Image(url=url),), choice=self.index)
+            self.add_complete(message)
             return
+        media_type = prefix.removeprefix("data:").removesuffix(";base64")
         self.close_current()
+        # Its data goes into a delta, as in every wire, not into the skeleton of the item.
         self.kinds.add("Image")
-        item = self._assembly.open(Message("assistant", choice=self.index))
-        self._assembly.media(item, 0, head[5:-7] or "image/png", data)
-        self._assembly.close(item)
+        item = self._assembler.open(Message("assistant", choice=self.index))
+        self._assembler.media(item, 0, media_type or "image/png", data)
+        self._assembler.close(item)
 
-    def executed(self, value: Any) -> None:
-        """`executed_tools` (Groq): a tool the provider ran, told again with its output when it ended."""
-        for tool in _list(value):
+    # --- tools that the provider ran ---
+
+    def read_executed_tools(self, value: Any) -> None:
+        """Read `executed_tools` (Groq): sent when a tool starts, and again with its output."""
+        for tool in _as_list(value):
             if isinstance(tool, dict):
-                self._executed(tool)
+                self._read_executed_tool(tool)
             else:
                 self.report_unexpected("executed_tools", tool)
 
-    def _executed(self, tool: JsonObject) -> None:
-        kind, key = _string(tool, "type"), tool.get("index", _string(tool, "type"))
-        key = key if isinstance(key, (int, str)) else kind
-        call_id = self._ran.get(key)
-        if call_id is None:
+    def _read_executed_tool(self, tool: JsonObject) -> None:
+        kind = string_at(tool, "type")
+        # The wire has no call id for them: the index pairs a tool with its output.
+        key: Any = tool.get("index", kind)
+        if not isinstance(key, (int, str)):
+            key = kind
+        call_id = self._executed.get(key)
+        if call_id is None:  # the first time that this tool is sent
             self.close_current()
-            call_id = self._ran[key] = self._assembly.new_call_id()
-            item = self._assembly.open(
-                ServerToolCall(call_id=call_id, name=kind, choice=self.index, native={"type": kind})
-            )
-            self._assembly.arguments(item, _string(tool, "arguments"))
-            self._assembly.close(item)
+            call_id = self._assembler.new_call_id()
+            self._executed[key] = call_id
+            native = {"type": kind}
+            call = ServerToolCall(call_id=call_id, name=kind, choice=self.index, native=native)
+            item = self._assembler.open(call)
+            self._assembler.arguments(item, string_at(tool, "arguments"))
+            self._assembler.close(item)
         if tool.get("output") is not None:
-            rest = {
-                name: one
-                for name, one in tool.items()
-                if name not in {"index", "arguments", "output"}
-            }
-            self.whole(
-                ServerToolResult(
-                    call_id=call_id,
-                    name=kind,
-                    output=tool["output"],
-                    choice=self.index,
-                    native=rest,
-                )
+            result = ServerToolResult(
+                call_id=call_id,
+                name=kind,
+                output=tool["output"],
+                choice=self.index,
+                native=_without(tool, ("index", "arguments", "output")),
             )
+            self.add_complete(result)
 
     def report_unexpected(self, key: str, value: Any) -> None:
-        """What no delta can be made of: told in its place, and the open item is not trusted to be whole."""
-        self._assembly.passthrough(f"delta.{key}", value)
+        """Pass on a value that no delta can be made of.
+
+        It may be missing from the open item, which therefore ends incomplete.
+        """
+        self._assembler.passthrough(f"delta.{key}", value)
         if self.kind:
-            self._assembly.mark_incomplete(self.item, f"{key}: {type(value).__name__}")
+            self._assembler.mark_incomplete(self.item, f"{key}: {type(value).__name__}")
 
     PARTS: ClassVar[dict[str, Callable[[ChoiceAssembler, JsonObject], None]]] = {
-        "text": _text_part,
-        "output_text": _text_part,
-        "thinking": _thinking_part,
-        "reasoning": _thinking_part,
-        "reference": _reference_part,
-        "refusal": refusal,
-        "image_url": _image,
+        "text": _read_text_part,
+        "output_text": _read_text_part,
+        "thinking": _read_thinking_part,
+        "reasoning": _read_thinking_part,
+        "reference": _read_reference_part,
+        "refusal": read_refusal,
+        "image_url": _read_image,
     }
-    """The parts of a content list, by type. Every other type is an Opaque."""
+    """Readers of the parts of a content list, by type. A part of any other type is an `Opaque`."""
 
 
-def _text_of(element: JsonObject) -> str:
-    """The text of one element of a list of `DETAILS`."""
-    kind = element.get("type")
-    return _string(element, TEXT_OF[kind]) if isinstance(kind, str) and kind in TEXT_OF else ""
+def _reasoning_details_of(delta: JsonObject) -> dict[str, list[JsonObject]]:
+    """The lists for replay in a delta, by key, without empty ones."""
+    details: dict[str, list[JsonObject]] = {}
+    for key in REASONING_DETAIL_KEYS:
+        elements = [element for element in _as_list(delta.get(key)) if isinstance(element, dict)]
+        if elements:
+            details[key] = elements
+    return details
 
 
-def _string(values: JsonObject, key: str) -> str:
-    value = values.get(key)
-    return value if isinstance(value, str) else ""
+def _without(values: JsonObject, keys: Sequence[str]) -> JsonObject:
+    return {key: value for key, value in values.items() if key not in keys}
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value] if value else []
+def _as_list(value: Any) -> list[Any]:
+    """A list as it is, nothing for an empty value, else a list of the one value."""
+    if isinstance(value, list):
+        return value
+    if value:
+        return [value]
+    return []

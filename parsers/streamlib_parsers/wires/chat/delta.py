@@ -1,17 +1,19 @@
-"""Chunks of Chat Completions that are not of the usual shape: read from dicts, into the same verbs.
+"""Chat Completions chunks of any other shape than the usual one, read from dicts.
 
-    {"choices":[{"delta":{"content":[{"type":"thinking","thinking":[…]}]}}]}                 content as parts
-    {"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}                        `message` where `delta` belongs
-    {"choices":[{"delta":{"tool_calls":[{"id":3,"function":{"arguments":{"a":1.0}}}]}}]}     an object where text belongs
-    {"data":{"choices":[…]},"success":true}                                                 a wrapper
-    {"object":"error","message":"…"}                                                        an error under status 200
+    {"choices":[{"delta":{"content":[{"type":"thinking","thinking":[…]}]}}]}       content as parts
+    {"choices":[{"message":{"content":"Hi"},"finish_reason":"stop"}]}              no `delta`
+    {"choices":[{"delta":{"tool_calls":[{"function":{"arguments":{"a":1.0}}}]}}]}  object for text
+    {"data":{"choices":[…]},"success":true}                                        a wrapper
+    {"object":"error","message":"…"}                                               an error
 
-In one delta, whatever the order of its keys: thought, tools the provider ran, content, refusal, annotations, audio, images, calls.
-Arguments that are a JSON value keep their own bytes, so that `1.0` and the order of keys survive. Held back: nothing.
+Whatever the order of the keys, one delta is read as: reasoning, tools that the provider ran,
+content, refusal, annotations, audio, images, calls. Arguments that are a JSON value keep their
+bytes, so that `1.0` and the order of keys survive. Buffered: nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -20,12 +22,12 @@ from msgspec import Raw, Struct
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.items import CustomToolCall, FunctionCall, JsonObject, Opaque
 from streamlib_parsers.json_text import dumps
-from streamlib_parsers.wires.chat.calls import MOST_INDEX
-from streamlib_parsers.wires.chat.choice import (
+from streamlib_parsers.wires.chat.calls import MAX_INDEX, CallKind
+from streamlib_parsers.wires.chat.choice import ChoiceAssembler
+from streamlib_parsers.wires.chat.reasoning_details import (
     OPAQUE_REASONING_KEY,
     REASONING_DETAIL_KEYS,
     REASONING_KEYS,
-    ChoiceAssembler,
 )
 
 __all__ = [
@@ -41,17 +43,19 @@ __all__ = [
 ]
 
 EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
-"""What a key may hold that says nothing."""
+"""Values that carry no information, whatever the key."""
 
-READERS: Final = (
-    ("refusal", ChoiceAssembler.refusal),
-    ("annotations", ChoiceAssembler.annotations),
-    ("audio", ChoiceAssembler.audio),
-    ("images", ChoiceAssembler.images),
+READERS: Final[tuple[tuple[str, Callable[[ChoiceAssembler, Any], None]], ...]] = (
+    ("refusal", ChoiceAssembler.read_refusal),
+    ("annotations", ChoiceAssembler.read_annotations),
+    ("audio", ChoiceAssembler.read_audio),
+    ("images", ChoiceAssembler.read_images),
 )
-"""What a delta may hold after its content, in the order in which it is given out."""
+"""Keys of a delta that are read after its content, in the order in which they are emitted."""
 
 NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "padding"})
+"""Keys of a delta that are ignored."""
+
 READ: Final = frozenset(
     {
         "content",
@@ -61,208 +65,268 @@ READ: Final = frozenset(
         "extra_content",
         "thought_signature",
         OPAQUE_REASONING_KEY,
+        *REASONING_KEYS,
+        *REASONING_DETAIL_KEYS,
+        *dict(READERS),
     }
 )
-DELTA_KEYS: Final = (
-    NOISE | READ | {*REASONING_KEYS, *REASONING_DETAIL_KEYS, *(key for key, _ in READERS)}
-)
-"""Keys of a delta that are read, or say nothing. Every other key is metadata."""
 
-THOUGHT_FLAG: Final = {"extra_content": {"google": {"thought": True}}}
+DELTA_KEYS: Final = NOISE | READ
+"""Keys of a delta that are read or ignored. Every other key is metadata."""
+
+REASONING_FLAG: Final = {"extra_content": {"google": {"thought": True}}}
+"""How Gemini's compatible endpoint marks reasoning, where no other key comes beside the mark."""
 
 CALL_KEYS: Final = frozenset(
     {"index", "id", "type", "function", "custom", "extra_content", "thought_signature"}
 )
-FUNCTION_KEYS: Final = frozenset({"name", "arguments"})
+"""Keys of an entry of `tool_calls` that have a field; every other key is native."""
+
+FUNCTION_KEYS: Final = frozenset({"name", "arguments", "input"})
+"""Keys of `function` and `custom` that have a field; every other key is native."""
 
 
 def failure_of(value: Any) -> Any:
-    """What to classify where a chunk is an error, else None."""
-    if not isinstance(value, dict):
-        return None
-    groq, base, kind = value.get("x_groq"), value.get("base_resp"), value.get("type")
-    told = value.get("error") or str(value.get("object")).startswith("error") or kind == "error"
-    told = told or (isinstance(groq, dict) and groq.get("error"))
-    told = told or (isinstance(base, dict) and base.get("status_code") not in (None, 0, "0"))
-    if "choices" not in value and (kind is None or "error" in str(kind).lower()):
-        told = (
-            told
-            or value.get("detail")
-            or value.get("errors")
-            or isinstance(value.get("message"), str)
-        )
-    return value if told else None
+    """What to classify if a chunk is an error, else None."""
+    if isinstance(value, dict) and _is_failure(value):
+        return value
+    return None
+
+
+def _is_failure(chunk: JsonObject) -> bool:
+    kind = chunk.get("type")
+    if chunk.get("error") or kind == "error":
+        return True
+    if str(chunk.get("object")).startswith("error"):  # vLLM, with status 200 (X26)
+        return True
+    groq = chunk.get("x_groq")
+    if isinstance(groq, dict) and groq.get("error"):
+        return True
+    base = chunk.get("base_resp")  # MiniMax; status 0 is success
+    if isinstance(base, dict) and base.get("status_code") not in (None, 0, "0"):
+        return True
+    if "choices" in chunk or not (kind is None or "error" in str(kind).lower()):
+        return False
+    # A chunk that only has a message is an error body; with a `type`, it is an event of that kind.
+    return bool(chunk.get("detail") or chunk.get("errors") or isinstance(chunk.get("message"), str))
 
 
 def unwrapped(value: JsonObject) -> JsonObject:
-    """The chunk inside `{"data": {…}, "success": true}`."""
+    """The chunk inside `{"data": {…}, "success": true}`, else `value` itself."""
     inner = value.get("data")
-    return inner if "choices" not in value and isinstance(inner, dict) else value
+    if "choices" not in value and isinstance(inner, dict):
+        return inner
+    return value
 
 
-def index_of(value: Any, what: str) -> int | None:
-    """An index; null and a missing one are None, a whole float is its number, anything else is no index."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    if value is None or (
-        isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_INDEX
-    ):
-        return value
-    raise malformed(f"the index of {what} is {str(value)[:50]}")
+def index_of(value: Any, name: str) -> int | None:
+    """The index that `value` is; None for null.
+
+    Args:
+        value: Wire value; a float without a fraction counts as its integer.
+        name: What has the index, for the error message.
+
+    Raises:
+        ParseFailure: `value` is neither null nor an index of at most `MAX_INDEX` (`malformed`).
+    """
+    if value is None:
+        return None
+    index = value
+    if isinstance(index, float) and index.is_integer():
+        index = int(index)
+    # `True` is an `int` for Python, not for JSON.
+    if isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= MAX_INDEX:
+        return index
+    raise malformed(f"the index of {name} is {str(index)[:50]}")
 
 
 def logprobs_of(choice: JsonObject) -> list[JsonObject] | None:
-    """`logprobs.content`: one object a token. Legacy shapes have none."""
+    """The objects of ``choices[].logprobs.content``, one a token; None for legacy shapes."""
     logprobs = choice.get("logprobs")
-    tokens = logprobs.get("content") if isinstance(logprobs, dict) else None
-    return (
-        [one for one in tokens if isinstance(one, dict)] or None
-        if isinstance(tokens, list)
-        else None
-    )
+    if not isinstance(logprobs, dict):
+        return None
+    tokens = logprobs.get("content")
+    if not isinstance(tokens, list):
+        return None
+    return [token for token in tokens if isinstance(token, dict)] or None
 
 
 def unknown_keys(delta: JsonObject) -> JsonObject:
-    """What a delta holds that nothing here reads. LiteLLM repeats its thoughts among them."""
-    rest = {key: value for key, value in delta.items() if key not in DELTA_KEYS}
-    if google_of(delta)[0] is None and _extra(delta) != THOUGHT_FLAG:
-        rest |= _extra(delta)
-    repeated = rest.get("provider_specific_fields")
-    if isinstance(repeated, dict):
-        rest["provider_specific_fields"] = {
+    """The keys of a delta that nothing here reads."""
+    unknown = {key: value for key, value in delta.items() if key not in DELTA_KEYS}
+    if "extra_content" in delta and google_of(delta)[0] is None:
+        # With a signature, `extra_content` is kept in the signed item.
+        extra = _extra_content(delta)
+        if extra != REASONING_FLAG:
+            unknown |= extra
+    repeated = unknown.get("provider_specific_fields")
+    if isinstance(repeated, dict):  # LiteLLM repeats the reasoning in it
+        unknown["provider_specific_fields"] = {
             key: value for key, value in repeated.items() if key not in DELTA_KEYS
         }
-    return rest
+    return unknown
 
 
-def read_delta(answer: ChoiceAssembler, delta: JsonObject, tokens: list[JsonObject] | None) -> None:
-    """Everything but the calls."""
+def read_delta(
+    choice: ChoiceAssembler, delta: JsonObject, logprobs: list[JsonObject] | None
+) -> None:
+    """Read everything but the calls."""
     content = delta.get("content")
-    signature, sealed = google_of(delta)
-    if signature:
-        answer.close_current()
-    answer.thought(delta, None if content else tokens)
+    signature, is_reasoning = google_of(delta)
+    if signature:  # it signs this delta only, not the text before it
+        choice.close_current()
+    # Log probabilities are those of the content, or of the reasoning where there is no content.
+    choice.read_reasoning(delta, None if content else logprobs)
     if delta.get("executed_tools"):
-        answer.executed(delta["executed_tools"])
-    if content and sealed and isinstance(content, str):
-        answer.reasoning(content, tokens)
-    elif content or (content == "" and tokens):
-        answer.content(content, tokens)
+        choice.read_executed_tools(delta["executed_tools"])
+    if content and is_reasoning and isinstance(content, str):
+        choice.append_reasoning(content, logprobs)
+    elif content or (content == "" and logprobs):  # a token may have no text of its own
+        choice.read_content(content, logprobs)
     for key, read in READERS:
         if delta.get(key):
-            read(answer, delta[key])
+            read(choice, delta[key])
     if signature:
-        answer.sign(signature, _extra(delta))
+        choice.sign(signature, _extra_content(delta))
 
 
 def google_of(value: JsonObject) -> tuple[str | None, bool]:
-    """Gemini's signature of a delta or call, and whether Gemini says that the delta is a thought: on a signed answer it says so too."""
+    """Gemini's signature of a delta or call, and whether Gemini marks the delta as reasoning.
+
+    Gemini marks signed output text as reasoning too, so the mark counts only without a signature.
+    """
     extra = value.get("extra_content")
     google = extra.get("google") if isinstance(extra, dict) else None
-    google = google if isinstance(google, dict) else {}
+    if not isinstance(google, dict):
+        google = {}
     signature = google.get("thought_signature") or value.get("thought_signature")
-    signature = signature if isinstance(signature, str) else None
-    return signature, signature is None and google.get("thought") is True
+    if isinstance(signature, str):
+        return signature, False
+    return None, google.get("thought") is True
 
 
-def _extra(value: JsonObject) -> JsonObject:
-    """`extra_content` as native, less the signature, which has a field of its own."""
+def _extra_content(value: JsonObject) -> JsonObject:
+    """`extra_content` as native, without the signature, which has a field of its own."""
     extra = value.get("extra_content")
     if not isinstance(extra, dict):
         return {}
+    rest = dict(extra)
     google = extra.get("google")
     if isinstance(google, dict):
-        extra = {
-            **extra,
-            "google": {key: one for key, one in google.items() if key != "thought_signature"},
-        }
-    extra = {key: one for key, one in extra.items() if one not in EMPTY}
-    return {"extra_content": extra} if extra else {}
+        rest["google"] = {key: value for key, value in google.items() if key != "thought_signature"}
+    rest = {key: member for key, member in rest.items() if member not in EMPTY}
+    if not rest:
+        return {}
+    return {"extra_content": rest}
 
 
 # --- calls ---
 
 
 def read_calls(
-    answer: ChoiceAssembler, delta: JsonObject, own: RawArguments, place: int, key: str
+    choice: ChoiceAssembler, delta: JsonObject, raw: RawArguments, position: int, key: str
 ) -> None:
-    """`tool_calls`, else the older `function_call`. `place` and `key`: where the delta lies in its chunk."""
-    calls, legacy = delta.get("tool_calls"), delta.get("function_call")
+    """Read `tool_calls`, else the older `function_call`.
+
+    Args:
+        choice: Receives the calls.
+        delta: Object that holds them.
+        raw: The bytes of the chunk.
+        position: Position of the choice in its chunk.
+        key: Key of `delta` in the choice.
+    """
+    calls = delta.get("tool_calls")
     if isinstance(calls, list):
         for number, call in enumerate(calls):
-            _read_call(answer, call, own, (place, key, number))
+            _read_call(choice, call, raw, (position, key, number))
     elif calls:
-        answer.report_unexpected("tool_calls", calls)
+        choice.report_unexpected("tool_calls", calls)
+    legacy = delta.get("function_call")
     if not calls and isinstance(legacy, dict):
-        _read_call(answer, {"index": 0, "function": legacy}, own, (place, key, -1))
+        call = {"index": 0, "function": legacy}
+        _read_call(choice, call, raw, (position, key, LEGACY_CALL))
 
 
-def _read_call(answer: ChoiceAssembler, call: Any, own: RawArguments, path: Path) -> None:
-    kind = _kind_of(call) if isinstance(call, dict) else None
-    if kind is None:
-        _read_unknown_call(answer, call)
+def _read_call(choice: ChoiceAssembler, call: Any, raw: RawArguments, path: Path) -> None:
+    if not isinstance(call, dict):
+        choice.report_unexpected("tool_calls", call)
         return
-    custom = kind is CustomToolCall
-    body = call.get("custom" if custom else "function") or {}
-    given = body.get("input" if custom else "arguments")
-    fixed = given is not None and not isinstance(given, str)
-    slot = answer.calls.add(
+    kind = _kind_of(call)
+    if kind is None:
+        opaque = Opaque(kind=str(call.get("type")), payload=call, choice=choice.index)
+        choice.add_complete(opaque)
+        return
+    if kind is CustomToolCall:
+        body = call.get("custom") or {}
+        arguments = body.get("input")
+    else:
+        body = call.get("function") or {}
+        arguments = body.get("arguments")
+    is_json_value = arguments is not None and not isinstance(arguments, str)
+    if is_json_value:
+        arguments = raw.arguments(path, arguments)
+    name = body.get("name")
+    state = choice.calls.add(
         index_of(call.get("index"), "a tool call"),
         _id_of(call.get("id")),
-        body.get("name") if isinstance(body.get("name"), str) else None,
-        own.arguments(path, given) if fixed else given,
+        name if isinstance(name, str) else None,
+        arguments,
         kind,
-        fixed=fixed,
+        is_json_value=is_json_value,
     )
-    if slot is not None:
-        slot.set_fields(**_deferred_fields(call, body))
+    if state is not None:
+        # Set after `add`: an entry may start the call that it describes.
+        state.set_fields(signature=google_of(call)[0], native=_native_of(call, body))
 
 
-def _read_unknown_call(answer: ChoiceAssembler, call: Any) -> None:
-    if isinstance(call, dict):
-        answer.whole(Opaque(kind=str(call.get("type")), payload=call, choice=answer.index))
-    else:
-        answer.report_unexpected("tool_calls", call)
-
-
-def _kind_of(call: JsonObject) -> type[FunctionCall] | type[CustomToolCall] | None:
-    """What an entry of `tool_calls` is; None for a kind this version does not know."""
-    function, custom, kind = call.get("function"), call.get("custom"), call.get("type")
-    if isinstance(custom, dict) and (kind == "custom" or not isinstance(function, dict)):
+def _kind_of(call: JsonObject) -> CallKind | None:
+    """The class of an entry of `tool_calls`; None for a kind that this version does not know."""
+    function = call.get("function")
+    kind = call.get("type")
+    is_custom = isinstance(call.get("custom"), dict)
+    if isinstance(function, dict):
+        # Some servers fill both keys: then the type decides.
+        return CustomToolCall if is_custom and kind == "custom" else FunctionCall
+    if is_custom:
         return CustomToolCall
-    return (
-        FunctionCall
-        if isinstance(function, dict) or (function is None and kind in (None, "", "function"))
-        else None
-    )
+    # Later fragments may lack both, and some servers never send a type (T17).
+    if function is None and kind in (None, "", "function"):
+        return FunctionCall
+    return None
 
 
 def _id_of(value: Any) -> str | None:
-    if isinstance(value, int) and not isinstance(value, bool):
+    """The id of a call as text; some servers send a number."""
+    if isinstance(value, int) and not isinstance(value, bool):  # (T24)
         return str(value)
-    return value if isinstance(value, str) and value else None
+    if isinstance(value, str) and value:
+        return value
+    return None
 
 
-def _deferred_fields(call: JsonObject, body: JsonObject) -> JsonObject:
-    """`signature` and `native` of a call, as far as this entry tells them."""
+def _native_of(call: JsonObject, body: JsonObject) -> JsonObject:
+    """Keys of an entry of `tool_calls`, and of its `function`, that have no field."""
     native = {
         key: value for key, value in call.items() if key not in CALL_KEYS and value not in EMPTY
     }
     if call.get("type") not in (None, "", "function", "custom"):
         native["type"] = call["type"]
-    rest = {
-        key: value
-        for key, value in body.items()
-        if key not in {*FUNCTION_KEYS, "input"} and value not in EMPTY
+    native |= _extra_content(call)
+    inner = {
+        key: value for key, value in body.items() if key not in FUNCTION_KEYS and value not in EMPTY
     }
-    native |= _extra(call) | ({"function": rest} if rest else {})
-    return {"signature": google_of(call)[0], "native": native}
+    if inner:
+        native["function"] = inner
+    return native
 
 
 # --- the bytes of arguments that are a JSON value ---
 
+LEGACY_CALL: Final = -1
+"""Position of `function_call`, which is in no list."""
+
 Path: TypeAlias = tuple[int, str, int]
-"""Place of the choice, `delta` or `message`, place of the call (-1: function_call)."""
+"""Position of the choice, `delta` or `message`, position of the call."""
 
 
 class _Function(Struct, gc=False):
@@ -274,14 +338,14 @@ class _Call(Struct, gc=False):
     custom: dict[str, Raw] | None = None
 
 
-class _Said(Struct, gc=False):
+class _Delta(Struct, gc=False):
     tool_calls: list[_Call] | None = None
     function_call: _Function | None = None
 
 
 class _Choice(Struct, gc=False):
-    delta: _Said | None = None
-    message: _Said | None = None
+    delta: _Delta | None = None
+    message: _Delta | None = None
 
 
 class _Chunk(Struct, gc=False):
@@ -290,24 +354,34 @@ class _Chunk(Struct, gc=False):
 
 
 class RawArguments:
-    """Finds arguments in the bytes of a chunk; they are decoded once, when first asked for."""
+    """Finds arguments in the bytes of a chunk."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._choices: list[_Choice] | None = None
+        """The decoded choices; decoded once, at the first use."""
 
     def arguments(self, path: Path, value: Any) -> str:
-        """The value at `path` as it was sent; written anew where the chunk is too odd to be searched."""
+        """The bytes at `path` as text; `value` encoded again where they cannot be found."""
         try:
-            return self._at(path)
+            return self._bytes_at(path).decode()
         except (msgspec.DecodeError, UnicodeError, RecursionError, LookupError, AttributeError):
+            # The chunk has another shape than these structs: only the bytes are lost.
             return dumps(value)
 
-    def _at(self, path: Path) -> str:
+    def _bytes_at(self, path: Path) -> bytes:
         if self._choices is None:
-            chunk = msgspec.json.decode(self._data, type=_Chunk)
-            self._choices = chunk.choices or (chunk.data.choices if chunk.data else None) or []
-        place, key, number = path
-        said = getattr(self._choices[place], key)
-        function = said.function_call if number < 0 else said.tool_calls[number].function
-        return bytes(function.arguments).decode()
+            self._choices = self._decode_choices()
+        position, key, number = path
+        delta = getattr(self._choices[position], key)
+        if number == LEGACY_CALL:
+            return bytes(delta.function_call.arguments)
+        return bytes(delta.tool_calls[number].function.arguments)
+
+    def _decode_choices(self) -> list[_Choice]:
+        chunk = msgspec.json.decode(self._data, type=_Chunk)
+        if chunk.choices:
+            return chunk.choices
+        if chunk.data is not None:
+            return chunk.data.choices or []
+        return []

@@ -1,23 +1,28 @@
-"""Chunks of Chat Completions as nearly all are: decoded into structs, or not even that.
+"""Chat Completions chunks of the usual shape: decoded into structs, or only their one text decoded.
 
-The usual shape has known keys only, and null in all but a few: any other makes the decoder refuse, and `chat_delta` read it.
+The usual shape has known keys only, all but a few of them null; the decoder rejects any other
+chunk, which `delta.py` then reads.
 
 Most chunks differ from the one before in a single text:
 
-    {"id":"c1",…,"choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}],"usage":null}
-    {"id":"c1",…,"choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":null}],"usage":null}
-    '------------------------ head ----------------------'   '---------------- tail --------------'
+    {"id":"c1",…,"choices":[{"index":0,"delta":{"content":"Hel"},"finish_reason":null}]}
+    {"id":"c1",…,"choices":[{"index":0,"delta":{"content":"lo"},"finish_reason":null}]}
+    '----------------------- prefix ---------------------'    '------- suffix -------'
 
-Where a chunk was read and found to be head, string, tail, another with the same head and tail and one whole JSON string between
-them says the same but for that string, since JSON knows no context: a `Template` lets only the string be decoded. That the gap is
-the right one is not believed but tried, with another text in it. Padding at the end is taken off before. Held back: nothing.
+A `Template` is a chunk that was read, as prefix, string and suffix. Another chunk with the same
+prefix and suffix, and one complete JSON string between them, means the same but for that string,
+since JSON has no context: only the string is decoded. That the gap is the text that was read is
+verified, by decoding the template once with another text in it. Padding at the end is removed
+before.
+
+Buffered: nothing.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Final, Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +30,7 @@ from msgspec import Struct
 from streamlib_parsers.open_items import OpenItem
 
 __all__ = [
+    "Append",
     "Choice",
     "Chunk",
     "LearnBackoff",
@@ -62,6 +68,7 @@ class Delta(Struct, gc=False, forbid_unknown_fields=True):
     reasoning_content: str | None = None
     reasoning: str | None = None
     tool_calls: list[ToolCall] | None = None
+    # Typed as None: a chunk that has one is not of the usual shape.
     refusal: None = None
     function_call: None = None
     channel: str | None = None
@@ -96,100 +103,140 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     p: str | None = None
 
 
+# Decoders are made once: making one costs more than decoding a chunk.
 decode_chunk: Final = msgspec.json.Decoder(Chunk).decode
 decode_text: Final = msgspec.json.Decoder(str).decode
 
 # --- templates ---
 
 PROBE: Final = "another text, \u2603"
-TEXTS: Final = ("content", "reasoning_content", "reasoning")
-LONGEST: Final = 4096
-"""Bytes of a chunk worth a template: the gain lies in what surrounds a short text."""
-PADDINGS: Final = frozenset({b',"obfuscation"', b',"p"'})
-FEW: Final = 4
-MOST_STRIKES: Final = 6
+"""The text with which a new template is verified."""
 
-_PROBE: Final = msgspec.json.encode(PROBE)
+TEXT_KEYS: Final = ("content", "reasoning_content", "reasoning")
+"""Keys of a delta that a template may vary, besides the arguments of a call."""
+
+MAX_TEMPLATE_BYTES: Final = 4096
+"""Longest chunk worth a template: the gain lies in what surrounds a short text."""
+
+PADDINGS: Final = frozenset({b',"obfuscation"', b',"p"'})
+
+MIN_SERVED: Final = 4
+"""A template that served fewer chunks was not worth the effort."""
+
+MAX_STRIKES: Final = 6
+
+_ENCODED_PROBE: Final = msgspec.json.encode(PROBE)
+# A key and its string value. It may match elsewhere than in the delta: `template` verifies it.
 _STRINGS: Final = {
     key: re.compile(rb'"%b"\s*:\s*("(?:[^"\\]|\\.)*")' % key.encode(), re.DOTALL)
-    for key in (*TEXTS, "arguments")
+    for key in (*TEXT_KEYS, "arguments")
 }
+
+Append: TypeAlias = Callable[[OpenItem, str], None]
+"""Method of the assembler that appends a text to an open item."""
 
 
 class Template(NamedTuple):
-    """A chunk with a gap, at data[start:stop], and what is to be done with a text in it. `padded`: its padding is to be taken off first."""
+    """A chunk with a gap, and what to do with a text in the gap."""
 
-    head: bytes
-    tail: bytes
+    prefix: bytes
+    suffix: bytes
     start: int
+    """Offset of the gap."""
     stop: int
-    say: Callable[[OpenItem, str], None]
+    """Negative offset of its end, from the end of the chunk."""
+    append: Append
     item: OpenItem
     padded: bool
+    """Padding must be removed from a chunk before it is compared."""
 
 
 def unpadded(data: bytes) -> bytes:
-    """A chunk without the padding of random length that OpenAI and Mistral put last, so that sizes on the network tell nothing."""
-    at = data.rfind(b',"')
-    name, _, value = data[at:].partition(b':"')
-    return (
-        data[:at] + b"}"
-        if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum()
-        else data
-    )
+    """A chunk without the padding of random length that OpenAI and Mistral append.
+
+    They add it so that sizes on the network reveal nothing. Returns `data` itself if it has none.
+    """
+    start = data.rfind(b',"')
+    name, _, value = data[start:].partition(b':"')
+    if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum():
+        return data[:start] + b"}"
+    return data
 
 
 def text_key_of(chunk: Chunk) -> str:
-    """The key of the text of a chunk that brings one text and nothing else, "" for any other chunk."""
-    choice = chunk.choices[0] if len(chunk.choices) == 1 else None
-    if choice is None or choice.finish_reason:
+    """The key of the only text of a chunk; "" for a chunk with anything else in it."""
+    if len(chunk.choices) != 1 or chunk.choices[0].finish_reason:
         return ""
-    texts = [key for key in TEXTS if getattr(choice.delta, key)]
-    calls = choice.delta.tool_calls or ()
-    texts += [
-        "arguments" if call.function and not (call.id or call.function.name) else ""
-        for call in calls
-    ]
-    return texts[0] if len(texts) == 1 else ""
+    delta = chunk.choices[0].delta
+    keys = [key for key in TEXT_KEYS if getattr(delta, key)]
+    for call in delta.tool_calls or ():
+        # A fragment with an id or a name is not only a text: it may start a call.
+        is_text = call.function is not None and not (call.id or call.function.name)
+        keys.append("arguments" if is_text else "")
+    if len(keys) != 1:
+        return ""
+    return keys[0]
 
 
 def template(
-    data: bytes, chunk: Chunk, key: str, say: Callable[[OpenItem, str], None], item: OpenItem
+    data: bytes, chunk: Chunk, key: str, append: Append, item: OpenItem
 ) -> Template | None:
-    """The template of `data`, whose only text stands under `key`; None where it cannot be cut. Spoils `chunk`, which is `data` decoded."""
+    """The template of a chunk; None if it cannot be divided.
+
+    Args:
+        data: The chunk.
+        chunk: `data`, decoded; it is modified.
+        key: Key of its only text.
+        append: Receives the text of later chunks.
+        item: Item that they belong to.
+    """
     bare = unpadded(data)
-    found = _STRINGS[key].search(bare) if len(bare) <= LONGEST else None
-    if found is None:
+    if len(bare) > MAX_TEMPLATE_BYTES:
         return None
-    head, tail = bare[: found.start(1)], bare[found.end(1) :]
-    delta, padded = chunk.choices[0].delta, bare is not data
-    setattr(
-        delta.tool_calls[0].function if key == "arguments" and delta.tool_calls else delta,
-        key,
-        PROBE,
-    )
-    if padded:
+    match = _STRINGS[key].search(bare)
+    if match is None:
+        return None
+    prefix = bare[: match.start(1)]
+    suffix = bare[match.end(1) :]
+
+    # The key may occur twice, or elsewhere in the chunk: with the probe in the gap the chunk must
+    # decode to the same but for the text.
+    delta = chunk.choices[0].delta
+    if key == "arguments" and delta.tool_calls:
+        setattr(delta.tool_calls[0].function, key, PROBE)
+    else:
+        setattr(delta, key, PROBE)
+    padded = bare is not data
+    if padded:  # `chunk` was decoded with its padding
         chunk.obfuscation = chunk.p = None
-    return (
-        Template(head, tail, len(head), -len(tail), say, item, padded)
-        if decode_chunk(head + _PROBE + tail) == chunk
-        else None
-    )
+    if decode_chunk(prefix + _ENCODED_PROBE + suffix) != chunk:
+        return None
+    return Template(prefix, suffix, len(prefix), -len(suffix), append, item, padded)
 
 
 class LearnBackoff:
-    """When to make the next template: where chunks differ elsewhere too (padding, clocks), hardly ever."""
+    """When to make the next template.
+
+    Where chunks differ elsewhere too (padding, clocks), templates do not serve, and are made ever
+    more rarely: exponential backoff in chunks.
+    """
 
     def __init__(self) -> None:
         self._strikes = 0
+        """Templates in a row that served too few chunks, at most `MAX_STRIKES`."""
         self._wait = 0
+        """Chunks to read before the next template is made."""
 
     def missed(self, served: int) -> None:
-        """A template did not fit the next chunk, after `served` that it did."""
-        self._strikes = 0 if served >= FEW else min(self._strikes + 1, MOST_STRIKES)
+        """A template did not fit the next chunk, after it had fitted `served` chunks."""
+        if served >= MIN_SERVED:
+            self._strikes = 0
+        elif self._strikes < MAX_STRIKES:
+            self._strikes += 1
         self._wait = 2**self._strikes - 1
 
     def ready(self) -> bool:
-        """Whether this chunk is to be learned from."""
-        self._wait = max(0, self._wait - 1)
-        return not self._wait
+        """Whether to make a template of this chunk."""
+        if self._wait > 0:
+            self._wait -= 1
+        return self._wait == 0

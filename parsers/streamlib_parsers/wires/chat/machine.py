@@ -1,25 +1,32 @@
-"""OpenAI Chat Completions and its many dialects: chunks of choices, `data: [DONE]` at the end.
+"""OpenAI Chat Completions and its many variants: chunks of choices, `data: [DONE]` at the end.
 
-What the wire promises (OpenAI's schema; recordings of some thirty servers that claim it):
+The wire, by OpenAI's schema and recordings of some thirty servers that claim it:
 
-    {"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}     -> Created
-    {…"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}                      -> OutputItemAdded, OutputTextDelta
-    {…"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{…}}]}}]}  `chat_calls`
-    {…"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}                            the choice is whole
-    {…"choices":[],"usage":{…}}                                                                   -> TokenCount
-    [DONE]                                                                                        -> items done, Completed
+    {"id":"c1","model":"m","choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}
+                                                               -> Created
+    {…"choices":[{"index":0,"delta":{"content":"Hi"},"finish_reason":null}]}
+                                                               -> OutputItemAdded, OutputTextDelta
+    {…"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"call_1","function":{…}}]}}]}
+                                                               `calls.py`
+    {…"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}
+                                                               the choice is complete
+    {…"choices":[],"usage":{…}}                                -> TokenCount
+    [DONE]                                                     -> items done, Completed
 
-The dialects add other names for the thought, usage anywhere, `message` for `delta`, wrappers, errors under status 200; they leave
-out `[DONE]`, `index`, `finish_reason`. Three ways lead to the same verbs: a chunk like the one before but for its text is not even
-decoded whole, one of the usual shape is decoded into structs (`chat_usual`), any other is read from a dict (`chat_delta`).
+The variants add other names for reasoning, usage anywhere, `message` for `delta`, wrappers, and
+errors with status 200; they leave out `[DONE]`, `index`, `finish_reason`. Three paths lead to the
+same calls of the assembler: of a chunk like the one before but for its text, only the text is
+decoded; a chunk of the usual shape is decoded into structs (`fast_path.py`); any other is read from
+a dict (`delta.py`).
 
-Held back: the end of every item that may still grow (see `chat_calls` and `chat_answer`), and `Completed` until `[DONE]` or the
-end of input: usage comes after the finish, and so does content, from some servers.
+Buffered: the end of every item that may still grow (see `calls.py` and `choice.py`), and
+`Completed` until `[DONE]` or the end of input: usage follows the finish, and from some servers
+content does too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,12 +36,14 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
-from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
+
+# `framing` is the name that every wire gives its framing.
+from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813
 from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.usage import Usage, count, overlay, total
-from streamlib_parsers.wires.chat.calls import MOST_INDEX
+from streamlib_parsers.usage import overlay
+from streamlib_parsers.wires.chat.calls import MAX_INDEX
 from streamlib_parsers.wires.chat.choice import REASONING, REFUSAL, TEXT, ChoiceAssembler
 from streamlib_parsers.wires.chat.delta import (
     EMPTY,
@@ -48,6 +57,7 @@ from streamlib_parsers.wires.chat.delta import (
     unwrapped,
 )
 from streamlib_parsers.wires.chat.fast_path import (
+    Append,
     Choice,
     Chunk,
     LearnBackoff,
@@ -59,35 +69,37 @@ from streamlib_parsers.wires.chat.fast_path import (
     text_key_of,
     unpadded,
 )
+from streamlib_parsers.wires.chat.token_counts import contradictions, usage
 
-__all__ = ["STOP_REASONS", "Machine", "body_frames", "framing", "usage"]
+__all__ = ["CHUNK_KEYS", "STOP_REASONS", "Machine", "body_frames", "framing"]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "stop": "stop",
+    # Names of end tokens, and the reasons of other wires that a proxy did not translate.
     "eos": "stop",
     "eos_token": "stop",
     "end_turn": "stop",
     "stop_sequence": "stop",
     "tool_calls": "tool_calls",
-    "function_call": "tool_calls",
+    "function_call": "tool_calls",  # of the older `function_call`
     "tool_use": "tool_calls",
     "length": "length",
     "max_tokens": "length",
-    "model_length": "length",
+    "model_length": "length",  # Mistral: the context window is full
     "content_filter": "content_filter",
-    "sensitive": "content_filter",
+    "sensitive": "content_filter",  # Zhipu
     "safety": "content_filter",
     "refusal": "refusal",
     "error": "other",
     "abort": "other",
     "network_error": "other",
-    "insufficient_system_resource": "other",
+    "insufficient_system_resource": "other",  # DeepSeek
     "repetition_truncation": "other",
 }
-"""In small letters. A word that is not here is `other` too, with a Notice."""
+"""By lower-case `finish_reason`. Any other reason is `other` too, with a Notice."""
 
 BODY_EVENT: Final = "chat.completion"
-"""The event name under which `body_frames` hands a whole body over. No server names its events so."""
+"""Event name under which `body_frames` passes a complete body. No server names its events so."""
 
 DONE: Final = b"[done]"
 
@@ -105,45 +117,56 @@ CHOICE_KEYS: Final = frozenset(
 class Machine:
     """Reads the chunks of one stream."""
 
-    def __init__(self, assembly: EventAssembler) -> None:
-        self._assembly = assembly
+    def __init__(self, assembler: EventAssembler) -> None:
+        self._assembler = assembler
         self._choices: dict[int, ChoiceAssembler] = {}
-        self._usage: dict[str, Any] = {}
+        """Every choice seen, by its index."""
+        self._usage: JsonObject = {}
+        """The usage objects of all chunks, merged; later keys replace earlier ones."""
         self._constants: tuple[str | None, ...] = (None, None, None)
+        """`system_fingerprint`, `service_tier` and `provider` of the last typed chunk.
+
+        Servers repeat them in every chunk: only a change is reported.
+        """
         self._is_body = False
-        self._named = False
+        """A complete body is read, not a stream; set by its event name."""
+        self._identified = False
+        """Id and model are known, so later ones are not looked at."""
         self._template: Template | None = None
-        self._patience = LearnBackoff()
-        self._learned = 0
-        assembly.before_close = self._flush
+        """Made of a chunk that brought one text only; dropped when it does not fit the next."""
+        self._backoff = LearnBackoff()
+        self._learned_at = 0
+        """Event count when the template was made: shows how many chunks it served."""
+        assembler.before_close = self._flush
 
     @property
     def complete(self) -> bool:
-        """Every choice seen has its finish_reason."""
-        return bool(self._choices) and all(
-            answer.finish is not None for answer in self._choices.values()
-        )
+        """Whether every choice seen has its `finish_reason`."""
+        if not self._choices:
+            return False
+        return all(choice.finish is not None for choice in self._choices.values())
 
     def frame(self, event: str | None, data: bytes) -> None:
-        """One event."""
+        """Read one event."""
+        # Not a method of `Template`: most chunks end here, in 1 µs, of which a call is a tenth.
         if self._template is not None and event is None:
-            head, tail, start, stop, say, item, padded = self._template
+            prefix, suffix, start, stop, append, item, padded = self._template
             bare = unpadded(data) if padded else data
-            if bare.startswith(head) and bare.endswith(tail):
+            if bare.startswith(prefix) and bare.endswith(suffix):
                 try:
                     text = decode_text(bare[start:stop])
                 except (msgspec.DecodeError, UnicodeError):
                     pass  # the gap holds more than one string
                 else:
-                    say(item, text)
+                    append(item, text)
                     return
         self._read(event, data)
 
     def _read(self, event: str | None, data: bytes) -> None:
-        """An event that no template fits."""
+        """Read an event that no template fits."""
         if self._template is not None:
             self._template = None
-            self._patience.missed(self._assembly.event_count - self._learned)
+            self._backoff.missed(self._assembler.event_count - self._learned_at)
         if event is not None and self._handle_named_event(event, data):
             return
         try:
@@ -152,124 +175,133 @@ class Machine:
             self._read_untyped(event, data)
         else:
             self._read_typed(chunk)
-            if self._patience.ready():
+            if self._backoff.ready():
                 self._learn(chunk, data)
 
     def _learn(self, chunk: Chunk, data: bytes) -> None:
-        """Makes a template of a chunk that brought one text and nothing else."""
+        """Make a template of a chunk that brought one text and nothing else."""
         key = text_key_of(chunk)
-        target = self._target_of(chunk.choices[0], key) if key else None
+        if not key:
+            return
+        target = self._target_of(chunk.choices[0], key)
         if target is not None:
-            self._template = template(data, chunk, key, *target)
-            self._learned = self._assembly.event_count
+            append, item = target
+            self._template = template(data, chunk, key, append, item)
+            self._learned_at = self._assembler.event_count
 
-    def _target_of(
-        self, choice: Choice, key: str
-    ) -> tuple[Callable[[OpenItem, str], None], OpenItem] | None:
-        """What is done with the text of a chunk that was just read, and the item it went to."""
-        answer = self._choices[choice.index]
+    def _target_of(self, typed: Choice, key: str) -> tuple[Append, OpenItem] | None:
+        """Where the text of a chunk just read went, if that of the next can go there directly."""
+        choice = self._choices[typed.index]
         if key == "arguments":
-            item = answer.calls.running.get(
-                choice.delta.tool_calls[0].index if choice.delta.tool_calls else None
-            )
-            return (self._assembly.arguments, item) if item else None
-        say, kind = (
-            (self._assembly.text, TEXT)
-            if key == "content"
-            else (self._assembly.reasoning, REASONING)
-        )
-        return (say, answer.item) if answer.kind is kind and not answer.part else None
+            if not typed.delta.tool_calls:
+                return None
+            item = choice.calls.running.get(typed.delta.tool_calls[0].index)
+            if item is None:
+                return None
+            return self._assembler.arguments, item
+        if choice.part:  # the assembler appends to part 0 unless told otherwise
+            return None
+        if key == "content" and choice.kind == TEXT:
+            return self._assembler.text, choice.item
+        if key != "content" and choice.kind == REASONING:
+            return self._assembler.reasoning, choice.item
+        return None
 
     # --- the usual shape ---
 
     def _read_typed(self, chunk: Chunk) -> None:
-        if not self._named:
+        if not self._identified:
             self._identify(chunk.id, chunk.model)
         if (chunk.system_fingerprint, chunk.service_tier, chunk.provider) != self._constants:
             self._on_constants(chunk)
-        for choice in chunk.choices:
-            answer = self._choices.get(choice.index) or self._begin(choice.index)
-            delta = choice.delta
-            thought = delta.reasoning_content or delta.reasoning
-            if thought:
-                answer.reasoning(thought)
+        # Both names of the reasoning carry the same text (X2), so one is read.
+        for typed in chunk.choices:
+            choice = self._choices.get(typed.index) or self._add_choice(typed.index)
+            delta = typed.delta
+            reasoning = delta.reasoning_content or delta.reasoning
+            if reasoning:
+                choice.append_reasoning(reasoning)
             if delta.content:
-                answer.text(delta.content)
+                choice.append_text(delta.content)
             if delta.tool_calls:
-                self._on_calls(answer, delta.tool_calls)
-            if choice.finish_reason:
-                self._on_finish(answer, choice.finish_reason)
+                self._on_calls(choice, delta.tool_calls)
+            if typed.finish_reason:
+                self._on_finish(choice, typed.finish_reason)
 
-    def end(self) -> None:
-        """Complete only if every choice seen has finished."""
-        if not self.complete:
-            raise truncated("the stream ended before a finish_reason and before [DONE]")
-        self._complete(inferred=True)
-
-    def _begin(self, index: int) -> ChoiceAssembler:
-        if not 0 <= index <= MOST_INDEX:
+    def _add_choice(self, index: int) -> ChoiceAssembler:
+        if not 0 <= index <= MAX_INDEX:
             raise malformed(f"the index of a choice is {index}")
-        ceiling = self._assembly.limits.items
-        if len(self._choices) >= ceiling:
-            raise limit_exceeded("items", ceiling)
-        answer = self._choices[index] = ChoiceAssembler(self._assembly, index)
-        return answer
+        limit = self._assembler.limits.items
+        if len(self._choices) >= limit:
+            raise limit_exceeded("items", limit)
+        choice = ChoiceAssembler(self._assembler, index)
+        self._choices[index] = choice
+        return choice
 
     def _on_constants(self, chunk: Chunk) -> None:
         self._constants = (chunk.system_fingerprint, chunk.service_tier, chunk.provider)
         names = ("system_fingerprint", "service_tier", "provider")
-        self._assembly.metadata(
-            {name: value for name, value in zip(names, self._constants, strict=True) if value}
-        )
+        named = zip(names, self._constants, strict=True)
+        self._assembler.metadata({name: value for name, value in named if value})
 
     def _identify(self, response_id: Any, model: Any) -> None:
-        """The first id and model that are not empty; later ones (a fallback, Copilot's own per chunk) change nothing."""
-        self._assembly.identify(
-            response_id if isinstance(response_id, str) else None,
-            model if isinstance(model, str) else None,
-        )
-        self._named = bool(self._assembly.response_id and self._assembly.model)
+        """Take the first id and model that are not empty.
 
-    def _on_calls(self, answer: ChoiceAssembler, calls: list[ToolCall]) -> None:
+        Later ones (another model as fallback, Copilot's own id per chunk) change nothing.
+        """
+        if not isinstance(response_id, str):
+            response_id = None
+        if not isinstance(model, str):
+            model = None
+        self._assembler.identify(response_id, model)
+        self._identified = bool(self._assembler.response_id and self._assembler.model)
+
+    def _on_calls(self, choice: ChoiceAssembler, calls: list[ToolCall]) -> None:
         for call in calls:
             function = call.function
-            item = answer.calls.running.get(call.index)
+            item = choice.calls.running.get(call.index)
             if function is None:
-                answer.calls.add(call.index, call.id, None, None)
+                choice.calls.add(call.index, call.id, None, None)
             elif item is None or call.id or function.name:
-                answer.calls.add(call.index, call.id, function.name, function.arguments)
+                choice.calls.add(call.index, call.id, function.name, function.arguments)
             elif function.arguments:
-                self._assembly.arguments(item, function.arguments)
+                # Only text for a call that buffers nothing: `add` would do no more than this.
+                self._assembler.arguments(item, function.arguments)
 
-    def _on_finish(self, answer: ChoiceAssembler, reason: Any) -> None:
-        """The first word wins: servers say it again in later chunks."""
-        if answer.finish is None:
-            answer.finish = str(reason)
-            if answer.finish.lower() not in STOP_REASONS:
-                self._assembly.notice("unknown_finish_reason", answer.finish)
+    def _on_finish(self, choice: ChoiceAssembler, reason: Any) -> None:
+        """Take the first reason: servers repeat it in later chunks."""
+        if choice.finish is None:
+            choice.finish = str(reason)
+            if choice.finish.lower() not in STOP_REASONS:
+                self._assembler.notice("unknown_finish_reason", choice.finish)
 
     # --- any other shape ---
 
     def _handle_named_event(self, event: str, data: bytes) -> bool:
-        """Events that have a name: whether nothing is left to be read."""
+        """Handle an event that has a name. Returns whether nothing is left to be read."""
         if event == "error":
             raise ParseFailure(classify(None, data))
         if event == BODY_EVENT:
             self._is_body = True
+        # Keep-alive of proxies; a ping without this name has it as its `type`.
         return event == "ping"
 
     def _read_untyped(self, event: str | None, data: bytes) -> None:
         text = data.strip()
-        if text.lower() == DONE:
+        if text.lower() == DONE:  # some servers pad it or write it in lower case (X23)
             self._on_done()
-        elif text:
-            fixed = mark_surrogates(data)
-            if fixed is not None:
-                self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
-            self._on_value(event, fixed or data)
+            return
+        if not text:
+            return
+        repaired = mark_surrogates(data)
+        if repaired is not None:
+            self._assembler.surrogates = self._assembler.surrogates or SurrogateJoiner()
+            data = repaired or data
+        self._read_json(event, data)
 
-    def _on_value(self, event: str | None, data: bytes) -> None:
+    def _read_json(self, event: str | None, data: bytes) -> None:
         value: Any = decode_any(data)
+        # Google's compatible endpoint sends an error as a list of one object.
         if isinstance(value, list) and value and failure_of(value[0]) is not None:
             raise ParseFailure(classify(None, value))
         if not isinstance(value, dict):
@@ -277,8 +309,9 @@ class Machine:
         value = unwrapped(value)
         failure = failure_of(value)
         if failure is not None:
-            self._count(value)
+            self._count(value)  # some servers report usage with the error
             raise ParseFailure(classify(None, failure))
+        # "message" is what an SSE event without a name is called; some servers write it.
         kind = value.get("type") if event in {None, "message"} else event
         if "choices" not in value and isinstance(kind, str):
             self._on_unknown(kind, value)
@@ -287,45 +320,49 @@ class Machine:
 
     def _on_unknown(self, kind: str, value: JsonObject) -> None:
         if kind != "ping":
-            self._assembly.passthrough(kind, value)
+            self._assembler.passthrough(kind, value)
             self._count(value)
 
     def _on_chunk(self, value: JsonObject, data: bytes) -> None:
         choices: Any = value.get("choices")
         if choices is not None and not isinstance(choices, list):
-            raise malformed("the choices of a chunk are no list", data)
+            raise malformed("the choices of a chunk are not a list", data)
         self._identify(value.get("id"), value.get("model"))
-        self._metadata({key: one for key, one in value.items() if key not in CHUNK_KEYS})
-        own = RawArguments(data)
-        for place, choice in enumerate(choices or []):
+        self._metadata({key: member for key, member in value.items() if key not in CHUNK_KEYS})
+        raw = RawArguments(data)
+        for position, choice in enumerate(choices or []):
             if not isinstance(choice, dict):
                 raise malformed("a choice is not an object", data)
-            self._on_choice(choice, own, place)
+            self._on_choice(choice, raw, position)
         self._count(value)
 
-    def _on_choice(self, choice: JsonObject, own: RawArguments, place: int) -> None:
-        if choice.get("error"):
-            raise ParseFailure(classify(None, {"error": choice["error"]}))
-        index = index_of(choice.get("index"), "a choice") or 0
-        answer = self._choices.get(index) or self._begin(index)
-        key = self._key_of(choice)
-        delta: Any = choice.get(key) or {}
+    def _on_choice(self, value: JsonObject, raw: RawArguments, position: int) -> None:
+        if value.get("error"):
+            raise ParseFailure(classify(None, {"error": value["error"]}))
+        index = index_of(value.get("index"), "a choice") or 0  # no index: the only choice (X29)
+        choice = self._choices.get(index) or self._add_choice(index)
+        key = self._delta_key_of(value)
+        delta: Any = value.get(key) or {}  # null or missing in the last chunk of some servers (X38)
         if not isinstance(delta, dict):
             raise malformed(f"the {key} of a choice is not an object")
-        read_delta(answer, delta, logprobs_of(choice))
-        read_calls(answer, delta, own, place, key)
-        rest = {key: one for key, one in choice.items() if key not in CHOICE_KEYS} | unknown_keys(
-            delta
-        )
-        self._metadata(
-            {key if index == 0 else f"choices[{index}].{key}": one for key, one in rest.items()}
-        )
-        if choice.get("finish_reason") not in EMPTY:
-            self._on_finish(answer, choice["finish_reason"])
+        read_delta(choice, delta, logprobs_of(value))
+        read_calls(choice, delta, raw, position, key)
 
-    def _key_of(self, choice: JsonObject) -> str:
-        """Where a choice says something. Some servers send the whole `message` so far beside each delta."""
-        if self._is_body or not (choice.get("delta") or self._assembly.item_count):
+        unknown = {key: member for key, member in value.items() if key not in CHOICE_KEYS}
+        unknown |= unknown_keys(delta)
+        if index != 0:
+            unknown = {f"choices[{index}].{key}": member for key, member in unknown.items()}
+        self._metadata(unknown)
+        if value.get("finish_reason") not in EMPTY:
+            self._on_finish(choice, value["finish_reason"])
+
+    def _delta_key_of(self, choice: JsonObject) -> str:
+        """The key of a choice that holds its delta.
+
+        Some servers send the complete `message` so far beside each delta. It is read only in a
+        body, or where the first chunk has no delta.
+        """
+        if self._is_body or not (choice.get("delta") or self._assembler.item_count):
             return "message" if choice.get("message") else "delta"
         return "delta" if "delta" in choice else "message"
 
@@ -333,142 +370,91 @@ class Machine:
 
     def _metadata(self, values: JsonObject) -> None:
         groq = values.get("x_groq")
-        if isinstance(groq, dict):
+        if isinstance(groq, dict):  # its usage is counted
             values["x_groq"] = {key: value for key, value in groq.items() if key != "usage"}
         values = {key: value for key, value in values.items() if value not in EMPTY}
         if values:
-            self._assembly.metadata(values)
+            self._assembler.metadata(values)
 
     def _count(self, value: JsonObject) -> None:
-        """Usage, wherever it is: each report replaces the one before, and that of the chunk those inside it."""
-        choices, groq = value.get("choices"), value.get("x_groq")
-        inside = [
-            one.get("usage")
-            for one in (choices if isinstance(choices, list) else ())
-            if isinstance(one, dict)
-        ]
-        reports = [
-            groq.get("usage") if isinstance(groq, dict) else None,
-            *inside,
-            value.get("usage"),
-        ]
-        told = [report for report in reports if isinstance(report, dict) and report]
-        for report in told:
-            self._usage = overlay(self._usage, report)
-        if told:
-            self._assembly.usage(usage(self._usage))
+        """Read usage, wherever it is.
+
+        Each report replaces the one before; of one chunk, its own counts most and Groq's least.
+        """
+        holders: list[Any] = [value.get("x_groq")]
+        choices = value.get("choices")
+        if isinstance(choices, list):
+            holders += choices
+        holders.append(value)
+
+        counted = False
+        for holder in holders:
+            report = holder.get("usage") if isinstance(holder, dict) else None
+            if report and isinstance(report, dict):
+                self._usage = overlay(self._usage, report)
+                counted = True
+        if counted:
+            self._assembler.usage(usage(self._usage))
 
     # --- the end ---
 
+    def end(self) -> None:
+        """End of input: complete only if every choice seen has finished."""
+        if not self.complete:
+            raise truncated("the stream ended before a finish_reason and before [DONE]")
+        self._complete(inferred=True)
+
     def _on_done(self) -> None:
-        if not (self.complete or self._is_body or self._assembly.item_count):
+        # Without content it does not prove an end: a proxy whose upstream failed may send it alone.
+        # A server that uses `BODY_EVENT` itself may send no choice at all.
+        has_content = self.complete or self._is_body or self._assembler.item_count > 0
+        if not self._choices or not has_content:
             raise truncated("[DONE] came before any content")
         self._complete(inferred=False)
 
     def _complete(self, *, inferred: bool) -> None:
-        for answer in self._choices.values():
-            answer.end()
-        if self._assembly.last_usage is not None:
-            for detail in contradictions(self._assembly.last_usage):
-                self._assembly.notice("inconsistent_usage", detail)
+        for choice in self._choices.values():
+            choice.end()
+        if self._assembler.last_usage is not None:
+            for detail in contradictions(self._assembler.last_usage):
+                self._assembler.notice("inconsistent_usage", detail)
         if inferred:
-            self._assembly.note_inferred_end("no [DONE] came: usage or a tail may be missing")
-        ends = tuple(self._ended(answer) for _, answer in sorted(self._choices.items()))
-        self._assembly.complete(ends[0].stop_reason, ends[0].native_stop_reason, None, ends)
+            self._assembler.note_inferred_end("no [DONE] came: usage or a tail may be missing")
+        finished = [self._finished_choice(self._choices[index]) for index in sorted(self._choices)]
+        first = finished[0]
+        self._assembler.complete(first.stop_reason, first.native_stop_reason, None, finished)
 
-    def _ended(self, answer: ChoiceAssembler) -> FinishedChoice:
-        word, calls = answer.finish, answer.calls
-        reason = STOP_REASONS.get((word or "").lower(), "other")
-        if calls.whole and (word is None or reason == "stop"):
+    def _finished_choice(self, choice: ChoiceAssembler) -> FinishedChoice:
+        native = choice.finish
+        reason: StopReason = STOP_REASONS.get((native or "").lower(), "other")
+        # Servers that do not know the reason `tool_calls` send `stop`, or none in a body (T22).
+        if choice.calls.completed and (native is None or reason == "stop"):
             reason = "tool_calls"
-        elif reason == "stop" and answer.kinds - {REASONING} == {REFUSAL}:
+        elif reason == "stop" and choice.kinds - {REASONING} == {REFUSAL}:
             reason = "refusal"
-        elif reason == "tool_calls" and not calls.begun:
-            self._assembly.notice("no_tool_call", f"the finish_reason is {word}, but no call came")
-        return FinishedChoice(answer.index, reason, word)
+        elif reason == "tool_calls" and not choice.calls.started:
+            # The call may be in the text, where a dialect finds it.
+            self._assembler.notice(
+                "no_tool_call", f"the finish_reason is {native}, but no call came"
+            )
+        return FinishedChoice(choice.index, reason, native)
 
     def _flush(self) -> None:
-        """Before the end of whatever kind: what is held back is part of the partial answer too."""
-        with suppress(ParseFailure):
-            for answer in self._choices.values():
-                answer.flush()
-                answer.calls.flush()
+        """Before any end: what is buffered belongs to the partial response too."""
+        with suppress(ParseFailure):  # a limit may be exceeded while the stream is already failing
+            for choice in self._choices.values():
+                choice.flush()
+                choice.calls.flush()
 
 
-# --- usage ---
-
-CACHE_READS: Final = (
-    "prompt_tokens_details.cached_tokens",
-    "prompt_token_details.cached_tokens",
-    "prompt_cache_hit_tokens",
-    "cached_tokens",
-    "num_cached_tokens",
-    "input_tokens_details.cached_tokens",
-    "cache_read_input_tokens",
-)
-CACHE_WRITES: Final = (
-    "prompt_tokens_details.cache_write_tokens",
-    "prompt_tokens_details.cache_creation_input_tokens",
-    "cache_creation_input_tokens",
-)
-THOUGHT_TOKENS: Final = (
-    "completion_tokens_details.reasoning_tokens",
-    "output_tokens_details.reasoning_tokens",
-    "reasoning_tokens",
-)
-MODALITIES: Final = ("text", "image", "audio", "video")
-
-
-def usage(raw: JsonObject) -> Usage:
-    """`prompt_tokens` includes what was cached, `completion_tokens` the thoughts; xAI leaves thoughts out, which its total betrays."""
-    read, written = (
-        count(raw, "prompt_tokens", "input_tokens"),
-        count(raw, "completion_tokens", "output_tokens"),
-    )
-    thought = count(raw, *THOUGHT_TOKENS)
-    apart = (
-        bool(thought)
-        and None not in {read, written}
-        and count(raw, "total_tokens") == total(read, written, thought)
-    )
-    return Usage(
-        input_tokens=read,
-        output_tokens=total(written, thought) if apart else written,
-        cache_read_input_tokens=count(raw, *CACHE_READS),
-        cache_write_input_tokens=count(raw, *CACHE_WRITES),
-        reasoning_output_tokens=thought,
-        cache_write_5m_input_tokens=count(raw, "cache_creation.ephemeral_5m_input_tokens"),
-        cache_write_1h_input_tokens=count(raw, "cache_creation.ephemeral_1h_input_tokens"),
-        cache_write_24h_input_tokens=count(raw, "cache_creation.ephemeral_24h_input_tokens"),
-        input_modalities=_modalities(raw, "prompt_tokens_details", "input_tokens_details"),
-        output_modalities=_modalities(raw, "completion_tokens_details", "output_tokens_details"),
-        raw=raw,
-    )
-
-
-def _modalities(raw: JsonObject, *details: str) -> dict[str, int]:
-    counts = {
-        kind: count(raw, *(f"{name}.{kind}_tokens" for name in details)) for kind in MODALITIES
-    }
-    return {kind: number for kind, number in counts.items() if number is not None}
-
-
-def contradictions(told: Usage) -> Iterator[str]:
-    """Where a provider's own numbers disagree. They are given as told, never clamped."""
-    read, written, whole = told.input_tokens, told.output_tokens, count(told.raw, "total_tokens")
-    if read is not None and (told.cache_read_input_tokens or 0) > read:
-        yield f"{told.cache_read_input_tokens} tokens read from a cache, of {read}"
-    if written is not None and (told.reasoning_output_tokens or 0) > written:
-        yield f"{told.reasoning_output_tokens} tokens of thought, of {written}"
-    if read is not None and written is not None and whole not in {None, read + written}:
-        yield f"{whole} tokens in total, but {read} and {written}"
-
-
-# --- whole bodies ---
+# --- complete bodies ---
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
-    """A whole chat.completion as the one chunk of its stream: it is complete even where no choice says why it ended."""
+    """A complete chat.completion as the only chunk of its stream.
+
+    It is complete even if no choice has a `finish_reason`.
+    """
     value = decode_any(body)
     choices = unwrapped(value).get("choices") if isinstance(value, dict) else None
     if not (isinstance(choices, list) and choices and all(map(_is_choice, choices))):
@@ -478,6 +464,6 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
 
 
 def _is_choice(choice: Any) -> bool:
-    return isinstance(choice, dict) and any(
-        isinstance(choice.get(key), dict) for key in ("message", "delta", "error")
-    )
+    if not isinstance(choice, dict):
+        return False
+    return any(isinstance(choice.get(key), dict) for key in ("message", "delta", "error"))

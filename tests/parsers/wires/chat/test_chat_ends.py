@@ -85,6 +85,12 @@ def test_done_before_any_content_is_a_cut(sent: list[Json]) -> None:
     assert response_of(*sent).error.kind == "truncated"  # type: ignore[union-attr]
 
 
+def test_done_is_truncated_when_body_event_has_no_choice() -> None:
+    """`chat.completion` is the name that `body_frames` uses; a server may send it too."""
+    stream = b"event: chat.completion\n" + sse({"id": "c1", "choices": []})
+    assert accumulate(wires.events_of("chat", stream)).error.kind == "truncated"  # type: ignore[union-attr]
+
+
 def test_done_as_content_is_content() -> None:
     assert response_of(said(content="[DONE]"), STOP).text == "[DONE]"
 

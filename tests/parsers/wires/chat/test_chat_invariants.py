@@ -27,16 +27,11 @@ from streamlib_parsers.wires.chat import (
     CACHE_READS,
     CACHE_WRITES,
     CHUNK_KEYS,
+    REASONING_TOKENS,
     STOP_REASONS,
-    THOUGHT_TOKENS,
     Machine,
 )
-from streamlib_parsers.wires.chat.choice import (
-    OPAQUE_REASONING_KEY,
-    REASONING_DETAIL_KEYS,
-    REASONING_KEYS,
-    ChoiceAssembler,
-)
+from streamlib_parsers.wires.chat.choice import ChoiceAssembler
 from streamlib_parsers.wires.chat.delta import DELTA_KEYS, NOISE
 from streamlib_parsers.wires.chat.fast_path import (
     Chunk,
@@ -45,6 +40,11 @@ from streamlib_parsers.wires.chat.fast_path import (
     template,
     text_key_of,
     unpadded,
+)
+from streamlib_parsers.wires.chat.reasoning_details import (
+    OPAQUE_REASONING_KEY,
+    REASONING_DETAIL_KEYS,
+    REASONING_KEYS,
 )
 from tests.support import wires
 from tests.support.chat_streams import (
@@ -446,7 +446,7 @@ def differences(recording: Recording) -> list[str]:
         return [] if isinstance(events[-1], Failed) else ["an error that was not reported"]
     counted = facts.get("usage") or {}
     read, written, thought = (
-        count(counted, name) for name in ("prompt_tokens", "completion_tokens", THOUGHT_TOKENS[0])
+        count(counted, name) for name in ("prompt_tokens", "completion_tokens", REASONING_TOKENS[0])
     )
     own = [
         (one.name, wires.arguments(one)) for one in response.items if isinstance(one, FunctionCall)
@@ -517,7 +517,7 @@ def test_the_page_has_the_names_of_the_counts_in_their_order() -> None:
     assert rows == {
         "cache_read_input_tokens": CACHE_READS,
         "cache_write_input_tokens": CACHE_WRITES,
-        "reasoning_output_tokens": THOUGHT_TOKENS,
+        "reasoning_output_tokens": REASONING_TOKENS,
     }
 
 
