@@ -1,11 +1,12 @@
-"""Events -> somebody's stream or whole body: a pure encoder a wire (and UI protocol), so that the same parts make a gateway.
+"""Encoders: events to the stream or the body of a wire API or a UI protocol, without I/O.
 
-    e = encoder("messages", model="m")
-    for event in events: send(e.feed(event))
-    send(e.close())
-    e.report                        # what this wire could not say
+    encode = encoder("messages", model="m")
+    for event in events:
+        send(encode.feed(event))
+    send(encode.close())
+    encode.report                   # what this wire could not carry
 
-What a wire has no words for is left out and stands in `report`, once for each kind.
+State that the wire cannot carry is left out and reported, once for each kind.
 """
 
 from __future__ import annotations
@@ -23,41 +24,59 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
 from streamlib_parsers.protocol import WIRE_APIS
 
+UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
+"""Names of the encoders in `streamlib.ui`; the others are wire APIs."""
+
+UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
+
 
 class Encoder(Protocol):
-    """What every encoder has. `media_type` is the content type of its stream."""
+    """Encodes the events of one response.
+
+    media_type: the content type of the stream.
+    report: the changes so far; each encoder collects them in a `Report`.
+    """
 
     media_type: str
-    report: list[Change]
+
+    @property
+    def report(self) -> list[Change]:
+        """What the wire could not carry, so far."""
+        ...
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """The bytes that this event becomes; possibly none yet."""
+        """Returns the bytes of one event; empty if it is buffered or cannot be encoded."""
         ...
 
     def close(self) -> bytes:
-        """The end of the stream, where the wire has one."""
+        """Returns the end of the stream, on wires that have an end mark."""
         ...
 
 
 def encoder(
     wire_api: str, *, model: str | None = None, response_id: str | None = None, **options: Any
 ) -> Encoder:
-    """An encoder for a wire (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`). `options` are that protocol's own.
+    """Returns an encoder for one response.
 
-    model, response_id: used where the events bring none.
+    Args:
+        wire_api: A wire API (`messages`, `chat` …) or a UI protocol (`vercel`, `agui`, `jsonl`).
+        model: The model's name, used if the events bring none.
+        response_id: The id of the response, used if the events bring none.
+        options: Options of that encoder, such as `created_at` of `chat`.
+
+    Raises:
+        ValueError: There is no encoder of this name.
     """
-    return _module(wire_api).Encoder(model=model, response_id=response_id, **options)  # type: ignore[no-any-return]
+    encode: Encoder = _module(wire_api).Encoder(model=model, response_id=response_id, **options)
+    return encode
 
 
-def is_foreign_event(wire_api: str, kind: str) -> bool:
-    """Whether an event of this kind, unknown where it was read, is surely another wire's than `wire_api`."""
-    for other, spec in WIRE_SPECS.items():
-        if other != wire_api and spec.event_prefixes and kind.startswith(spec.event_prefixes):
-            return True
-    return False
-
-
-UNFINISHED: Final = ErrorInfo("truncated", "the response had not ended")
+def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:
+    """Returns the complete stream of the events; arguments as in `encoder`."""
+    encode = encoder(wire_api, **options)
+    frames = [encode.feed(event) for event in events]
+    frames.append(encode.close())
+    return b"".join(frames)
 
 
 def encode_body(
@@ -67,58 +86,69 @@ def encode_body(
     model: str | None = None,
     report: list[Change] | None = None,
 ) -> bytes:
-    """A response as one whole, non-streaming body of the wire. One that has not ended is sent as the failure it is.
+    """Returns a response as a non-streaming body of the wire.
 
-    report: what the wire could not say is added to it.
+    A response that has not ended is encoded as a failure (`truncated`), never as a short response.
+
+    Args:
+        wire_api: As in `encoder`.
+        response: The response to encode.
+        model: The model's name, used if the response has none.
+        report: Receives what the wire could not carry.
+
+    Raises:
+        ValueError: There is no encoder of this name.
     """
     if response.status == "incomplete" and response.stop_reason is None:
-        response = msgspec.structs.replace(
-            response, status="failed", error=response.error or UNFINISHED
-        )
-    losses = Report()
-    body: bytes = _module(wire_api).encode_body(
-        response, model, *(() if wire_api in UI_PROTOCOLS else (losses,))
-    )
+        error = response.error or UNFINISHED
+        response = msgspec.structs.replace(response, status="failed", error=error)
+    module = _module(wire_api)
+    if wire_api in UI_PROTOCOLS:
+        ui_body: bytes = module.encode_body(response, model)
+        return ui_body
+    changes = Report()
+    body: bytes = module.encode_body(response, model, changes)
     if report is not None:
-        report += losses.changes
+        report += changes.changes
     return body
 
 
 def error_body(wire_api: str, error: ErrorInfo) -> Any:
-    """The wire's own error object for a failure, as a JSON value: the body of an HTTP error."""
+    """Returns the wire's error object as a JSON value: the body of an HTTP error."""
     return _module(wire_api).error_body(error)
 
 
-UI_PROTOCOLS: Final = ("vercel", "agui", "jsonl")
-"""The encoders of UI protocols, beside those of the wires."""
-
-
-def _module(wire_api: str) -> Any:
-    try:
-        return importlib.import_module(
-            f"streamlib.ui.{wire_api}"
-            if wire_api in UI_PROTOCOLS
-            else f"streamlib.wires.{wire_api}.encode"
-        )
-    except ModuleNotFoundError:
-        raise ValueError(
-            f"no encoder for {wire_api!r}; one of {', '.join((*WIRE_APIS, *UI_PROTOCOLS))}"
-        ) from None
+def is_foreign_event(wire_api: str, kind: str) -> bool:
+    """Whether an unknown event of this name certainly belongs to a wire other than `wire_api`."""
+    for other, spec in WIRE_SPECS.items():
+        if other != wire_api and spec.event_prefixes and kind.startswith(spec.event_prefixes):
+            return True
+    return False
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """One server-sent event. JSON kept in its own bytes may hold line breaks: each line of it is a `data` line."""
+    """Returns one server-sent event.
+
+    Args:
+        data: A JSON value, or bytes that are sent as they are. JSON kept in the provider's own
+            bytes may contain line breaks: each of its lines becomes a `data` line.
+        event: The event's name, if the wire names its events.
+    """
     payload = data if isinstance(data, bytes) else msgspec.json.encode(data)
     if b"\n" in payload or b"\r" in payload:
         payload = b"\ndata: ".join(payload.splitlines())
-    return (
-        (b"event: %s\ndata: %s\n\n" % (event.encode(), payload))
-        if event
-        else b"data: %s\n\n" % payload
-    )
+    if event:
+        return b"event: %s\ndata: %s\n\n" % (event.encode(), payload)
+    return b"data: %s\n\n" % payload
 
 
-def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:
-    """A whole stream at once."""
-    encode = encoder(wire_api, **options)
-    return b"".join([*(encode.feed(event) for event in events), encode.close()])
+def _module(wire_api: str) -> Any:
+    """Returns the module with `Encoder`, `encode_body` and `error_body`, loaded when first used."""
+    name = f"streamlib.wires.{wire_api}.encode"
+    if wire_api in UI_PROTOCOLS:
+        name = f"streamlib.ui.{wire_api}"
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError:
+        names = ", ".join((*WIRE_APIS, *UI_PROTOCOLS))
+        raise ValueError(f"no encoder for {wire_api!r}; one of {names}") from None

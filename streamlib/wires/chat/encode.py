@@ -1,31 +1,29 @@
-"""Events as a Chat Completions stream or body, as official clients read it.
+"""Encodes events as a Chat Completions stream, as official clients read it.
 
-    data: {…"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]}      Created
-    data: {…"choices":[{"index":0,"delta":{"content":"Hi"}}]}                       OutputTextDelta
-    data: {…"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}              Completed
-    data: {…"choices":[],"usage":{…}}                                               Completed, where usage is known
-    data: [DONE]                                                                    close
+    data: {…"choices":[{"index":0,"delta":{"role":"assistant","content":""}}]} Created
+    data: {…"choices":[{"index":0,"delta":{"content":"Hi"}}]}                  OutputTextDelta
+    data: {…"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}         Completed
+    data: {…"choices":[],"usage":{…}}                                          Completed, with usage
+    data: [DONE]                                                               close
 
-The wire has no blocks, so an item begins and ends with what is said of it. Held back: metadata, until the next chunk; usage, to the
-end, since clients add up what they are told more than once. A stream that failed ends with an error and neither finishes nor is done.
-
-`created_at` (unix seconds) is the caller's: an encoder has no clock. Without it `created` is 0.
+The wire has no blocks: an item starts and ends with its content. Buffered: metadata, until the next
+chunk; usage, to the end, since clients add up usage that is sent more than once. A failed stream
+ends with an error, without `finish_reason` and without `[DONE]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
 from streamlib.request.report import Change, Report
+from streamlib.wires.chat.encode_body import encode_body
 from streamlib.wires.chat.encode_objects import (
+    FIRST_ID,
+    NOT_IN_CHAT,
     annotation_object,
     audio_object,
     call_extras,
     call_object,
-    details_of,
     envelope_of,
     executed_object,
     finish_reason,
@@ -33,14 +31,13 @@ from streamlib.wires.chat.encode_objects import (
     is_call_entry,
     is_own,
     signed,
-    tells_more,
-    thought_text,
-    usage_object,
 )
+from streamlib.wires.chat.encode_reasoning import has_more_than_text, reasoning_keys
+from streamlib.wires.chat.encode_usage import chat_usage
 from streamlib.wires.encoders import sse
-from streamlib.wires.responses.encode_objects import error_object
-from streamlib_parsers.accumulate import Choice, Response
-from streamlib_parsers.errors import ErrorInfo
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.openai_errors import error_body
+from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -72,24 +69,20 @@ from streamlib_parsers.items import (
     Message,
     Opaque,
     Reasoning,
-    Refusal,
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
-    Text,
 )
 from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "encode_body", "error_body"]
 
-FIRST_ID: Final = "chatcmpl-0"
-"""The id of a response that has none: clients want one."""
-NO_PLACE: Final = "Chat has no place for it"
-CALLS: Final = (FunctionCall, CustomToolCall)
-
 
 class Encoder:
-    """Writes one stream."""
+    """Encodes one stream.
+
+    created_at: unix seconds. An encoder has no clock; without it, `created` is 0.
+    """
 
     media_type = "text/event-stream"
 
@@ -100,436 +93,340 @@ class Encoder:
         response_id: str | None = None,
         created_at: int | None = None,
     ) -> None:
-        self._losses = Report()
-        self._head: JsonObject = {
+        self._report = Report()
+        # Used if `Created` has no id.
+        self._response_id = response_id or FIRST_ID
+        # Used if `Created` has no model.
+        self._model = model or ""
+        # Fields that every chunk repeats. Id and model are set by `Created`.
+        self._common: JsonObject = {
             "id": "",
             "object": "chat.completion.chunk",
             "created": created_at or 0,
             "model": "",
         }
-        self._response_id = response_id or FIRST_ID
-        self._model = model or ""
-        self._named = False
+        # Whether the first chunk was sent.
+        self._started = False
+        # Metadata for the next chunk.
         self._envelope: JsonObject = {}
+        # The latest usage, sent at the end.
         self._usage: Usage | None = None
+        # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
-        self._roles: set[int] = set()
-        self._numbers: dict[int, int] = {}
-        self._calls: dict[int, int] = {}
-        self._ran: dict[str, int] = {}
-        self._text: dict[int, int] = {}
-        self._paragraphs: set[tuple[int, int]] = set()
+        # Choices that had a chunk: the first one names the role.
+        self._choices_with_role: set[int] = set()
+        # The `index` of a call in its choice's `tool_calls`, by item index.
+        self._call_indexes: dict[int, int] = {}
+        # Number of calls so far, by choice.
+        self._call_counts: dict[int, int] = {}
+        # The `index` of a provider-run tool in `executed_tools`, by call id.
+        self._executed: dict[str, int] = {}
+        # By choice, the item whose text was sent last, until something else is sent.
+        self._last_text: dict[int, int] = {}
+        self._gaps = SummaryGaps()
+        # Choices that had refusal text.
         self._refused: set[int] = set()
-        self._own = False
-        self._done = False
+        # Whether an item was made on this wire, so that its own stop words are kept.
+        self._has_own_items = False
+        # Whether `Completed` was encoded, so that `[DONE]` may follow.
+        self._completed = False
 
     @property
     def report(self) -> list[Change]:
-        """What Chat could not say."""
-        return self._losses.changes
+        """What Chat could not carry."""
+        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """The bytes of one event."""
-        return _HANDLERS[type(event)](self, event)
+        """Returns the bytes of one event."""
+        handler = _HANDLERS.get(type(event))
+        if handler is None:
+            self._report.dropped(f"/{type(event).__name__}", "Chat has no such event")
+            return b""
+        return handler(self, event)
 
     def close(self) -> bytes:
-        """The end mark, after an answer that is whole."""
-        return sse(b"[DONE]") if self._done else b""
+        """Returns the end mark, if the response is complete."""
+        if not self._completed:
+            return b""
+        return sse(b"[DONE]")
 
     # --- chunks ---
 
-    def _chunk(self, choices: list[JsonObject], **values: Any) -> bytes:
+    def _chunk(self, choices: list[JsonObject], **fields: Any) -> bytes:
         envelope, self._envelope = self._envelope, {}
-        return sse({**self._head, "choices": choices, **envelope, **values})
+        return sse({**self._common, "choices": choices, **envelope, **fields})
 
-    def _choice(
-        self, choice: int, delta: JsonObject, finish: str | None = None, **values: Any
+    def _choice_chunk(
+        self, choice: int, delta: JsonObject, finish: str | None = None, **fields: Any
     ) -> bytes:
-        """A chunk of one choice; the first of each says who speaks."""
-        start = b"" if self._named else self._on_created(Created())
-        if choice not in self._roles:
-            self._roles.add(choice)
+        """Returns a chunk of one choice; the first chunk of each choice names the role."""
+        start = b""
+        if not self._started:
+            start = self._on_created(Created())
+        if choice not in self._choices_with_role:
+            self._choices_with_role.add(choice)
             delta = {"role": "assistant", **delta}
-        return start + self._chunk(
-            [{"index": choice, "delta": delta, **values, "finish_reason": finish}]
-        )
+        body = {"index": choice, "delta": delta, **fields, "finish_reason": finish}
+        return start + self._chunk([body])
 
-    def _say(self, index: int, **delta: Any) -> bytes:
-        return self._choice(self._items[index].choice, delta)
+    def _item_chunk(self, index: int, **delta: Any) -> bytes:
+        return self._choice_chunk(self._items[index].choice, delta)
 
     # --- the envelope ---
 
     def _on_created(self, event: Created) -> bytes:
-        self._named = True
-        self._head = {
-            **self._head,
-            "id": event.response_id or self._response_id,
-            "model": event.model or self._model,
-        }
-        return self._choice(0, {"content": ""})
+        self._started = True
+        self._common["id"] = event.response_id or self._response_id
+        self._common["model"] = event.model or self._model
+        return self._choice_chunk(0, {"content": ""})
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        self._envelope.update(envelope_of(event.values, self._losses))
-        return b"" if self._named or not self._envelope else self._chunk([])
+        self._envelope.update(envelope_of(event.values, self._report))
+        if self._started or not self._envelope:
+            return b""
+        return self._chunk([])
 
     def _on_usage(self, event: TokenCount) -> bytes:
         if self._usage is not None and not self._usage.same_numbers(event.usage):
-            self._losses.dropped("/usage", "Chat counts once, at the end")
+            self._report.dropped("/usage", "Chat reports usage once, at the end")
         self._usage = event.usage
         return b""
 
     # --- items ---
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
-        item = self._items[event.index] = event.item
-        self._own |= is_own(item)
-        if not isinstance(item, CALLS):
+        item = event.item
+        self._items[event.index] = item
+        if is_own(item):
+            self._has_own_items = True
+        if not isinstance(item, (FunctionCall, CustomToolCall)):
             return b""
-        number = self._numbers[event.index] = self._calls.get(item.choice, 0)
-        self._calls[item.choice] = number + 1
-        self._text.pop(item.choice, None)
-        return self._say(
-            event.index, tool_calls=[{"index": number, **call_object(item, empty=True)}]
-        )
+        call_index = self._call_counts.get(item.choice, 0)
+        self._call_counts[item.choice] = call_index + 1
+        self._call_indexes[event.index] = call_index
+        self._last_text.pop(item.choice, None)
+        # The arguments follow in deltas.
+        entry = {"index": call_index, **call_object(item, empty=True)}
+        return self._item_chunk(event.index, tool_calls=[entry])
 
-    def _adjacent(self, index: int) -> None:
-        """Notes where two items of one kind, with nothing between, become one."""
-        choice = self._items[index].choice
-        last = self._text.get(choice)
-        if (
-            last is not None
-            and last != index
-            and type(self._items[last]) is type(self._items[index])
-        ):
-            self._losses.dropped(
-                "/items", "Chat has no blocks: neighbours of one kind run together"
+    def _note_adjacent(self, index: int) -> None:
+        """Reports two adjacent items of one kind: the wire has no border between them."""
+        item = self._items[index]
+        last = self._last_text.get(item.choice)
+        if last is not None and last != index and type(self._items[last]) is type(item):
+            self._report.dropped(
+                "/items", "Chat has no blocks: adjacent items of a kind are joined"
             )
-        self._text[choice] = index
+        self._last_text[item.choice] = index
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
-        self._adjacent(event.index)
+        self._note_adjacent(event.index)
         if not event.logprobs:
-            return self._say(event.index, content=event.delta)
-        tokens = {"content": list(event.logprobs), "refusal": None}
-        return self._choice(
-            self._items[event.index].choice, {"content": event.delta}, logprobs=tokens
-        )
+            return self._item_chunk(event.index, content=event.delta)
+        choice = self._items[event.index].choice
+        logprobs = {"content": list(event.logprobs), "refusal": None}
+        return self._choice_chunk(choice, {"content": event.delta}, logprobs=logprobs)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
-        self._adjacent(event.index)
+        self._note_adjacent(event.index)
         if event.logprobs:
-            self._losses.dropped("/logprobs", "Chat has no logprobs of thoughts")
-        return self._say(event.index, reasoning_content=event.delta)
+            self._report.dropped("/logprobs", "Chat has no logprobs of reasoning")
+        return self._item_chunk(event.index, reasoning_content=event.delta)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.dropped("/summary", "a summary is plain reasoning in Chat")
-        self._adjacent(event.index)
-        paragraph = (event.index, event.summary_index)
-        gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
-        self._paragraphs.add(paragraph)
-        return self._say(event.index, reasoning_content=gap + event.delta)
+        self._report.dropped("/summary", "a summary is plain reasoning in Chat")
+        self._note_adjacent(event.index)
+        return self._item_chunk(event.index, reasoning_content=self._gaps.with_gap(event))
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
         self._refused.add(self._items[event.index].choice)
-        return self._say(event.index, refusal=event.delta)
+        return self._item_chunk(event.index, refusal=event.delta)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
-        number = self._numbers.get(event.index)
-        if number is None:
+        call_index = self._call_indexes.get(event.index)
+        if call_index is None:
             return b""
-        custom = isinstance(self._items[event.index], CustomToolCall)
-        said = (
-            {"custom": {"input": event.delta}}
-            if custom
-            else {"function": {"arguments": event.delta}}
-        )
-        return self._say(
-            event.index,
-            tool_calls=[{"index": number, **({"type": "custom"} if custom else {}), **said}],
-        )
+        entry: JsonObject = {"index": call_index}
+        if isinstance(self._items[event.index], CustomToolCall):
+            entry["type"] = "custom"
+            entry["custom"] = {"input": event.delta}
+        else:
+            entry["function"] = {"arguments": event.delta}
+        return self._item_chunk(event.index, tool_calls=[entry])
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
         own = is_own(self._items[event.index])
-        annotation = annotation_object(event.annotation, self._losses, own=own)
+        annotation = annotation_object(event.annotation, self._report, own=own)
         if annotation is None:
             return b""
-        self._adjacent(event.index)
-        if (
-            own and annotation.get("type") == "reference"
-        ):  # Mistral: a part between two pieces of text
-            return self._say(event.index, content=[annotation])
-        return self._say(event.index, annotations=[annotation])
+        self._note_adjacent(event.index)
+        if own and annotation.get("type") == "reference":
+            # Mistral sends a reference as a part between two parts of text.
+            return self._item_chunk(event.index, content=[annotation])
+        return self._item_chunk(event.index, annotations=[annotation])
 
     def _on_media(self, event: MediaDelta) -> bytes:
-        """Audio as it comes; an image when it is whole."""
+        """Audio is streamed; an image is sent once it is complete, by `_end_message`."""
         if (event.media_type or "").startswith("image/"):
             return b""
         if event.media_type:
-            self._losses.dropped(
-                "/media_type", "Chat does not name the format of audio: the request does"
-            )
-        said = {"data": event.data, "transcript": event.transcript}
-        return self._say(event.index, audio={key: value for key, value in said.items() if value})
+            reason = "Chat does not name the format of audio: the request does"
+            self._report.dropped("/media_type", reason)
+        audio: JsonObject = {}
+        if event.data:
+            audio["data"] = event.data
+        if event.transcript:
+            audio["transcript"] = event.transcript
+        return self._item_chunk(event.index, audio=audio)
+
+    # --- ends of items ---
 
     def _on_done(self, event: OutputItemDone) -> bytes:
-        handler = _ENDS.get(type(event.item))
-        if handler is None:
-            self._losses.dropped(f"/{type(event.item).__name__}", NO_PLACE)
-            return b""
-        return handler(self, event.index, event.item)
+        item = event.item
+        match item:
+            case Message():
+                return self._end_message(event.index, item)
+            case Reasoning():
+                return self._end_reasoning(event.index, item)
+            case FunctionCall() | CustomToolCall():
+                return self._end_call(event.index, item)
+            case ServerToolCall():
+                return self._end_server_call(event.index, item)
+            case ServerToolResult():
+                return self._end_server_result(event.index, item)
+            case Opaque():
+                return self._end_opaque(event.index, item)
+            case _:
+                self._report.dropped(f"/{type(item).__name__}", NOT_IN_CHAT)
+                return b""
 
-    def _end_reasoning(self, index: int, item: Any) -> bytes:
+    def _end_reasoning(self, index: int, item: Reasoning) -> bytes:
         if not is_own(item):
             if item.signature or item.encrypted_content:
-                self._losses.dropped("/signature", "sealed state of another wire stays behind")
+                self._report.dropped("/signature", "encrypted state of another wire is left out")
             return b""
-        keys = details_of(item, textless=True)
-        return self._say(index, **keys) if tells_more(keys) else b""
+        keys = reasoning_keys(item, textless=True)
+        if not has_more_than_text(keys):
+            return b""
+        return self._item_chunk(index, **keys)
 
-    def _end_message(self, index: int, item: Any) -> bytes:
+    def _end_message(self, index: int, item: Message) -> bytes:
         out = b""
         for part in item.content:
             if isinstance(part, Image):
-                self._text.pop(item.choice, None)
-                out += self._say(index, images=[image_object(part)])
+                self._last_text.pop(item.choice, None)
+                out += self._item_chunk(index, images=[image_object(part)])
             elif isinstance(part, Audio):
-                rest = {
-                    key: value
-                    for key, value in audio_object(part, item.native).items()
-                    if key not in ("data", "transcript")
-                }
-                out += self._say(index, audio=rest) if rest else b""
+                audio = audio_object(part, item.native)
+                # Both were streamed.
+                audio.pop("data", None)
+                audio.pop("transcript", None)
+                if audio:
+                    out += self._item_chunk(index, audio=audio)
         if not item.signature:
             return out
-        if is_own(item):
-            if item.text:
-                self._losses.dropped(
-                    "/signature",
-                    "the signature follows its text, as a text of its own that is empty",
-                )
-            return out + self._say(index, content="", **signed(item.signature, item.native))
-        self._losses.dropped("/signature", "a signature of another wire stays behind")
-        return out
-
-    def _end_call(self, index: int, item: Any) -> bytes:
-        if item.name != getattr(self._items[index], "name", item.name):
-            self._losses.dropped(
-                "/name", "a name that became another one stays as it was first told"
-            )
-        extras = call_extras(item, self._losses)
-        return (
-            self._say(index, tool_calls=[{"index": self._numbers[index], **extras}])
-            if extras
-            else b""
-        )
-
-    def _end_server_call(self, index: int, item: Any) -> bytes:
         if not is_own(item):
-            self._losses.dropped("/server_tools", NO_PLACE)
-            return b""
-        self._text.pop(item.choice, None)
-        number = self._ran[item.call_id] = len(self._ran)
-        return self._say(index, executed_tools=[executed_object(item, number)])
+            self._report.dropped("/signature", "a signature of another wire is left out")
+            return out
+        if item.text:
+            reason = "the signature follows its text, as a separate empty text"
+            self._report.dropped("/signature", reason)
+        return out + self._item_chunk(index, content="", **signed(item.signature, item.native))
 
-    def _end_server_result(self, index: int, item: Any) -> bytes:
-        if not is_own(item) or item.call_id not in self._ran:
-            self._losses.dropped("/server_tools", NO_PLACE)
+    def _end_call(self, index: int, item: FunctionCall | CustomToolCall) -> bytes:
+        skeleton = self._items[index]
+        if isinstance(skeleton, (FunctionCall, CustomToolCall)) and item.name != skeleton.name:
+            self._report.dropped("/name", "a name that changed later stays as it was first sent")
+        extras = call_extras(item, self._report)
+        if not extras:
             return b""
-        self._text.pop(item.choice, None)
-        told = {
-            "index": self._ran[item.call_id],
-            "type": item.name,
-            "output": item.output,
-            **(item.native or {}),
-        }
-        return self._say(index, executed_tools=[told])
+        entry = {"index": self._call_indexes[index], **extras}
+        return self._item_chunk(index, tool_calls=[entry])
 
-    def _end_opaque(self, index: int, item: Any) -> bytes:
+    def _end_server_call(self, index: int, item: ServerToolCall) -> bytes:
         if not is_own(item):
-            self._losses.dropped(f"/{item.kind}", NO_PLACE)
+            self._report.dropped("/server_tools", NOT_IN_CHAT)
             return b""
-        self._text.pop(item.choice, None)
-        return self._say(
-            index, **({"tool_calls" if is_call_entry(item.payload) else "content": [item.payload]})
-        )
+        self._last_text.pop(item.choice, None)
+        tool_index = len(self._executed)
+        self._executed[item.call_id] = tool_index
+        return self._item_chunk(index, executed_tools=[executed_object(item, tool_index)])
+
+    def _end_server_result(self, index: int, item: ServerToolResult) -> bytes:
+        tool_index = self._executed.get(item.call_id)
+        if not is_own(item) or tool_index is None:
+            self._report.dropped("/server_tools", NOT_IN_CHAT)
+            return b""
+        self._last_text.pop(item.choice, None)
+        entry = {"index": tool_index, "type": item.name, "output": item.output}
+        if item.native:
+            entry.update(item.native)
+        return self._item_chunk(index, executed_tools=[entry])
+
+    def _end_opaque(self, index: int, item: Opaque) -> bytes:
+        if not is_own(item):
+            self._report.dropped(f"/{item.kind}", NOT_IN_CHAT)
+            return b""
+        self._last_text.pop(item.choice, None)
+        if is_call_entry(item.payload):
+            return self._item_chunk(index, tool_calls=[item.payload])
+        return self._item_chunk(index, content=[item.payload])
 
     # --- the end ---
 
     def _on_completed(self, event: Completed) -> bytes:
-        out = b"" if self._named else self._on_created(Created(event.response_id, event.model))
-        self._head = {**self._head, "model": event.model or self._head["model"]}
+        out = b""
+        if not self._started:
+            out = self._on_created(Created(event.response_id, event.model))
+        self._common["model"] = event.model or self._common["model"]
         self._usage = event.usage or self._usage
         if event.stop_sequence is not None:
-            self._losses.dropped("/stop_sequence", NO_PLACE)
-        for end in event.choices or (
-            FinishedChoice(0, event.stop_reason, event.native_stop_reason),
-        ):
-            refused = end.choice in self._refused
-            word = finish_reason(
+            self._report.dropped("/stop_sequence", NOT_IN_CHAT)
+        ends = event.choices
+        if not ends:
+            ends = (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
+        for end in ends:
+            finish = finish_reason(
                 end.stop_reason,
                 end.native_stop_reason,
-                self._losses,
-                own=self._own,
-                refused=refused,
+                self._report,
+                own=self._has_own_items,
+                refused=end.choice in self._refused,
             )
-            out += self._choice(end.choice, {}, word)
-        self._done = True
-        return out + self._count()
+            out += self._choice_chunk(end.choice, {}, finish)
+        self._completed = True
+        return out + self._usage_chunk()
 
-    def _count(self) -> bytes:
-        usage = usage_object(self._usage, self._losses, own=self._own)
-        return self._chunk([], usage=usage) if usage else b""
+    def _usage_chunk(self) -> bytes:
+        usage = chat_usage(self._usage, self._report, own=self._has_own_items)
+        if not usage:
+            return b""
+        return self._chunk([], usage=usage)
 
     def _on_failed(self, event: Failed) -> bytes:
-        return self._count() + sse(error_body(event.error))
+        return self._usage_chunk() + sse(error_body(event.error))
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        """Clients take every event for a chunk, and stumble over one without choices."""
-        self._losses.dropped(
-            f"/{event.event}", "an event of no known kind would be taken for a chunk"
-        )
-        return b""
-
-    def _nothing(self, event: Any) -> bytes:
-        """Known, and rightly without bytes: headers carry rate limits, notices are made again by whoever parses."""
+        # Clients take every event for a chunk, and fail on one without choices.
+        reason = "an event of unknown kind would be read as a chunk"
+        self._report.dropped(f"/{event.event}", reason)
         return b""
 
 
-_HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
-    OutputTextDelta: Encoder._on_text,
-    ReasoningContentDelta: Encoder._on_reasoning,
-    FunctionCallArgumentsDelta: Encoder._on_arguments,
-    ReasoningSummaryDelta: Encoder._on_summary,
-    OutputItemAdded: Encoder._on_added,
-    OutputItemDone: Encoder._on_done,
-    TokenCount: Encoder._on_usage,
-    RefusalDelta: Encoder._on_refusal,
-    MediaDelta: Encoder._on_media,
-    AnnotationAdded: Encoder._on_annotation,
-    Created: Encoder._on_created,
-    ResponseMetadata: Encoder._on_metadata,
-    Passthrough: Encoder._on_passthrough,
-    Completed: Encoder._on_completed,
-    Failed: Encoder._on_failed,
-    RateLimits: Encoder._nothing,
-    Notice: Encoder._nothing,
-    ItemProgress: Encoder._nothing,
-}
-_ENDS: Final[dict[type, Callable[[Encoder, int, Any], bytes]]] = {
-    Reasoning: Encoder._end_reasoning,
-    Message: Encoder._end_message,
-    FunctionCall: Encoder._end_call,
-    CustomToolCall: Encoder._end_call,
-    ServerToolCall: Encoder._end_server_call,
-    ServerToolResult: Encoder._end_server_result,
-    Opaque: Encoder._end_opaque,
-}
-
-
-# --- whole bodies ---
-
-
-def error_body(error: ErrorInfo) -> JsonObject:
-    """The wire's error object."""
-    return {"error": error_object(error)}
-
-
-def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
-    """A whole chat.completion, or the error body of a response that failed."""
-    if response.error is not None:
-        return msgspec.json.encode(error_body(response.error))
-    whole = Choice(0, response.items, response.stop_reason, response.native_stop_reason)
-    body: JsonObject = {
-        "id": response.response_id or FIRST_ID,
-        "object": "chat.completion",
-        "created": 0,
-        "model": response.model or model or "",
-        "choices": [_body_choice(choice, losses) for choice in response.choices or (whole,)],
-        **envelope_of(response.metadata, losses),
-    }
-    own = any(is_own(item) for choice in response.choices or (whole,) for item in choice.items)
-    usage = usage_object(response.usage, losses, own=own)
-    return msgspec.json.encode({**body, "usage": usage} if usage else body)
-
-
-def _body_choice(choice: Choice, losses: Report) -> JsonObject:
-    said: JsonObject = {}
-    for item in choice.items:
-        _BODY.get(type(item), _left_out)(item, said, losses)
-    texts: JsonObject = {key: "".join(said.pop(key)) for key in TEXTS if key in said}
-    silent = None if "refusal" in texts or said.keys() & {"tool_calls", "audio"} else ""
-    message: JsonObject = {"role": "assistant", "content": silent, "refusal": None, **texts, **said}
-    own = any(map(is_own, choice.items))
-    reason, refused = choice.stop_reason or "other", "refusal" in texts
-    word = finish_reason(reason, choice.native_stop_reason, losses, own=own, refused=refused)
-    return {"index": choice.index, "message": message, "finish_reason": word}
-
-
-def _left_out(item: ResponseItem, message: JsonObject, losses: Report) -> None:
-    losses.dropped(f"/{type(item).__name__}", NO_PLACE)
-
-
-TEXTS: Final = ("content", "refusal", "reasoning_content")
-"""Keys of a message whose fragments are joined; of the other lists the elements stay apart."""
-
-
-def _add(said: JsonObject, key: str, *values: Any) -> None:
-    said.setdefault(key, []).extend(values)
-
-
-def _body_message(item: Any, message: JsonObject, losses: Report) -> None:
-    for part in item.content:
-        match part:
-            case Text():
-                _add(message, "content", part.text)
-                notes = [
-                    one
-                    for note in part.annotations
-                    if (one := annotation_object(note, losses, own=is_own(item)))
-                ]
-                if notes:
-                    _add(message, "annotations", *notes)
-            case Refusal():
-                _add(message, "refusal", part.refusal)
-            case Image():
-                _add(message, "images", image_object(part))
-            case Audio():
-                message["audio"] = audio_object(part, item.native)
-            case _:
-                losses.dropped("/media", NO_PLACE)
-    if item.signature and is_own(item):
-        message.update(signed(item.signature, item.native))
-
-
-def _body_reasoning(item: Any, message: JsonObject, losses: Report) -> None:
-    if text := thought_text(item):
-        _add(message, "reasoning_content", text)
-    for key, value in (details_of(item, textless=False) if is_own(item) else {}).items():
-        if isinstance(value, list):
-            _add(message, key, *value)
-        else:
-            message[key] = value
-
-
-def _body_call(item: Any, message: JsonObject, losses: Report) -> None:
-    """A call that was cut has no place in a whole body: there it would look callable."""
-    if item.status == "completed":
-        extras = call_extras(item, losses)
-        _add(message, "tool_calls", {**call_object(item), **extras, **_function(item, extras)})
-
-
-def _function(item: Any, extras: JsonObject) -> JsonObject:
-    """Keys of the function that we do not know stand beside its name and arguments."""
-    return (
-        {"function": {**call_object(item)["function"], **extras["function"]}}
-        if "function" in extras
-        else {}
-    )
-
-
-_BODY: Final[dict[type, Callable[[Any, JsonObject, Report], None]]] = {
-    Message: _body_message,
-    Reasoning: _body_reasoning,
-    FunctionCall: _body_call,
-    CustomToolCall: _body_call,
-}
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+_HANDLERS.ignore(RateLimits, Notice, ItemProgress)

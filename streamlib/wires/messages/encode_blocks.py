@@ -1,0 +1,152 @@
+"""Items as content blocks of Messages."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from streamlib.request.report import Report
+from streamlib.wires.json_objects import without_none
+from streamlib.wires.reasoning_text import reasoning_text
+from streamlib_parsers.items import (
+    Compaction,
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+from streamlib_parsers.json_text import is_json
+
+
+def skeleton(item: ResponseItem) -> ResponseItem:
+    """Returns the item of `content_block_start`: without what its deltas carry."""
+    fields: JsonObject = {}
+    match item:
+        case Message():
+            fields = {"content": ()}
+        case Reasoning(redacted=False):
+            fields = {"content": "", "summary": (), "signature": None}
+        case FunctionCall():
+            fields = {"arguments": "", "signature": None}
+        case CustomToolCall():
+            fields = {"input": ""}
+        case ServerToolCall():
+            fields = {"arguments": ""}
+        case Compaction():
+            fields = {"content": None, "encrypted_content": None, "signature": None}
+        case _:
+            # Results, unknown kinds and redacted reasoning have no deltas.
+            return item
+    return msgspec.structs.replace(item, **fields)
+
+
+def block_of(item: ResponseItem, report: Report) -> JsonObject:
+    """Returns the complete content block of an item."""
+    match item:
+        case Message():
+            block = _text_block(item, report)
+        case Reasoning():
+            block = _thinking_block(item, report)
+        case FunctionCall():
+            block = _call_block("tool_use", item)
+        case CustomToolCall():
+            block = _custom_call_block(item, report)
+        case ServerToolCall():
+            block = _call_block("server_tool_use", item)
+        case ServerToolResult():
+            block = _result_block(item)
+        case Compaction():
+            block = _compaction_block(item)
+        case Opaque():
+            block = _unknown_block(item)
+        case _:
+            raise TypeError(f"{type(item).__name__} is never part of a response")
+    is_own = item.origin is None or item.origin.wire_api in ("messages", None)
+    if is_own and item.native:
+        return {**block, **item.native}
+    return block
+
+
+def compaction_fields(item: Compaction) -> JsonObject:
+    """Returns the known ones of `content` and `encrypted_content`."""
+    return without_none({"content": item.content, "encrypted_content": item.encrypted_content})
+
+
+def has_broken_arguments(item: ResponseItem) -> bool:
+    """Whether a block was closed although its arguments are not JSON."""
+    return isinstance(item, (FunctionCall, ServerToolCall)) and not is_json(item.arguments)
+
+
+def _text_block(item: Message, report: Report) -> JsonObject:
+    text = ""
+    citations: list[JsonObject] = []
+    for part in item.content:
+        match part:
+            case Text():
+                text += part.text
+                citations += part.annotations
+            case Refusal():
+                text += part.refusal
+            case _:
+                report.dropped("/media", "Messages has no images or audio in a response")
+    block: JsonObject = {"type": "text", "text": text}
+    if citations:
+        block["citations"] = citations
+    return block
+
+
+def _thinking_block(item: Reasoning, report: Report) -> JsonObject:
+    if item.redacted:
+        return {"type": "redacted_thinking", "data": item.encrypted_content or ""}
+    if item.encrypted_content:
+        reason = "Messages carries encrypted reasoning only as redacted thinking"
+        report.dropped("/encrypted_content", reason)
+    signature = item.signature or ""
+    return {"type": "thinking", "thinking": reasoning_text(item), "signature": signature}
+
+
+def _call_block(kind: str, item: FunctionCall | ServerToolCall) -> JsonObject:
+    arguments: Any = {}
+    # In the provider's own bytes. Text that is not JSON is left out; a body omits such a call.
+    if item.arguments and is_json(item.arguments):
+        arguments = Raw(item.arguments.encode("utf-8"))
+    return {"type": kind, "id": item.call_id, "name": item.name, "input": arguments}
+
+
+def _custom_call_block(item: CustomToolCall, report: Report) -> JsonObject:
+    report.dropped("/custom_tool_call", "a free-form call is a tool_use with its text as `input`")
+    arguments: JsonObject = {}
+    if item.input:
+        arguments["input"] = item.input
+    return {"type": "tool_use", "id": item.call_id, "name": item.name, "input": arguments}
+
+
+def _result_block(item: ServerToolResult) -> JsonObject:
+    return {
+        "type": f"{item.name or 'server'}_tool_result",
+        "tool_use_id": item.call_id,
+        "content": item.output,
+    }
+
+
+def _compaction_block(item: Compaction) -> JsonObject:
+    block: JsonObject = {"type": "compaction", "content": None, **compaction_fields(item)}
+    if item.signature:
+        block["signature"] = item.signature
+    return block
+
+
+def _unknown_block(item: Opaque) -> JsonObject:
+    # Unchanged where possible: replay needs the provider's order of keys.
+    if "type" in item.payload:
+        return item.payload
+    return {"type": item.kind, **item.payload}

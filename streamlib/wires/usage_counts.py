@@ -1,0 +1,16 @@
+"""Token counts for wires whose counts exclude each other: Messages and Converse."""
+
+from __future__ import annotations
+
+from streamlib_parsers.usage import Usage
+
+
+def uncached_input_tokens(usage: Usage) -> int | None:
+    """Returns the input tokens that were neither read from nor written to a cache.
+
+    None if the total is not known; never below 0, since providers' numbers may disagree.
+    """
+    if usage.input_tokens is None:
+        return None
+    cached = (usage.cache_write_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+    return max(0, usage.input_tokens - cached)
