@@ -25,13 +25,13 @@ from msgspec import Struct, field
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.bedrock import (
-    REFUSED,
+    DECODE_ERRORS,
     at_path,
+    body_failure,
     failure_of,
     json_or_text,
-    no_answer,
     payload_of,
-    rest_of,
+    without_keys,
 )
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
@@ -221,7 +221,7 @@ class TextMachine:
         family = self._family
         value, data = payload_of(self._assembly, data)
         if family.inside and isinstance(inner := value.get(family.inside), dict):
-            value = {**(rest_of(inner, "text") or {}), **value}
+            value = {**(without_keys(inner, "text") or {}), **value}
         kind = value.get("event_type")
         if (
             family.kinds
@@ -404,7 +404,7 @@ class Machine:
 def _opened(data: bytes) -> bytes:
     try:
         return _decode_chunk(data).encoded
-    except REFUSED:
+    except DECODE_ERRORS:
         raise malformed("a chunk without base64 bytes", data) from None
 
 
@@ -442,7 +442,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
     payload = decode_any(body)
     family = family_of(payload)
     if family is None:
-        raise no_answer(payload, body)
+        raise body_failure(payload, body)
     frames = [(BODY_EVENT, body)] if family.wire is None else wire(family.wire).body_frames(body)
     for event, data in frames:
         yield f"{family.name}/{event or ''}", data

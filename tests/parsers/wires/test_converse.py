@@ -40,9 +40,18 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from streamlib_parsers.bedrock import BLOCKS, FITS, JOINS, LAZY, Delta
 from streamlib_parsers.framing.eventstream import encode_message
-from streamlib_parsers.wires.converse import STOP_REASONS, TRANSITIONS, Machine, State, usage
+from streamlib_parsers.wires.converse import (
+    BLOCKS,
+    JOINS,
+    OPENERS,
+    STOP_REASONS,
+    TRANSITIONS,
+    Delta,
+    Machine,
+    State,
+    usage,
+)
 from tests.support import wires
 from tests.support.partitions import byte_by_byte, cuts, every_single_cut
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
@@ -139,7 +148,7 @@ def test_the_law_and_the_handlers_name_the_same_events() -> None:
 
 
 def test_every_member_of_a_delta_can_be_applied_and_says_to_what() -> None:
-    assert set(Delta.__struct_fields__) == set(Machine.DELTAS) == set(FITS) >= set(LAZY)
+    assert set(Delta.__struct_fields__) == set(Machine.DELTAS) >= set(OPENERS)
 
 
 @pytest.mark.parametrize(
@@ -453,6 +462,31 @@ def test_a_delta_that_cannot_be_applied_spoils_its_block_and_is_not_lost(member:
     assert [event.data["delta"] for event in events if isinstance(event, Passthrough)] == [member]
 
 
+WRONG_BLOCKS = [
+    (delta(0, reasoningContent={"text": "Hm"}), {"text": "Hi"}),
+    (delta(0, reasoningContent={"text": "Hm"}), {"citation": {"title": "facts"}}),
+    (begin(0, toolUse={"toolUseId": "t", "name": "f"}), {"text": "Hi"}),
+    (begin(0, toolUse={"toolUseId": "t", "name": "f"}), {"reasoningContent": {"text": "Hm"}}),
+    (delta(0, text="Hi"), {"toolUse": {"input": "{}"}}),
+    (delta(0, text="Hi"), {"toolResult": [{"text": "a"}]}),
+    (delta(0, text="Hi"), {"image": {"source": {"bytes": "AAAA"}}}),
+]
+
+
+@pytest.mark.parametrize(("opener", "member"), WRONG_BLOCKS)
+def test_a_delta_for_another_kind_of_block_is_rejected(opener: bytes, member: Json) -> None:
+    events = events_of(START, opener, delta(0, **member), stop(0), TAIL)
+    assert accumulate(events).items[0].status == "incomplete"
+    assert codes(events) == ["unknown_delta"]
+    assert [event.data["delta"] for event in events if isinstance(event, Passthrough)] == [member]
+
+
+def test_a_citation_with_text_in_an_open_block_keeps_both() -> None:
+    cited = delta(0, text="Ruby", citation={"title": "facts"})
+    (item,) = items_of(delta(0, text="A "), cited, stop(0))
+    assert item.content == (Text("A Ruby", ({"title": "facts"},)),)
+
+
 def test_an_unknown_delta_without_a_block_passes_through() -> None:
     events = events_of(START, delta(0, video={"x": 1}), stop(0), texts(1, "Hi"), TAIL)
     assert accumulate(events).text == "Hi"
@@ -691,6 +725,16 @@ def test_an_error_message_without_a_payload_is_a_failure() -> None:
     )
     error = wires.error_of("converse", START, frame)
     assert (error.kind, error.message) == ("overloaded", "busy")
+
+
+@pytest.mark.parametrize("code", ["²²²", "ServiceUnavailable", "5030"])
+def test_an_error_code_that_is_no_http_status_is_kept(code: str) -> None:
+    """`"²".isdigit()` is true, yet `int` raised ValueError out of the parser."""
+    frame = encode_message(
+        {":message-type": "error", ":error-code": code, ":error-message": "busy"}, b""
+    )
+    error = wires.error_of("converse", START, frame)
+    assert (error.status, error.code) == (None, code)
 
 
 def test_an_exception_recorded_as_a_line_is_a_failure() -> None:
