@@ -1,10 +1,16 @@
-"""What every wire does the same way: numbers the items, keeps the open ones, and says it in events.
+"""Makes events of what a wire machine reads: numbering, brackets, limits and generated ids.
 
-A wire machine reads frames and calls the verbs below; the order of the events, the brackets, the ceilings and the single
-terminal are held here, in one place. Nothing here knows a wire.
+A wire machine reads frames and calls the methods below. `EventAssembler` numbers events (`seq`) and
+items (`index`), closes every item before the single terminal event, enforces `Limits` and generates
+missing call ids. It knows no wire.
 
-    open(item) -> OpenItem   text(item, …) reasoning(item, …) arguments(item, …) …   close(item) | settle(item, final)
-    identify(id, model)   usage(…)   metadata(…)   passthrough(…)   notice(…)        complete(…) | fail(…)
+    open(item) -> OpenItem   text(item, delta)  reasoning(item, delta)  arguments(item, delta) ...
+    close(item) | finish_with(item, final)
+    identify(id, model)  usage(usage)  metadata(values)  passthrough(event, data)  notice(code) ...
+    complete(stop_reason) | fail(error)
+
+A filter over these events, as dialects are, emits through `filter_assembler.FilterAssembler`, which
+is one of these too.
 """
 
 from __future__ import annotations
@@ -38,8 +44,8 @@ from streamlib_parsers.events import (
     StopReason,
     TokenCount,
 )
+from streamlib_parsers.item_text import call_text, fill_missing, final_lacks_parts, part_text
 from streamlib_parsers.items import (
-    ContentPart,
     CustomToolCall,
     FunctionCall,
     ItemStatus,
@@ -57,21 +63,20 @@ from streamlib_parsers.limits import Limits
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
-NAMED: Final = (FunctionCall, CustomToolCall)
 _MISSING: Final = object()
 
 
-def _nothing_held() -> None:
-    """What a machine that holds nothing back does at the end."""
+def _nothing_to_flush() -> None:
+    """The default of `EventAssembler.before_close`."""
 
 
 def default_call_id(n: int) -> str:
-    """`call_0`, `call_1` …: names for the calls that a wire left nameless."""
+    """`call_0`, `call_1` ...: ids of the calls that a wire sent without one."""
     return f"call_{n}"
 
 
 class EventAssembler:
-    """The items of one response while they grow, and the events they give."""
+    """The open items of one response, and the events that were not taken yet."""
 
     def __init__(
         self,
@@ -80,124 +85,165 @@ class EventAssembler:
         call_id: Callable[[int], str] = default_call_id,
         names: Mapping[str, str] | None = None,
     ) -> None:
+        """Starts without items and events.
+
+        Args:
+            limits: `items` and `argument_bytes` are enforced here.
+            origin: stamped on every item.
+            call_id: generates the id of the n-th call (from 0) that the wire sent without one.
+            names: sent tool name -> the caller's own name.
+        """
         self.limits = limits
         self.origin = origin
         self.ended = False
+        """Set with the terminal event; nothing is emitted after it."""
         self.response_id: str | None = None
+        """The first non-empty id of the response."""
         self.model: str | None = None
+        """The first non-empty model, until `rename_model` replaces it."""
         self.last_usage: Usage | None = None
+        """The newest usage, for `Completed` and for comparison with the next."""
         self.surrogates: SurrogateJoiner | None = None
-        """Set by a machine once a payload held half an emoji; from then on deltas are joined and everything else scrubbed."""
-        self.before_close: Callable[[], None] = _nothing_held
-        """Set by a machine that holds something back: told before the open items are closed for good. May come twice, must not raise."""
-        self._out: list[ResponseEvent] = []
+        """Set by a machine once a payload held half an emoji; from then on deltas are joined and
+        all else is scrubbed."""
+        self.before_close: Callable[[], None] = _nothing_to_flush
+        """Set by a machine that buffers items: called before the open items are closed for good.
+        May be called twice, must not raise."""
+        self._events: list[ResponseEvent] = []
+        """Emitted and not taken yet."""
         self._seq = -1
-        self._created = False
+        """The `seq` of the last event."""
+        self._has_created = False
+        """Whether `Created` was emitted."""
         self._open: dict[int, OpenItem] = {}
-        self._begun = 0
-        self._minted = 0
-        self._inferred = ""
+        """The open items by index, in the order they were opened."""
+        self._item_count = 0
+        """Items opened so far: the index of the next one."""
+        self._generated_ids = 0
+        """Call ids generated so far: the argument of the next call of `call_id`."""
+        self._inferred_end = ""
+        """The detail of the first `note_inferred_end`."""
         self._call_id = call_id
         self._names = names or {}
         self._metadata: dict[str, Any] = {}
+        """Envelope keys emitted so far, to tell changed ones."""
 
-    # --- out ---
+    # --- the events ---
 
     def take(self) -> list[ResponseEvent]:
         """The events since the last call."""
-        out, self._out = self._out, []
-        return out
+        events, self._events = self._events, []
+        return events
 
-    def _next(self) -> int:
+    def _next_seq(self) -> int:
         self._seq += 1
         return self._seq
 
     @property
     def event_count(self) -> int:
-        """How many events were given."""
+        """How many events were emitted."""
         return self._seq + 1
 
     @property
     def item_count(self) -> int:
-        """How many items have begun."""
-        return self._begun
+        """How many items were opened."""
+        return self._item_count
 
     @property
     def open_items(self) -> list[OpenItem]:
-        """The items that are not closed, in the order they began."""
+        """The open items, in the order they were opened."""
         return list(self._open.values())
 
     # --- the envelope ---
 
     def rate_limits(self, limits: RateLimits) -> None:
-        """What is left; from headers before anything else, or from a frame."""
-        self._out.append(msgspec.structs.replace(limits, seq=self._next()))
+        """Rate limits: from headers before anything else, or from a frame."""
+        self._events.append(msgspec.structs.replace(limits, seq=self._next_seq()))
 
     def identify(self, response_id: str | None, model: str | None) -> None:
-        """Names the response: the first non-empty id and model stay (Azure and Copilot begin with empty ones)."""
+        """Sets id and model.
+
+        The first non-empty ones stay (Azure and Copilot begin with empty ones).
+        """
         self.model = self.model or self._clean(model) or None
         if response_id and not self.response_id:
             self.response_id = self._clean(response_id)
             self._create()
 
     def rename_model(self, model: str | None) -> None:
-        """The provider says that another model goes on (Messages: a `fallback` block)."""
+        """Another model continues the response (Messages: a `fallback` block)."""
         self.model = self._clean(model) or self.model
 
     def _create(self) -> None:
-        if not self._created:
-            self._created = True
-            self._out.append(Created(self.response_id, self.model, seq=self._next()))
+        if not self._has_created:
+            self._has_created = True
+            self._events.append(Created(self.response_id, self.model, seq=self._next_seq()))
 
     def usage(self, usage: Usage) -> None:
-        """A newer running total; an event only where a number changed."""
+        """A newer snapshot of the usage; an event only where a number changed."""
         if not usage.same_numbers(self.last_usage):
-            self._out.append(TokenCount(usage, seq=self._next()))
+            self._events.append(TokenCount(usage, seq=self._next_seq()))
         self.last_usage = usage
 
     def metadata(self, values: Mapping[str, Any]) -> None:
-        """Envelope keys; those that are new or changed are given out."""
-        fresh = {
+        """Envelope keys; those that are new or changed are emitted."""
+        changed: dict[str, Any] = {
             key: value
             for key, value in values.items()
             if self._metadata.get(key, _MISSING) != value
         }
-        if fresh:
-            fresh = self._clean(fresh)
-            self._metadata.update(fresh)
-            self._out.append(ResponseMetadata(fresh, seq=self._next()))
+        if changed:
+            changed = self._clean(changed)
+            self._metadata.update(changed)
+            self._events.append(ResponseMetadata(changed, seq=self._next_seq()))
 
     def passthrough(self, event: str, data: Any) -> None:
-        """A kind we do not know, in its place."""
-        self._out.append(Passthrough(self._clean(event), self._clean(data), seq=self._next()))
-
-    def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
-        """Something odd or repaired."""
-        self._out.append(
-            Notice(code, self._clean(detail), item.index if item else None, seq=self._next())
+        """An event of an unknown kind, in order."""
+        self._events.append(
+            Passthrough(self._clean(event), self._clean(data), seq=self._next_seq())
         )
 
+    def notice(self, code: str, detail: str = "", item: OpenItem | None = None) -> None:
+        """An anomaly or a repair."""
+        index = None if item is None else item.index
+        self._events.append(Notice(code, self._clean(detail), index, seq=self._next_seq()))
+
     def note_inferred_end(self, detail: str) -> None:
-        """The end is inferred, not said: one `Notice("end_inferred")` before `Completed`, whoever noticed it first."""
-        self._inferred = self._inferred or detail
+        """The end is inferred: emits one `Notice("end_inferred")` before `Completed`.
+
+        The first detail wins: it is nearest to the cause.
+        """
+        self._inferred_end = self._inferred_end or detail
+
+    # --- call ids ---
+
+    def new_call_id(self) -> str:
+        """An id for a call that the wire sent without one."""
+        self._generated_ids += 1
+        return self._call_id(self._generated_ids - 1)
 
     # --- items ---
 
-    def new_call_id(self) -> str:
-        """An id for a call that the wire left nameless."""
-        self._minted += 1
-        return self._call_id(self._minted - 1)
-
     def open(self, item: ResponseItem) -> OpenItem:
-        """Begins an item: `item` is what is known of it, without the text that deltas will bring."""
-        if self._begun >= self.limits.items:
+        """Opens an item: `item` is what is known of it, without the text that deltas will bring.
+
+        Raises:
+            ParseFailure: the response has more than `limits.items` items.
+        """
+        if self._item_count >= self.limits.items:
             raise limit_exceeded("items", self.limits.items)
         self._create()
-        item = self._clean_item(msgspec.structs.replace(self._own(item), status="incomplete"))
-        open_item = self._open[self._begun] = OpenItem(self._begun, item)
-        self._begun += 1
-        self._out.append(OutputItemAdded(open_item.index, item, seq=self._next()))
+        item = msgspec.structs.replace(self._with_origin(item), status="incomplete")
+        item = self._clean_item(item)
+        open_item = self._open[self._item_count] = OpenItem(self._item_count, item)
+        self._item_count += 1
+        self._events.append(OutputItemAdded(open_item.index, item, seq=self._next_seq()))
         return open_item
+
+    # `text`, `reasoning` and `arguments` run once a delta: they number their event in place (a call
+    # of `_next_seq`
+    # would be a tenth of their time), and the usual part is found without a call of
+    # `OpenItem.part`.
 
     def text(
         self,
@@ -212,7 +258,7 @@ class EventAssembler:
         if delta or logprobs:
             (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
-            self._out.append(OutputTextDelta(item.index, part, delta, logprobs, seq=seq))
+            self._events.append(OutputTextDelta(item.index, part, delta, logprobs, seq=seq))
 
     def reasoning(
         self,
@@ -221,24 +267,30 @@ class EventAssembler:
         part: int = 0,
         logprobs: Sequence[JsonObject] | None = None,
     ) -> None:
-        """A thought, as the model wrote it."""
+        """Readable reasoning."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "reasoning", part), delta)
         if delta or logprobs:
             (item.parts.get(part) or item.part(part)).fragments.append(delta)
             self._seq = seq = self._seq + 1
-            self._out.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
+            self._events.append(ReasoningContentDelta(item.index, part, delta, logprobs, seq=seq))
 
     def summary(self, item: OpenItem, delta: str, part: int = 0) -> None:
-        """A summary of a thought."""
+        """A paragraph of a reasoning summary."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "summary", part), delta)
         if delta:
             item.summary.setdefault(part, []).append(delta)
-            self._out.append(ReasoningSummaryDelta(item.index, part, delta, seq=self._next()))
+            self._events.append(
+                ReasoningSummaryDelta(item.index, part, delta, seq=self._next_seq())
+            )
 
     def arguments(self, item: OpenItem, delta: str) -> None:
-        """Arguments, input or code of a call."""
+        """Arguments, input or code of a call.
+
+        Raises:
+            ParseFailure: they are longer than `limits.argument_bytes`, counted in characters.
+        """
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "arguments", 0), delta)
         if delta:
@@ -247,15 +299,15 @@ class EventAssembler:
                 raise limit_exceeded("argument_bytes", self.limits.argument_bytes)
             item.arguments.append(delta)
             self._seq = seq = self._seq + 1
-            self._out.append(FunctionCallArgumentsDelta(item.index, delta, seq=seq))
+            self._events.append(FunctionCallArgumentsDelta(item.index, delta, seq=seq))
 
     def refusal(self, item: OpenItem, delta: str, part: int = 0) -> None:
-        """Words with which the model declines."""
+        """Text with which the model declines."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "refusal", part), delta)
         if delta:
             item.part(part).refusal_fragments.append(delta)
-            self._out.append(RefusalDelta(item.index, part, delta, seq=self._next()))
+            self._events.append(RefusalDelta(item.index, part, delta, seq=self._next_seq()))
 
     def media(
         self,
@@ -265,85 +317,98 @@ class EventAssembler:
         data: str | None = None,
         transcript: str | None = None,
     ) -> None:
-        """Bytes of an image or audio (base64 text), and what is said in it."""
+        """A fragment of an image or audio (base64 text) and of its transcript."""
         transcript = self._clean(transcript)
-        growing = item.part(part)
-        growing.media_type = media_type or growing.media_type
-        growing.data.extend([data] if data else [])
-        growing.transcript_fragments.extend([transcript] if transcript else [])
-        self._out.append(
-            MediaDelta(item.index, part, media_type, data, transcript, seq=self._next())
+        open_part = item.part(part)
+        open_part.media_type = media_type or open_part.media_type
+        if data:
+            open_part.data.append(data)
+        if transcript:
+            open_part.transcript_fragments.append(transcript)
+        self._events.append(
+            MediaDelta(item.index, part, media_type, data, transcript, seq=self._next_seq())
         )
 
     def annotation(self, item: OpenItem, annotation: JsonObject, part: int = 0) -> None:
         """A citation of a text part."""
         annotation = self._clean(annotation)
         item.part(part).annotations.append(annotation)
-        self._out.append(AnnotationAdded(item.index, part, annotation, seq=self._next()))
+        self._events.append(AnnotationAdded(item.index, part, annotation, seq=self._next_seq()))
 
     def progress(self, item: OpenItem, status: str) -> None:
-        """A hosted tool says how far it is."""
-        self._out.append(ItemProgress(item.index, status, seq=self._next()))
+        """The state of a provider-run tool."""
+        self._events.append(ItemProgress(item.index, status, seq=self._next_seq()))
 
     def mark_incomplete(self, item: OpenItem, detail: str) -> None:
-        """The item received a delta we cannot apply: it will end `incomplete`, and says so."""
+        """The item received a delta that cannot be applied: it ends `incomplete`, with a Notice."""
         item.forced_incomplete = True
         self.notice("unknown_delta", detail, item)
 
     def close(self, item: OpenItem, status: ItemStatus = "completed") -> ItemStatus:
-        """Ends an item with what its deltas brought, and says how. Arguments that are not whole JSON make a call `incomplete`, always."""
-        self._flush_halves(item)
-        if (
-            status == "completed"
-            and not item.free_text
-            and isinstance(item.item, (FunctionCall, ServerToolCall))
-        ):
-            arguments = "".join(item.arguments) or item.item.arguments
-            if not is_json(arguments):
-                status = "incomplete"
-                self.notice("invalid_arguments", "the arguments are not whole JSON", item)
-        status = "incomplete" if item.forced_incomplete else status
+        """Closes an item with its streamed text.
+
+        A call whose arguments are not JSON as `incomplete`.
+
+        Returns:
+            The status that the item got.
+        """
+        self._flush_surrogates(item)
+        if status == "completed" and self._has_invalid_arguments(item):
+            status = "incomplete"
+            self.notice("invalid_arguments", "the arguments are not complete JSON", item)
+        if item.forced_incomplete:
+            status = "incomplete"
         self._done(item, item.snapshot(status))
         return status
 
-    def finish_with(self, item: OpenItem, final: ResponseItem) -> None:
-        """Ends an item with the wire's own final version: a tail that no delta brought is given as one, never twice.
+    def _has_invalid_arguments(self, item: OpenItem) -> bool:
+        if item.free_text or not isinstance(item.item, (FunctionCall, ServerToolCall)):
+            return False
+        return not is_json("".join(item.arguments) or item.item.arguments)
 
-        Where the final text does not continue what was streamed it replaces it, with `Notice("text_replaced")`; where the
-        final version lacks what was streamed, the streamed stays.
+    def finish_with(self, item: OpenItem, final: ResponseItem) -> None:
+        """Closes an item with the wire's own final version.
+
+        Text that no delta brought is emitted as one, never twice.
+        Where the final text does not continue the streamed text it replaces it, with
+        `Notice("text_replaced")`; where the final version lacks streamed text, the streamed text
+        stays.
         """
-        self._flush_halves(item)
-        streamed, final = item.snapshot("incomplete"), self._own(final)
-        replaced = _final_lacks_parts(streamed, final)
-        for emit, before, whole, part in text_changes(streamed, final):
-            if not whole.startswith(before):
+        self._flush_surrogates(item)
+        streamed, final = item.snapshot("incomplete"), self._with_origin(final)
+        replaced = final_lacks_parts(streamed, final)
+        for emit, before, after, part in text_changes(streamed, final):
+            if not after.startswith(before):
                 replaced = True
-            elif len(whole) > len(before):
-                emit(self, item, whole[len(before) :], part)
+            elif len(after) > len(before):
+                emit(self, item, after[len(before) :], part)
         if replaced:
-            self.notice("text_replaced", "the final item differs from what was streamed", item)
-        item.item = _fill_missing(final, streamed)
+            self.notice("text_replaced", "the final item differs from the streamed one", item)
+        item.item = fill_missing(final, streamed)
+        # From here on `item.item` holds all text: the snapshot of `close` must not add fragments to
+        # it.
         item.fields.clear()
         item.parts.clear()
         item.summary.clear()
         item.arguments.clear()
         self.close(item, final.status)
 
-    def _own(self, item: ResponseItem) -> ResponseItem:
-        changes: dict[str, Any] = {"origin": self.origin}
-        if isinstance(item, NAMED) and item.name in self._names:
-            changes["name"] = self.original_tool_name(item.name)
-        return msgspec.structs.replace(item, **changes)
+    def _with_origin(self, item: ResponseItem) -> ResponseItem:
+        """The item with the origin of this response, and with the caller's own name of a tool."""
+        if isinstance(item, (FunctionCall, CustomToolCall)) and item.name in self._names:
+            name = self._names[item.name]
+            return msgspec.structs.replace(item, origin=self.origin, name=name)
+        return msgspec.structs.replace(item, origin=self.origin)
 
     def original_tool_name(self, name: str) -> str:
-        """The caller's own name of a tool, where it was sent under another."""
+        """The caller's own name of a tool that was sent under another one."""
         return self._names.get(name, name)
 
-    def _done(self, item: OpenItem, whole: ResponseItem) -> None:
+    def _done(self, item: OpenItem, final: ResponseItem) -> None:
         item.closed = True
-        item.item = self._clean_item(whole)
+        item.item = self._clean_item(final)
         del self._open[item.index]
-        self._out.append(OutputItemDone(item.index, item.item, seq=self._next()))
+        self._events.append(OutputItemDone(item.index, item.item, seq=self._next_seq()))
 
     # --- the end ---
 
@@ -354,12 +419,15 @@ class EventAssembler:
         stop_sequence: str | None = None,
         choices: Iterable[FinishedChoice] = (),
     ) -> None:
-        """The wire said that the answer is whole. What is still open was never closed by the wire: it ends `incomplete`."""
-        self._close_all()
+        """The wire reported a complete response.
+
+        An item that the wire never closed ends `incomplete`.
+        """
+        self.close_open_items()
         self._create()
-        if self._inferred:
-            self.notice("end_inferred", self._inferred)
-        ends = tuple(choices) or (FinishedChoice(0, stop_reason, native_stop_reason),)
+        if self._inferred_end:
+            self.notice("end_inferred", self._inferred_end)
+        finished = tuple(choices) or (FinishedChoice(0, stop_reason, native_stop_reason),)
         self._finish(
             Completed(
                 self.response_id,
@@ -368,57 +436,67 @@ class EventAssembler:
                 native_stop_reason,
                 stop_sequence,
                 self.last_usage,
-                ends,
-                seq=self._next(),
+                finished,
+                seq=self._next_seq(),
             )
         )
 
     def fail(self, error: ErrorInfo) -> None:
-        """Any other end."""
+        """Ends the response with an error, unless it has ended."""
         if not self.ended:
-            self._close_all()
-            self._finish(Failed(error, seq=self._next()))
+            self.close_open_items()
+            self._finish(Failed(error, seq=self._next_seq()))
 
     def _finish(self, terminal: Completed | Failed) -> None:
         self.ended = True
-        self.before_close = _nothing_held
-        self._out.append(terminal)
+        self.before_close = _nothing_to_flush
+        self._events.append(terminal)
 
-    def _close_all(self) -> None:
+    def close_open_items(self) -> None:
+        """Closes what is still open as `incomplete`, in the order it was opened."""
         self.before_close()
         for item in self.open_items:
-            self._flush_halves(item)
+            self._flush_surrogates(item)
             self._done(item, item.snapshot("incomplete"))
 
-    # --- halves of emoji ---
+    # --- half an emoji ---
 
-    def _flush_halves(self, item: OpenItem) -> None:
+    def _flush_surrogates(self, item: OpenItem) -> None:
+        """Emits the buffered half of each text of an item that ends."""
         if self.surrogates is None:
             return
         for key in self.surrogates.texts():
             index, kind, part = key
-            if index == item.index and (rest := self.surrogates.rest(key)):
-                _DELTAS[kind](self, item, rest, part)
+            if index == item.index:
+                rest = self.surrogates.rest(key)
+                if rest:
+                    _DELTAS[kind](self, item, rest, part)
 
     def _clean(self, value: Any) -> Any:
-        return value if self.surrogates is None else scrub(value)
+        if self.surrogates is None:
+            return value
+        return scrub(value)
 
     def _clean_item(self, item: ResponseItem) -> ResponseItem:
         if self.surrogates is None:
             return item
         try:
-            return msgspec.convert(scrub(msgspec.to_builtins(item)), type=ResponseItem)  # type: ignore[no-any-return, unused-ignore]
-        except (
-            RecursionError
-        ):  # nested past the stack, and this runs while a stream is being failed
+            cleaned: ResponseItem = msgspec.convert(
+                scrub(msgspec.to_builtins(item)), type=ResponseItem
+            )
+        except RecursionError:
+            # Nested past the stack. This runs while a stream is being failed: an exception would
+            # lose the terminal event.
             return item
+        return cleaned
 
 
 Emit: TypeAlias = Callable[[EventAssembler, OpenItem, str, int], None]
+"""A method that emits a delta: (assembler, item, delta, part)."""
 
 
-def _arguments_part(assembly: EventAssembler, item: OpenItem, delta: str, part: int = 0) -> None:
-    assembly.arguments(item, delta)
+def _arguments_part(assembler: EventAssembler, item: OpenItem, delta: str, part: int = 0) -> None:
+    assembler.arguments(item, delta)
 
 
 _DELTAS: Final[dict[str, Emit]] = {
@@ -428,83 +506,23 @@ _DELTAS: Final[dict[str, Emit]] = {
     "refusal": EventAssembler.refusal,
     "arguments": _arguments_part,
 }
+"""By the kind in a key of `SurrogateJoiner`."""
 
 
 def text_changes(before: ResponseItem, after: ResponseItem) -> Iterator[tuple[Emit, str, str, int]]:
-    """The texts of one item in two versions, with the verb that streams each: (verb, before, after, part)."""
+    """Each text of an item in two versions: (method that streams it, before, after, part)."""
     if isinstance(before, Message) and isinstance(after, Message):
         for index, part in enumerate(after.content):
-            said = before.content[index] if index < len(before.content) else None
+            earlier = before.content[index] if index < len(before.content) else None
             if isinstance(part, Text):
-                yield (
-                    EventAssembler.text,
-                    said.text if isinstance(said, Text) else "",
-                    part.text,
-                    index,
-                )
+                yield EventAssembler.text, part_text(earlier, Text), part.text, index
             elif isinstance(part, Refusal):
-                yield (
-                    EventAssembler.refusal,
-                    said.refusal if isinstance(said, Refusal) else "",
-                    part.refusal,
-                    index,
-                )
+                yield EventAssembler.refusal, part_text(earlier, Refusal), part.refusal, index
     elif isinstance(before, Reasoning) and isinstance(after, Reasoning):
         if after.content:
             yield EventAssembler.reasoning, before.content, after.content, 0
         for index, paragraph in enumerate(after.summary):
-            yield (
-                EventAssembler.summary,
-                before.summary[index] if index < len(before.summary) else "",
-                paragraph,
-                index,
-            )
-    elif (text := call_text(after)) and type(before) is type(after):
-        yield _arguments_part, call_text(before), text, 0
-
-
-def _final_lacks_parts(before: ResponseItem, after: ResponseItem) -> bool:
-    """Whether text was streamed into a part or a paragraph that the final version has not, or has as something else."""
-    if isinstance(before, Message) and isinstance(after, Message) and after.content:
-        said = [type(part) if _part_text(part) else None for part in before.content]
-        told = [type(part) for part in after.content]
-        return any(kind is not None and told[at : at + 1] != [kind] for at, kind in enumerate(said))
-    if isinstance(before, Reasoning) and isinstance(after, Reasoning) and after.summary:
-        return any(before.summary[len(after.summary) :])
-    return False
-
-
-def _part_text(part: ContentPart) -> str:
-    """The text of a text or refusal part."""
-    return (
-        part.text if isinstance(part, Text) else part.refusal if isinstance(part, Refusal) else ""
-    )
-
-
-def call_text(item: ResponseItem) -> str:
-    """Arguments or input of a call; empty for every other kind."""
-    if isinstance(item, (FunctionCall, ServerToolCall)):
-        return item.arguments
-    return item.input if isinstance(item, CustomToolCall) else ""
-
-
-STREAMED_FIELDS: Final[dict[type, tuple[str, ...]]] = {
-    Message: ("content",),
-    Reasoning: ("content", "summary"),
-    FunctionCall: ("arguments",),
-    ServerToolCall: ("arguments",),
-    CustomToolCall: ("input",),
-}
-"""The fields that deltas fill."""
-
-
-def _fill_missing(final: ResponseItem, streamed: ResponseItem) -> ResponseItem:
-    """`final`, with what was streamed wherever it says nothing."""
-    if type(final) is not type(streamed):
-        return final
-    missing = {
-        name: getattr(streamed, name)
-        for name in STREAMED_FIELDS.get(type(final), ())
-        if not getattr(final, name)
-    }
-    return msgspec.structs.replace(final, **missing)
+            earlier_paragraph = before.summary[index] if index < len(before.summary) else ""
+            yield EventAssembler.summary, earlier_paragraph, paragraph, index
+    elif type(before) is type(after) and call_text(after):
+        yield _arguments_part, call_text(before), call_text(after), 0

@@ -1,11 +1,11 @@
-"""The parser: a framing, a wire machine and an assembly, behind two words, `feed` and `close`.
+"""The parser of one response: framing, wire machine, assembler and filters behind one `feed`.
 
     p = parser("messages")
     events = p.feed(chunk)          # any split of the bytes
     events += p.close()             # exactly one terminal event in all
 
-A parser never raises on what a provider sends: the stream ends in `Failed`. It has no clock, does no I/O, and after its
-terminal event it ignores the rest.
+A parser never raises on what a provider sends: the stream ends in `Failed`. It has no clock and
+does no I/O; input after the terminal event is ignored.
 """
 
 from __future__ import annotations
@@ -45,27 +45,32 @@ WIRE_APIS: Final[tuple[WireApi, ...]] = get_args(WireApi)
 
 
 class Machine(Protocol):
-    """What a wire file gives: frames in, verbs of the assembly out.
-
-    complete: the wire said that the answer is whole; a client may stop reading soon after.
-    """
+    """The state machine of a wire: frames in, calls of the assembler's methods out."""
 
     @property
     def complete(self) -> bool:
-        """Read-only, so that a machine may work it out."""
+        """Whether the wire reported a complete response; a client may stop reading soon after."""
         ...
 
     def frame(self, event: str | None, data: bytes) -> None:
-        """One message of the stream. Raises `ParseFailure` to end it."""
+        """Reads one frame.
+
+        Raises:
+            ParseFailure: the stream ends in `Failed`.
+        """
         ...
 
     def end(self) -> None:
-        """The input is over: completes the assembly, or raises `ParseFailure(truncated)`."""
+        """End of input: completes the response.
+
+        Raises:
+            ParseFailure: `truncated`, where the wire has not reported a complete response.
+        """
         ...
 
 
 class Wire(Protocol):
-    """The module of a wire: `wires/<name>.py`."""
+    """The module of a wire: `wires/<name>.py` or `wires/<name>/__init__.py`."""
 
     Machine: Callable[[EventAssembler], Machine]
     framing: Callable[[Limits], Framing]
@@ -73,124 +78,156 @@ class Wire(Protocol):
 
 
 class EventFilter(Protocol):
-    """Rewrites events on their way out."""
+    """Rewrites the events that the wire's assembler emitted."""
 
     failure: ErrorInfo | None
+    """Set once the filter exceeded a limit: the stream must end with it."""
 
     def feed(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """The events that go out for `events`."""
+        """The events to emit for `events`."""
         ...
 
 
 def wire(wire_api: str) -> Wire:
-    """The module of a wire API, loaded at first use."""
+    """The module of a wire API, imported at first use.
+
+    Raises:
+        ValueError: no wire API has this name.
+    """
     if wire_api not in WIRE_APIS:
         raise ValueError(f"unknown wire API {wire_api!r}: one of {', '.join(WIRE_APIS)}")
     return cast("Wire", importlib.import_module(f"streamlib_parsers.wires.{wire_api}"))
 
 
 class Parser:
-    """One stream of one wire API. Made by `parser(…)`."""
+    """Parser of one response of one wire API. Made by `parser(...)`."""
 
     def __init__(
         self,
         module: Wire,
-        assembly: EventAssembler,
+        assembler: EventAssembler,
         limits: Limits,
         wire_api: WireApi,
-        stages: Sequence[EventFilter] = (),
+        filters: Sequence[EventFilter] = (),
     ) -> None:
         self.wire_api: WireApi = wire_api
-        """The wire it reads."""
-        self._assembly = assembly
-        self._staged = _FilterChain(stages, assembly) if stages else None
-        self._drain = self._staged.take if self._staged else assembly.take
-        self._machine = module.Machine(assembly)
+        """The wire API it reads."""
+        self._assembler = assembler
+        self._filters: _FilterChain | None = None
+        self._drain = assembler.take
+        """Returns the events since the last call: straight from the assembler where no filter
+        stands between."""
+        if filters:
+            self._filters = _FilterChain(filters, assembler)
+            self._drain = self._filters.take
+        self._machine = module.Machine(assembler)
         self._framing = module.framing(limits)
         self._module = module
         self._limits = limits
         self._remaining_bytes = limits.response_bytes
+        """How many bytes of `response_bytes` are left; negative once the limit was exceeded."""
         self._framed = False
+        """Whether a frame was read, or a complete body: from then on stray lines are no body."""
         self._stray: list[bytes] = []
+        """Lines outside of any frame, until the first frame: a body may have been sent in place of
+        a stream."""
         self._closed = False
+        """Set by the first `close`."""
 
     @property
     def complete(self) -> bool:
-        """Whether the wire has said that the answer is whole (the terminal event may still wait for the end of input)."""
+        """Whether the wire reported a complete response.
+
+        `Completed` may wait for the end of input.
+        """
         return self._machine.complete
 
     @property
     def ended(self) -> bool:
-        """Whether the terminal event was given."""
-        return self._assembly.ended
+        """Whether the terminal event was emitted."""
+        return self._assembler.ended
 
     @property
     def unfiltered_events(self) -> list[ResponseEvent] | None:
-        """The wire's own events of the last call, before a stage could hold them back; None where no stage stands between."""
-        return self._staged.arrived if self._staged else None
+        """The events of the last call before any filter could buffer them; None without filters."""
+        if self._filters is None:
+            return None
+        return self._filters.unfiltered
 
     def feed(self, chunk: bytes) -> list[ResponseEvent]:
-        """The events that `chunk` brings. Bytes after the terminal event are ignored."""
-        assembly = self._assembly
-        if not assembly.ended:
+        """The events of `chunk`. Bytes after the terminal event are ignored.
+
+        Raises:
+            TypeError: `chunk` is not bytes.
+        """
+        assembler = self._assembler
+        if not assembler.ended:
             try:
                 self._take(chunk)
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_as_error_info(failure))
+                assembler.fail(_as_error_info(failure))
             except (TypeError, AttributeError):
+                # Checked here, not before: no chunk of a good stream pays for it.
                 _check_bytes(chunk)
                 raise
         return self._drain()
 
     def feed_event(self, data: bytes | str, event: str | None = None) -> list[ResponseEvent]:
-        """One message that is framed already: a ServerSentEvent, a WebSocket message, a recorded JSON line."""
-        assembly = self._assembly
-        if not assembly.ended:
+        """The events of one framed message: an SSE event, a WebSocket message, a JSON line."""
+        assembler = self._assembler
+        if not assembler.ended:
+            payload = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
             try:
-                payload = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
                 self._count(len(payload))
                 self._framed = True
                 self._machine.frame(event, payload)
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_as_error_info(failure))
+                assembler.fail(_as_error_info(failure))
         return self._drain()
 
     def close(self) -> list[ResponseEvent]:
-        """End of input. After it, exactly one terminal event was given in all; a second call gives nothing."""
-        assembly = self._assembly
-        if not (assembly.ended or self._closed):
+        """End of input: after it, exactly one terminal event was emitted in all.
+
+        A second call returns `[]`.
+        """
+        assembler = self._assembler
+        if not (assembler.ended or self._closed):
             self._closed = True
             try:
                 self._finish()
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_as_error_info(failure))
+                assembler.fail(_as_error_info(failure))
         return self._drain()
 
     # --- bytes ---
 
     def _take(self, chunk: bytes) -> None:
-        self._remaining_bytes = room = self._remaining_bytes - len(chunk)
-        assembly, framing, machine = self._assembly, self._framing, self._machine
-        for frame in framing.feed(chunk if room >= 0 else chunk[:room]):
+        self._remaining_bytes = remaining = self._remaining_bytes - len(chunk)
+        # What fits into the limit is read before the limit ends the stream, so that its events do
+        # not depend on the split.
+        readable = chunk if remaining >= 0 else chunk[:remaining]
+        # Bound once: this loop runs for every frame.
+        assembler, framing, machine = self._assembler, self._framing, self._machine
+        for frame in framing.feed(readable):
             if frame.stray:
                 self._read_stray_lines(frame)
             data = frame.data
             if data is not None:
                 self._framed = True
                 machine.frame(frame.event, data)
-                if assembly.ended:
+                if assembler.ended:
                     return
         if framing.failure is not None:
             raise framing.failure
-        if room < 0:
-            raise self._full()
+        if remaining < 0:
+            raise self._too_many_bytes()
 
     def _count(self, size: int) -> None:
         self._remaining_bytes -= size
         if self._remaining_bytes < 0:
-            raise self._full()
+            raise self._too_many_bytes()
 
-    def _full(self) -> ParseFailure:
+    def _too_many_bytes(self) -> ParseFailure:
         return limit_exceeded("response_bytes", self._limits.response_bytes)
 
     def _finish(self) -> None:
@@ -200,70 +237,84 @@ class Parser:
                 self._read_stray_lines(frame)
             if frame.data is not None:
                 self._feed_final_frame(frame)
-        if self._assembly.ended:
+        if self._assembler.ended:
             return
         if framing.failure is not None:
             raise framing.failure
         if not self._framed:
             self._close_without_frames()
-        if not self._assembly.ended:
+        if not self._assembler.ended:
             self._machine.end()
 
     def _feed_final_frame(self, frame: Frame) -> None:
-        """The frame whose end was only missing its terminator."""
+        """Reads the frame that lacks nothing but its terminator."""
         data = frame.data or b""
         if not is_complete_frame(data):
             raise truncated("the stream ended inside a message", excerpt(data))
         self._framed = True
         self._machine.frame(frame.event, data)
-        if not self._assembly.ended:
-            self._assembly.note_inferred_end("the stream ended without closing its last message")
+        if not self._assembler.ended:
+            self._assembler.note_inferred_end("the stream ended without closing its last message")
 
     # --- lines that belong to no frame ---
 
     def _read_stray_lines(self, frame: Frame) -> None:
-        """Stray lines: an error written without its field name, a whole body where a stream was asked for, or a page of HTML."""
+        """Reads lines outside of any frame.
+
+        A bare error object, a complete body in place of a stream, or a page of HTML.
+        """
         error = _error_in(frame.stray)
         if error is not None:
             raise ParseFailure(classify(None, error))
         if self._framed:
-            self._assembly.passthrough("stray", frame.stray.decode("utf-8", "replace"))
+            self._assembler.passthrough("stray", frame.stray.decode("utf-8", "replace"))
         else:
             self._stray.append(frame.stray)
 
     def _close_without_frames(self) -> None:
+        """End of input without a frame: the stray lines are the body, or there is none."""
         stray = b"\n".join(self._stray)
-        if stray and not any(field.startswith(stray) for field in SSE_FIELDS):
+        is_partial_field = any(field.startswith(stray) for field in SSE_FIELDS)
+        if stray and not is_partial_field:
             self._feed_body(stray)
         elif self._framing.blank:
             raise malformed("the stream was empty", code="empty_stream")
         else:
             raise truncated("the stream ended before its first message")
 
-    # --- a whole body ---
+    # --- a complete body ---
 
     def feed_body(
         self, body: bytes, status: int | None = None, headers: Mapping[str, str] | None = None
     ) -> list[ResponseEvent]:
-        """A whole, non-streaming body: the frames it stands for, or the error it is."""
+        """The events of a complete, non-streaming body.
+
+        Args:
+            body: the JSON of a response, or of an error.
+            status: HTTP status; from 400 on the body is an error.
+            headers: response headers, for the delay that an error asks for.
+
+        Raises:
+            TypeError: `body` is not bytes.
+        """
         _check_bytes(body)
-        assembly = self._assembly
-        if not assembly.ended:
+        assembler = self._assembler
+        if not assembler.ended:
             try:
                 self._count(len(body))
                 if status is not None and status >= 400:
                     raise ParseFailure(classify(status, _decoded(body), headers))
                 self._feed_body(body)
             except (ParseFailure, RecursionError) as failure:
-                assembly.fail(_as_error_info(failure))
+                assembler.fail(_as_error_info(failure))
         return self._drain()
 
     def _feed_body(self, body: bytes) -> None:
         self._framed = True
-        if (
-            fixed := mark_surrogates(body)
-        ) is not None:  # once, here: the frames made of it look whole to the machine
-            self._assembly.surrogates, body = SurrogateJoiner(), fixed
+        # Once, here: in the frames made of the body the machine finds no half emoji any more.
+        marked = mark_surrogates(body)
+        if marked is not None:
+            self._assembler.surrogates, body = SurrogateJoiner(), marked
         try:
             for event, data in self._module.body_frames(body):
                 self._machine.frame(event, data)
@@ -273,45 +324,47 @@ class Parser:
             error = _error_in(body)
             if error is not None:
                 raise ParseFailure(classify(None, error)) from None
-            raise (
-                truncated("the body ends inside its JSON", excerpt(body))
-                if is_truncated_json(body)
-                else failure
-            ) from None
+            if is_truncated_json(body):
+                raise truncated("the body ends inside its JSON", excerpt(body)) from None
+            raise failure from None
 
     def abort(self, error: ErrorInfo) -> list[ResponseEvent]:
-        """Ends the stream from outside (connection lost, deadline, cancelled): what came so far, then `Failed`."""
-        self._assembly.fail(error)
+        """Ends the stream from outside (connection lost, deadline, cancelled) with `Failed`."""
+        self._assembler.fail(error)
         return self._drain()
 
 
 def _check_bytes(data: object) -> None:
-    """Said plainly: half of all HTTP libraries give text as well."""
+    """Raises a clear `TypeError` for text: many HTTP libraries can return that as well."""
     if not isinstance(data, bytes | bytearray):
         raise TypeError(f"a parser reads bytes, not {type(data).__name__}")
 
 
 SSE_FIELDS: Final = (b"data", b"event", b"id", b"retry")
-"""A stray that is the beginning of one is a stream that was cut in its first lines, not a body."""
+"""A stray line that begins one of these is a stream truncated in its first line, not a body."""
 
 
 class _FilterChain:
-    """Takes the assembly's events through the stages. A stage that passed a ceiling ends the stream."""
+    """Takes the assembler's events through the filters.
 
-    def __init__(self, stages: Sequence[EventFilter], assembly: EventAssembler) -> None:
-        self.arrived: list[ResponseEvent] = []
-        self._stages = stages
-        self._assembly = assembly
+    One that exceeds a limit ends the stream.
+    """
+
+    def __init__(self, filters: Sequence[EventFilter], assembler: EventAssembler) -> None:
+        self.unfiltered: list[ResponseEvent] = []
+        """The events of the last `take` as the wire's assembler emitted them."""
+        self._filters = filters
+        self._assembler = assembler
 
     def take(self) -> list[ResponseEvent]:
-        """The events that go out."""
-        assembly = self._assembly
-        events = self.arrived = assembly.take()
-        for stage in self._stages:
-            events = stage.feed(events)
-            if stage.failure is not None and not assembly.ended:
-                assembly.fail(stage.failure)
-                events = [*events, *stage.feed(assembly.take())]
+        """The filtered events since the last call."""
+        assembler = self._assembler
+        events = self.unfiltered = assembler.take()
+        for event_filter in self._filters:
+            events = event_filter.feed(events)
+            if event_filter.failure is not None and not assembler.ended:
+                assembler.fail(event_filter.failure)
+                events = [*events, *event_filter.feed(assembler.take())]
         return events
 
 
@@ -319,18 +372,23 @@ ERROR_KEYS: Final = frozenset({"error", "detail", "base_resp", "Message", "error
 
 
 def _error_in(text: bytes) -> Any:
-    """The error that a text is, if it is one: JSON with an error key, bare, in a list, or behind `error:`; else None."""
+    """The value of a text that is an error.
+
+    JSON, bare, in a list, or behind `error:`; else None.
+    """
     text = text.strip()
-    named = text.startswith(b"error:")
+    is_named = text.startswith(b"error:")
     try:
-        value = decode_any(text[6:] if named else text)
+        value = decode_any(text.removeprefix(b"error:"))
     except ParseFailure:
         return None
     inner = value[0] if isinstance(value, list) and value else value
-    is_error = isinstance(inner, dict) and (
-        named or any(inner.get(key) for key in ERROR_KEYS) or {"code", "message"} <= inner.keys()
-    )
-    return value if is_error else None
+    if not isinstance(inner, dict):
+        return None
+    has_error_key = any(inner.get(key) for key in ERROR_KEYS)
+    if is_named or has_error_key or {"code", "message"} <= inner.keys():
+        return value
+    return None
 
 
 def parser(
@@ -347,31 +405,49 @@ def parser(
 ) -> Parser:
     """A parser for one response of `wire_api`.
 
-    tools: the tools offered (names gate dialects, schemas coerce their values). dialects: tool calls and thoughts written inside
-    text, by name. headers: response headers, for rate limits and request ids; `received_at` (aware) makes their resets absolute.
-    origin: stamped on every item. call_id: names the calls the wire left nameless. names: sent tool name -> your tool name.
+    Args:
+        wire_api: the wire API of the response.
+        tools: the tools offered; dialects match no others, and their schemas type the values.
+        dialects: syntaxes of calls or reasoning written inside text, by name or as `Dialect`.
+        headers: response headers, read for rate limits and the request id.
+        received_at: aware time at which the headers arrived; makes relative resets absolute.
+        origin: stamped on every item.
+        limits: exceeding one ends the stream with `limit_exceeded`.
+        call_id: generates the id of the n-th call (from 0) that came without one.
+        names: sent tool name -> your tool name.
+
+    Raises:
+        ValueError: unknown wire API or dialect.
     """
     module = wire(wire_api)
-    assembly = EventAssembler(limits, origin or Origin(wire_api), call_id or default_call_id, names)
+    assembler = EventAssembler(
+        limits, origin or Origin(wire_api), call_id or default_call_id, names
+    )
     if headers is not None:
-        assembly.rate_limits(read_rate_limits(headers, received_at))
-    stages: list[EventFilter] = []
+        assembler.rate_limits(read_rate_limits(headers, received_at))
+    filters: list[EventFilter] = []
     if dialects:
-        stages.append(_dialect_filter(dialects, tools, assembly, names))
+        filters.append(_dialect_filter(dialects, tools, assembler, names))
     if tools:
-        stages.append(_leak_filter())
-    return Parser(module, assembly, limits, wire_api, stages)
+        filters.append(_leak_filter())
+    return Parser(module, assembler, limits, wire_api, filters)
 
 
 def _dialect_filter(
     dialects: Sequence[str | Dialect],
     tools: Sequence[ToolSpec],
-    assembly: EventAssembler,
+    assembler: EventAssembler,
     names: Mapping[str, str] | None,
 ) -> EventFilter:
+    # Imported at first use: most parsers have no dialect, and the grammars take a third of the
+    # package's import time.
     from streamlib_parsers.dialects.filter import DialectFilter
 
-    return DialectFilter(dialects, tools, assembly.limits, lambda _: assembly.new_call_id(), names)
+    # The filter draws its call ids from the wire's assembler, so that neither repeats an id of the
+    # other.
+    return DialectFilter(
+        dialects, tools, assembler.limits, lambda _: assembler.new_call_id(), names
+    )
 
 
 def _leak_filter() -> EventFilter:
@@ -388,21 +464,24 @@ def parse_body(
     headers: Mapping[str, str] | None = None,
     **options: Any,
 ) -> list[ResponseEvent]:
-    """The events of a whole, non-streaming body, through the same machine: Added, one delta a part, Done for each item.
+    """The events of a complete, non-streaming body: per item Added, one delta a part, Done.
 
-    status: the HTTP status; from 400 on the body is an error. The other options are those of `parser`.
+    Args:
+        wire_api: the wire API of the response.
+        body: the JSON of a response, or of an error.
+        status: HTTP status; from 400 on the body is an error.
+        headers: response headers.
+        options: as for `parser`.
     """
-    whole = parser(wire_api, headers=headers, **options)
-    return [*whole.feed_body(body, status, headers), *whole.close()]
+    body_parser = parser(wire_api, headers=headers, **options)
+    return [*body_parser.feed_body(body, status, headers), *body_parser.close()]
 
 
 def _as_error_info(failure: ParseFailure | RecursionError) -> ErrorInfo:
-    """A decoder or a walk over a value ran out of stack: no answer of a model is nested that deep."""
-    return (
-        failure.info
-        if isinstance(failure, ParseFailure)
-        else malformed("JSON nested too deep").info
-    )
+    if isinstance(failure, ParseFailure):
+        return failure.info
+    # A decoder, or a walk over a value, ran out of stack: no model's response is nested that deep.
+    return malformed("JSON nested too deep").info
 
 
 def _decoded(body: bytes) -> Any:

@@ -88,7 +88,7 @@ def test_what_nests_too_deep_to_be_scrubbed_is_given_as_it_is() -> None:
         deep = [deep]
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.open(Opaque("x", {"deep": deep}))
-    assembly.halves = SurrogateJoiner()
+    assembly.surrogates = SurrogateJoiner()
     assembly.fail(ErrorInfo("truncated", "cut"))
     assert [type(event) for event in assembly.take()[-2:]] == [OutputItemDone, Failed]
 

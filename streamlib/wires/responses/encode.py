@@ -34,7 +34,7 @@ from streamlib.wires.responses.encode_objects import (
     usage_object,
 )
 from streamlib_parsers.accumulate import Response
-from streamlib_parsers.assembler import call_text
+from streamlib_parsers.item_text import call_text
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,

@@ -336,8 +336,8 @@ def test_ordinary_text_is_not_noticed(text: str, tools: list[ToolSpec]) -> None:
 
 def test_no_dialects_and_no_tools_is_no_stage_at_all() -> None:
     plain, staged_parser = parser("chat"), parser("chat", tools=TOOLS)
-    assert plain._drain == plain._assembly.take
-    assert staged_parser._drain != staged_parser._assembly.take
+    assert plain._drain == plain._assembler.take
+    assert staged_parser._drain != staged_parser._assembler.take
 
 
 def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:

@@ -11,9 +11,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembler import EventAssembler, call_text, text_changes
+from streamlib_parsers.assembler import EventAssembler, text_changes
 from streamlib_parsers.errors import malformed
 from streamlib_parsers.events import StopReason
+from streamlib_parsers.item_text import call_text
 from streamlib_parsers.items import (
     CustomToolCall,
     FunctionCall,
