@@ -1,40 +1,50 @@
-"""Events as an OpenAI Responses stream or body.
+"""Encodes events as an OpenAI Responses stream.
 
-Each item of choice 0 is one output item under its own output_index; overlapping items stay overlapping. Parts and texts are told
-whole again when they end, and all items once more in the event that ends the stream, as the official clients want it.
+Each item of choice 0 is one output item with its own `output_index`; overlapping items keep
+overlapping. As official clients expect it, a part or text is sent again complete when it ends, and
+all items are sent once more in the event that ends the stream.
 
-Held back: `Created`, until the next event (so that its metadata stands in `response.created`); usage and metadata, until it is known
-whether they belong to the final event; an item that was cut, until it is known whether the stream ends with it.
-
-`created_at` (unix seconds) is the caller's: an encoder has no clock. Without it the response says only what the events said.
+Buffered: `Created`, until the next event, so that its metadata stands in `response.created`; usage
+and metadata, until it is known whether they belong to the final event; an incomplete item, until it
+is known whether the stream ends with it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final, NamedTuple
-
-import msgspec
+from collections.abc import Iterable
+from typing import Any, Final
 
 from streamlib.request.report import Change, Report
 from streamlib.wires.encoders import is_foreign_event, sse
-from streamlib.wires.responses.encode_objects import (
-    citation,
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.openai_errors import error_body, error_object
+from streamlib.wires.responses.encode_body import encode_body
+from streamlib.wires.responses.encode_envelope import (
+    FIRST_ID,
     ending,
     envelope_of,
-    error_body,
-    error_object,
+    incomplete_details,
+    report_unknown_totals,
+    response_object,
+    responses_usage,
+)
+from streamlib.wires.responses.encode_items import (
+    citation,
+    encodable,
+    generated_id,
     images_of,
     is_own,
     item_object,
-    minted_id,
-    note_unknown,
-    response_object,
-    sayable,
-    usage_object,
 )
-from streamlib_parsers.accumulate import Response
-from streamlib_parsers.item_text import call_text
+from streamlib.wires.responses.encode_output import (
+    ARGUMENT_EVENTS,
+    OUTPUT_TEXT,
+    REASONING,
+    REFUSAL,
+    SUMMARY,
+    OutputItem,
+    TextKind,
+)
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -56,11 +66,11 @@ from streamlib_parsers.events import (
     ResponseMetadata,
     TokenCount,
 )
+from streamlib_parsers.item_text import call_text
 from streamlib_parsers.items import (
     CustomToolCall,
     FunctionCall,
     JsonObject,
-    ResponseItem,
     ServerToolCall,
 )
 from streamlib_parsers.usage import Usage
@@ -70,72 +80,12 @@ from streamlib_parsers.wires.responses.items import outline
 __all__ = ["Encoder", "encode_body", "error_body"]
 
 
-class Family(NamedTuple):
-    """One kind of text: its events, the type and field of its part, the events around the part, and what numbers its parts."""
-
-    events: str
-    part: str
-    field: str
-    around: str
-    number: str
-
-
-FAMILIES: Final[dict[type, Family]] = {
-    OutputTextDelta: Family(
-        "response.output_text", "output_text", "text", "response.content_part", "content_index"
-    ),
-    RefusalDelta: Family(
-        "response.refusal", "refusal", "refusal", "response.content_part", "content_index"
-    ),
-    ReasoningContentDelta: Family(
-        "response.reasoning_text",
-        "reasoning_text",
-        "text",
-        "response.content_part",
-        "content_index",
-    ),
-    ReasoningSummaryDelta: Family(
-        "response.reasoning_summary_text",
-        "summary_text",
-        "text",
-        "response.reasoning_summary_part",
-        "summary_index",
-    ),
-}
-
-ARGUMENTS: Final[dict[str, tuple[str, str]]] = {
-    "function_call": ("response.function_call_arguments", "arguments"),
-    "custom_tool_call": ("response.custom_tool_call_input", "input"),
-    "code_interpreter_call": ("response.code_interpreter_call_code", "code"),
-    "mcp_call": ("response.mcp_call_arguments", "arguments"),
-}
-"""Events of calls by type of the item: (name, field of the whole). Other hosted tools tell their arguments when they are done."""
-
-
-CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
-
-
-class Slot:
-    """One output item. parts: the fragments of each begun text. body: what was, or will be, told of it when it was done.
-
-    images: what follows it as items of their own.
-    """
-
-    __slots__ = ("annotations", "body", "id", "images", "item", "kind", "parts", "place")
-
-    def __init__(self, place: int, item: ResponseItem) -> None:
-        self.place = place
-        self.item = item
-        self.id = ""
-        self.kind = ""
-        self.parts: dict[tuple[Family, int], list[str]] = {}
-        self.annotations: dict[int, list[JsonObject]] = {}
-        self.body: JsonObject = {}
-        self.images: list[JsonObject] = []
-
-
 class Encoder:
-    """Writes one stream."""
+    """Encodes one stream.
+
+    created_at: unix seconds. An encoder has no clock; without it, the response has only what the
+    events have.
+    """
 
     media_type = "text/event-stream"
 
@@ -146,103 +96,130 @@ class Encoder:
         response_id: str | None = None,
         created_at: int | None = None,
     ) -> None:
-        self._head: JsonObject = {"id": response_id or "resp_0", "model": model or ""}
+        # Fields of every response object. Id and model are replaced by those of `Created`.
+        self._common: JsonObject = {"id": response_id or FIRST_ID, "model": model or ""}
         if created_at is not None:
-            self._head.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
-        self._losses = Report()
+            self._common.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
+        self._report = Report()
+        # The last `sequence_number`.
         self._sequence = -1
+        # Whether `Created` came.
         self._created = False
-        self._begun = False
+        # Whether `response.created` was sent.
+        self._started = False
+        # All metadata so far: every response object repeats it.
         self._envelope: JsonObject = {}
+        # Whether metadata or usage came that no response object had yet.
+        self._metadata_pending = False
+        self._usage_pending = False
+        # The latest usage.
         self._usage: Usage | None = None
-        self._unsaid: set[type] = set()
-        self._slots: dict[int, Slot] = {}
-        self._cut: list[Slot] = []
-        self._is_own: bool | None = None  # unknown until the first item
+        # Output items by item index; images that follow a message have negative keys.
+        self._outputs: dict[int, OutputItem] = {}
+        # Incomplete items that are done, but not sent as done.
+        self._incomplete: list[OutputItem] = []
+        # Whether all items were made on this wire; None before the first item.
+        self._is_own: bool | None = None
 
     @property
     def report(self) -> list[Change]:
-        """What Responses could not say."""
-        return self._losses.changes
+        """What Responses could not carry."""
+        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """The bytes of one event."""
+        """Returns the bytes of one event."""
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            self._losses.dropped(f"/{type(event).__name__}", "Responses has no such event")
+            self._report.dropped(f"/{type(event).__name__}", "Responses has no such event")
             return b""
         return handler(self, event)
 
     def close(self) -> bytes:
-        """Responses has no end mark of its own."""
+        """Returns nothing: Responses has no end mark of its own."""
         return b""
 
     # --- the envelope ---
 
-    def _frame(self, kind: str, **values: Any) -> bytes:
+    def _frame(self, kind: str, **fields: Any) -> bytes:
         self._sequence += 1
-        return sse({"type": kind, "sequence_number": self._sequence, **values}, kind)
+        return sse({"type": kind, "sequence_number": self._sequence, **fields}, kind)
 
-    def _response(self, status: str, **fields: Any) -> JsonObject:
-        output = fields.pop("output", ())
-        return response_object(
-            self._head,
-            status,
-            output,
-            self._envelope,
-            usage=usage_object(self._usage, own=self._is_own is not False),
-            **fields,
-        )
+    def _item_frame(self, output: OutputItem, kind: str, **fields: Any) -> bytes:
+        return self._frame(kind, item_id=output.id, output_index=output.output_index, **fields)
+
+    def _response(
+        self, status: str, output: Iterable[JsonObject] = (), **fields: Any
+    ) -> JsonObject:
+        usage = responses_usage(self._usage, own=self._is_own is not False)
+        return response_object(self._common, status, output, self._envelope, usage=usage, **fields)
 
     def _on_created(self, event: Created) -> bytes:
         self._created = True
-        self._head["id"] = event.response_id or self._head["id"]
-        self._head["model"] = event.model or self._head["model"]
+        self._common["id"] = event.response_id or self._common["id"]
+        self._common["model"] = event.model or self._common["model"]
         return b""
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        """A response tells its metadata before its usage: what came the other way round is two events."""
-        out = self._flush() if self._unsaid or self._cut else b""
-        self._envelope.update(envelope_of(event.values, self._losses))
-        self._unsaid.add(ResponseMetadata)
+        out = b""
+        # A response object has metadata before usage; the reverse order takes two events.
+        if self._metadata_pending or self._usage_pending or self._incomplete:
+            out = self._flush()
+        self._envelope.update(envelope_of(event.values, self._report))
+        self._metadata_pending = True
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        out = self._flush() if TokenCount in self._unsaid or self._cut else b""
-        note_unknown(event.usage, self._losses)
+        out = b""
+        if self._usage_pending or self._incomplete:
+            out = self._flush()
+        report_unknown_totals(event.usage, self._report)
         self._usage = event.usage
-        self._unsaid.add(TokenCount)
+        self._usage_pending = True
         return out
 
-    def _begin(self) -> bytes:
-        if self._begun:
+    def _start_response(self) -> bytes:
+        if self._started:
             return b""
-        self._begun = True
-        self._unsaid.clear()
+        self._started = True
+        self._metadata_pending = False
+        self._usage_pending = False
         response = self._response("in_progress")
-        return self._frame("response.created", response=response) + self._frame(
-            "response.in_progress", response=response
-        )
+        created = self._frame("response.created", response=response)
+        return created + self._frame("response.in_progress", response=response)
 
     def _flush(self) -> bytes:
-        """Everything that was held: the stream goes on."""
-        out = self._begin()
-        if self._unsaid:
-            self._unsaid.clear()
+        """Returns everything that was buffered, since the stream goes on."""
+        out = self._start_response()
+        if self._metadata_pending or self._usage_pending:
+            self._metadata_pending = False
+            self._usage_pending = False
             out += self._frame("response.in_progress", response=self._response("in_progress"))
-        return out + self._flush_cut()
+        return out + self._flush_incomplete()
 
-    def _flush_cut(self) -> bytes:
-        cut, self._cut = self._cut, []
-        return b"".join([self._finish(slot) for slot in cut])
+    def _flush_incomplete(self) -> bytes:
+        outputs, self._incomplete = self._incomplete, []
+        out = b""
+        for output in outputs:
+            out += self._finish(output)
+        return out
 
-    def _flush_early(self) -> bytes:
-        """The end closes what was cut in the order of its places; what was cut before that, in another order, is said now."""
-        places = [slot.place for slot in self._cut]
-        start = next((at for at in range(len(places) - 1, 0, -1) if places[at - 1] > places[at]), 0)
-        late, self._cut = self._cut[start:], self._cut[:start]
-        out = self._flush() if self._cut else b""
-        self._cut = late
+    def _flush_unordered(self) -> bytes:
+        """Returns incomplete items that the end of the stream would close in another order.
+
+        A parser closes open items at the end in the order of their `output_index`. Items that were
+        closed in another order must therefore be sent as done; the last ascending run may stay.
+        """
+        start = 0
+        for position in range(1, len(self._incomplete)):
+            previous = self._incomplete[position - 1]
+            if previous.output_index > self._incomplete[position].output_index:
+                start = position
+        remaining = self._incomplete[start:]
+        self._incomplete = self._incomplete[:start]
+        out = b""
+        if self._incomplete:
+            out = self._flush()
+        self._incomplete = remaining
         return out
 
     # --- items ---
@@ -251,288 +228,274 @@ class Encoder:
         out = self._flush()
         self._is_own = self._is_own is not False and is_own(event.item)
         if event.item.choice:
-            self._losses.dropped("/choices", "Responses gives one answer")
+            self._report.dropped("/choices", "Responses has one choice")
             return out
-        item = sayable(event.item, self._losses)
+        item = encodable(event.item, self._report)
         if item is None:
             return out
-        slot = self._slots[event.index] = Slot(len(self._slots), event.item)
-        body = item_object(outline(item), "in_progress", self._head["id"], slot.place)
-        slot.kind = str(body.get("type", ""))
-        slot.id = body.get("id") or minted_id(slot.kind, self._head["id"], slot.place)
-        return out + self._frame("response.output_item.added", output_index=slot.place, item=body)
+        output = OutputItem(len(self._outputs), event.item)
+        self._outputs[event.index] = output
+        body = item_object(outline(item), "in_progress", self._common["id"], output.output_index)
+        output.kind = str(body.get("type", ""))
+        output.id = body.get("id") or self._generated_id(output.kind, output.output_index)
+        index = output.output_index
+        return out + self._frame("response.output_item.added", output_index=index, item=body)
 
-    def _about(self, slot: Slot, kind: str, **values: Any) -> bytes:
-        return self._frame(kind, item_id=slot.id, output_index=slot.place, **values)
+    def _generated_id(self, kind: str, output_index: int) -> str:
+        return generated_id(kind, self._common["id"], output_index)
 
-    def _on_text(
-        self, event: OutputTextDelta | RefusalDelta | ReasoningContentDelta | ReasoningSummaryDelta
-    ) -> bytes:
-        slot = self._slots.get(event.index)
-        if slot is None:
+    def _on_text(self, event: OutputTextDelta) -> bytes:
+        output = self._outputs.get(event.index)
+        if output is None:
             return b""
-        family = FAMILIES[type(event)]
-        part: int = getattr(event, family.number)
-        logprobs = getattr(event, "logprobs", None) or ()
-        values = {"logprobs": list(logprobs)} if family.part == "output_text" else {}
-        if logprobs and not values:
-            self._losses.dropped("/logprobs", "Responses has logprobs of text only")
-        out = self._flush() + self._begin_part(slot, family, part)
-        slot.parts[family, part].append(event.delta)
-        return out + self._about(
-            slot, f"{family.events}.delta", **{family.number: part}, delta=event.delta, **values
+        logprobs = list(event.logprobs or ())
+        fields = {"logprobs": logprobs}
+        return self._text_delta(output, OUTPUT_TEXT, event.content_index, event.delta, **fields)
+
+    def _on_refusal(self, event: RefusalDelta) -> bytes:
+        output = self._outputs.get(event.index)
+        if output is None:
+            return b""
+        return self._text_delta(output, REFUSAL, event.content_index, event.delta)
+
+    def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
+        output = self._outputs.get(event.index)
+        if output is None:
+            return b""
+        if event.logprobs:
+            self._report.dropped("/logprobs", "Responses has logprobs of text only")
+        return self._text_delta(output, REASONING, event.content_index, event.delta)
+
+    def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
+        output = self._outputs.get(event.index)
+        if output is None:
+            return b""
+        return self._text_delta(output, SUMMARY, event.summary_index, event.delta)
+
+    def _text_delta(
+        self, output: OutputItem, kind: TextKind, part: int, delta: str, **fields: Any
+    ) -> bytes:
+        out = self._flush() + self._start_part(output, kind, part)
+        output.parts[kind, part].append(delta)
+        index = {kind.index_key: part}
+        return out + self._item_frame(
+            output, f"{kind.events}.delta", **index, delta=delta, **fields
         )
 
-    def _begin_part(self, slot: Slot, family: Family, part: int) -> bytes:
-        if (family, part) in slot.parts:
+    def _start_part(self, output: OutputItem, kind: TextKind, part: int) -> bytes:
+        if (kind, part) in output.parts:
             return b""
-        slot.parts[family, part] = []
-        return self._part(slot, "added", family, part, "")
+        output.parts[kind, part] = []
+        return self._part_frame(output, "added", kind, part, "")
 
-    def _part(self, slot: Slot, when: str, family: Family, part: int, text: str) -> bytes:
-        body: JsonObject = {"type": family.part, family.field: text}
-        if family.part == "output_text":
-            body.update(annotations=slot.annotations.get(part, []), logprobs=[])
-        return self._about(slot, f"{family.around}.{when}", **{family.number: part}, part=body)
+    def _part_frame(
+        self, output: OutputItem, state: str, kind: TextKind, part: int, text: str
+    ) -> bytes:
+        body: JsonObject = {"type": kind.part_type, kind.text_key: text}
+        if kind is OUTPUT_TEXT:
+            body.update(annotations=output.annotations.get(part, []), logprobs=[])
+        index = {kind.index_key: part}
+        return self._item_frame(output, f"{kind.part_events}.{state}", **index, part=body)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
-        slot = self._slots.get(event.index)
-        if slot is None:
+        output = self._outputs.get(event.index)
+        if output is None:
             return b""
-        name, _ = ARGUMENTS.get(slot.kind, ("", ""))
-        return self._flush() + (
-            self._about(slot, f"{name}.delta", delta=event.delta) if name else b""
-        )
+        out = self._flush()
+        if output.kind in ARGUMENT_EVENTS:
+            prefix, _ = ARGUMENT_EVENTS[output.kind]
+            out += self._item_frame(output, f"{prefix}.delta", delta=event.delta)
+        return out
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        slot = self._slots.get(event.index)
-        annotation = (
-            citation(event.annotation, self._losses, own=is_own(slot.item)) if slot else None
-        )
-        if slot is None or annotation is None:
+        output = self._outputs.get(event.index)
+        if output is None:
             return b""
-        out = self._flush() + self._begin_part(slot, FAMILIES[OutputTextDelta], event.content_index)
-        said = slot.annotations.setdefault(event.content_index, [])
-        said.append(annotation)
-        place = {"content_index": event.content_index, "annotation_index": len(said) - 1}
-        return out + self._about(
-            slot, "response.output_text.annotation.added", **place, annotation=annotation
+        annotation = citation(event.annotation, self._report, own=is_own(output.item))
+        if annotation is None:
+            return b""
+        out = self._flush() + self._start_part(output, OUTPUT_TEXT, event.content_index)
+        annotations = output.annotations.setdefault(event.content_index, [])
+        annotations.append(annotation)
+        return out + self._item_frame(
+            output,
+            "response.output_text.annotation.added",
+            content_index=event.content_index,
+            annotation_index=len(annotations) - 1,
+            annotation=annotation,
         )
 
     def _on_media(self, event: MediaDelta) -> bytes:
-        slot = self._slots.get(event.index)
-        if slot is not None and slot.kind == "image_generation_call" and event.data:
-            values = {"partial_image_index": event.content_index, "partial_image_b64": event.data}
-            form = (event.media_type or "image/png").removeprefix("image/")
-            return self._flush() + self._about(
-                slot, f"response.{slot.kind}.partial_image", **values, output_format=form
+        output = self._outputs.get(event.index)
+        if output is not None and output.kind == "image_generation_call" and event.data:
+            return self._flush() + self._item_frame(
+                output,
+                "response.image_generation_call.partial_image",
+                partial_image_index=event.content_index,
+                partial_image_b64=event.data,
+                output_format=(event.media_type or "image/png").removeprefix("image/"),
             )
-        if slot is None or slot.kind != "message" or event.media_type:
-            self._losses.dropped(
-                "/media",
-                "Responses streams audio without its type, and images of its own tool only",
-            )
+        if output is None or output.kind != "message" or event.media_type:
+            reason = "Responses streams audio without its type, and images of its own tool only"
+            self._report.dropped("/media", reason)
             return b""
         out = self._flush()
-        for kind, delta in (
-            ("response.audio.delta", event.data),
-            ("response.audio.transcript.delta", event.transcript),
-        ):
-            out += (
-                self._about(slot, kind, content_index=event.content_index, delta=delta)
-                if delta
-                else b""
+        index = event.content_index
+        if event.data:
+            out += self._item_frame(
+                output, "response.audio.delta", content_index=index, delta=event.data
             )
+        if event.transcript:
+            kind = "response.audio.transcript.delta"
+            out += self._item_frame(output, kind, content_index=index, delta=event.transcript)
         return out
 
     def _on_progress(self, event: ItemProgress) -> bytes:
-        slot = self._slots.get(event.index)
-        kind = f"response.{slot.kind}.{event.status}" if slot else ""
-        if slot is None or kind not in PROGRESS:
-            self._losses.dropped("/progress", "Responses has no such stage of this item")
-            return b""
-        return self._flush() + self._about(slot, kind)
+        output = self._outputs.get(event.index)
+        if output is not None:
+            kind = f"response.{output.kind}.{event.status}"
+            if kind in PROGRESS:
+                return self._flush() + self._item_frame(output, kind)
+        self._report.dropped("/progress", "Responses has no such progress of this item")
+        return b""
+
+    # --- ends of items ---
 
     def _on_done(self, event: OutputItemDone) -> bytes:
-        slot = self._slots.get(event.index)
-        item = sayable(event.item, self._losses) if slot else None
-        if slot is None or item is None:
+        output = self._outputs.get(event.index)
+        if output is None:
             return b""
-        if item.id not in (None, slot.id):
-            self._losses.dropped("/id", "an item keeps the id it began with")
-        slot.item = item
-        slot.images = images_of(event.item)
-        slot.body = item_object(item, item.status, self._head["id"], slot.place)
-        slot.body.update({"id": slot.id} if "id" in slot.body else {})
+        item = encodable(event.item, self._report)
+        if item is None:
+            return b""
+        if item.id not in (None, output.id):
+            self._report.dropped("/id", "an item keeps the id that it started with")
+        output.item = item
+        output.images = images_of(event.item)
+        output.body = item_object(item, item.status, self._common["id"], output.output_index)
+        if "id" in output.body:
+            output.body["id"] = output.id
         if item.status == "incomplete":
-            self._cut.append(slot)
+            self._incomplete.append(output)
             return b""
-        return self._flush() + self._finish(slot)
+        return self._flush() + self._finish(output)
 
-    def _finish(self, slot: Slot) -> bytes:
+    def _finish(self, output: OutputItem) -> bytes:
         out = b""
-        for (family, part), fragments in slot.parts.items():
+        for (kind, part), fragments in output.parts.items():
             text = "".join(fragments)
-            more: JsonObject = {"logprobs": []} if family.part == "output_text" else {}
-            out += self._about(
-                slot, f"{family.events}.done", **{family.number: part, family.field: text}, **more
-            )
-            out += self._part(slot, "done", family, part, text)
-        if slot.kind in ARGUMENTS and isinstance(slot.item, CALLS):
-            name, field = ARGUMENTS[slot.kind]
-            out += self._about(slot, f"{name}.done", **{field: call_text(slot.item)})
-        out += self._frame("response.output_item.done", output_index=slot.place, item=slot.body)
-        return out + b"".join([self._image(image, slot) for image in slot.images])
+            fields: JsonObject = {kind.index_key: part, kind.text_key: text}
+            if kind is OUTPUT_TEXT:
+                fields["logprobs"] = []
+            out += self._item_frame(output, f"{kind.events}.done", **fields)
+            out += self._part_frame(output, "done", kind, part, text)
+        is_call = isinstance(output.item, (FunctionCall, CustomToolCall, ServerToolCall))
+        if is_call and output.kind in ARGUMENT_EVENTS:
+            prefix, key = ARGUMENT_EVENTS[output.kind]
+            complete = {key: call_text(output.item)}
+            out += self._item_frame(output, f"{prefix}.done", **complete)
+        index = output.output_index
+        out += self._frame("response.output_item.done", output_index=index, item=output.body)
+        for image in output.images:
+            out += self._image(image, output)
+        return out
 
-    def _image(self, image: JsonObject, message: Slot) -> bytes:
-        """An item that no event announced."""
-        place = len(self._slots)
-        slot = self._slots[-place] = Slot(place, message.item)
-        named = {**image, "id": minted_id(image["type"], self._head["id"], place)}
-        slot.body = {**named, "status": "completed"}
-        begun = {**named, "status": "in_progress", "result": None}
-        out = self._frame("response.output_item.added", output_index=place, item=begun)
-        return out + self._frame("response.output_item.done", output_index=place, item=slot.body)
+    def _image(self, image: JsonObject, message: OutputItem) -> bytes:
+        """Returns an image of a message, as an item that no event announced."""
+        index = len(self._outputs)
+        output = OutputItem(index, message.item)
+        # A key that no item of the events has.
+        self._outputs[-index] = output
+        identified = {**image, "id": self._generated_id(image["type"], index)}
+        output.body = {**identified, "status": "completed"}
+        added = {**identified, "status": "in_progress", "result": None}
+        out = self._frame("response.output_item.added", output_index=index, item=added)
+        return out + self._frame("response.output_item.done", output_index=index, item=output.body)
 
     # --- the end ---
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        if (
-            isinstance(event.data, dict)
-            and event.data.get("type", event.event) == event.event
-            and self._may_pass(event.event)
-        ):
-            return (self._flush() if self._created else b"") + sse(event.data, event.event or None)
-        self._losses.dropped("/passthrough", "an event that only another wire knows")
-        return b""
+        data = event.data
+        is_event = isinstance(data, dict) and data.get("type", event.event) == event.event
+        if not is_event or not self._may_pass(event.event):
+            self._report.dropped("/passthrough", "an event that only another wire knows")
+            return b""
+        out = b""
+        if self._created:
+            out = self._flush()
+        return out + sse(data, event.event or None)
 
     def _may_pass(self, kind: str) -> bool:
-        """An event of another wire is not passed on; one without a name only where it is surely this wire's."""
+        """Whether an unknown event may be of this wire; without a name, whether it certainly is."""
         if is_foreign_event("responses", kind):
             return False
-        return self._is_own is not False if kind else self._is_own is True or not self._created
+        if kind:
+            return self._is_own is not False
+        return self._is_own is True or not self._created
 
     def _on_completed(self, event: Completed) -> bytes:
-        out = self._begin() + self._flush_early()
-        if not self._unsaid:
-            out += self._flush_cut()
+        out = self._start_response() + self._flush_unordered()
+        if not self._metadata_pending and not self._usage_pending:
+            out += self._flush_incomplete()
         self._usage = event.usage or self._usage
-        note_unknown(self._usage, self._losses)
-        self._head["model"] = event.model or self._head["model"]
-        refused = any(
-            family.part == "refusal" for slot in self._slots.values() for family, _ in slot.parts
-        )
+        report_unknown_totals(self._usage, self._report)
+        self._common["model"] = event.model or self._common["model"]
         status, reason = ending(
-            event.stop_reason, event.native_stop_reason, self._losses, refused=refused
+            event.stop_reason, event.native_stop_reason, self._report, refused=self._has_refusal()
         )
         if status == "completed" and event.stop_reason not in ("stop", "tool_calls", "refusal"):
-            self._losses.dropped("/stop_reason", f"Responses has no word for {event.stop_reason}")
+            self._report.dropped("/stop_reason", f"Responses has no value for {event.stop_reason}")
         if event.stop_sequence is not None:
-            self._losses.dropped("/stop_sequence", "Responses has no stop sequences")
-        details = self._envelope.get("incomplete_details") or (
-            {"reason": reason} if reason else None
+            self._report.dropped("/stop_sequence", "Responses has no stop sequences")
+        response = self._response(
+            status,
+            [output.body for output in self._outputs.values() if output.body],
+            incomplete_details=incomplete_details(self._envelope, reason),
         )
-        output = [slot.body for slot in self._slots.values() if slot.body]
-        response = self._response(status, output=output, incomplete_details=details)
         return out + self._frame(f"response.{status}", response=response)
 
+    def _has_refusal(self) -> bool:
+        for output in self._outputs.values():
+            for kind, _ in output.parts:
+                if kind is REFUSAL:
+                    return True
+        return False
+
     def _on_failed(self, event: Failed) -> bytes:
-        """As OpenAI does it: `error`, then `response.failed`. What was cut stays open; a client knows it by that."""
-        out = self._flush_early()
-        self._cut.clear()
-        out += self._flush() if self._created else b""
+        """Returns `error`, then `response.failed`, as OpenAI does it.
+
+        Truncated items stay open: by that a client recognises them.
+        """
+        out = self._flush_unordered()
+        self._incomplete.clear()
+        if self._created:
+            out += self._flush()
         error = error_object(event.error)
         if error is not event.error.detail:
-            self._losses.dropped("/error", f"written as {error['code']}")
-        status = {"status": event.error.status} if event.error.status is not None else {}
-        failed = self._response("failed", error=error)
-        return (
-            out
-            + self._frame("error", error=error, **status)
-            + self._frame("response.failed", response=failed)
-        )
-
-    def _nothing(self, event: Any) -> bytes:
-        """Known, and rightly without bytes: headers carry rate limits, notices are made again by whoever parses."""
-        return b""
+            self._report.dropped("/error", f"written as {error['code']}")
+        fields: JsonObject = {"error": error}
+        if event.error.status is not None:
+            fields["status"] = event.error.status
+        response = self._response("failed", error=error)
+        out += self._frame("error", **fields)
+        return out + self._frame("response.failed", response=response)
 
 
-_HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
-    OutputTextDelta: Encoder._on_text,
-    RefusalDelta: Encoder._on_text,
-    ReasoningContentDelta: Encoder._on_text,
-    ReasoningSummaryDelta: Encoder._on_text,
-    FunctionCallArgumentsDelta: Encoder._on_arguments,
-    AnnotationAdded: Encoder._on_annotation,
-    MediaDelta: Encoder._on_media,
-    ItemProgress: Encoder._on_progress,
-    OutputItemAdded: Encoder._on_added,
-    OutputItemDone: Encoder._on_done,
-    Created: Encoder._on_created,
-    ResponseMetadata: Encoder._on_metadata,
-    TokenCount: Encoder._on_usage,
-    Passthrough: Encoder._on_passthrough,
-    Completed: Encoder._on_completed,
-    Failed: Encoder._on_failed,
-    RateLimits: Encoder._nothing,
-    Notice: Encoder._nothing,
-}
-
-
-def _can_stand(item: ResponseItem) -> bool:
-    """A call that was cut has no place in a whole body: there it would look callable."""
-    return item.status == "completed" or not isinstance(item, CALLS)
-
-
-def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
-    """A whole Response; the error body of one that failed before it began."""
-    if response.error is not None and response.response_id is None and not response.items:
-        return msgspec.json.encode(error_body(response.error))
-    head = {"id": response.response_id or "resp_0", "model": response.model or model or ""}
-    envelope = envelope_of(response.metadata, losses)
-    own = all(map(is_own, response.items))
-    status, fields = _end(response, envelope, losses, own=own)
-    note_unknown(response.usage, losses)
-    usage = usage_object(response.usage, own=own)
-    return msgspec.json.encode(
-        response_object(
-            head, status, _output(response, head["id"], losses), envelope, usage=usage, **fields
-        )
-    )
-
-
-def _end(
-    response: Response, envelope: JsonObject, losses: Report, *, own: bool
-) -> tuple[str | None, JsonObject]:
-    """Status, and why. A server's own word for its status, where it is none of the wire's, stays."""
-    if response.error is not None:
-        return "failed", {"error": error_object(response.error)}
-    status, reason = ending(
-        response.stop_reason or "other",
-        response.native_stop_reason,
-        losses,
-        refused=bool(response.refusal),
-    )
-    if response.stop_reason == "other" and status == "completed" and own:
-        return response.native_stop_reason, {}
-    return status, {
-        "incomplete_details": envelope.get("incomplete_details")
-        or ({"reason": reason} if reason else None)
-    }
-
-
-def _output(response: Response, response_id: str, losses: Report) -> list[JsonObject]:
-    output: list[JsonObject] = []
-    for item in response.items:
-        said = sayable(item, losses) if _can_stand(item) else None
-        if said is not None:
-            output.append(item_object(said, item.status, response_id, len(output)))
-        for image in images_of(item):
-            output.append(
-                {
-                    **image,
-                    "id": minted_id(image["type"], response_id, len(output)),
-                    "status": "completed",
-                }
-            )
-    return output
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(ItemProgress, Encoder._on_progress)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+_HANDLERS.ignore(RateLimits, Notice)

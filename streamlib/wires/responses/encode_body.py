@@ -1,0 +1,86 @@
+"""Encodes a response as a non-streaming Response object."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamlib.request.report import Report
+from streamlib.wires.openai_errors import error_body, error_object
+from streamlib.wires.responses.encode_envelope import (
+    FIRST_ID,
+    ending,
+    envelope_of,
+    incomplete_details,
+    report_unknown_totals,
+    response_object,
+    responses_usage,
+)
+from streamlib.wires.responses.encode_items import (
+    encodable,
+    generated_id,
+    images_of,
+    is_own,
+    item_object,
+)
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    ResponseItem,
+    ServerToolCall,
+)
+
+
+def encode_body(response: Response, model: str | None, report: Report) -> bytes:
+    """Returns a Response, or the error body of a response that failed before it started."""
+    if response.error is not None and response.response_id is None and not response.items:
+        return msgspec.json.encode(error_body(response.error))
+    common = {"id": response.response_id or FIRST_ID, "model": response.model or model or ""}
+    envelope = envelope_of(response.metadata, report)
+    own = all(map(is_own, response.items))
+    status, fields = _status(response, envelope, report, own=own)
+    report_unknown_totals(response.usage, report)
+    usage = responses_usage(response.usage, own=own)
+    output = _output(response, common["id"], report)
+    return msgspec.json.encode(
+        response_object(common, status, output, envelope, usage=usage, **fields)
+    )
+
+
+def _status(
+    response: Response, envelope: JsonObject, report: Report, *, own: bool
+) -> tuple[str | None, JsonObject]:
+    """Returns the status and the fields that explain it."""
+    if response.error is not None:
+        return "failed", {"error": error_object(response.error)}
+    status, reason = ending(
+        response.stop_reason or "other",
+        response.native_stop_reason,
+        report,
+        refused=bool(response.refusal),
+    )
+    if response.stop_reason == "other" and status == "completed" and own:
+        # A status that only this server knows stays as it is.
+        return response.native_stop_reason, {}
+    return status, {"incomplete_details": incomplete_details(envelope, reason)}
+
+
+def _output(response: Response, response_id: str, report: Report) -> list[JsonObject]:
+    output: list[JsonObject] = []
+    for item in response.items:
+        encoded = None
+        if _fits_in_body(item):
+            encoded = encodable(item, report)
+        if encoded is not None:
+            output.append(item_object(encoded, item.status, response_id, len(output)))
+        for image in images_of(item):
+            image_id = generated_id(image["type"], response_id, len(output))
+            output.append({**image, "id": image_id, "status": "completed"})
+    return output
+
+
+def _fits_in_body(item: ResponseItem) -> bool:
+    # An incomplete call would look callable in a body.
+    is_call = isinstance(item, (FunctionCall, CustomToolCall, ServerToolCall))
+    return item.status == "completed" or not is_call

@@ -1,0 +1,192 @@
+"""Items as output items of Responses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from streamlib.request.media import media_type
+from streamlib.request.report import Report
+from streamlib_parsers.items import (
+    Compaction,
+    CustomToolCall,
+    FunctionCall,
+    Image,
+    JsonObject,
+    Message,
+    Opaque,
+    Reasoning,
+    Refusal,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+    Text,
+)
+from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, wire_item
+
+ID_PREFIXES: Final = {
+    "message": "msg",
+    "reasoning": "rs",
+    "function_call": "fc",
+    "custom_tool_call": "ctc",
+    "image_generation_call": "ig",
+}
+RESPONSE_ID_LENGTH: Final = 48
+"""Characters of the response's id that a generated item id repeats: an id has at most 64."""
+
+
+def is_own(item: ResponseItem) -> bool:
+    """Whether the item was made on this wire, as far as is known."""
+    return item.origin is None or item.origin.wire_api in ("responses", None)
+
+
+# --- what the wire can carry ---
+
+
+def encodable(item: ResponseItem, report: Report) -> ResponseItem | None:
+    """Returns the item without what the wire cannot carry, or None if it has no such item."""
+    encoded = _without_foreign_content(item, report)
+    if encoded is None:
+        report.dropped(f"/{type(item).__name__}", "Responses has no item for it")
+        return None
+    if is_own(item):
+        return encoded
+    if item.signature:
+        report.dropped("/signature", "a signature belongs to the wire that made it")
+    return msgspec.structs.replace(encoded, id=None, signature=None, native=None)
+
+
+def _without_foreign_content(item: ResponseItem, report: Report) -> ResponseItem | None:
+    encoded: ResponseItem | None = None
+    match item:
+        case Message():
+            encoded = _message(item, report)
+        case Reasoning():
+            encoded = _reasoning(item, report)
+        case FunctionCall():
+            encoded = _call(item, report)
+        case CustomToolCall():
+            encoded = item
+        case ServerToolCall() if is_own(item) and _native_type(item) in HOSTED:
+            encoded = item
+        case ServerToolResult() if is_own(item) and _native_type(item) in RESULTS:
+            encoded = item
+        case Compaction() | Opaque() if is_own(item):
+            encoded = item
+        case _:
+            pass
+    return encoded
+
+
+def _native_type(item: ServerToolCall | ServerToolResult) -> str | None:
+    return (item.native or {}).get("type")
+
+
+def _message(item: Message, report: Report) -> Message:
+    own = is_own(item)
+    parts: list[Text | Refusal] = []
+    for part in item.content:
+        match part:
+            case Text():
+                parts.append(_text(part, report, own=own))
+            case Refusal():
+                parts.append(part)
+            case _:
+                report.dropped(
+                    "/media",
+                    "a message of Responses has text only; "
+                    "its images follow it as image_generation_call",
+                )
+    return msgspec.structs.replace(item, content=tuple(parts))
+
+
+def _text(part: Text, report: Report, *, own: bool) -> Text:
+    annotations: list[JsonObject] = []
+    for note in part.annotations:
+        annotation = citation(note, report, own=own)
+        if annotation is not None:
+            annotations.append(annotation)
+    return msgspec.structs.replace(part, annotations=annotations)
+
+
+def citation(note: JsonObject, report: Report, *, own: bool) -> JsonObject | None:
+    """Returns a citation of another wire as `url_citation`, or None if it names no URL."""
+    if own:
+        return note
+    source = note
+    if isinstance(note.get("url_citation"), dict):
+        source = note["url_citation"]
+    if not isinstance(source.get("url"), str):
+        report.dropped("/annotations", "a citation without a URL has no form here")
+        return None
+    report.dropped("/annotations", "citations of another wire are written as url_citation")
+    annotation: JsonObject = {
+        "type": "url_citation",
+        "url": source["url"],
+        "title": source.get("title") or "",
+    }
+    for key in ("start_index", "end_index"):
+        annotation[key] = 0
+        if isinstance(source.get(key), int):
+            annotation[key] = source[key]
+    return annotation
+
+
+def _reasoning(item: Reasoning, report: Report) -> Reasoning:
+    # `encrypted_content` takes this wire's state only: a client would send another wire's back to
+    # whatever model comes next.
+    if is_own(item) or not item.encrypted_content:
+        return item
+    report.dropped("/encrypted_content", "encrypted reasoning belongs to the wire that made it")
+    return msgspec.structs.replace(item, encrypted_content=None)
+
+
+def _call(item: FunctionCall, report: Report) -> FunctionCall:
+    if is_own(item) or item.arguments or item.status == "incomplete":
+        return item
+    report.dropped("/arguments", "empty arguments are written as {}")
+    return msgspec.structs.replace(item, arguments="{}")
+
+
+# --- objects of the wire ---
+
+
+def images_of(item: ResponseItem) -> list[JsonObject]:
+    """Returns the images of a message, in the wire's form of a generated image."""
+    images: list[JsonObject] = []
+    if not isinstance(item, Message):
+        return images
+    for part in item.content:
+        if isinstance(part, Image) and part.data:
+            output_format = media_type(part).removeprefix("image/")
+            images.append(
+                {
+                    "type": "image_generation_call",
+                    "result": part.data,
+                    "output_format": output_format,
+                }
+            )
+    return images
+
+
+def generated_id(kind: str, response_id: str, output_index: int) -> str:
+    """Returns an item id: always the same for an index of a response."""
+    prefix = ID_PREFIXES.get(kind, "item")
+    return f"{prefix}_{response_id.removeprefix('resp_')[:RESPONSE_ID_LENGTH]}_{output_index}"
+
+
+def item_object(item: ResponseItem, status: str, response_id: str, output_index: int) -> JsonObject:
+    """Returns the object of an item that `encodable` returned.
+
+    A status of the wire's own that the item has stays, but `incomplete` always shows.
+    """
+    body = wire_item(item)
+    if isinstance(item, Opaque):
+        if status == "incomplete":
+            return {**body, "status": status}
+        return body
+    if status != "incomplete":
+        status = body.get("status", status)
+    item_id = item.id or generated_id(body["type"], response_id, output_index)
+    return {**body, "id": item_id, "status": status}
