@@ -14,7 +14,7 @@ import msgspec
 from streamlib.cli.captures import Unreadable
 from streamlib.recording import Recording, append, load_all
 from streamlib.request.history import dump_history, load_history
-from streamlib.request.media import SIGNS
+from streamlib.request.media import SIGNATURES
 from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
 
@@ -81,7 +81,7 @@ def read_image(name: str) -> Image:
     kind = next(
         (
             kind
-            for sign, kind in SIGNS.items()
+            for sign, kind in SIGNATURES.items()
             if text.startswith(sign) and kind.startswith("image/")
         ),
         None,

@@ -1,7 +1,12 @@
-"""Prompt -> request bytes: the same five steps for every wire, with the wire's own builder in the middle.
+"""Prompt to request: the same five steps for every wire, around the wire's own builder.
 
-repair the history · send it down the ladder where it was made elsewhere · fit ids and names · build the body · apply the
-provider's values, then `extra`. No key is needed: auth is applied when the request is sent.
+1. repair the history;
+2. downgrade what another origin made;
+3. fit ids and tool names to the wire;
+4. build the body;
+5. apply the provider's fields, then `Prompt.extra`.
+
+No key is needed: the request is signed when it is sent.
 """
 
 from __future__ import annotations
@@ -28,13 +33,22 @@ from streamlib.request.provider_steps import apply_steps
 from streamlib.request.report import Change, Report
 from streamlib.request.target import BuiltRequest, Target
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import Origin, ResponseItem, WireApi
+from streamlib_parsers.items import Origin, ResponseItem, ToolSpec, WireApi
 
 
 class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
-    """A request, ready but for its key: it can be printed, compared and stored.
+    """A request without its key: it can be printed, compared and stored.
 
-    names: sent tool name -> your tool name, for `parser(names=…)`. origin: stamped on the items of the answer.
+    Attributes:
+        method: HTTP method.
+        url: with the model's name, where the wire puts it there.
+        headers: without authentication.
+        body: JSON.
+        report: every change that was made to the prompt.
+        wire_api: wire of the request and its response.
+        model: name as it is sent.
+        origin: stamped on the items of the response.
+        names: sent tool name -> your tool name, for `parser(names=…)`.
     """
 
     method: str
@@ -49,12 +63,12 @@ class Request(Struct, frozen=True, gc=False, repr_omit_defaults=True):
 
 
 class Builder(Protocol):
-    """The module of a wire: `builders/<name>.py`."""
+    """The module `streamlib.wires.<wire>.build`."""
 
     def build(
         self, prompt: Prompt, items: list[IndexedItem], context: BuildContext
     ) -> BuiltRequest:
-        """The body in this wire's own words."""
+        """The body in the wire's own fields."""
         ...
 
 
@@ -71,40 +85,58 @@ def build(
     providers: tuple[Provider, ...] = (),
     account: str | None = None,
 ) -> Request:
-    """The request for `model` (`"provider:model"`, or the two apart).
+    """Builds the request for a model.
 
-    strict raises `StreamError` (invalid_history, invalid_request) where the report would not be empty. strict_origin treats
-    what is unknown of an item's origin as foreign.
+    Args:
+        prompt: a prompt, a history, or one user message.
+        model: `"provider:model"`, or the model alone with `provider=`.
+        provider: a provider's name, or one of your own.
+        wire_api: None takes the provider's first wire.
+        base_url: None takes the provider's own.
+        strict: raise where the report would not be empty.
+        strict_origin: what is unknown of an item's origin counts as foreign.
+        models: traits of models that win over the shipped ones, by name prefix.
+        providers: further providers, found by name.
+        account: sent in the provider's account header, and part of the origin.
+
+    Raises:
+        StreamError: `invalid_request` for an unknown provider or a wire it lacks; with `strict`,
+            `invalid_history` or `invalid_request` for the first change of the report.
     """
-    name = provider.name if isinstance(provider, Provider) else provider
-    extra = (*providers, provider) if isinstance(provider, Provider) else providers
-    prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
-    found, model = find(model, name, extra)
-    return build_for(
-        prompt,
-        resolve_target(found, model, wire_api, base_url, models, account),
-        strict=strict,
-        strict_origin=strict_origin,
-    )
+    name: str | None
+    if isinstance(provider, Provider):
+        providers = (*providers, provider)
+        name = provider.name
+    else:
+        name = provider
+    if not isinstance(prompt, Prompt):
+        prompt = Prompt(prompt)
+    match, model = find(model, name, providers)
+    target = resolve_target(match, model, wire_api, base_url, models, account)
+    return build_for(prompt, target, strict=strict, strict_origin=strict_origin)
 
 
 def build_for(
     prompt: Prompt, target: Target, *, strict: bool = False, strict_origin: bool = False
 ) -> Request:
-    """The request for a target that is known already."""
+    """Builds the request for a target that is resolved already; see `build`."""
     report = Report()
     context = BuildContext(target, report)
     prompt = _extra_for_wire(prompt, context)
-    items = downgrade(repair(prompt.items, report), target.origin, report, strict=strict_origin)
+    items = repair(prompt.items, report)
+    items = downgrade(items, target.origin, report, strict=strict_origin)
     items = _fit_ids(items, context)
-    names = _tool_names(prompt, items, target.wire_api)
-    prompt, items = _rename(prompt, items, names, report)
-    builder: Builder = cast(
-        "Builder", importlib.import_module(f"streamlib.wires.{target.wire_api}.build")
-    )
+    sent_names = _tool_names(prompt, items, target.wire_api)
+    if sent_names:
+        prompt = _rename_tools(prompt, sent_names, report)
+        items = _rename_calls(items, sent_names)
+
+    module = importlib.import_module(f"streamlib.wires.{target.wire_api}.build")
+    builder = cast("Builder", module)
     built = builder.build(prompt, items, context)
     built = apply_steps(prompt, built, context)
-    body = merged(_apply_provider_fields(built.body, prompt, context), prompt.extra or {})
+    body = _apply_provider_fields(built.body, prompt, context)
+    body = merged(body, prompt.extra or {})
     headers = {
         "content-type": "application/json",
         **target.provider.headers,
@@ -113,26 +145,25 @@ def build_for(
     }
     if strict and report.changes:
         raise _strict_error(report.changes)
-    sent = {short: name for name, short in names.items()}
     return Request(
-        "POST",
-        target.url,
-        headers,
-        _encode(body),
-        report.changes,
-        target.wire_api,
-        target.model,
-        target.origin,
-        sent,
+        method="POST",
+        url=target.url,
+        headers=headers,
+        body=_encode(body),
+        report=report.changes,
+        wire_api=target.wire_api,
+        model=target.model,
+        origin=target.origin,
+        names={sent: name for name, sent in sent_names.items()},
     )
 
 
 def _extra_for_wire(prompt: Prompt, context: BuildContext) -> Prompt:
-    """What another wire's request said in its own words would be nonsense here, or worse: something else."""
+    """Drops `Prompt.extra` of another wire: its fields mean nothing here, or something else."""
     if prompt.extra is None or prompt.extra_wire in (None, context.target.wire_api):
         return prompt
     for key in prompt.extra:
-        context.report.dropped(f"/extra/{key}", f"a word of {prompt.extra_wire}")
+        context.report.dropped(f"/extra/{key}", f"a field of {prompt.extra_wire}")
     return msgspec.structs.replace(prompt, extra=None)
 
 
@@ -143,102 +174,114 @@ def _encode(body: dict[str, Any]) -> bytes:
         raise invalid_request(f"the request cannot be written as JSON: {error}") from None
 
 
-def _fit_ids(items: list[IndexedItem], context: BuildContext) -> list[IndexedItem]:
-    ids = [one.item.call_id for one in items if isinstance(one.item, (*CALLS, *OUTPUTS))]
-    changed = fit_names(
-        ids, context.target.provider.call_ids or WIRE_SPECS[context.target.wire_api].call_ids
-    )
-    out: list[IndexedItem] = []
-    for one in items:
-        item = one.item
-        if isinstance(item, (*CALLS, *OUTPUTS)) and item.call_id in changed:
-            context.report.add(
-                "renamed", f"{one.path}/call_id", f"{context.target.wire_api} does not take this id"
-            )
+def _fit_ids(entries: list[IndexedItem], context: BuildContext) -> list[IndexedItem]:
+    """Call ids that the wire takes, the same on a call and its output."""
+    target = context.target
+    charset = target.provider.call_ids or WIRE_SPECS[target.wire_api].call_ids
+    call_ids = [entry.item.call_id for entry in entries if isinstance(entry.item, CALLS + OUTPUTS)]
+    changed = fit_names(call_ids, charset)
+    if not changed:
+        return entries
+    fitted: list[IndexedItem] = []
+    for entry in entries:
+        item = entry.item
+        if isinstance(item, CALLS + OUTPUTS) and item.call_id in changed:
+            reason = f"{target.wire_api} does not take this id"
+            context.report.add("renamed", f"{entry.path}/call_id", reason)
             item = msgspec.structs.replace(item, call_id=changed[item.call_id])
-        out.append(IndexedItem(one.position, item))
-    return out
+        fitted.append(IndexedItem(entry.position, item))
+    return fitted
 
 
-def _tool_names(prompt: Prompt, items: list[IndexedItem], wire_api: WireApi) -> dict[str, str]:
+def _tool_names(prompt: Prompt, entries: list[IndexedItem], wire_api: WireApi) -> dict[str, str]:
+    """Your tool name -> the name that is sent, for those that the wire does not take."""
     names = [tool.name for tool in prompt.tools if tool.native is None]
-    return fit_names(
-        [*names, *(one.item.name for one in items if isinstance(one.item, CALLS))],
-        WIRE_SPECS[wire_api].tool_names,
-    )
+    for entry in entries:
+        if isinstance(entry.item, CALLS):
+            names.append(entry.item.name)
+    return fit_names(names, WIRE_SPECS[wire_api].tool_names)
 
 
-def _rename(
-    prompt: Prompt, items: list[IndexedItem], names: dict[str, str], report: Report
-) -> tuple[Prompt, list[IndexedItem]]:
-    """The same new name on tools, choice and calls; the answer's calls are mapped back by the parser."""
-    if not names:
-        return prompt, items
-    for at, tool in enumerate(prompt.tools):
+def _rename_tools(prompt: Prompt, names: dict[str, str], report: Report) -> Prompt:
+    """Tools and tool choice under their sent names; the parser maps the response's calls back."""
+    tools: list[ToolSpec] = []
+    for index, tool in enumerate(prompt.tools):
         if tool.name in names:
-            report.add("renamed", f"/tools/{at}/name", f"sent as {names[tool.name]}")
-    tools = [
-        msgspec.structs.replace(tool, name=names.get(tool.name, tool.name)) for tool in prompt.tools
-    ]
-    choice = names.get(prompt.tool_choice or "", prompt.tool_choice or "") or None
-    renamed = [
-        IndexedItem(one.position, msgspec.structs.replace(one.item, name=names[one.item.name]))
-        if isinstance(one.item, CALLS) and one.item.name in names
-        else one
-        for one in items
-    ]
-    return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice), renamed
+            sent = names[tool.name]
+            report.add("renamed", f"/tools/{index}/name", f"sent as {sent}")
+            tool = msgspec.structs.replace(tool, name=sent)  # noqa: PLW2901
+        tools.append(tool)
+    choice = prompt.tool_choice
+    if choice is not None:
+        choice = names.get(choice, choice) or None
+    return msgspec.structs.replace(prompt, tools=tools, tool_choice=choice)
+
+
+def _rename_calls(entries: list[IndexedItem], names: dict[str, str]) -> list[IndexedItem]:
+    """Calls of the history under the sent names of their tools."""
+    renamed: list[IndexedItem] = []
+    for entry in entries:
+        item = entry.item
+        if isinstance(item, CALLS) and item.name in names:
+            item = msgspec.structs.replace(item, name=names[item.name])
+        renamed.append(IndexedItem(entry.position, item))
+    return renamed
 
 
 def _identity_headers(prompt: Prompt, context: BuildContext) -> dict[str, str]:
-    """Whose account and which conversation it is. A header holds printable ASCII only; any other conversation stays out of it."""
-    account, conversation = (
-        context.target.provider.account_header,
-        context.target.provider.conversation_header,
-    )
-    headers = {account: context.target.account} if account and context.target.account else {}
-    name = prompt.conversation_id
-    if conversation and name and name.isascii() and name.isprintable() and name == name.strip():
-        headers[conversation] = name
-    elif conversation and name:
-        context.report.dropped("/conversation_id", f"{conversation} takes printable ASCII only")
+    """Headers that name the account and the conversation, where the provider has them."""
+    provider = context.target.provider
+    headers: dict[str, str] = {}
+    if provider.account_header and context.target.account:
+        headers[provider.account_header] = context.target.account
+    conversation = prompt.conversation_id
+    if provider.conversation_header and conversation:
+        # A header holds printable ASCII only.
+        is_plain = conversation.isascii() and conversation.isprintable()
+        if is_plain and conversation == conversation.strip():
+            headers[provider.conversation_header] = conversation
+        else:
+            reason = f"{provider.conversation_header} takes printable ASCII only"
+            context.report.dropped("/conversation_id", reason)
     return headers
 
 
 def _apply_provider_fields(
     body: dict[str, Any], prompt: Prompt, context: BuildContext
 ) -> dict[str, Any]:
-    """The provider's own values: what it refuses, renames, needs and fixes."""
+    """The body as the provider takes it: without unsupported fields, renamed, with its own."""
     provider = context.target.provider
-    thinks = (
-        context.target.traits.thinking_default
-        if prompt.thinking is None
-        else prompt.thinking.effort != "off"
-    )
-    refused = {
-        **provider.unsupported,
-        **(provider.unsupported_when_thinking if thinks and context.target.traits.thinking else {}),
-    }
-    for field, reason in refused.items():
-        if field in body:
-            del body[field]
-            context.report.dropped(f"/{field}", f"{provider.name}: {reason}")
-    renamed = {
-        provider.rename.get(field, field): value
-        for field, value in body.items()
-        if field not in provider.fields_in_url
-    }
-    return merged(merged(provider.defaults, renamed), provider.overrides)
+    unsupported = dict(provider.unsupported)
+    if _is_thinking(prompt, context.target):
+        unsupported |= provider.unsupported_when_thinking
+    for name, reason in unsupported.items():
+        if name in body:
+            context.report.dropped(f"/{name}", f"{provider.name}: {reason}")
+    fields: dict[str, Any] = {}
+    for name, value in body.items():
+        if name not in unsupported and name not in provider.fields_in_url:
+            fields[provider.rename.get(name, name)] = value
+    return merged(merged(provider.defaults, fields), provider.overrides)
+
+
+def _is_thinking(prompt: Prompt, target: Target) -> bool:
+    """Whether the model will think at this request."""
+    if not target.traits.thinking:
+        return False
+    if prompt.thinking is None:
+        return target.traits.thinking_default
+    return prompt.thinking.effort != "off"
 
 
 def _strict_error(changes: list[Change]) -> StreamError:
-    about_history = [change for change in changes if change.path.startswith("/input")]
-    first = (about_history or changes)[0]
-    message = f"{first.action} {first.path}: {first.reason}" + (
-        f" (and {len(changes) - 1} more)" if len(changes) > 1 else ""
-    )
-    return StreamError(
-        ErrorInfo(
-            "invalid_history" if about_history else "invalid_request", message, detail=changes
-        )
-    )
+    """The error of `strict=True`: a change of the history before any other."""
+    history = [change for change in changes if change.path.startswith("/input")]
+    first = changes[0]
+    if history:
+        first = history[0]
+    message = f"{first.action} {first.path}: {first.reason}"
+    if len(changes) > 1:
+        message += f" (and {len(changes) - 1} more)"
+    if history:
+        return StreamError(ErrorInfo("invalid_history", message, detail=changes))
+    return StreamError(ErrorInfo("invalid_request", message, detail=changes))

@@ -1,4 +1,4 @@
-"""How much a model may think, in the words its wire takes: a level for tokens, and the nearest level where one is not taken."""
+"""How much a model may think: between levels and tokens, and to the nearest level a model takes."""
 
 from __future__ import annotations
 
@@ -14,21 +14,32 @@ BUDGETS: Final = {
     "xhigh": 32_768,
     "max": 32_768,
 }
-"""Levels, least first, with the tokens each stands for, whichever of the two a wire takes. More than the last is `max`, too."""
+"""Levels, lowest first, with the tokens each stands for. More than the last is `max` too."""
 
 
-def level(asked: ReasoningOptions) -> str | None:
-    """The level asked for; of a budget the first that gives as many tokens, of neither None."""
-    if asked.effort is not None or asked.budget is None:
-        return asked.effort
-    return next((name for name, tokens in BUDGETS.items() if tokens >= asked.budget), "max")
+def level(options: ReasoningOptions) -> str | None:
+    """The level of the options.
+
+    A budget gives the first level with as many tokens; options with neither give None.
+    """
+    if options.effort is not None or options.budget is None:
+        return options.effort
+    for name, tokens in BUDGETS.items():
+        if tokens >= options.budget:
+            return name
+    return "max"
 
 
 def nearest(wanted: str, allowed: tuple[str, ...]) -> str | None:
-    """The allowed level that is nearest, the lower of two; `off` is below them all. None where no level is allowed."""
+    """The allowed level nearest to the wanted one, the lower of two; None where none is allowed.
+
+    `off` is below every level.
+    """
     order = ("off", *BUDGETS)
-    return min(
-        allowed,
-        key=lambda name: (abs(order.index(name) - order.index(wanted)), order.index(name)),
-        default=None,
-    )
+    target = order.index(wanted)
+
+    def distance(name: str) -> tuple[int, int]:
+        index = order.index(name)
+        return abs(index - target), index
+
+    return min(allowed, key=distance, default=None)

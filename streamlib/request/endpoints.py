@@ -1,4 +1,7 @@
-"""Finds the target of a request: which wire, which address. Addresses with places in them (`{region}`) are filled from the environment."""
+"""Resolves the target of a request: wire API and base URL.
+
+A base URL with variables (`{region}`) is filled from the environment.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,9 @@ from streamlib.providers.models import Traits, traits
 from streamlib.request.target import Target
 from streamlib_parsers.items import WireApi
 
+URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
+"""What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
+
 
 def resolve_target(
     provider: Provider,
@@ -22,30 +28,38 @@ def resolve_target(
     models: Mapping[str, Traits] | None = None,
     account: str | None = None,
 ) -> Target:
-    """The target of a request; a wire the provider does not offer is `invalid_request`."""
+    """The target of a request.
+
+    Args:
+        provider: its values are used as they are for this model (`Provider.model_overrides`).
+        model: the model's name, without the provider's.
+        wire_api: None takes the provider's first wire.
+        base_url: None takes the provider's own.
+        models: traits of models that win over the shipped ones, by name prefix.
+        account: sent in the provider's account header, and part of the origin.
+
+    Raises:
+        StreamError: `invalid_request`, where the provider lacks the wire, a base URL is missing,
+            or the model's name could not stand in a URL.
+    """
     provider = for_model(provider, model)
     chosen = wire_api or provider.wires[0]
     if chosen not in provider.wires:
+        offered = ", ".join(provider.wires)
         raise invalid_request(
-            f"{provider.name} does not offer {chosen}: it offers {', '.join(provider.wires)}",
-            "wire_api",
+            f"{provider.name} does not offer {chosen}: it offers {offered}", "wire_api"
         )
     base = base_url or provider.wire_urls.get(chosen) or provider.base_url
     if not base:
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
-    return Target(
-        provider, model, chosen, _fill_url(base, provider), traits(model, models), account
-    )
-
-
-URL_VARIABLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]*")
-"""What may stand for a `{name}` in a URL: no slash, so that a host stays a host."""
+    url = _fill_url(base, provider)
+    return Target(provider, model, chosen, url, traits(model, models), account)
 
 
 def _fill_url(url: str, provider: Provider) -> str:
-    """The URL with the provider's `{names}` filled from the environment."""
+    """The URL with the provider's variables filled from the environment."""
     for name, variables in provider.url_variables.items():
         slot = f"{{{name}}}"
         if slot in url:
@@ -56,15 +70,17 @@ def _fill_url(url: str, provider: Provider) -> str:
 
 
 def _url_variable(name: str, variables: tuple[str, ...], provider: str) -> str:
-    value = next(
-        (value for variable in variables if (value := os.environ.get(variable, "").strip())), None
-    )
-    if value is None:
-        raise invalid_request(
-            f"{provider} needs a {name}: set {' or '.join(variables)}, or give base_url=", name
-        )
+    """The first of the environment variables that is set."""
+    value = ""
+    for variable in variables:
+        value = os.environ.get(variable, "").strip()
+        if value:
+            break
+    if not value:
+        options = " or ".join(variables)
+        raise invalid_request(f"{provider} needs a {name}: set {options}, or give base_url=", name)
     if not URL_VARIABLE.fullmatch(value):
         raise invalid_request(
-            f"{provider}: the {name} in the environment cannot stand in a URL", name
+            f"{provider}: the {name} in the environment is no part of a URL", name
         )
     return value

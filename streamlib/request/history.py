@@ -1,11 +1,12 @@
-"""The history: saving and loading it, and the repairs that every wire needs before it can be sent.
+"""The history: saving and loading it, and the repairs that every wire needs before it is sent.
 
 Repairs, in this order, each one in the report:
 
-1. an incomplete call is left out, and so is its output;
+1. an incomplete call is dropped, and so is its output;
 2. a call id used twice is made unique, on the call and on its output;
-3. every call gets exactly one output, directly after the turn that made the calls: a missing one is added as an error, a late
-   one is moved up, a second one is dropped, and an output without a call becomes user text.
+3. every call gets exactly one output, directly after the turn that made the calls: a missing one is
+   generated as an error, a late one is moved up, a second one is dropped, and an output without a
+   call becomes user text.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
+    ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
     FunctionCall,
@@ -36,15 +38,21 @@ SCHEMA: Final = 1
 """Version of the saved form. Kinds that a later version adds load as `Opaque`."""
 
 INTERRUPTED: Final = "The call was interrupted: it gave no result."
+"""Output of a call that has none: every provider refuses a call without its output."""
+
+IMAGE_LEFT_OUT: Final = "[an earlier image was left out]"
 
 Call: TypeAlias = FunctionCall | CustomToolCall
 CallOutput: TypeAlias = FunctionCallOutput | CustomToolCallOutput
 CALLS: Final = (FunctionCall, CustomToolCall)
 OUTPUTS: Final = (FunctionCallOutput, CustomToolCallOutput)
 
+KINDS: Final = frozenset(tag(kind) for kind in get_args(ResponseItem))
+"""Tags of the item kinds that this version knows."""
+
 
 class IndexedItem(NamedTuple):
-    """An item and its place in the prompt's input, for the report."""
+    """An item with its index in the prompt's input, for the report."""
 
     position: int
     item: ResponseItem
@@ -56,18 +64,27 @@ class IndexedItem(NamedTuple):
 
 
 def dump_history(items: Iterable[ResponseItem]) -> bytes:
-    """A history as JSON: `{"streamlib_history": 1, "items": […]}`. TypeError for what could not be loaded again."""
+    """Saves a history as JSON: `{"streamlib_history": 1, "items": […]}`.
+
+    Raises:
+        TypeError: an element is not an item, so it could not be loaded again.
+    """
     items = list(items)
-    for at, item in enumerate(items):
+    for index, item in enumerate(items):
         if not isinstance(item, get_args(ResponseItem)):
             raise TypeError(
-                f"items[{at}] is a {type(item).__name__}, not an item: made by `streamlib.user(…)` and its like"
+                f"items[{index}] is a {type(item).__name__}, not an item: "
+                "make it with `streamlib.user(…)` and its like"
             )
     return msgspec.json.encode({"streamlib_history": SCHEMA, "items": items})
 
 
 def load_history(data: bytes | str) -> list[ResponseItem]:
-    """The items of a saved history. Raises ValueError on anything else; unknown kinds survive as `Opaque`."""
+    """Loads a saved history. Items of unknown kinds become `Opaque`.
+
+    Raises:
+        ValueError: the data is not a saved history.
+    """
     try:
         saved = msgspec.json.decode(data, type=dict[str, Any])
         return [_load(item) for item in saved["items"]]
@@ -79,185 +96,208 @@ def load_history(data: bytes | str) -> list[ResponseItem]:
 
 def _load(saved: JsonObject) -> ResponseItem:
     if saved["type"] in KINDS:
-        return msgspec.convert(saved, ResponseItem)  # type: ignore[no-any-return, arg-type, unused-ignore]
+        # msgspec takes a union of structs, which its annotations do not say.
+        union: Any = ResponseItem
+        item: ResponseItem = msgspec.convert(saved, union)
+        return item
     return Opaque(saved["type"], saved)
 
 
-KINDS: Final = frozenset(tag(kind) for kind in get_args(ResponseItem))
-
-
 def keep_last_images(items: Sequence[ResponseItem], keep: int) -> list[ResponseItem]:
-    """A policy for screenshots: only the last `keep` images stay, the others become a line of text. It rewrites the past."""
-    left = sum(_images(item) for item in items) - keep
+    """A policy for screenshots: the last `keep` images stay, each other becomes a line of text.
+
+    It rewrites earlier items, so prompt caches miss.
+    """
+    surplus = sum(_image_count(item) for item in items) - keep
     pruned: list[ResponseItem] = []
     for item in items:
-        drop = min(left, _images(item)) if left > 0 else 0
-        left -= drop
-        pruned.append(_without_images(item, drop) if drop else item)
+        drop = max(min(surplus, _image_count(item)), 0)
+        if drop:
+            item = _without_images(item, drop)  # noqa: PLW2901
+        surplus -= drop
+        pruned.append(item)
     return pruned
 
 
-def _parts(item: ResponseItem) -> tuple[Any, ...]:
-    held = getattr(item, "content", None) or getattr(item, "output", None)
-    return held if isinstance(held, tuple) else ()
+def content_parts(item: ResponseItem) -> tuple[ContentPart, ...]:
+    """The parts of a message or of a call's output; () where its output is a plain string."""
+    if isinstance(item, Message):
+        return tuple(item.content)
+    if isinstance(item, OUTPUTS) and not isinstance(item.output, str):
+        return tuple(item.output)
+    return ()
 
 
-def _images(item: ResponseItem) -> int:
-    return sum(isinstance(part, Image) for part in _parts(item))
+def _image_count(item: ResponseItem) -> int:
+    return sum(isinstance(part, Image) for part in content_parts(item))
 
 
-def _without_images(item: ResponseItem, drop: int) -> ResponseItem:
-    parts: list[Any] = []
-    for part in _parts(item):
-        gone = isinstance(part, Image) and drop > 0
-        drop -= gone
-        parts.append(Text("[an earlier image was left out]") if gone else part)
-    field = "content" if isinstance(item, Message) else "output"
-    return msgspec.structs.replace(item, **{field: tuple(parts)})
+def _without_images(item: ResponseItem, count: int) -> ResponseItem:
+    """The item with its first `count` images replaced by text."""
+    parts: list[ContentPart] = []
+    for part in content_parts(item):
+        if isinstance(part, Image) and count > 0:
+            count -= 1
+            parts.append(Text(IMAGE_LEFT_OUT))
+        else:
+            parts.append(part)
+    if isinstance(item, Message):
+        return msgspec.structs.replace(item, content=tuple(parts))
+    return msgspec.structs.replace(item, output=tuple(parts))
 
 
 # --- repair ---
 
 
 def repair(items: Iterable[ResponseItem], report: Report) -> list[IndexedItem]:
-    """The items as any wire can take them: whole calls, unique ids, one output a call, in its place."""
-    placed = [IndexedItem(at, item) for at, item in enumerate(items)]
-    return _pair_outputs(_make_ids_unique(_drop_incomplete(placed, report), report), report)
+    """The items as any wire takes them: complete calls, unique ids, one output for each call."""
+    entries = [IndexedItem(index, item) for index, item in enumerate(items)]
+    entries = _drop_incomplete(entries, report)
+    entries = _make_ids_unique(entries, report)
+    return _pair_outputs(entries, report)
 
 
-def _drop_incomplete(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    """Without the calls that were cut, and without their outputs."""
-    cut = {
-        one.item.call_id
-        for one in placed
-        if isinstance(one.item, CALLS) and one.item.status == "incomplete"
-    }
-    kept: list[IndexedItem] = []
-    for one in placed:
-        is_call, is_output = isinstance(one.item, CALLS), isinstance(one.item, OUTPUTS)
-        if is_call and one.item.status == "incomplete":
-            report.dropped(one.path, "the call was cut: its arguments are not whole")
-        elif is_output and one.item.call_id in cut and not _answers_whole(one, placed):  # type: ignore[union-attr]
-            report.dropped(one.path, "its call was cut and left out")
+def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
+    """Drops incomplete calls and their outputs."""
+    incomplete: set[str] = set()
+    complete: set[str] = set()
+    for entry in entries:
+        if isinstance(entry.item, CALLS):
+            ids = incomplete if entry.item.status == "incomplete" else complete
+            ids.add(entry.item.call_id)
+    # An id that a complete call has too may keep its output: it is that call's.
+    incomplete_only = incomplete - complete
+    remaining: list[IndexedItem] = []
+    for entry in entries:
+        item = entry.item
+        if isinstance(item, CALLS) and item.status == "incomplete":
+            report.dropped(entry.path, "the call is incomplete: its arguments were truncated")
+        elif isinstance(item, OUTPUTS) and item.call_id in incomplete_only:
+            report.dropped(entry.path, "its call is incomplete and was dropped")
         else:
-            kept.append(one)
-    return kept
+            remaining.append(entry)
+    return remaining
 
 
-def _answers_whole(output: IndexedItem, placed: list[IndexedItem]) -> bool:
-    call_id = output.item.call_id  # type: ignore[union-attr]
-    return any(
-        isinstance(one.item, CALLS)
-        and one.item.call_id == call_id
-        and one.item.status == "completed"
-        for one in placed
-    )
-
-
-def _make_ids_unique(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    """The second call with an id gets a new one; outputs follow the call before them."""
-    seen: dict[str, int] = {}
+def _make_ids_unique(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
+    """Gives the second call with an id a new one; outputs follow the call before them."""
+    uses: dict[str, int] = {}
     current: dict[str, str] = {}
-    out: list[IndexedItem] = []
-    for one in placed:
-        item = one.item
+    unique: list[IndexedItem] = []
+    for position, item in entries:
         if isinstance(item, CALLS):
-            count = seen[item.call_id] = seen.get(item.call_id, 0) + 1
-            current[item.call_id] = item.call_id if count == 1 else f"{item.call_id}_{count}"
-        if (
-            isinstance(item, (*CALLS, *OUTPUTS))
-            and current.get(item.call_id, item.call_id) != item.call_id
-        ):
-            report.add("renamed", f"{one.path}/call_id", "the id was used by an earlier call")
-            item = msgspec.structs.replace(item, call_id=current[item.call_id])
-        out.append(IndexedItem(one.position, item))
-    return out
+            count = uses.get(item.call_id, 0) + 1
+            uses[item.call_id] = count
+            current[item.call_id] = item.call_id
+            if count > 1:
+                current[item.call_id] = f"{item.call_id}_{count}"
+        if isinstance(item, CALLS + OUTPUTS):
+            call_id = current.get(item.call_id, item.call_id)
+            if call_id != item.call_id:
+                path = f"/input/{position}/call_id"
+                report.add("renamed", path, "the id was used by an earlier call")
+                item = msgspec.structs.replace(item, call_id=call_id)  # noqa: PLW2901
+        unique.append(IndexedItem(position, item))
+    return unique
 
 
-def _pair_outputs(placed: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    pairing = _Pairing(placed, report)
-    for one in placed:
-        pairing.take(one)
+def _pair_outputs(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
+    pairing = _Pairing(entries, report)
+    for entry in entries:
+        pairing.take(entry)
     pairing.flush()
-    return pairing.out
+    return pairing.paired
 
 
 class _Pairing:
-    """Walks the items once; a turn's calls wait for its end, where their outputs are set."""
+    """Walks the items once. The calls of a turn wait for its end, where their outputs are set."""
 
-    def __init__(self, placed: list[IndexedItem], report: Report) -> None:
-        self.out: list[IndexedItem] = []
+    def __init__(self, entries: list[IndexedItem], report: Report) -> None:
+        self.paired: list[IndexedItem] = []
+        """The repaired history so far."""
         self._report = report
-        self._outputs: defaultdict[str, list[IndexedItem]] = defaultdict(list)
-        self._calls: list[IndexedItem] = []
-        self._answered = False
+        self._calls: list[tuple[int, Call]] = []
+        """Position and call, of the current turn, whose outputs are not set yet."""
+        self._has_output = False
+        """The current turn has had an output, so its calls are over."""
         self._response: str | None = None
-        first = {
-            one.item.call_id: one.position
-            for one in reversed(placed)
-            if isinstance(one.item, CALLS)
-        }
-        self._orphans = {
-            one.position
-            for one in placed
-            if isinstance(one.item, OUTPUTS)
-            and first.get(one.item.call_id, one.position) >= one.position
-        }
-        for one in placed:
-            if isinstance(one.item, OUTPUTS) and one.position not in self._orphans:
-                self._outputs[one.item.call_id].append(one)
+        """`response_id` of the newest item: items of one response are one turn."""
+        self._orphans: set[int] = set()
+        """Positions of outputs that stand before their call, or have none."""
+        self._outputs: defaultdict[str, list[IndexedItem]] = defaultdict(list)
+        """Every other output by the id of its call."""
+        called: set[str] = set()
+        for entry in entries:
+            if isinstance(entry.item, CALLS):
+                called.add(entry.item.call_id)
+            elif isinstance(entry.item, OUTPUTS) and entry.item.call_id in called:
+                self._outputs[entry.item.call_id].append(entry)
+            elif isinstance(entry.item, OUTPUTS):
+                self._orphans.add(entry.position)
 
-    def take(self, one: IndexedItem) -> None:
-        """The next item."""
-        item = one.item
-        if one.position in self._orphans:
-            self._report.add(
-                "downgraded", one.path, "an output without its call, sent as user text"
-            )
+    def take(self, entry: IndexedItem) -> None:
+        """Takes the next item."""
+        item = entry.item
+        if isinstance(item, OUTPUTS):
+            if entry.position not in self._orphans:
+                self._has_output = True
+                return
+            reason = "an output without its call, sent as user text"
+            self._report.add("downgraded", entry.path, reason)
             self.flush()
-            self.out.append(IndexedItem(one.position, _as_text(item)))
-        elif isinstance(item, OUTPUTS):
-            self._answered = True
-        else:
-            if self._ends_turn(item):
-                self.flush(one.position)
-            if isinstance(item, CALLS):
-                self._calls.append(one)
-            self._response = item.response_id
-            self.out.append(one)
+            self.paired.append(IndexedItem(entry.position, _output_as_text(item)))
+            return
+        if self._ends_turn(item):
+            self.flush(entry.position)
+        if isinstance(item, CALLS):
+            self._calls.append((entry.position, item))
+        self._response = item.response_id
+        self.paired.append(entry)
 
     def _ends_turn(self, item: ResponseItem) -> bool:
         if isinstance(item, Message) and item.role != "assistant":
             return True
-        same = self._response is not None and item.response_id == self._response
-        return self._answered and not same
+        is_same_response = self._response is not None and item.response_id == self._response
+        return self._has_output and not is_same_response
 
     def flush(self, before: int | None = None) -> None:
-        """The turn is over: the outputs of its calls, in the order they were given, then those that are missing."""
-        outputs = [output for call in self._calls for output in self._output_of(call, before)]
-        generated = {call.position for call in self._calls}
-        self.out += sorted(outputs, key=lambda one: (one.position in generated, one.position))
+        """Ends the turn: the outputs of its calls in their order, then the generated ones."""
+        present: list[IndexedItem] = []
+        generated: list[IndexedItem] = []
+        for position, call in self._calls:
+            output = self._output_of(call, before)
+            if output is not None:
+                present.append(output)
+                continue
+            reason = "the call had no output; it gets an error as its output"
+            self._report.add("generated", f"/input/{position}", reason)
+            error = call.output(INTERRUPTED, is_error=True)
+            generated.append(IndexedItem(position, error))
+        present.sort(key=lambda entry: entry.position)
+        self.paired += present
+        self.paired += generated
         self._calls.clear()
-        self._answered = False
+        self._has_output = False
 
-    def _output_of(self, call: IndexedItem, before: int | None) -> list[IndexedItem]:
-        item: Any = call.item
-        outputs = self._outputs.get(item.call_id, [])
+    def _output_of(self, call: Call, before: int | None) -> IndexedItem | None:
+        """The output of a call; `before` is the position of the item that ends the turn."""
+        outputs = self._outputs.get(call.call_id)
+        if not outputs:
+            return None
         for extra in outputs[1:]:
             self._report.dropped(extra.path, "a second output of the same call")
-        if not outputs:
-            self._report.add(
-                "generated", call.path, "the call had no output; it is answered with an error"
-            )
-            return [IndexedItem(call.position, item.output(INTERRUPTED, is_error=True))]
-        if before is not None and outputs[0].position > before:
-            self._report.add(
-                "repaired", outputs[0].path, "moved up behind its call", breaks_prefix=True
-            )
-        return outputs[:1]
+        first = outputs[0]
+        if before is not None and first.position > before:
+            reason = "moved up behind its call"
+            self._report.add("repaired", first.path, reason, breaks_prefix=True)
+        return first
 
 
-def _as_text(item: Any) -> Message:
-    parts = (Text(item.output),) if isinstance(item.output, str) else item.output
-    said = [part for part in parts if not isinstance(part, Text) or part.text]
-    return user(f"[result of the call {item.call_id}, which is not in this conversation]", *said)
+def _output_as_text(item: CallOutput) -> Message:
+    """An output without its call, as a user message."""
+    parts = item.output
+    if isinstance(parts, str):
+        parts = (Text(parts),)
+    # Providers refuse an empty text part.
+    texts = [part for part in parts if not isinstance(part, Text) or part.text]
+    return user(f"[result of the call {item.call_id}, which is not in this conversation]", *texts)

@@ -1,37 +1,47 @@
-"""Objects laid over each other: what a caller, a provider and a builder each say of the same request body."""
+"""Operations on JSON objects: merging, nesting, camel case."""
 
 from __future__ import annotations
 
 import re
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from streamlib_parsers.items import JsonObject
 
+Value = TypeVar("Value")
+
+_SNAKE: Final = re.compile(r"_([a-z0-9])")
+
 
 def merged(under: JsonObject, over: JsonObject) -> JsonObject:
-    """`over` laid on `under`: objects on both sides are joined key by key, of everything else `over` wins. Neither is changed."""
-    out = dict(under)
+    """`over` merged into `under`; neither is changed.
+
+    Objects on both sides are merged key by key; of any other value, `over` wins.
+    """
+    result = dict(under)
     for key, value in over.items():
-        below = out.get(key)
-        out[key] = (
-            merged(below, value) if isinstance(below, dict) and isinstance(value, dict) else value
-        )
-    return out
+        below = result.get(key)
+        if isinstance(below, dict) and isinstance(value, dict):
+            value = merged(below, value)  # noqa: PLW2901
+        result[key] = value
+    return result
 
 
 def nested(path: str, value: Any) -> JsonObject:
-    """`"a.b"`, 1 -> `{"a": {"b": 1}}`."""
-    for key in reversed(path.split(".")):
-        value = {key: value}
-    return value  # type: ignore[no-any-return]
-
-
-Value = TypeVar("Value")
+    """`"a.b"` and 1 give `{"a": {"b": 1}}`."""
+    *parents, last = path.split(".")
+    result: JsonObject = {last: value}
+    for key in reversed(parents):
+        result = {key: result}
+    return result
 
 
 def camel_case(values: dict[str, Value]) -> dict[str, Value]:
-    """The same object with its own names in camelCase: proto3's JSON takes `thought_signature` for `thoughtSignature`."""
-    return {
-        re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key): value
-        for key, value in values.items()
-    }
+    """The object with its keys in camelCase.
+
+    JSON of proto3 takes `thought_signature` for `thoughtSignature`.
+    """
+    return {_SNAKE.sub(_upper, key): value for key, value in values.items()}
+
+
+def _upper(match: re.Match[str]) -> str:
+    return match[1].upper()

@@ -1,12 +1,14 @@
-"""What kind of bytes a part holds, told by how base64 text begins."""
+"""The media type of a part, from the beginning of its base64 text."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeAlias
 
 from streamlib_parsers.items import Audio, Document, Image
 
-SIGNS: Final[dict[str, str]] = {
+Media: TypeAlias = Image | Document | Audio
+
+SIGNATURES: Final[dict[str, str]] = {
     "iVBORw0KGgo": "image/png",
     "/9j/": "image/jpeg",
     "R0lGOD": "image/gif",
@@ -17,21 +19,37 @@ SIGNS: Final[dict[str, str]] = {
 }
 """The first base64 characters of a format."""
 
-FALLBACK: Final[dict[type, str]] = {
-    Image: "image/png",
-    Document: "application/pdf",
-    Audio: "audio/wav",
-}
+
+def media_type(part: Media) -> str:
+    """The media type of a part.
+
+    For images the bytes decide, because providers refuse a wrong type; otherwise the part does.
+    """
+    detected = _detected(part.data or "")
+    if isinstance(part, Image) and detected.startswith("image/"):
+        return detected
+    return part.media_type or detected or _fallback(part)
 
 
-def media_type(part: Image | Document | Audio) -> str:
-    """The media type: as the bytes say where they are images (providers refuse a wrong one), else as the part says."""
-    found = next((kind for sign, kind in SIGNS.items() if (part.data or "").startswith(sign)), None)
-    if isinstance(part, Image) and found and found.startswith("image/"):
-        return found
-    return part.media_type or found or FALLBACK[type(part)]
+def data_url(part: Media) -> str:
+    """The bytes as a `data:` URL, else the part's own URL."""
+    if part.data:
+        return f"data:{media_type(part)};base64,{part.data}"
+    return part.url or ""
 
 
-def data_url(part: Image | Document | Audio) -> str:
-    """The bytes as a `data:` URL, or the part's own URL."""
-    return f"data:{media_type(part)};base64,{part.data}" if part.data else part.url or ""
+def _detected(data: str) -> str:
+    for signature, detected in SIGNATURES.items():
+        if data.startswith(signature):
+            return detected
+    return ""
+
+
+def _fallback(part: Media) -> str:
+    match part:
+        case Image():
+            return "image/png"
+        case Document():
+            return "application/pdf"
+        case Audio():
+            return "audio/wav"

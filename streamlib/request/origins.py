@@ -1,24 +1,24 @@
-"""Origins and the ladder: what becomes of signed, encrypted and provider-bound state on its way to another origin.
+"""Origins and downgrade: what happens to state that only one origin can read.
 
 | state | same origin | other origin |
 |---|---|---|
-| thinking with text, signature, encrypted content | kept, byte for byte | plain text, in `<think>` tags |
-| thinking without readable text (redacted, encrypted) | kept | dropped |
-| summary of a thought | kept | plain text, as thinking |
+| reasoning with text, signature | kept, byte for byte | text, in `<think>` tags |
+| reasoning without text (redacted, encrypted) | kept | dropped |
+| summary of reasoning | kept | text, as reasoning |
 | signature on a message or call | kept | dropped, the item stays |
-| server tool call and result | kept | plain text |
+| server tool call and result | kept | text |
 | citations of a text | kept | dropped, the text stays |
-| compaction with text | kept | plain text |
+| compaction with text | kept | text |
 | compaction without text, opaque items | kept | dropped |
 | item ids, `native` | kept where the wire wants them | dropped |
 
-Nothing is dropped silently: each step down the ladder is a `Change` in the report.
+Nothing is dropped silently: each downgrade is a `Change` in the report.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -27,7 +27,6 @@ from streamlib.request.report import Action, Report
 from streamlib_parsers.items import (
     Compaction,
     ContentPart,
-    JsonObject,
     Message,
     Opaque,
     Origin,
@@ -38,153 +37,147 @@ from streamlib_parsers.items import (
     Text,
 )
 
+ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
+"""Beginnings of field names that hold provider state in results of providers' own tools."""
+
+Downgrade: TypeAlias = tuple[Action | None, str, ResponseItem | None]
+"""What was done (None: nothing to report), why, and the item that is sent instead, if any."""
+
 
 def same_origin(made: Origin | None, target: Origin, *, strict: bool = False) -> bool:
-    """Same wire, and no field that both sides know differs; with `strict` what one side does not know differs too."""
-    if made is None or made.wire_api != target.wire_api:
-        return made is None and not strict
-    known = (
-        (getattr(made, field), getattr(target, field))
-        for field in ("provider", "endpoint", "model", "account")
-    )
-    return all(
-        mine == theirs or (not strict and (mine is None or theirs is None))
-        for mine, theirs in known
-    )
+    """Whether state made at one origin can be sent to another.
+
+    Args:
+        made: where the item was made; None where nobody knows.
+        target: where the request goes.
+        strict: a field that only one side knows counts as different.
+    """
+    if made is None:
+        return not strict
+    if made.wire_api != target.wire_api:
+        return False
+    for name in ("provider", "endpoint", "model", "account"):
+        before = getattr(made, name)
+        now = getattr(target, name)
+        if before == now:
+            continue
+        if strict or (before is not None and now is not None):
+            return False
+    return True
 
 
 def downgrade(
-    placed: list[IndexedItem], target: Origin, report: Report, *, strict: bool = False
+    entries: list[IndexedItem], target: Origin, report: Report, *, strict: bool = False
 ) -> list[IndexedItem]:
-    """The items as `target` may see them: those made elsewhere go down the ladder."""
-    out: list[IndexedItem] = []
-    for one in placed:
-        if same_origin(one.item.origin, target, strict=strict):
-            out.append(one)
+    """The items as `target` can read them: those of another origin are downgraded."""
+    readable: list[IndexedItem] = []
+    for entry in entries:
+        if same_origin(entry.item.origin, target, strict=strict):
+            readable.append(entry)
             continue
-        action, reason, item = _downgrade_item(one.item)
-        if action:
-            report.add(action, one.path, reason)
+        action, reason, item = downgrade_item(entry.item)
+        if action is not None:
+            report.add(action, entry.path, reason)
         if item is not None:
-            out.append(IndexedItem(one.position, item))
-    return out
+            readable.append(IndexedItem(entry.position, item))
+    return readable
 
 
 def reasoning_as_text(item: Reasoning) -> Message | None:
-    """A thought as plain assistant text, or None where nothing of it can be read."""
+    """Reasoning as plain assistant text, or None where nothing of it can be read."""
     text = item.content or "\n\n".join(item.summary)
-    return (
-        Message(
-            "assistant",
-            (Text(f"<think>\n{text}\n</think>"),),
-            choice=item.choice,
-            response_id=item.response_id,
-        )
-        if text
-        else None
-    )
+    if not text:
+        return None
+    part = Text(f"<think>\n{text}\n</think>")
+    return Message("assistant", (part,), choice=item.choice, response_id=item.response_id)
 
 
-ENCRYPTED_PREFIXES: Final = ("encrypted_", "signature", "thoughtSignature")
-"""How the names of sealed members begin, in the results of providers' own tools."""
+def downgrade_item(item: ResponseItem) -> Downgrade:
+    """What another origin gets of an item, with the action and its reason for the report."""
+    match item:
+        case Message():
+            return _message(item)
+        case Reasoning():
+            return _reasoning(item)
+        case ServerToolCall():
+            return _server_call(item)
+        case ServerToolResult():
+            return _server_result(item)
+        case Compaction():
+            return _compaction(item)
+        case Opaque():
+            return "dropped", f"{item.kind} is known to its own provider only", None
+        case _:
+            return _bare(item)
 
-Downgrade = tuple[Action | None, str, ResponseItem | None]
 
-
-def _downgrade_item(item: ResponseItem) -> Downgrade:
-    step = DOWNGRADES.get(type(item))
-    if step is not None:
-        return step(item)
-    bare: Any = msgspec.structs.replace(item, id=None, signature=None, native=None)
+def _bare(item: ResponseItem) -> Downgrade:
+    """A call or its output, without what only its own wire can read."""
+    bare = msgspec.structs.replace(item, id=None, signature=None, native=None)
     if isinstance(bare, OUTPUTS) and not isinstance(bare.output, str):
         bare = msgspec.structs.replace(bare, output=_strip_native(bare.output))
-    return (
-        ("downgraded", "its signature belongs to another origin", bare)
-        if item.signature
-        else (None, "", bare)
-    )
+    if item.signature:
+        return "downgraded", "its signature belongs to another origin", bare
+    return None, "", bare
 
 
-def _reasoning(item: Any) -> Downgrade:
-    text = reasoning_as_text(item)
-    if text is None:
-        return "dropped", "sealed reasoning of another origin", None
-    return "downgraded", "reasoning of another origin, sent as text", text
-
-
-def _message(item: Any) -> Downgrade:
-    cited = any(isinstance(part, Text) and part.annotations for part in item.content)
-    bare = msgspec.structs.replace(
-        item, content=_strip_native(item.content), id=None, signature=None, native=None
-    )
-    if cited or item.signature:
+def _message(item: Message) -> Downgrade:
+    content = _strip_native(item.content)
+    bare = msgspec.structs.replace(item, content=content, id=None, signature=None, native=None)
+    has_citations = any(isinstance(part, Text) and part.annotations for part in item.content)
+    if has_citations or item.signature:
         return "downgraded", "citations and signature belong to another origin", bare
     return None, "", bare
 
 
+def _reasoning(item: Reasoning) -> Downgrade:
+    message = reasoning_as_text(item)
+    if message is None:
+        return "dropped", "encrypted reasoning of another origin", None
+    return "downgraded", "reasoning of another origin, sent as text", message
+
+
 def _strip_native(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
     """Parts without what only their own wire can read."""
-    cited: JsonObject = {"annotations": ()}
-    return tuple(
-        msgspec.structs.replace(part, native=None, **(cited if isinstance(part, Text) else {}))
-        for part in parts
-    )
+    stripped: list[ContentPart] = []
+    for part in parts:
+        if isinstance(part, Text):
+            stripped.append(msgspec.structs.replace(part, native=None, annotations=()))
+        else:
+            stripped.append(msgspec.structs.replace(part, native=None))
+    return tuple(stripped)
 
 
-def _server_call(item: Any) -> Downgrade:
-    text = f"[{item.name} {item.arguments}]"
-    return (
-        "downgraded",
-        "a tool of another provider, sent as text",
-        Message("assistant", (Text(text),), response_id=item.response_id),
-    )
+def _server_call(item: ServerToolCall) -> Downgrade:
+    text = Text(f"[{item.name} {item.arguments}]")
+    message = Message("assistant", (text,), response_id=item.response_id)
+    return "downgraded", "a tool of another provider, sent as text", message
 
 
-def _server_result(item: Any) -> Downgrade:
-    text = (
-        item.output
-        if isinstance(item.output, str)
-        else msgspec.json.encode(_without_encrypted(item.output)).decode()
-    )
-    said = f"[result of {item.name or 'a tool'}: {text}]"
-    return (
-        "downgraded",
-        "a tool result of another provider, sent as text",
-        Message("assistant", (Text(said),), response_id=item.response_id),
-    )
+def _server_result(item: ServerToolResult) -> Downgrade:
+    output = item.output
+    if not isinstance(output, str):
+        output = msgspec.json.encode(_without_encrypted(output)).decode()
+    text = Text(f"[result of {item.name or 'a tool'}: {output}]")
+    message = Message("assistant", (text,), response_id=item.response_id)
+    return "downgraded", "a tool result of another provider, sent as text", message
 
 
 def _without_encrypted(value: Any) -> Any:
-    """The value without what only its provider can read: `encrypted_content` of a page that was found, and its kin."""
+    """A JSON value without fields that only its provider reads (`encrypted_content` of a page)."""
     if isinstance(value, dict):
-        return {
-            key: _without_encrypted(inner)
-            for key, inner in value.items()
-            if not str(key).startswith(ENCRYPTED_PREFIXES)
-        }
-    return [_without_encrypted(inner) for inner in value] if isinstance(value, list) else value
+        readable: dict[str, Any] = {}
+        for key, inner in value.items():
+            if not str(key).startswith(ENCRYPTED_PREFIXES):
+                readable[key] = _without_encrypted(inner)
+        return readable
+    if isinstance(value, list):
+        return [_without_encrypted(inner) for inner in value]
+    return value
 
 
-def _compaction(item: Any) -> Downgrade:
+def _compaction(item: Compaction) -> Downgrade:
     if not item.content:
-        return "dropped", "a sealed compaction of another origin", None
-    return (
-        "downgraded",
-        "a compaction of another origin, sent as text",
-        Message("user", (Text(item.content),)),
-    )
-
-
-def _opaque(item: Any) -> Downgrade:
-    return "dropped", f"{item.kind} is known to its own provider only", None
-
-
-DOWNGRADES: Final[dict[type, Callable[[Any], Downgrade]]] = {
-    Reasoning: _reasoning,
-    Message: _message,
-    ServerToolCall: _server_call,
-    ServerToolResult: _server_result,
-    Compaction: _compaction,
-    Opaque: _opaque,
-}
-"""The ladder, one rung a kind; kinds without one only lose their signature, id and native."""
+        return "dropped", "an encrypted compaction of another origin", None
+    message = Message("user", (Text(item.content),))
+    return "downgraded", "a compaction of another origin, sent as text", message

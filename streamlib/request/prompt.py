@@ -1,4 +1,4 @@
-"""What a caller asks for: one `Prompt`, whatever the wire."""
+"""What a caller wants from a model: one `Prompt`, for any wire."""
 
 from __future__ import annotations
 
@@ -17,8 +17,11 @@ EFFORTS: tuple[Effort, ...] = ("off", "minimal", "low", "medium", "high", "xhigh
 class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """How much the model may think, in full.
 
-    effort: a level. budget: tokens, for models that take a budget. summary: how much of it is summarised (responses: auto,
-    concise, detailed). display: what of it is sent (messages: summarized, omitted).
+    Attributes:
+        effort: a level.
+        budget: tokens, for models that take a budget.
+        summary: how much of it is summarised (responses: auto, concise, detailed).
+        display: what of it is sent (messages: summarized, omitted).
     """
 
     effort: Effort | None = None
@@ -28,7 +31,12 @@ class ReasoningOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_o
 
 
 class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """Prompt caching: `ttl` as the wire writes it ("5m", "1h", "24h"); `breakpoints` are indexes of input items to cache up to."""
+    """Prompt caching.
+
+    Attributes:
+        ttl: how long, as the wire writes it ("5m", "1h", "24h").
+        breakpoints: indexes of the input items to cache up to.
+    """
 
     ttl: str | None = None
     breakpoints: Sequence[int] = ()
@@ -38,18 +46,39 @@ class CacheOptions(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_
 
 
 class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """One request. Everything left at None is not sent.
+    """One request. A field that is None is not sent.
 
-    input: the history, oldest first; a str is one user message.
-    instructions: the system prompt. tools, tool_choice ("auto" | "required" | "none" | a tool's name), parallel_tools.
-    reasoning: None (send nothing) | a level | tokens to think with (int) | `ReasoningOptions`. verbosity: "low" | "medium" | "high".
-    output_schema: a JSON schema the answer must follow. max_output_tokens includes thinking.
-    stop: stop sequences. logprobs: how many alternatives for each token (0: only the chosen one).
-    cache: None | "auto" | `CacheOptions`. conversation_id feeds cache keys and the providers' conversation headers.
-    thinking_mismatch: "drop_block" lets a provider that binds thinking to the conversation drop blocks instead of failing.
-    extra: merged last into the request body, as the wire writes it.
-    extra_wire: the only wire that `extra` is for; None: any. A request to another one leaves it out, and reports it.
-    model, stream, extra_wire: filled by `parse_request`, what the decoded request asked for.
+    Attributes:
+        input: the history, oldest first; a str is one user message.
+        instructions: the system prompt.
+        tools: tools the model may call.
+        tool_choice: "auto", "required", "none" or a tool's name.
+        parallel_tools: whether one response may hold several calls.
+        reasoning: a level, tokens to think with (int), or `ReasoningOptions`.
+        verbosity: "low", "medium" or "high".
+        output_schema: a JSON Schema that the response must follow.
+        max_output_tokens: includes reasoning.
+        temperature: sampling temperature.
+        top_p: nucleus sampling.
+        top_k: the most likely tokens to sample from.
+        presence_penalty: penalty on tokens that occurred.
+        frequency_penalty: penalty on tokens by how often they occurred.
+        stop: stop sequences.
+        seed: for sampling.
+        n: number of choices.
+        logprobs: number of alternatives for each token; 0: only the chosen one.
+        cache: "auto" or `CacheOptions`.
+        metadata: stored with the request by the provider.
+        service_tier: as the wire writes it.
+        conversation_id: sent as cache key and in the provider's conversation header.
+        user_id: your end user, as the wire writes it.
+        thinking_mismatch: "drop_block" lets a provider that binds thinking to the conversation
+            drop blocks instead of failing.
+        extra: merged last into the request body, as the wire writes it.
+        extra_wire: the only wire that `extra` is for; None: any. A request to another wire leaves
+            it out and reports it. Set by `parse_request`.
+        model: the model a decoded request named (`parse_request`).
+        stream: whether a decoded request wanted a stream (`parse_request`).
     """
 
     input: str | Sequence[ResponseItem] = ()
@@ -84,60 +113,60 @@ class Prompt(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
     def __post_init__(self) -> None:
         if isinstance(self.reasoning, str) and self.reasoning not in EFFORTS:
             raise ValueError(f"reasoning is one of {', '.join(EFFORTS)}, not {self.reasoning!r}")
-        _numbers(self)
+        _check_numbers(self)
         if isinstance(self.input, (Struct, bytes, dict, int, type(None))):
             raise TypeError(f"input is a str or a list of items, not a {type(self.input).__name__}")
         for name in ("input", "tools", "stop"):
             value = getattr(self, name)
             if not isinstance(value, (str, tuple)):
                 force_setattr(self, name, tuple(value))
-        for name in ("input", "tools"):
-            _structs(name, getattr(self, name))
+        _check_structs("input", self.input, "`streamlib.user(…)` and its like, or `parse_request`")
+        _check_structs("tools", self.tools, "`ToolSpec`")
 
     @property
     def items(self) -> tuple[ResponseItem, ...]:
         """The input as items."""
-        return (user(self.input),) if isinstance(self.input, str) else tuple(self.input)
+        if isinstance(self.input, str):
+            return (user(self.input),)
+        return tuple(self.input)
 
     @property
     def thinking(self) -> ReasoningOptions | None:
         """`reasoning` in its full form."""
-        asked = self.reasoning
-        if isinstance(asked, int):
-            return ReasoningOptions(budget=asked)
-        return ReasoningOptions(effort=asked) if isinstance(asked, str) else asked
+        if isinstance(self.reasoning, int):
+            return ReasoningOptions(budget=self.reasoning)
+        if isinstance(self.reasoning, str):
+            return ReasoningOptions(effort=self.reasoning)
+        return self.reasoning
 
 
 NUMBERS: Final = (
-    *(
-        "max_output_tokens",
-        "temperature",
-        "top_p",
-        "top_k",
-        "presence_penalty",
-        "frequency_penalty",
-        "seed",
-        "n",
-        "logprobs",
-    ),
+    "max_output_tokens",
+    "temperature",
+    "top_p",
+    "top_k",
+    "presence_penalty",
+    "frequency_penalty",
+    "seed",
+    "n",
+    "logprobs",
 )
 
 
-def _numbers(prompt: Prompt) -> None:
-    """A provider would refuse them, or a wire that has no place for them would hide the mistake."""
+def _check_numbers(prompt: Prompt) -> None:
+    """Checked here, because a wire that lacks the field would hide the mistake."""
     for name in NUMBERS:
         value = getattr(prompt, name)
-        if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        if value is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise TypeError(f"{name} is a number, not {value!r}")
 
 
-def _structs(name: str, values: str | Sequence[Any]) -> None:
-    """The usual first mistake is a dict in some wire's own words."""
-    for at, value in enumerate(() if isinstance(values, str) else values):
+def _check_structs(name: str, values: str | Sequence[Any], maker: str) -> None:
+    """The most frequent first mistake is a dict in the fields of some wire."""
+    if isinstance(values, str):
+        return
+    for index, value in enumerate(values):
         if not isinstance(value, Struct):
-            made = (
-                "`streamlib.user(…)` and its like, or `parse_request` for a wire's own"
-                if name == "input"
-                else "`ToolSpec`"
-            )
-            raise TypeError(f"{name}[{at}] is a {type(value).__name__}; made by {made}")
+            raise TypeError(f"{name}[{index}] is a {type(value).__name__}; made by {maker}")

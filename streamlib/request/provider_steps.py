@@ -1,6 +1,7 @@
-"""What no value can say: small steps between a wire's builder and a provider's values, by name (`Provider.prepare`).
+"""Provider differences that no value can express, as named steps (`Provider.prepare`).
 
-A step is given what the builder made and gives what is to be sent instead; it never changes what it was given.
+A step runs after the wire's builder and before the provider's own fields. It returns what is sent
+instead; it never changes its argument.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import Any, Final, TypeAlias
 
 from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
-from streamlib.request.history import OUTPUTS
+from streamlib.request.history import content_parts
 from streamlib.request.prompt import Prompt
 from streamlib.request.target import BuiltRequest
 from streamlib.request.typed_schemas import typed_schema
@@ -23,75 +24,75 @@ EPHEMERAL: Final = {"type": "ephemeral"}
 
 def apply_steps(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """The request after the steps of its provider, in order."""
-    for name in context.target.provider.prepare:
+    provider = context.target.provider
+    for name in provider.prepare:
         if name not in STEPS:
+            known = ", ".join(STEPS)
             raise invalid_request(
-                f"{context.target.provider.name}: there is no step {name!r}: one of {', '.join(STEPS)}",
-                "prepare",
+                f"{provider.name}: there is no step {name!r}: one of {known}", "prepare"
             )
         built = STEPS[name](prompt, built, context)
     return built
 
 
 def mark_system(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
-    """A cache marker on the last part of the system message, unless there are markers already."""
-    first, *rest = messages = built.body["messages"]
+    """A cache marker on the last part of the system message, unless there is a marker already."""
+    messages = built.body["messages"]
+    first = messages[0]
     parts = first.get("content")
-    marked = any(
-        "cache_control" in part
-        for message in messages
-        for part in message.get("content") or ()
-        if isinstance(part, dict)
-    )
-    if first["role"] != "system" or not isinstance(parts, list) or marked:
+    if first["role"] != "system" or not isinstance(parts, list) or _has_cache_marker(messages):
         return built
-    return _with_body(
-        built,
-        messages=[
-            {**first, "content": [*parts[:-1], {**parts[-1], "cache_control": EPHEMERAL}]},
-            *rest,
-        ],
-    )
+    marked = [*parts[:-1], {**parts[-1], "cache_control": EPHEMERAL}]
+    return _with_body(built, messages=[{**first, "content": marked}, *messages[1:]])
+
+
+def _has_cache_marker(messages: list[JsonObject]) -> bool:
+    for message in messages:
+        for part in message.get("content") or ():
+            if isinstance(part, dict) and "cache_control" in part:
+                return True
+    return False
 
 
 def drop_strict(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
     """Functions without `strict`."""
 
-    def plain(function: JsonObject, at: int) -> JsonObject:
+    def without_strict(function: JsonObject, index: int) -> JsonObject:
         if function.get("strict"):
-            context.report.dropped(
-                f"/tools/{at}/strict", f"{context.target.provider.name} has no strict tools"
-            )
+            reason = f"{context.target.provider.name} has no strict tools"
+            context.report.dropped(f"/tools/{index}/strict", reason)
         return {key: value for key, value in function.items() if key != "strict"}
 
-    return _with_functions(built, plain)
+    return _with_functions(built, without_strict)
 
 
 def type_schemas(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
-    """Parameters in Moonshot's subset of JSON schema."""
+    """Parameters in Moonshot's subset of JSON Schema."""
 
-    def typed(function: JsonObject, at: int) -> JsonObject:
+    def typed(function: JsonObject, index: int) -> JsonObject:
         schema = function.get("parameters")
-        fitted = typed_schema(schema) if isinstance(schema, dict) else schema
+        if not isinstance(schema, dict):
+            return function
+        fitted = typed_schema(schema)
         if fitted != schema:
-            context.report.add(
-                "changed",
-                f"/tools/{at}/schema",
-                f"{context.target.provider.name}: one type a node, and lists of what is required",
-            )
+            name = context.target.provider.name
+            reason = f"{name}: one type a node, and lists of what is required"
+            context.report.add("changed", f"/tools/{index}/schema", reason)
         return {**function, "parameters": fitted}
 
     return _with_functions(built, typed)
 
 
 def initiator(prompt: Prompt, built: BuiltRequest, context: BuildContext) -> BuiltRequest:
-    """Whether a person or an agent asks, and whether there are images to be seen: Copilot bills and routes by these headers."""
-    last = prompt.items[-1] if prompt.items else None
-    headers = {
-        "x-initiator": "user" if isinstance(last, Message) and last.role == "user" else "agent"
-    }
-    if any(isinstance(part, Image) for item in prompt.items for part in _parts(item)):
-        headers["copilot-vision-request"] = "true"
+    """Headers by which Copilot bills and routes: user or agent, and whether there are images."""
+    headers = {"x-initiator": "agent"}
+    if prompt.items:
+        last = prompt.items[-1]
+        if isinstance(last, Message) and last.role == "user":
+            headers["x-initiator"] = "user"
+    for item in prompt.items:
+        if any(isinstance(part, Image) for part in content_parts(item)):
+            headers["copilot-vision-request"] = "true"
     return BuiltRequest(built.body, {**built.headers, **headers})
 
 
@@ -103,28 +104,19 @@ STEPS: Final[dict[str, RequestStep]] = {
 }
 
 
-def _parts(item: Any) -> Any:
-    content = (
-        item.content
-        if isinstance(item, Message)
-        else item.output
-        if isinstance(item, OUTPUTS)
-        else ()
-    )
-    return () if isinstance(content, str) else content
-
-
 def _with_functions(
     built: BuiltRequest, change: Callable[[JsonObject, int], JsonObject]
 ) -> BuiltRequest:
-    """The same with every function of Chat's tools changed."""
-    tools = [
-        {**tool, "function": change(tool["function"], at)}
-        if isinstance(tool.get("function"), dict)
-        else tool
-        for at, tool in enumerate(built.body.get("tools", ()))
-    ]
-    return _with_body(built, tools=tools) if tools else built
+    """The same with each function of Chat's tools changed; `change` takes function and index."""
+    tools: list[Any] = []
+    for index, tool in enumerate(built.body.get("tools", ())):
+        function = tool.get("function")
+        if isinstance(function, dict):
+            tool = {**tool, "function": change(function, index)}  # noqa: PLW2901
+        tools.append(tool)
+    if not tools:
+        return built
+    return _with_body(built, tools=tools)
 
 
 def _with_body(built: BuiltRequest, **fields: Any) -> BuiltRequest:

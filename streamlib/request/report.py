@@ -1,4 +1,4 @@
-"""What a builder changed: every drop, demotion, rename, repair and generated value, with a JSON pointer into the prompt."""
+"""The report of a build or an encoder: every change, with a JSON pointer into the prompt."""
 
 from __future__ import annotations
 
@@ -10,9 +10,14 @@ Action: TypeAlias = Literal["dropped", "downgraded", "renamed", "repaired", "gen
 
 
 class Change(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One change. `path` is a JSON pointer into the prompt (`/input/3`, `/temperature`).
+    """One change.
 
-    breaks_prefix: it rewrote something an earlier request of the same conversation had sent, so caches and bound thinking miss.
+    Attributes:
+        action: what was done.
+        path: JSON pointer into the prompt (`/input/3`, `/temperature`), or into the response.
+        reason: why, in words for people.
+        breaks_prefix: it rewrote something that an earlier request of the same conversation had
+            sent, so prompt caches miss and reasoning bound to its conversation is refused.
     """
 
     action: Action
@@ -22,19 +27,21 @@ class Change(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class Report:
-    """Collects the changes of one build, one entry for each item and reason."""
+    """Collects the changes of one build or encoder, each once."""
 
     def __init__(self) -> None:
         self.changes: list[Change] = []
-        self._noted: set[Change] = set()
+        """In the order in which they were made."""
+        self._seen: set[Change] = set()
+        """The same changes, to find a repeated one without a search."""
 
     def add(self, action: Action, path: str, reason: str, *, breaks_prefix: bool = False) -> None:
-        """Notes a change; the same one twice counts once."""
+        """Adds a change; the same one twice counts once."""
         change = Change(action, path, reason, breaks_prefix)
-        if change not in self._noted:
-            self._noted.add(change)
+        if change not in self._seen:
+            self._seen.add(change)
             self.changes.append(change)
 
     def dropped(self, path: str, reason: str) -> None:
-        """Something asked for that the request does not say."""
+        """Adds something that the target has no place for."""
         self.add("dropped", path, reason)

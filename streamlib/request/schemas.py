@@ -1,4 +1,4 @@
-"""JSON schemas as each wire's structured output takes them; every keyword that had to go is in the report."""
+"""JSON Schema as each wire's strict structured output takes it; every change is in the report."""
 
 from __future__ import annotations
 
@@ -10,108 +10,137 @@ from streamlib.request.report import Report
 from streamlib_parsers.items import JsonObject, WireApi
 
 NESTED: Final = ("properties", "$defs", "definitions")
+"""Keywords that hold schemas by name."""
 LISTED: Final = ("anyOf", "allOf", "oneOf")
+"""Keywords that hold a list of schemas."""
+NULL: Final = {"type": "null"}
 
 
 def strict_schema(schema: JsonObject, wire_api: WireApi, path: str, report: Report) -> JsonObject:
-    """The schema as the wire takes it."""
+    """The schema as the wire takes it; `path` is its JSON pointer in the prompt."""
     rules = WIRE_SPECS[wire_api].schema_rules
-    return _node(schema, rules, path, report) if rules else schema
+    if rules is None:
+        return schema
+    fitted: JsonObject = _node(schema, rules, path, report)
+    return fitted
 
 
 def _node(node: Any, rules: SchemaRules, path: str, report: Report) -> Any:
     if not isinstance(node, dict):
         return node
-    node = _merged(
-        {("anyOf" if key == "oneOf" else key): value for key, value in node.items()}, rules
-    )
-    moved = {key: node[key] for key in node if key not in rules.keywords}
-    kept = {
-        key: _child(key, value, rules, f"{path}/{key}", report)
-        for key, value in node.items()
-        if key not in moved
-    }
-    if moved:
-        report.add(
-            "changed",
-            path,
-            f"not taken here, moved into the description: {', '.join(sorted(moved))}",
-        )
-        words = ", ".join(f"{key}: {value}" for key, value in moved.items())
-        kept["description"] = (
-            f"{kept['description']} ({words})" if kept.get("description") else f"({words})"
-        )
-    if rules.closed and (kept.get("type") == "object" or "properties" in kept):
-        kept["additionalProperties"] = False
-    if rules.all_required and isinstance(kept.get("properties"), dict):
-        kept.update(_all_required(kept, path, report))
-    return _bare_ref(kept) if rules.bare_refs else kept
+    node = _with_any_of(node)
+    node = _without_single_all_of(node, rules)
+    fitted: JsonObject = {}
+    unknown: JsonObject = {}
+    for key, value in node.items():
+        if key in rules.keywords:
+            fitted[key] = _child(key, value, rules, f"{path}/{key}", report)
+        else:
+            unknown[key] = value
+    if unknown:
+        names = ", ".join(sorted(unknown))
+        report.add("changed", path, f"not taken here, moved into the description: {names}")
+        fitted["description"] = _description(fitted.get("description"), unknown)
+    if rules.closed and (fitted.get("type") == "object" or "properties" in fitted):
+        fitted["additionalProperties"] = False
+    if rules.all_required and isinstance(fitted.get("properties"), dict):
+        _require_all(fitted, path, report)
+    if rules.bare_refs:
+        return _bare_ref(fitted)
+    return fitted
 
 
-def _merged(node: JsonObject, rules: SchemaRules) -> JsonObject:
-    """An `allOf` of one is that one, where the wire knows no `allOf`."""
-    whole = node.get("allOf")
-    if (
-        "allOf" in rules.keywords
-        or not isinstance(whole, list)
-        or len(whole) != 1
-        or not isinstance(whole[0], dict)
-    ):
+def _with_any_of(node: JsonObject) -> JsonObject:
+    """`oneOf` as `anyOf`: strict modes know only that."""
+    renamed: JsonObject = {}
+    for key, value in node.items():
+        if key == "oneOf":
+            key = "anyOf"  # noqa: PLW2901
+        renamed[key] = value
+    return renamed
+
+
+def _without_single_all_of(node: JsonObject, rules: SchemaRules) -> JsonObject:
+    """An `allOf` of one schema is that schema, where the wire knows no `allOf`."""
+    schemas = node.get("allOf")
+    if "allOf" in rules.keywords or not isinstance(schemas, list) or len(schemas) != 1:
         return node
-    return {**whole[0], **{key: value for key, value in node.items() if key != "allOf"}}
+    only = schemas[0]
+    if not isinstance(only, dict):
+        return node
+    rest = {key: value for key, value in node.items() if key != "allOf"}
+    return {**only, **rest}
 
 
-def _all_required(node: JsonObject, path: str, report: Report) -> JsonObject:
-    properties, required = node["properties"], node.get("required") or ()
-    optional = [name for name in properties if name not in required]
+def _description(description: str | None, unknown: JsonObject) -> str:
+    """The description with the keywords that the wire does not know."""
+    moved = ", ".join(f"{key}: {value}" for key, value in unknown.items())
+    if description:
+        return f"{description} ({moved})"
+    return f"({moved})"
+
+
+def _require_all(node: JsonObject, path: str, report: Report) -> None:
+    """Makes every property required; one that was optional may be null instead."""
+    required = node.get("required") or ()
+    properties: JsonObject = {}
+    optional: list[str] = []
+    for name, child in node["properties"].items():
+        if name in required:
+            properties[name] = child
+        else:
+            properties[name] = _nullable(child)
+            optional.append(name)
     if optional:
-        report.add(
-            "changed",
-            path,
-            f"every property is required here, these may be null: {', '.join(optional)}",
-        )
-    return {
-        "properties": {
-            name: _nullable(child) if name in optional else child
-            for name, child in properties.items()
-        },
-        "required": list(properties),
-    }
+        names = ", ".join(optional)
+        reason = f"every property is required here, these may be null: {names}"
+        report.add("changed", path, reason)
+    node["properties"] = properties
+    node["required"] = list(properties)
 
 
 def _nullable(node: Any) -> Any:
+    """The schema, or null."""
     if not isinstance(node, dict) or not node:
         return node
-    kind, choices = node.get("type"), node.get("anyOf")
+    choices = node.get("anyOf")
     if isinstance(choices, list):
-        return (
-            node if {"type": "null"} in choices else {**node, "anyOf": [*choices, {"type": "null"}]}
-        )
-    if kind is None or "const" in node:
-        return {"anyOf": [node, {"type": "null"}]}
-    kinds = kind if isinstance(kind, list) else [kind]
-    values = (
-        {"enum": [*node["enum"], None]}
-        if isinstance(node.get("enum"), list) and None not in node["enum"]
-        else {}
-    )
-    return {**node, "type": kinds if "null" in kinds else [*kinds, "null"], **values}
+        if NULL in choices:
+            return node
+        return {**node, "anyOf": [*choices, NULL]}
+    kinds = node.get("type")
+    if kinds is None or "const" in node:
+        return {"anyOf": [node, NULL]}
+    if not isinstance(kinds, list):
+        kinds = [kinds]
+    if "null" not in kinds:
+        kinds = [*kinds, "null"]
+    nullable = {**node, "type": kinds}
+    values = node.get("enum")
+    if isinstance(values, list) and None not in values:
+        nullable["enum"] = [*values, None]
+    return nullable
 
 
 def _bare_ref(node: JsonObject) -> JsonObject:
+    """A `$ref` with siblings as a choice of one, beside which siblings may stand."""
     if "$ref" not in node or len(node) == 1:
         return node
-    return {
-        "anyOf": [{"$ref": node["$ref"]}],
-        **{key: value for key, value in node.items() if key != "$ref"},
-    }
+    rest = {key: value for key, value in node.items() if key != "$ref"}
+    return {"anyOf": [{"$ref": node["$ref"]}], **rest}
 
 
 def _child(key: str, value: Any, rules: SchemaRules, path: str, report: Report) -> Any:
     if key in NESTED and isinstance(value, dict):
-        return {
-            name: _node(child, rules, f"{path}/{name}", report) for name, child in value.items()
-        }
+        children: JsonObject = {}
+        for name, child in value.items():
+            children[name] = _node(child, rules, f"{path}/{name}", report)
+        return children
     if key in LISTED and isinstance(value, list):
-        return [_node(child, rules, f"{path}/{at}", report) for at, child in enumerate(value)]
-    return _node(value, rules, path, report) if key == "items" else value
+        choices: list[Any] = []
+        for index, choice in enumerate(value):
+            choices.append(_node(choice, rules, f"{path}/{index}", report))
+        return choices
+    if key == "items":
+        return _node(value, rules, path, report)
+    return value

@@ -1,4 +1,4 @@
-"""Where a request goes: provider, model, wire, and what the model can take."""
+"""Where a request goes: provider, model, wire, and what the model takes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,12 @@ from streamlib_parsers.items import Origin, WireApi
 
 
 class Target(Struct, frozen=True, gc=False):
-    """A provider, one of its models, and the wire to speak."""
+    """A provider, one of its models, and the wire API to use.
+
+    Attributes:
+        base_url: without variables.
+        account: sent in the provider's account header, and part of the origin.
+    """
 
     provider: Provider
     model: str
@@ -25,23 +30,27 @@ class Target(Struct, frozen=True, gc=False):
 
     @property
     def url(self) -> str:
-        """Where to POST. The model's name is percent-encoded: it cannot leave its place in the path."""
+        """The URL to POST to. The model's name is percent-encoded: it stays one path segment."""
         base = self.base_url.rstrip("/")
         path = self.provider.paths.get(self.wire_api) or WIRE_SPECS[self.wire_api].path
-        if path.startswith("/v1/") and base.endswith("/v1"):
+        if path.startswith("/v1/"):
             base = base.removesuffix("/v1")
         return base + path.replace("{model}", quote(self.model, safe=""))
 
     @property
     def origin(self) -> Origin:
-        """What items made here are stamped with."""
-        return Origin(
-            self.wire_api, self.provider.name, self.base_url.rstrip("/"), self.model, self.account
-        )
+        """The origin of items made at this target."""
+        base = self.base_url.rstrip("/")
+        return Origin(self.wire_api, self.provider.name, base, self.model, self.account)
 
 
 class BuiltRequest(Struct, frozen=True, gc=False):
-    """What a builder gives: the body, and headers beyond the provider's own."""
+    """What a builder returns.
+
+    Attributes:
+        body: the request body, before the provider's own fields.
+        headers: headers beyond the provider's own.
+    """
 
     body: dict[str, Any]
     headers: dict[str, str] = {}

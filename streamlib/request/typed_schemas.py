@@ -1,7 +1,8 @@
-"""JSON schemas where every node says its type: the subset that Moonshot takes, which answers 400 to everything else.
+"""JSON Schema where every node states its type: the subset that Moonshot takes.
 
-Every node has one `type`, never a list, but none beside `anyOf`; no branch of `anyOf` is null; null and "" are no values of an enum;
-objects list what they require, and only what they have.
+Moonshot refuses everything else with 400. Every node has one `type`, never a list, but none beside
+`anyOf`; no branch of `anyOf` is null; null and "" are no values of an enum; objects list what they
+require, and only what they have.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from streamlib_parsers.items import JsonObject
 NAMED: Final = ("properties", "patternProperties", "$defs", "definitions")
 """Keywords that hold schemas by name."""
 LISTED: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
+"""Keywords that hold a list of schemas."""
 SINGLE: Final = (
     "items",
     "contains",
@@ -23,28 +25,42 @@ SINGLE: Final = (
     "then",
     "else",
 )
-SIGNS: Final = {
-    **dict.fromkeys(("properties", "required", "additionalProperties"), "object"),
-    **dict.fromkeys(("items", "prefixItems", "minItems", "maxItems"), "array"),
-    **dict.fromkeys(
-        ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"), "number"
-    ),
+"""Keywords that hold one schema."""
+TYPES_BY_KEYWORD: Final = {
+    "properties": "object",
+    "required": "object",
+    "additionalProperties": "object",
+    "items": "array",
+    "prefixItems": "array",
+    "minItems": "array",
+    "maxItems": "array",
+    "minimum": "number",
+    "maximum": "number",
+    "exclusiveMinimum": "number",
+    "exclusiveMaximum": "number",
+    "multipleOf": "number",
 }
-"""Keywords that tell the type of a node without one."""
+"""The type of a node without one, by the first keyword of this table that it has."""
 SCALARS: Final[dict[type, str]] = {bool: "boolean", int: "integer", float: "number"}
+EMPTY: Final = (None, "")
 
 
 def typed_schema(schema: Any) -> Any:
-    """The schema in that subset; what is no object is given back."""
+    """The schema in that subset; a value that is no object is returned unchanged."""
     if not isinstance(schema, dict):
         return schema
-    node = {key: _child(key, value) for key, value in schema.items() if key != "nullable"}
+    node: JsonObject = {}
+    for key, value in schema.items():
+        if key != "nullable":
+            node[key] = _child(key, value)
     if isinstance(node.get("anyOf"), list):
-        node = _choice(node)
+        node = _without_null_branch(node)
     if "anyOf" in node or "$ref" in node:
         return node
-    node = _filled(_typed(node))
-    return {**node, "required": _required(node)} if node.get("type") == "object" else node
+    node = _without_empty_values(_with_one_type(node))
+    if node.get("type") == "object":
+        node["required"] = _required(node)
+    return node
 
 
 def _child(key: str, value: Any) -> Any:
@@ -52,61 +68,74 @@ def _child(key: str, value: Any) -> Any:
         return {name: typed_schema(child) for name, child in value.items()}
     if key in LISTED and isinstance(value, list):
         return [typed_schema(child) for child in value]
-    return typed_schema(value) if key in SINGLE else value
+    if key in SINGLE:
+        return typed_schema(value)
+    return value
 
 
-def _choice(node: JsonObject) -> JsonObject:
-    """`anyOf` without null; a choice of one is that one."""
-    branches = [
-        branch
-        for branch in node["anyOf"]
-        if not (isinstance(branch, dict) and branch.get("type") == "null")
-    ]
+def _without_null_branch(node: JsonObject) -> JsonObject:
+    """`anyOf` without null; a choice of one schema is that schema."""
+    branches: list[Any] = []
+    for branch in node["anyOf"]:
+        if not (isinstance(branch, dict) and branch.get("type") == "null"):
+            branches.append(branch)
     rest = {key: value for key, value in node.items() if key not in ("type", "anyOf")}
-    return (
-        {**rest, **branches[0]}
-        if len(branches) == 1 and isinstance(branches[0], dict)
-        else {**rest, "anyOf": branches}
-    )
+    if len(branches) == 1 and isinstance(branches[0], dict):
+        return {**rest, **branches[0]}
+    return {**rest, "anyOf": branches}
 
 
-def _typed(node: JsonObject) -> JsonObject:
+def _with_one_type(node: JsonObject) -> JsonObject:
     kind = node.get("type")
     if isinstance(kind, list):
-        return {
-            **node,
-            "type": next(
-                (one for one in kind if isinstance(one, str) and one not in ("", "null")), "string"
-            ),
-        }
-    return node if kind or node.keys() & {"if", "then", "else"} else {**node, "type": _told(node)}
+        return {**node, "type": _first_type(kind)}
+    if kind or node.keys() & {"if", "then", "else"}:
+        return dict(node)
+    return {**node, "type": _inferred_type(node)}
 
 
-def _told(node: JsonObject) -> str:
-    """The type that the other keywords tell."""
-    told = next((kind for key, kind in SIGNS.items() if key in node), None)
+def _first_type(kinds: list[Any]) -> str:
+    for kind in kinds:
+        if isinstance(kind, str) and kind not in ("", "null"):
+            return kind
+    return "string"
+
+
+def _inferred_type(node: JsonObject) -> str:
+    """The type that the other keywords imply."""
+    for key, kind in TYPES_BY_KEYWORD.items():
+        if key in node:
+            return kind
+    example = node.get("const")
     values = node.get("enum")
-    first: Any = (
-        next((value for value in values if value not in (None, "")), None)
-        if isinstance(values, list)
-        else node.get("const")
-    )
-    return told or SCALARS.get(type(first), "string")
+    if isinstance(values, list):
+        example = next((value for value in values if value not in EMPTY), None)
+    return SCALARS.get(type(example), "string")
 
 
-def _filled(node: JsonObject) -> JsonObject:
-    """Without empty values of an enum."""
-    if not isinstance(node.get("enum"), list) or node.get("type") in ("object", "array"):
+def _without_empty_values(node: JsonObject) -> JsonObject:
+    """Drops null and "" from an enum, and an enum of nothing else."""
+    values = node.get("enum")
+    if not isinstance(values, list) or node.get("type") in ("object", "array"):
         return node
-    values = [value for value in node["enum"] if value not in (None, "")]
-    return (
-        {**node, "enum": values}
-        if values
-        else {key: value for key, value in node.items() if key != "enum"}
-    )
+    remaining = [value for value in values if value not in EMPTY]
+    if remaining:
+        node["enum"] = remaining
+    else:
+        del node["enum"]
+    return node
 
 
 def _required(node: JsonObject) -> list[str]:
-    names, known = node.get("required"), node.get("properties")
-    listed = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
-    return [name for name in listed if not isinstance(known, dict) or name in known]
+    """Names of required properties that the object has."""
+    names = node.get("required")
+    if not isinstance(names, list):
+        return []
+    properties = node.get("properties")
+    required: list[str] = []
+    for name in names:
+        if not isinstance(name, str):
+            continue
+        if not isinstance(properties, dict) or name in properties:
+            required.append(name)
+    return required

@@ -18,7 +18,7 @@ from msgspec import Raw
 from streamlib.request.context import BuildContext
 from streamlib.request.history import CALLS, Call, IndexedItem
 from streamlib.request.media import media_type
-from streamlib.request.origins import DOWNGRADES
+from streamlib.request.origins import downgrade_item
 from streamlib.wires.arguments import as_object
 from streamlib.wires.gemini.build_media import RESULT_TYPES, fitted_media_field
 from streamlib_parsers.items import (
@@ -332,7 +332,7 @@ def _server_tool(
     if body is not None:
         yield Part("model", body, entry.position)
         return
-    _, reason, downgraded = DOWNGRADES[type(item)](item)
+    _, reason, downgraded = downgrade_item(item)
     context.report.add("downgraded", entry.path, reason)
     if isinstance(downgraded, Message):
         yield from _message(downgraded, entry, context)

@@ -19,7 +19,7 @@ import msgspec
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.media import data_url, media_type
-from streamlib.request.origins import DOWNGRADES, reasoning_as_text
+from streamlib.request.origins import downgrade_item, reasoning_as_text
 from streamlib.request.report import Report
 from streamlib_parsers.items import (
     Audio,
@@ -233,7 +233,7 @@ def _compaction(one: IndexedItem, context: ResponsesContext) -> Bodies:
 
 def _as_text(one: IndexedItem, context: ResponsesContext) -> Bodies:
     """One rung down the ladder, as if it were another origin's."""
-    action, reason, lower = DOWNGRADES[type(one.item)](one.item)
+    action, reason, lower = downgrade_item(one.item)
     if action:
         context.report.add(action, one.path, reason)
     if lower is not None:
