@@ -1,19 +1,18 @@
-"""Items as Converse content blocks: how they start in a stream, and whole; stop reasons and usage in the wire's words."""
+"""Items as Converse content blocks: how they start in a stream, and complete."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Raw
 
 from streamlib.request.report import Report
-from streamlib_parsers.accumulate import Response
-from streamlib_parsers.events import Completed, StopReason
+from streamlib.wires.reasoning_text import reasoning_text
 from streamlib_parsers.items import (
+    Audio,
     CustomToolCall,
     FunctionCall,
     Image,
@@ -28,44 +27,52 @@ from streamlib_parsers.items import (
     Text,
 )
 from streamlib_parsers.json_text import is_json
-from streamlib_parsers.usage import Usage
-from streamlib_parsers.wires.converse import STOP_REASONS
-from streamlib_parsers.wires.converse import usage as read_usage
 
-NATIVE_STOP: Final[dict[StopReason, str]] = {
-    "stop": "end_turn",
-    "tool_calls": "tool_use",
-    "length": "max_tokens",
-    "content_filter": "content_filtered",
-    "refusal": "content_filtered",
-    "pause": "end_turn",
-    "other": "end_turn",
-}
-IMAGE_TYPES: Final = {
+IMAGE_FORMATS: Final = {
     "image/png": "png",
     "image/jpeg": "jpeg",
     "image/gif": "gif",
     "image/webp": "webp",
     "image/*": "png",
 }
-"""Media type -> `format`."""
-RESULT_MEMBERS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
+"""`format` of an image by media type."""
+RESULT_KINDS: Final = frozenset({"text", "json", "image", "document", "video", "searchResult"})
+"""The keys of an element of a result; each element has one of them."""
 
 
 def is_own(item: ResponseItem) -> bool:
-    """Whether an item was made on this wire, or nobody knows where."""
+    """Whether the item was made on this wire, as far as is known."""
     return item.origin is None or item.origin.wire_api in ("converse", None)
 
 
-def can_stand(item: ResponseItem) -> bool:
-    """Whether Converse has a block for it: for what the assistant said, and for nothing that only another wire knows."""
-    if isinstance(item, Message):
-        return item.role == "assistant"
-    return type(item) in BLOCKS and (not isinstance(item, Opaque) or is_own(item))
+def has_block(item: ResponseItem) -> bool:
+    """Whether Converse has a block for the item.
+
+    It has none for turns of others, nor for items that only another wire knows.
+    """
+    match item:
+        case Message():
+            return item.role == "assistant"
+        case Opaque():
+            return is_own(item)
+        case Reasoning() | FunctionCall() | CustomToolCall() | ServerToolCall():
+            return True
+        case ServerToolResult():
+            return True
+        case _:
+            return False
 
 
-def sealed(item: Reasoning) -> str | None:
-    """What of a sealed thought a blob can carry: base64, for clients decode it."""
+def has_broken_arguments(item: ResponseItem) -> bool:
+    """Whether a block was closed although its arguments are not JSON."""
+    return isinstance(item, (FunctionCall, ServerToolCall)) and not is_json(item.arguments)
+
+
+# --- fields of blocks ---
+
+
+def base64_state(item: Reasoning) -> str | None:
+    """Returns encrypted reasoning if `redactedContent` can carry it: clients decode it as base64."""
     if not item.redacted or not item.encrypted_content:
         return None
     try:
@@ -75,230 +82,191 @@ def sealed(item: Reasoning) -> str | None:
     return item.encrypted_content
 
 
-def is_broken(item: ResponseItem) -> bool:
-    """A block that was closed, with arguments that are not JSON."""
-    return isinstance(item, (FunctionCall, ServerToolCall)) and not is_json(item.arguments)
-
-
-def free_form(text: str) -> str:
-    """The input of a free-form call as JSON text."""
+def free_form_input(text: str) -> str:
+    """Returns the input of a free-form call as JSON text."""
     return msgspec.json.encode({"input": text}).decode("utf-8")
 
 
-def results(item: ServerToolResult) -> list[JsonObject]:
-    """The content of a result: this wire's own members, or whatever another wire gave as one JSON value."""
+def result_content(item: ServerToolResult) -> list[JsonObject]:
+    """Returns the content of a result: this wire's own elements, or another wire's JSON as one."""
     output = item.output
-    members = isinstance(output, list) and all(
-        isinstance(one, dict) and len(one) == 1 and one.keys() <= RESULT_MEMBERS for one in output
-    )
-    if isinstance(output, list) and (members or is_own(item)):
+    if isinstance(output, list) and (is_own(item) or _is_result_content(output)):
         return output
-    return [{"text": output} if isinstance(output, str) else {"json": output}]
+    if isinstance(output, str):
+        return [{"text": output}]
+    return [{"json": output}]
 
 
-# --- starts: what stands in contentBlockStart; texts and thoughts have none ---
+def _is_result_content(output: list[object]) -> bool:
+    for element in output:
+        if not isinstance(element, dict) or len(element) != 1:
+            return False
+        if not element.keys() <= RESULT_KINDS:
+            return False
+    return True
+
+
+def s3_source(image: Image) -> JsonObject | None:
+    """Returns the location of an image on S3, if it is there."""
+    if image.url is None or not image.url.startswith("s3://"):
+        return None
+    return {"s3Location": {"uri": image.url}}
+
+
+def _own_native(item: ResponseItem) -> JsonObject:
+    if not is_own(item) or item.native is None:
+        return {}
+    return item.native
+
+
+# --- contentBlockStart ---
 
 
 def start_of(item: ResponseItem) -> JsonObject | None:
-    """The start of a block; None where its first delta opens it."""
-    make = STARTS.get(type(item))
-    return make(item) if make else None
+    """Returns `start` of `contentBlockStart`; None if the first delta opens the block."""
+    match item:
+        case Message():
+            return _image_start(item)
+        case FunctionCall() | CustomToolCall():
+            return {"toolUse": _call_fields(item)}
+        case ServerToolCall():
+            return {"toolUse": _server_call_fields(item)}
+        case ServerToolResult():
+            return {"toolResult": _result_fields(item)}
+        case Opaque():
+            return item.payload
+        case _:
+            return None
 
 
-def opening(item: ResponseItem) -> JsonObject:
-    """The delta that opens a text or a thought and says nothing."""
+def empty_delta(item: ResponseItem) -> JsonObject:
+    """Returns the delta that opens the block of a text or reasoning and adds nothing."""
     if not isinstance(item, Reasoning):
         return {"text": ""}
-    return {"reasoningContent": {"redactedContent": ""} if item.redacted else {"text": ""}}
-
-
-def _start_message(item: Any) -> JsonObject | None:
-    image = item.content[0] if item.content else None
-    return (
-        {"image": {"format": IMAGE_TYPES.get(image.media_type or "", "png")}}
-        if isinstance(image, Image)
-        else None
-    )
-
-
-def _start_call(item: Any) -> JsonObject:
-    return {"toolUse": {"toolUseId": item.call_id, "name": item.name, **_native(item)}}
-
-
-def _start_server_call(item: Any) -> JsonObject:
-    return {
-        "toolUse": {
-            "toolUseId": item.call_id,
-            "name": item.name,
-            "type": "server_tool_use",
-            **_native(item),
-        }
-    }
-
-
-def _start_result(item: Any) -> JsonObject:
-    kind = {"type": f"{item.name}_result"} if item.name else {}
-    return {"toolResult": {"toolUseId": item.call_id, **kind, **_native(item)}}
-
-
-def _native(item: ResponseItem) -> JsonObject:
-    return (item.native or {}) if is_own(item) else {}
-
-
-STARTS: Final[dict[type, Callable[[Any], JsonObject | None]]] = {
-    Message: _start_message,
-    FunctionCall: _start_call,
-    CustomToolCall: _start_call,
-    ServerToolCall: _start_server_call,
-    ServerToolResult: _start_result,
-    Opaque: lambda item: item.payload,
-}
-
-
-# --- blocks: an item whole ---
-
-
-def block_of(item: ResponseItem, losses: Report) -> JsonObject | None:
-    """The block of an item; None for what cannot be told, or was cut and would look callable."""
-    return BLOCKS[type(item)](item, losses)
-
-
-def _message(item: Any, losses: Report) -> JsonObject | None:
-    image = next((part for part in item.content if isinstance(part, Image)), None)
-    texts = [
-        part.text if isinstance(part, Text) else part.refusal
-        for part in item.content
-        if isinstance(part, (Text, Refusal))
-    ]
-    spoken = [part.transcript for part in item.content if getattr(part, "transcript", None)]
-    if image is not None and not texts:
-        return _image(image, losses)
-    if len(texts) < len(item.content):
-        losses.dropped("/media", "an image stands in a block of its own")
-    text = {"text": "".join([*texts, *spoken])}
-    notes = [note for part in item.content if isinstance(part, Text) for note in part.annotations]
-    return (
-        {"citationsContent": {"content": [text], "citations": notes}}
-        if notes and is_own(item)
-        else text
-    )
-
-
-def _image(image: Image, losses: Report) -> JsonObject | None:
-    source = {"bytes": image.data} if image.data else on_s3(image)
-    written = IMAGE_TYPES.get(image.media_type or "")
-    if source is None or written is None:
-        losses.dropped("/media", "Converse has images of its own formats only, in bytes or on S3")
-        return None
-    return {"image": {"format": written, "source": source}}
-
-
-def on_s3(image: Image) -> JsonObject | None:
-    """The location of an image on S3."""
-    return {"s3Location": {"uri": image.url}} if (image.url or "").startswith("s3://") else None
-
-
-def _reasoning(item: Any, losses: Report) -> JsonObject | None:
     if item.redacted:
-        seal = sealed(item)
-        return {"reasoningContent": {"redactedContent": seal}} if seal else None
-    said = "\n\n".join([*item.summary, *([item.content] if item.content else [])])
-    return {
-        "reasoningContent": {
-            "reasoningText": {
-                "text": said,
-                **({"signature": item.signature} if item.signature else {}),
-            }
-        }
-    }
+        return {"reasoningContent": {"redactedContent": ""}}
+    return {"reasoningContent": {"text": ""}}
 
 
-def _call(item: Any, losses: Report) -> JsonObject | None:
-    if item.status == "incomplete":
+def _image_start(item: Message) -> JsonObject | None:
+    if not item.content or not isinstance(item.content[0], Image):
         return None
+    image_format = IMAGE_FORMATS.get(item.content[0].media_type or "", "png")
+    return {"image": {"format": image_format}}
+
+
+def _call_fields(item: FunctionCall | CustomToolCall) -> JsonObject:
+    return {"toolUseId": item.call_id, "name": item.name, **_own_native(item)}
+
+
+def _server_call_fields(item: ServerToolCall) -> JsonObject:
     return {
-        "toolUse": {
-            **_start_call(item)["toolUse"],
-            "input": Raw((item.arguments or "{}").encode("utf-8")),
-        }
+        "toolUseId": item.call_id,
+        "name": item.name,
+        "type": "server_tool_use",
+        **_own_native(item),
     }
 
 
-def _custom(item: Any, losses: Report) -> JsonObject | None:
-    if item.status == "incomplete":
-        return None
-    return {"toolUse": {**_start_call(item)["toolUse"], "input": {"input": item.input}}}
+def _result_fields(item: ServerToolResult) -> JsonObject:
+    fields: JsonObject = {"toolUseId": item.call_id}
+    if item.name:
+        fields["type"] = f"{item.name}_result"
+    return {**fields, **_own_native(item)}
 
 
-def _server_call(item: Any, losses: Report) -> JsonObject | None:
-    arguments = item.arguments if item.arguments and is_json(item.arguments) else "{}"
-    return {
-        "toolUse": {**_start_server_call(item)["toolUse"], "input": Raw(arguments.encode("utf-8"))}
-    }
+# --- complete blocks ---
 
 
-def _server_result(item: Any, losses: Report) -> JsonObject:
-    return {
-        "toolResult": {
-            **_start_result(item)["toolResult"],
-            "content": results(item) if item.output else [],
-        }
-    }
+def block_of(item: ResponseItem, report: Report) -> JsonObject | None:
+    """Returns the complete block of an item that has one.
 
-
-BLOCKS: Final[dict[type, Callable[[Any, Report], JsonObject | None]]] = {
-    Message: _message,
-    Reasoning: _reasoning,
-    FunctionCall: _call,
-    CustomToolCall: _custom,
-    ServerToolCall: _server_call,
-    ServerToolResult: _server_result,
-    Opaque: lambda item, losses: item.payload,
-}
-
-
-# --- the envelope ---
-
-
-def native_stop(end: Completed | Response, *, foreign: bool) -> str:
-    """The wire's own word where it was one of its own, else the nearest."""
-    reason, native = end.stop_reason or "other", end.native_stop_reason
-    if native and (STOP_REASONS.get(native) == reason or (reason == "other" and not foreign)):
-        return native
-    return "stop_sequence" if end.stop_sequence and reason == "stop" else NATIVE_STOP[reason]
-
-
-def usage_object(usage: Usage | None, losses: Report, *, complete: bool) -> JsonObject | None:
-    """The provider's own object where it says the same in this wire's words, else one made of the numbers.
-
-    complete: numbers that the wire's clients count on are zeros where nobody said them.
+    None for what the wire cannot carry, and for an incomplete call: it would look callable.
     """
-    if usage is not None and usage.raw and read_usage(usage.raw).same_numbers(usage):
-        return usage.raw
-    if usage is None and not complete:
+    match item:
+        case Message():
+            return _message_block(item, report)
+        case Reasoning():
+            return _reasoning_block(item)
+        case FunctionCall() | CustomToolCall():
+            return _call_block(item)
+        case ServerToolCall():
+            return _server_call_block(item)
+        case ServerToolResult():
+            content = result_content(item) if item.output else []
+            return {"toolResult": {**_result_fields(item), "content": content}}
+        case Opaque():
+            return item.payload
+        case _:
+            return None
+
+
+def _message_block(item: Message, report: Report) -> JsonObject | None:
+    texts: list[str] = []
+    transcripts: list[str] = []
+    citations: list[JsonObject] = []
+    first_image: Image | None = None
+    for part in item.content:
+        match part:
+            case Text():
+                texts.append(part.text)
+                citations += part.annotations
+            case Refusal():
+                texts.append(part.refusal)
+            case Image():
+                first_image = first_image or part
+            case Audio():
+                transcripts.append(part.transcript or "")
+            case _:
+                pass
+    if first_image is not None and not texts:
+        return _image_block(first_image, report)
+    if len(texts) < len(item.content):
+        report.dropped("/media", "an image needs a block of its own")
+    text = {"text": "".join([*texts, *transcripts])}
+    if citations and is_own(item):
+        return {"citationsContent": {"content": [text], "citations": citations}}
+    return text
+
+
+def _image_block(image: Image, report: Report) -> JsonObject | None:
+    source = s3_source(image)
+    if image.data:
+        source = {"bytes": image.data}
+    image_format = IMAGE_FORMATS.get(image.media_type or "")
+    if source is None or image_format is None:
+        reason = "Converse has images of its own formats only, in bytes or on S3"
+        report.dropped("/media", reason)
         return None
-    usage = usage or Usage()
-    written, read = usage.cache_write_input_tokens, usage.cache_read_input_tokens
-    fresh = (
-        None
-        if usage.input_tokens is None
-        else max(0, usage.input_tokens - (written or 0) - (read or 0))
-    )
-    body: JsonObject = {"inputTokens": fresh, "outputTokens": usage.output_tokens}
-    if complete and None in body.values():
-        losses.dropped("/usage", "Converse has no word for unknown usage: zeros")
-        body = {key: value or 0 for key, value in body.items()}
-    body["totalTokens"] = (usage.input_tokens or 0) + (usage.output_tokens or 0)
-    body |= {"cacheReadInputTokens": read, "cacheWriteInputTokens": written}
-    kept = {key: value for key, value in body.items() if value is not None}
-    if usage.reasoning_output_tokens is not None:
-        kept["output_tokens_details"] = {"thinking_tokens": usage.reasoning_output_tokens}
-    return {**kept, **_lifetimes(usage)}
+    return {"image": {"format": image_format, "source": source}}
 
 
-def _lifetimes(usage: Usage) -> JsonObject:
-    given = {"5m": usage.cache_write_5m_input_tokens, "1h": usage.cache_write_1h_input_tokens}
-    details = [
-        {"ttl": ttl, "inputTokens": count} for ttl, count in given.items() if count is not None
-    ]
-    return {"cacheDetails": details} if details else {}
+def _reasoning_block(item: Reasoning) -> JsonObject | None:
+    if item.redacted:
+        state = base64_state(item)
+        if state is None:
+            return None
+        return {"reasoningContent": {"redactedContent": state}}
+    fields = {"text": reasoning_text(item)}
+    if item.signature:
+        fields["signature"] = item.signature
+    return {"reasoningContent": {"reasoningText": fields}}
+
+
+def _call_block(item: FunctionCall | CustomToolCall) -> JsonObject | None:
+    if item.status == "incomplete":
+        return None
+    fields = _call_fields(item)
+    if isinstance(item, CustomToolCall):
+        fields["input"] = {"input": item.input}
+    else:
+        # In the provider's own bytes.
+        fields["input"] = Raw((item.arguments or "{}").encode("utf-8"))
+    return {"toolUse": fields}
+
+
+def _server_call_block(item: ServerToolCall) -> JsonObject:
+    arguments = "{}"
+    if item.arguments and is_json(item.arguments):
+        arguments = item.arguments
+    return {"toolUse": {**_server_call_fields(item), "input": Raw(arguments.encode("utf-8"))}}
