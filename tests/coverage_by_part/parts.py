@@ -50,7 +50,7 @@ PARTS: Final[Mapping[str, Part]] = {
     "gemini": Part(("wires/gemini/*.py",), ("wires/gemini/test_*.py", SHAPES)),
     "bedrock": Part(("bedrock.py",), ("wires/test_converse.py", "wires/test_invoke.py", SHAPES)),
     "converse": Part(("wires/converse/*.py",), ("wires/test_converse.py", SHAPES)),
-    "invoke": Part(("wires/invoke.py",), ("wires/test_invoke.py", SHAPES)),
+    "invoke": Part(("wires/invoke/*.py",), ("wires/test_invoke.py", SHAPES)),
     "ollama": Part(("wires/ollama.py",), ("wires/test_ollama.py", SHAPES)),
     "dialects": Part(("dialects/*.py", "dialects/*/*.py"), ("dialects/test_*.py",)),
     "vocabulary": Part(("*.py",), ("**/test_*.py",)),

@@ -73,24 +73,24 @@ class EventStreamFraming:
     """`Framing` of an AWS event stream."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
-        # Set once, by the first message that violates the format or a limit.
         self.failure: ParseFailure | None = None
-        # True until the first byte.
+        """Set once, by the first message that violates the format or a limit."""
         self.blank = True
-        # Limits of a message and of its headers; never changes.
+        """True until the first byte."""
         self._limits = limits
-        # The unfinished message.
+        """Limits of a message and of its headers; never changes."""
         self._buffered = bytearray()
-        # Bytes that `_buffered` must reach before reading it again can make progress.
+        """The unfinished message."""
         self._bytes_needed = _PRELUDE.size
-        # True once a prelude was valid: later damage is damage, not another kind of body.
+        """Bytes that `_buffered` must reach before reading it again can make progress."""
         self._is_event_stream = False
-        # Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES.
+        """True once a prelude was valid: later damage is damage, not another kind of body."""
         self._preludes: dict[bytes, tuple[int, int]] = {}
-        # Header blocks with the headers read from them; up to _CACHED_BLOCKS.
+        """Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES."""
         self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
-        # Makes the frame of a payload, for those blocks of `_known` that are events.
+        """Header blocks with the headers read from them; up to _CACHED_BLOCKS."""
         self._event_makers: dict[bytes, Callable[[bytes], Frame]] = {}
+        """Makes the frame of a payload, for those blocks of `_known` that are events."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""

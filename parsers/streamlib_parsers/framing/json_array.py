@@ -79,22 +79,22 @@ class JsonArrayFraming:
     """`Framing` of one JSON array. `limits.event_bytes` limits an element."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
-        # Set once, when an element exceeds the limit, is truncated, or the body is not JSON.
         self.failure: ParseFailure | None = None
-        # True until a byte other than white space or a byte order mark arrives.
+        """Set once, when an element exceeds the limit, is truncated, or the body is not JSON."""
         self.blank = True
-        # Longest element in bytes; never changes.
+        """True until a byte other than white space or a byte order mark arrives."""
         self._limit = limits.event_bytes
-        # Position in the grammar of the array; changes with each structural byte.
+        """Longest element in bytes; never changes."""
         self._state = _State.START
-        # The element read so far, or the excerpt of a body that is not JSON.
+        """Position in the grammar of the array; changes with each structural byte."""
         self._buffered = bytearray()
-        # Open braces of the element.
+        """The element read so far, or the excerpt of a body that is not JSON."""
         self._depth = 0
-        # Whether the last chunk ended inside a string of the element.
+        """Open braces of the element."""
         self._in_string = False
-        # Whether the last chunk ended in a backslash that escapes the next byte.
+        """Whether the last chunk ended inside a string of the element."""
         self._escaped = False
+        """Whether the last chunk ended in a backslash that escapes the next byte."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each element that `chunk` completes."""

@@ -26,16 +26,16 @@ class NdjsonFraming:
     """`Framing` of JSON lines. `limits.event_bytes` limits a line, its CR included."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
-        # Set once, when a line exceeds the limit or the input is no JSON.
         self.failure: ParseFailure | None = None
-        # True until a byte other than white space or a byte order mark arrives.
+        """Set once, when a line exceeds the limit or the input is no JSON."""
         self.blank = True
-        # Longest line in bytes; never changes.
+        """True until a byte other than white space or a byte order mark arrives."""
         self._limit = limits.event_bytes
-        # The unfinished line; empty after each line feed.
+        """Longest line in bytes; never changes."""
         self._buffered = bytearray()
-        # False after the first line, which alone may begin with a byte order mark.
+        """The unfinished line; empty after each line feed."""
         self._is_first_line = True
+        """False after the first line, which alone may begin with a byte order mark."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each line that `chunk` completes."""

@@ -92,33 +92,33 @@ class SSEFraming:
         self.blank = True
         self.last_event_id: str | None = None
         self.retry: int | None = None
-        # Longest line and longest event in bytes; never changes.
         self._limit = limits.event_bytes
-        # The usual form; replaced when two events in a row have another.
+        """Longest line and longest event in bytes; never changes."""
         self._form: EventForm = (b"data: ", _LF_SUFFIX, 6, -2, None)
-        # Prefix of the last event that `_learn_form` examined.
+        """The usual form; replaced when two events in a row have another."""
         self._last_prefix = b""
-        # Whether nothing is buffered, so that the next byte begins an event.
+        """Prefix of the last event that `_learn_form` examined."""
         self._at_event_start = False
-        # What the next bytes lose if they start with it: the BOM, or the LF after a CR.
+        """Whether nothing is buffered, so that the next byte begins an event."""
         self._skip = BOM
-        # The line that has no end yet, or the beginning of the bytes to skip.
+        """What the next bytes lose if they start with it: the BOM, or the LF after a CR."""
         self._partial_line = bytearray()
+        """The line that has no end yet, or the beginning of the bytes to skip."""
         self._start_block()
 
     def _start_block(self) -> None:
-        # Whether a line other than a comment was read since the last blank line.
         self._block_has_lines = False
-        # Value of the last `event:` line of this block.
+        """Whether a line other than a comment was read since the last blank line."""
         self._event: str | None = None
-        # Value of the first `data:` line of this block.
+        """Value of the last `event:` line of this block."""
         self._data: bytes | None = None
-        # Values of the further `data:` lines, each after an LF.
+        """Value of the first `data:` line of this block."""
         self._further_data = bytearray()
-        # Lines of this block that are neither a field nor a comment, joined by LF.
+        """Values of the further `data:` lines, each after an LF."""
         self._stray = bytearray()
-        # Value of the last `id:` line of this block; None: no such line.
+        """Lines of this block that are neither a field nor a comment, joined by LF."""
         self._id: str | None = None
+        """Value of the last `id:` line of this block; None: no such line."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""

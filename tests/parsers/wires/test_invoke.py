@@ -544,6 +544,30 @@ def test_an_emoji_cut_in_two_is_joined() -> None:
     assert wires.response_of("invoke", sent).text == "😀"
 
 
+def test_a_recorded_payload_may_have_a_key_named_bytes() -> None:
+    line = '{"generation":"Hi","bytes":5,"stop_reason":"stop"}'
+    assert accumulate(wires.events_of_lines("invoke", [line])).text == "Hi"
+    last = wires.events_of_lines("invoke", ['["bytes"]'])[-1]
+    assert isinstance(last, Failed)
+    assert last.error.kind == "malformed"
+
+
+@pytest.mark.parametrize(
+    "choices", [[5], [{"message": {"content": "Hi"}, "stop_reason": "stop"}, 5], {"0": 5}]
+)
+def test_malformed_choices_with_a_stop_reason_are_malformed(choices: Any) -> None:
+    sent = chunk({"choices": choices, "stop_reason": "stop"})
+    assert wires.error_of("invoke", sent).kind == "malformed"
+
+
+def test_an_empty_key_is_metadata_and_ends_nothing() -> None:
+    """Families without a `finished` key read the key "" for it: true there ended the response."""
+    sent = chunk({"generation": "Hi", "": True})
+    assert wires.error_of("invoke", sent).kind == "truncated"
+    ended = wires.response_of("invoke", sent, chunk({"generation": "", "stop_reason": "stop"}))
+    assert ended.metadata == {"": True}
+
+
 # --- what we do not know ---
 
 

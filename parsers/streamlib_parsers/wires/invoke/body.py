@@ -1,0 +1,28 @@
+"""Bedrock InvokeModel: a complete body as the payloads of the stream it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamlib_parsers.bedrock import body_failure
+from streamlib_parsers.json_text import decode_any
+from streamlib_parsers.protocol import wire
+from streamlib_parsers.wires.invoke.families import family_of
+from streamlib_parsers.wires.invoke.text_machine import BODY_EVENT
+
+
+def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
+    """The payloads of a body of any family, named `<family>/<event of the family's machine>`.
+
+    Raises:
+        ParseFailure: the error that the body is, or `malformed`.
+    """
+    payload = decode_any(body)
+    family = family_of(payload)
+    if family is None:
+        raise body_failure(payload, body)
+    if family.wire is None:
+        yield f"{family.name}/{BODY_EVENT}", body
+        return
+    for event, data in wire(family.wire).body_frames(body):
+        yield f"{family.name}/{event or ''}", data
