@@ -73,24 +73,24 @@ class EventStreamFraming:
     """`Framing` of an AWS event stream."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
+        # Set once, by the first message that violates the format or a limit.
         self.failure: ParseFailure | None = None
-        """Set once, by the first message that violates the format or a limit."""
+        # True until the first byte.
         self.blank = True
-        """True until the first byte."""
+        # Limits of a message and of its headers; never changes.
         self._limits = limits
-        """Limits of a message and of its headers; never changes."""
+        # The unfinished message.
         self._buffered = bytearray()
-        """The unfinished message."""
+        # Bytes that `_buffered` must reach before reading it again can make progress.
         self._bytes_needed = _PRELUDE.size
-        """Bytes that `_buffered` must reach before reading it again can make progress."""
+        # True once a prelude was valid: later damage is damage, not another kind of body.
         self._is_event_stream = False
-        """True once a prelude was valid: later damage is damage, not another kind of body."""
+        # Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES.
         self._preludes: dict[bytes, tuple[int, int]] = {}
-        """Valid preludes, each with what `_check_prelude` returned; up to _CACHED_PRELUDES."""
+        # Header blocks with the headers read from them; up to _CACHED_BLOCKS.
         self._known: dict[bytes, Mapping[str, HeaderValue]] = {}
-        """Header blocks with the headers read from them; up to _CACHED_BLOCKS."""
+        # Makes the frame of a payload, for those blocks of `_known` that are events.
         self._event_makers: dict[bytes, Callable[[bytes], Frame]] = {}
-        """Makes the frame of a payload, for those blocks of `_known` that are events."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""

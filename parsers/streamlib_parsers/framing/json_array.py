@@ -79,22 +79,22 @@ class JsonArrayFraming:
     """`Framing` of one JSON array. `limits.event_bytes` limits an element."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
+        # Set once, when an element exceeds the limit, is truncated, or the body is not JSON.
         self.failure: ParseFailure | None = None
-        """Set once, when an element exceeds the limit, is truncated, or the body is not JSON."""
+        # True until a byte other than white space or a byte order mark arrives.
         self.blank = True
-        """True until a byte other than white space or a byte order mark arrives."""
+        # Longest element in bytes; never changes.
         self._limit = limits.event_bytes
-        """Longest element in bytes; never changes."""
+        # Position in the grammar of the array; changes with each structural byte.
         self._state = _State.START
-        """Position in the grammar of the array; changes with each structural byte."""
+        # The element read so far, or the excerpt of a body that is not JSON.
         self._buffered = bytearray()
-        """The element read so far, or the excerpt of a body that is not JSON."""
+        # Open braces of the element.
         self._depth = 0
-        """Open braces of the element."""
+        # Whether the last chunk ended inside a string of the element.
         self._in_string = False
-        """Whether the last chunk ended inside a string of the element."""
+        # Whether the last chunk ended in a backslash that escapes the next byte.
         self._escaped = False
-        """Whether the last chunk ended in a backslash that escapes the next byte."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each element that `chunk` completes."""

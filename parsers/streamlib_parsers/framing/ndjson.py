@@ -26,16 +26,16 @@ class NdjsonFraming:
     """`Framing` of JSON lines. `limits.event_bytes` limits a line, its CR included."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
+        # Set once, when a line exceeds the limit or the input is no JSON.
         self.failure: ParseFailure | None = None
-        """Set once, when a line exceeds the limit or the input is no JSON."""
+        # True until a byte other than white space or a byte order mark arrives.
         self.blank = True
-        """True until a byte other than white space or a byte order mark arrives."""
+        # Longest line in bytes; never changes.
         self._limit = limits.event_bytes
-        """Longest line in bytes; never changes."""
+        # The unfinished line; empty after each line feed.
         self._buffered = bytearray()
-        """The unfinished line; empty after each line feed."""
+        # False after the first line, which alone may begin with a byte order mark.
         self._is_first_line = True
-        """False after the first line, which alone may begin with a byte order mark."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns one frame for each line that `chunk` completes."""

@@ -92,33 +92,33 @@ class SSEFraming:
         self.blank = True
         self.last_event_id: str | None = None
         self.retry: int | None = None
+        # Longest line and longest event in bytes; never changes.
         self._limit = limits.event_bytes
-        """Longest line and longest event in bytes; never changes."""
+        # The usual form; replaced when two events in a row have another.
         self._form: EventForm = (b"data: ", _LF_SUFFIX, 6, -2, None)
-        """The usual form; replaced when two events in a row have another."""
+        # Prefix of the last event that `_learn_form` examined.
         self._last_prefix = b""
-        """Prefix of the last event that `_learn_form` examined."""
+        # Whether nothing is buffered, so that the next byte begins an event.
         self._at_event_start = False
-        """Whether nothing is buffered, so that the next byte begins an event."""
+        # What the next bytes lose if they start with it: the BOM, or the LF after a CR.
         self._skip = BOM
-        """What the next bytes lose if they start with it: the BOM, or the LF after a CR."""
+        # The line that has no end yet, or the beginning of the bytes to skip.
         self._partial_line = bytearray()
-        """The line that has no end yet, or the beginning of the bytes to skip."""
         self._start_block()
 
     def _start_block(self) -> None:
+        # Whether a line other than a comment was read since the last blank line.
         self._block_has_lines = False
-        """Whether a line other than a comment was read since the last blank line."""
+        # Value of the last `event:` line of this block.
         self._event: str | None = None
-        """Value of the last `event:` line of this block."""
+        # Value of the first `data:` line of this block.
         self._data: bytes | None = None
-        """Value of the first `data:` line of this block."""
+        # Values of the further `data:` lines, each after an LF.
         self._further_data = bytearray()
-        """Values of the further `data:` lines, each after an LF."""
+        # Lines of this block that are neither a field nor a comment, joined by LF.
         self._stray = bytearray()
-        """Lines of this block that are neither a field nor a comment, joined by LF."""
+        # Value of the last `id:` line of this block; None: no such line.
         self._id: str | None = None
-        """Value of the last `id:` line of this block; None: no such line."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""

@@ -27,16 +27,16 @@ class SSEOrJsonFraming:
     """`Framing` of a body whose first byte decides between server-sent events and JSON."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
+        # As in `Framing`; from the choice on, that of the chosen framing.
         self.failure: ParseFailure | None = None
-        """As in `Framing`; from the choice on, that of the chosen framing."""
+        # As in `Framing`; from the choice on, that of the chosen framing.
         self.blank = True
-        """As in `Framing`; from the choice on, that of the chosen framing."""
+        # Passed on to the chosen framing; never changes.
         self._limits = limits
-        """Passed on to the chosen framing; never changes."""
+        # Blank bytes that arrived before the choice.
         self._buffered = bytearray()
-        """Blank bytes that arrived before the choice."""
+        # The chosen framing; None until a byte arrives that is not blank.
         self._framing: Framing | None = None
-        """The chosen framing; None until a byte arrives that is not blank."""
 
     def feed(self, chunk: bytes) -> list[Frame]:
         """Returns the frames that `chunk` completes."""

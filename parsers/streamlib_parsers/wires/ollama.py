@@ -1,18 +1,24 @@
-"""Ollama /api/chat: one JSON object a line, every line an increment, the last one says so.
+"""Ollama /api/chat: one JSON object a line, each an increment, the last one marked `done`.
 
-What the wire promises (Ollama's API documentation; recordings of 2024 to 2026):
+The wire (Ollama's API documentation; recordings of 2024 to 2026); every line also has `model`:
 
-    {"model":"qwen3:4b","message":{"role":"assistant","content":"","thinking":"Okay"},"done":false}   -> ReasoningContentDelta
-    {"model":"qwen3:4b","message":{"role":"assistant","content":"Hi"},"done":false}                   -> OutputTextDelta
-    {"model":"qwen3:4b","message":{…,"tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]}}   -> FunctionCall, whole
-    {"model":"qwen3:4b","message":{"role":"assistant","content":""},"done":true,"done_reason":"stop",
-     "total_duration":…,"prompt_eval_count":234,"eval_count":517}                                     -> Completed, at once
+    {"message":{"role":"assistant","content":"","thinking":"Okay"},"done":false}
+        -> ReasoningContentDelta
+    {"message":{"role":"assistant","content":"Hi"},"done":false}
+        -> OutputTextDelta
+    {"message":{…,"tool_calls":[{"function":{"name":"f","arguments":{"x":1}}}]}}
+        -> a complete FunctionCall
+    {"message":{"role":"assistant","content":""},"done":true,"done_reason":"stop",
+     "total_duration":…,"prompt_eval_count":234,"eval_count":517}
+        -> Completed, at once
 
-There are no blocks: a change of kind closes the open item and begins another. Calls come whole, with an object for arguments (its own
-bytes are kept), often without an id, and stay open to the end. `{"error":"…"}` may come at any time. The wire has no other sentinel
-than `done`: input that ends before it was cut. /api/generate, whose lines have `response` in place of `message`, is read alike.
+There are no blocks: a change of kind closes the open item and opens another. Calls arrive complete,
+with an object for arguments (its own bytes are kept), often without an id, and stay open to the
+end. `{"error":"…"}` may come at any time. The wire has no other sentinel than `done`: input that
+ends before it was truncated. /api/generate, whose lines have `response` in place of `message`, is
+read the same way.
 
-Nothing is held back but half an emoji.
+Nothing is buffered but half a surrogate pair.
 """
 
 from __future__ import annotations
@@ -27,7 +33,9 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
 from streamlib_parsers.events import StopReason
-from streamlib_parsers.framing.ndjson import NdjsonFraming as framing  # noqa: N813  # the name every wire gives its framing
+from streamlib_parsers.framing.ndjson import (
+    NdjsonFraming as framing,  # noqa: N813  # the name every wire gives its framing
+)
 from streamlib_parsers.items import FunctionCall, Image, JsonObject, Message, Reasoning
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
@@ -36,6 +44,7 @@ from streamlib_parsers.usage import Usage, count
 __all__ = [
     "IMAGE_TYPES",
     "STOP_REASONS",
+    "TYPED_KEYS",
     "USAGE_KEYS",
     "Machine",
     "body_frames",
@@ -44,7 +53,9 @@ __all__ = [
 ]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {"stop": "stop", "length": "length"}
-"""`stop`, and no reason, with calls is tool_calls; load, unload and every other word is other."""
+"""Stop reasons by `done_reason`; load, unload and every other value is `other`.
+
+A response with complete calls is `tool_calls` if `done_reason` is `stop` or missing."""
 
 USAGE_KEYS: Final = ("prompt_eval_count", "eval_count")
 
@@ -54,13 +65,18 @@ IMAGE_TYPES: Final = {
     "R0lG": "image/gif",
     "UklG": "image/webp",
 }
-"""How the base64 of an image begins; the wire does not say its type."""
+"""Media types by the start of the image's base64; the wire has no field for the type."""
+
+TYPED_KEYS: Final = frozenset(
+    {"model", "message", "response", "thinking", "done", "done_reason", "logprobs", *USAGE_KEYS}
+)
+"""Keys of the last line that have a typed field; every other one is metadata."""
 
 # --- lines ---
 
 
 class LineMessage(Struct, gc=False):
-    """`message`. `reasoning_content` is what some servers of this API call `thinking`."""
+    """`message`. Some servers of this API name `thinking` `reasoning_content`."""
 
     content: str | None = None
     thinking: str | None = None
@@ -70,7 +86,7 @@ class LineMessage(Struct, gc=False):
 
 
 class ChatLine(Struct, gc=False):
-    """One line. `response` and `thinking` stand here in /api/generate."""
+    """One line. `response` and `thinking` are on this level in /api/generate."""
 
     model: str | None = None
     message: LineMessage | None = None
@@ -83,56 +99,55 @@ class ChatLine(Struct, gc=False):
 
 _decode: Final = msgspec.json.Decoder(ChatLine).decode
 _decode_members: Final = msgspec.json.Decoder(dict[str, Raw]).decode
-_REFUSED: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
-_NOTHING: Final = LineMessage()
-TYPED: Final = frozenset(
-    {"model", "message", "response", "thinking", "done", "done_reason", "logprobs", *USAGE_KEYS}
-)
-"""Keys of the last line that have a place of their own; every other one is metadata."""
+_DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError, RecursionError)
+_NO_MESSAGE: Final = LineMessage()
 
 
 class Machine:
     """Reads the lines of one stream."""
 
-    def __init__(self, assembly: EventAssembler) -> None:
-        self._assembly = assembly
+    def __init__(self, assembler: EventAssembler) -> None:
+        self._assembler = assembler
+        # The message or reasoning that the next line may continue; calls are not among them.
         self._open: OpenItem | None = None
+        # All calls of the response; they are closed by the last line.
         self._calls: list[OpenItem] = []
 
     @property
     def complete(self) -> bool:
-        """`done` was true: the terminal event was given at once."""
-        return self._assembly.ended
+        """Whether `done` was true: the terminal event was emitted at once."""
+        return self._assembler.ended
 
     def frame(self, event: str | None, data: bytes) -> None:
-        """One line."""
+        """Reads one line."""
         try:
             line = _decode(data)
-        except _REFUSED:
+        except _DECODE_ERRORS:
             line, data = self._read_malformed(data)
         if line.error:
             raise ParseFailure(classify(None, decode_any(data)))
         if line.message is None and line.response is None and line.done is None:
-            self._assembly.passthrough("line", decode_any(data))
+            self._assembler.passthrough("line", decode_any(data))
             return
-        self._assembly.identify(None, line.model)
-        self._append_text(line, line.message or _NOTHING)
+        self._assembler.identify(None, line.model)
+        self._append_text(line, line.message or _NO_MESSAGE)
         if line.done:
-            self._done(decode_any(data))
+            self._complete(decode_any(data))
 
     def end(self) -> None:
-        """`done` completes at once, so input that ends here was cut."""
+        """Raises: `done` completes the response at once, so the input was truncated."""
         raise truncated("the stream ended before done")
 
     def _read_malformed(self, data: bytes) -> tuple[ChatLine, bytes]:
-        """What the decoder refused: half an emoji, or no line of this wire."""
-        fixed = mark_surrogates(data)
-        if fixed is not None:
-            self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
-        data = fixed or data
+        """Reads what the decoder refused: half a surrogate pair, or no line of this wire."""
+        marked = mark_surrogates(data)
+        if marked is not None:
+            data = marked
+            if self._assembler.surrogates is None:
+                self._assembler.surrogates = SurrogateJoiner()
         try:
             return _decode(data), data
-        except _REFUSED as error:
+        except _DECODE_ERRORS as error:
             value = decode_any(data)
             if isinstance(value, dict) and value.get("error"):
                 raise ParseFailure(classify(None, value)) from None
@@ -140,109 +155,141 @@ class Machine:
 
     # --- one line ---
 
-    def _append_text(self, line: ChatLine, said: LineMessage) -> None:
-        """In one line too, the thought comes before the text, the text before the calls."""
-        thought = said.thinking or said.reasoning_content or line.thinking
-        text = said.content or line.response
-        if thought:
-            self._assembly.reasoning(
-                self._item(Reasoning), thought, logprobs=None if text else line.logprobs
-            )
+    def _append_text(self, line: ChatLine, message: LineMessage) -> None:
+        """Appends what a line brings: reasoning, then text, then images and calls."""
+        reasoning = message.thinking or message.reasoning_content or line.thinking
+        text = message.content or line.response
+        if reasoning:
+            # The logprobs of a line with both are those of its text.
+            logprobs = None if text else line.logprobs
+            self._assembler.reasoning(self._item(Reasoning), reasoning, logprobs=logprobs)
         if text:
-            self._assembly.text(self._item(Message), text, logprobs=line.logprobs)
-        for image in said.images or ():
-            self._image(image)
-        for call in said.tool_calls or ():
-            self._call(call)
+            self._assembler.text(self._item(Message), text, logprobs=line.logprobs)
+        if message.images is not None:
+            for image in message.images:
+                self._add_image(image)
+        if message.tool_calls is not None:
+            for call in message.tool_calls:
+                self._add_call(call)
 
     def _item(self, kind: type[Message | Reasoning]) -> OpenItem:
-        """The open item of that kind; a change of kind closes the one before."""
+        """Returns the open item of that kind; a change of kind closes the one before."""
         if self._open is None or type(self._open.item) is not kind:
             self._close_open()
-            self._open = self._assembly.open(
-                Message("assistant") if kind is Message else Reasoning()
-            )
+            item = Message("assistant") if kind is Message else Reasoning()
+            self._open = self._assembler.open(item)
         return self._open
 
     def _close_open(self) -> None:
         if self._open is not None:
-            self._assembly.close(self._open)
+            self._assembler.close(self._open)
             self._open = None
 
-    def _image(self, data: str) -> None:
-        """An image is a message of its own: the wire puts it beside the text, in no place of it."""
+    def _add_image(self, data: str) -> None:
+        """Emits an image as a message of its own: the wire gives it no position in the text."""
         self._close_open()
-        media_type = next(
-            (known for start, known in IMAGE_TYPES.items() if data.startswith(start)), "image/*"
-        )
-        item = self._assembly.open(Message("assistant", (Image(media_type=media_type),)))
-        self._assembly.media(item, 0, media_type, data)
-        self._assembly.close(item)
+        media_type = _image_type(data)
+        item = self._assembler.open(Message("assistant", (Image(media_type=media_type),)))
+        self._assembler.media(item, 0, media_type, data)
+        self._assembler.close(item)
 
-    def _call(self, call: dict[str, Raw]) -> None:
+    def _add_call(self, call: dict[str, Raw]) -> None:
         function = _members(call.pop("function", Raw(b"{}")))
         arguments = _argument_text(bytes(function.pop("arguments", b"")))
-        outer, inner = _values(call), _values(function)
-        name, call_id = inner.pop("name", None), outer.pop("id", None)
+        outer = _decode_values(call)
+        inner = _decode_values(function)
+        name = inner.pop("name", None)
+        call_id = outer.pop("id", None)
         self._close_open()
-        self._calls.append(
-            self._begin_call(
-                call_id or self._assembly.new_call_id(), name or "", _native(outer, inner)
-            )
-        )
-        self._assembly.arguments(self._calls[-1], arguments)
+        item = self._open_call(call_id, name, _native(outer, inner))
+        self._calls.append(item)
+        self._assembler.arguments(item, arguments)
 
-    def _begin_call(self, call_id: Any, name: Any, native: JsonObject | None) -> OpenItem:
-        item = self._assembly.open(FunctionCall(str(call_id), str(name), native=native))
+    def _open_call(self, call_id: Any, name: Any, native: JsonObject | None) -> OpenItem:
+        call_id = call_id or self._assembler.new_call_id()
+        item = self._assembler.open(FunctionCall(str(call_id), str(name or ""), native=native))
         if not name:
             item.forced_incomplete = True
-            self._assembly.notice("nameless_call", "a tool call without a name", item)
+            self._assembler.notice("nameless_call", "a tool call without a name", item)
         return item
 
     # --- the end ---
 
-    def _done(self, value: JsonObject) -> None:
-        self._assembly.metadata(
-            {key: one for key, one in value.items() if key not in TYPED and one is not None}
-        )
-        if any(count(value, key) is not None for key in USAGE_KEYS):
-            self._assembly.usage(usage({key: value[key] for key in USAGE_KEYS if key in value}))
+    def _complete(self, line: JsonObject) -> None:
+        """Reads the last line: metadata, usage and stop reason (`done_reason`)."""
+        self._emit_metadata(line)
+        self._emit_usage(line)
         self._close_open()
-        called = [item for item in self._calls if self._assembly.close(item) == "completed"]
-        reason = value["done_reason"] if isinstance(value.get("done_reason"), str) else None
+        has_complete_call = False
+        for item in self._calls:
+            if self._assembler.close(item) == "completed":
+                has_complete_call = True
+        reason = line.get("done_reason")
+        if not isinstance(reason, str):
+            reason = None
         stop_reason = STOP_REASONS.get(reason or "", "other")
-        self._assembly.complete(
-            "tool_calls" if called and reason in ("stop", None) else stop_reason, reason
-        )
+        # Ollama ends a response with calls by `stop`, some servers by no reason at all.
+        if has_complete_call and reason in ("stop", None):
+            stop_reason = "tool_calls"
+        self._assembler.complete(stop_reason, reason)
+
+    def _emit_metadata(self, line: JsonObject) -> None:
+        values: JsonObject = {}
+        for key, value in line.items():
+            if key not in TYPED_KEYS and value is not None:
+                values[key] = value
+        self._assembler.metadata(values)
+
+    def _emit_usage(self, line: JsonObject) -> None:
+        # Either count may be missing: a cached prompt has no `prompt_eval_count`.
+        if any(count(line, key) is not None for key in USAGE_KEYS):
+            raw: JsonObject = {key: line[key] for key in USAGE_KEYS if key in line}
+            self._assembler.usage(usage(raw))
+
+
+def _image_type(data: str) -> str:
+    """Returns the media type of base64 text; `image/*` if its start is unknown."""
+    for start, media_type in IMAGE_TYPES.items():
+        if data.startswith(start):
+            return media_type
+    return "image/*"
 
 
 def _members(raw: Raw) -> dict[str, Raw]:
     try:
         return _decode_members(raw)
-    except _REFUSED:
-        raise malformed("a tool call whose function is no object", bytes(raw)) from None
+    except _DECODE_ERRORS:
+        raise malformed("a tool call whose function is not an object", bytes(raw)) from None
 
 
-def _values(members: dict[str, Raw]) -> JsonObject:
+def _decode_values(members: dict[str, Raw]) -> JsonObject:
     return {key: decode_any(bytes(value)) for key, value in members.items()}
 
 
 def _argument_text(raw: bytes) -> str:
-    """An object in its own bytes; a server that sends argument text sends a string."""
+    """Returns an object in its own bytes; some servers send argument text, as a string."""
     if raw.startswith(b'"'):
         return str(decode_any(raw))
-    return "" if raw == b"null" else raw.decode("utf-8", "replace")
+    if raw == b"null":
+        return ""
+    return raw.decode("utf-8", "replace")
 
 
 def _native(call: JsonObject, function: JsonObject) -> JsonObject | None:
-    """Unknown keys. `index` and `type` say nothing that order and kind do not."""
-    rest = {key: value for key, value in call.items() if key not in ("index", "type")}
-    inner = {key: value for key, value in function.items() if key != "index"}
-    return rest | ({"function": inner} if inner else {}) or None
+    """Returns the unknown keys. `index` and `type` only repeat the order and the kind."""
+    native = {key: value for key, value in call.items() if key not in ("index", "type")}
+    unknown = {key: value for key, value in function.items() if key != "index"}
+    if unknown:
+        native["function"] = unknown
+    return native or None
 
 
 def usage(raw: dict[str, Any]) -> Usage:
-    """The counts of the last line. Ollama tells neither cached input nor reasoning apart; a cached prompt may have no count at all."""
+    """Reads the counts of the last line.
+
+    Ollama reports neither cached input nor reasoning separately; a cached prompt may have no count
+    at all.
+    """
     return Usage(
         input_tokens=count(raw, "prompt_eval_count"),
         output_tokens=count(raw, "eval_count"),
@@ -251,8 +298,8 @@ def usage(raw: dict[str, Any]) -> Usage:
 
 
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
-    """A whole body is the one line of its stream."""
+    """Yields a complete body as the one line of its stream."""
     value = decode_any(body)
     if not isinstance(value, dict) or not value.keys() & {"message", "response", "error"}:
-        raise malformed("the body is not an answer of /api/chat", body)
+        raise malformed("the body is not a response of /api/chat", body)
     yield None, body

@@ -55,7 +55,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
-from streamlib_parsers.wires.ollama import TYPED, USAGE_KEYS
+from streamlib_parsers.wires.ollama import TYPED_KEYS, USAGE_KEYS
 from streamlib_parsers.wires.ollama import usage as read_usage
 
 __all__ = ["Encoder", "encode_body", "error_body"]
@@ -64,7 +64,7 @@ EPOCH: Final = "1970-01-01T00:00:00Z"
 WORDS: Final[dict[StopReason, str]] = {"length": "length"}
 """Reasons that are not here are `stop`."""
 OWN_WORDS: Final = frozenset({"stop", "length", "load", "unload"})
-RESERVED: Final = TYPED | {"error"}
+RESERVED: Final = TYPED_KEYS | {"error"}
 NO_PLACE: Final = "Ollama has no place for it"
 
 

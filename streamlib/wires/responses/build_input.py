@@ -42,7 +42,8 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
-from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, TO_ANSWER, wire_item
+from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, TO_ANSWER
+from streamlib_parsers.wires.responses.wire_items import wire_item
 
 ID_PREFIXES: Final = {
     "message": "msg_",

@@ -23,7 +23,8 @@ from streamlib_parsers.items import (
     ServerToolResult,
     Text,
 )
-from streamlib_parsers.wires.responses.items import HOSTED, RESULTS, wire_item
+from streamlib_parsers.wires.responses.items import HOSTED, RESULTS
+from streamlib_parsers.wires.responses.wire_items import wire_item
 
 ID_PREFIXES: Final = {
     "message": "msg",

@@ -27,7 +27,7 @@ from streamlib_parsers import (
     parse_body,
 )
 from streamlib_parsers.limits import Limits
-from streamlib_parsers.wires.responses.items import wire_item
+from streamlib_parsers.wires.responses.wire_items import wire_item
 from tests.support.gemini_streams import chunk as gemini_chunk
 from tests.support.gemini_streams import piece, read
 from tests.support.invariants import events_of

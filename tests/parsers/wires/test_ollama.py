@@ -37,7 +37,7 @@ from streamlib_parsers import (
 from streamlib_parsers.wires.ollama import (
     IMAGE_TYPES,
     STOP_REASONS,
-    TYPED,
+    TYPED_KEYS,
     USAGE_KEYS,
     ChatLine,
     LineMessage,
@@ -520,7 +520,7 @@ def test_hostile_lines_end_in_exactly_one_terminal(values: list[Any]) -> None:
 
 def test_the_page_says_what_the_code_does() -> None:
     lines = set(wires.documented("ollama", "Lines"))
-    assert lines == TYPED
+    assert lines == TYPED_KEYS
     assert lines >= set(ChatLine.__struct_fields__) - {"error"} | set(USAGE_KEYS)
     assert set(wires.documented("ollama", "Messages")) == set(LineMessage.__struct_fields__)
     assert {

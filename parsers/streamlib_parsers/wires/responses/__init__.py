@@ -1,13 +1,17 @@
-"""OpenAI Responses: `machine.py` reads the stream by means of the other files; builders and encoders read `items.py` too."""
+"""OpenAI Responses.
+
+`machine.py` reads the stream by means of the other files; builders and encoders read `items.py` and
+`wire_items.py` too.
+"""
 
 from __future__ import annotations
 
+from streamlib_parsers.wires.responses.envelope import usage
 from streamlib_parsers.wires.responses.machine import (
     EVENT_KINDS,
     Machine,
     body_frames,
     framing,
-    usage,
 )
 
 __all__ = [

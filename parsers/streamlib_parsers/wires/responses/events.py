@@ -1,7 +1,8 @@
-"""OpenAI Responses: the names and shapes of the stream's events, as data. What they do is in `wires.responses`.
+"""OpenAI Responses: the names and shapes of the stream's events, as data.
 
-The frequent kinds are structs, decoded from bytes by their `type`; every other kind is looked up by name. Together they are the
-59 types of OpenAI's Python SDK 3.54 and what was seen beside them (docs/wires/responses.md lists all).
+The frequent kinds are structs, decoded from bytes by their `type`; every other kind is looked up by
+name. Together they are the 59 types of OpenAI's Python SDK 3.54 and what other servers send besides
+(docs/wires/responses.md lists all). `machine.py` handles them.
 """
 
 from __future__ import annotations
@@ -18,14 +19,17 @@ Index: TypeAlias = Annotated[int, Meta(ge=0, le=HIGHEST_INDEX)]
 
 
 class ItemEvent(Struct, gc=False, tag_field="type"):
-    """An event about one item. Either may be missing: llama.cpp sends no index, a shell's events no id."""
+    """An event about one item.
+
+    Either field may be missing: llama.cpp sends no index, a shell's events have no id.
+    """
 
     output_index: Index | None = None
     item_id: str | None = None
 
 
 class Delta(ItemEvent, kw_only=True):
-    """More of a text."""
+    """An event that appends to a text."""
 
     delta: str
     content_index: Index = 0
@@ -38,17 +42,17 @@ class TextDelta(Delta, tag="response.output_text.delta"):
 
 
 class ReasoningTextDelta(Delta, tag="response.reasoning_text.delta"):
-    """A thought as the model wrote it."""
+    """Reasoning as the model wrote it."""
 
 
 class SummaryDelta(Delta, tag="response.reasoning_summary_text.delta"):
-    """A summary of a thought."""
+    """A summary of reasoning."""
 
     summary_index: Index = 0
 
 
 class RefusalDelta(Delta, tag="response.refusal.delta"):
-    """Words with which the model declines."""
+    """The text with which the model declines."""
 
 
 class ArgumentsDelta(Delta, tag="response.function_call_arguments.delta"):
@@ -68,67 +72,95 @@ class McpArgumentsDelta(Delta, tag="response.mcp_call_arguments.delta"):
 
 
 class ItemAdded(ItemEvent, tag="response.output_item.added", kw_only=True):
-    """An item begins."""
+    """An item starts."""
 
     item: Raw = Raw(b"null")
 
 
 class ItemDone(ItemEvent, tag="response.output_item.done", kw_only=True):
-    """An item is whole."""
+    """An item is complete."""
 
     item: Raw = Raw(b"null")
 
 
+CallDelta: TypeAlias = ArgumentsDelta | CustomInputDelta | CodeDelta | McpArgumentsDelta
+
 Frequent: TypeAlias = (
-    TextDelta
-    | ReasoningTextDelta
-    | SummaryDelta
-    | RefusalDelta
-    | ArgumentsDelta
-    | CustomInputDelta
-    | CodeDelta
-    | McpArgumentsDelta
-    | ItemAdded
-    | ItemDone
+    TextDelta | ReasoningTextDelta | SummaryDelta | RefusalDelta | CallDelta | ItemAdded | ItemDone
 )
 decode: Final = msgspec.json.Decoder(Frequent).decode
 
 
-def name_of(message: ItemEvent | type[ItemEvent]) -> str:
-    """The wire's name of a frequent kind."""
-    return str(message.__struct_config__.tag)
+def name_of(event: ItemEvent | type[ItemEvent]) -> str:
+    """Returns the wire's name of a frequent kind."""
+    return str(event.__struct_config__.tag)
 
 
-class OutputOf(Struct, gc=False):
-    """The items of a whole response."""
+# --- the response in the last event ---
+
+
+class ResponseBody(Struct, gc=False):
+    """The items of a complete response."""
 
     output: list[Raw] | None = None
 
 
-class End(Struct, gc=False):
+class EndEvent(Struct, gc=False):
     """The event that ends a stream."""
 
-    response: OutputOf
+    response: ResponseBody
 
 
-class Typed(Struct, gc=False):
-    """An item, as far as its type."""
+class TypedObject(Struct, gc=False):
+    """An item of which only the type is read."""
 
     type: str = ""
 
 
-# --- tables ---
+_DECODE_ERRORS: Final = (msgspec.DecodeError, UnicodeError)
 
-RESPONSE: Final = ("response.created", "response.queued", "response.in_progress")
-END: Final = ("response.completed", "response.incomplete", "response.failed", "response.cancelled")
+
+def items_in_end_event(data: bytes) -> list[Raw]:
+    """Returns the bytes of each item in the last event (`response.output[]`)."""
+    try:
+        return msgspec.json.decode(data, type=EndEvent).response.output or []
+    except _DECODE_ERRORS:
+        return []
+
+
+def items_in_body(data: bytes) -> list[Raw]:
+    """Returns the bytes of each item in a body (`output[]`)."""
+    try:
+        return msgspec.json.decode(data, type=ResponseBody).output or []
+    except _DECODE_ERRORS:
+        return []
+
+
+def type_of(item: Raw) -> str:
+    """Returns the type of an item, "" where it has none."""
+    try:
+        return msgspec.json.decode(item, type=TypedObject).type
+    except _DECODE_ERRORS:
+        return ""
+
+
+# --- events by name ---
+
+RESPONSE_EVENTS: Final = ("response.created", "response.queued", "response.in_progress")
+END_EVENTS: Final = (
+    "response.completed",
+    "response.incomplete",
+    "response.failed",
+    "response.cancelled",
+)
 KEEPALIVES: Final = ("keepalive", "ping")
-AUDIO: Final = (
+AUDIO_EVENTS: Final = (
     "response.audio.delta",
     "response.audio.done",
     "response.audio.transcript.delta",
     "response.audio.transcript.done",
 )
-PART: Final = (
+PART_EVENTS: Final = (
     "response.content_part.added",
     "response.content_part.done",
     "response.reasoning_part.added",  # vLLM
@@ -137,40 +169,28 @@ PART: Final = (
     "response.reasoning_summary_part.done",
 )
 
-PARTS: Final[dict[str, tuple[str, str]]] = {
-    "output_text": ("text", "text"),
-    "refusal": ("refusal", "refusal"),
-    "reasoning_text": ("reasoning", "text"),
-    "summary_text": ("summary", "text"),
-}
-"""Parts by type: (which text grows, field of the part that holds it)."""
-
-TEXT_DONE_FIELDS: Final[dict[str, tuple[str, str]]] = {
-    "response.output_text.done": ("text", "text"),
-    "response.refusal.done": ("refusal", "refusal"),
-    "response.reasoning_text.done": ("reasoning", "text"),
-    "response.reasoning_summary_text.done": ("summary", "text"),
-    "response.function_call_arguments.done": ("arguments", "arguments"),
-    "response.custom_tool_call_input.done": ("arguments", "input"),
-    "response.code_interpreter_call_code.done": ("arguments", "code"),
-    "response.mcp_call_arguments.done": ("arguments", "arguments"),
-}
-"""Events that tell a text whole: (which text, field of the event that holds it)."""
-
-PROGRESS: Final = tuple(
-    f"response.{item}.{status}"
-    for item, statuses in {
-        "web_search_call": ("in_progress", "searching", "completed"),
-        "file_search_call": ("in_progress", "searching", "completed"),
-        "code_interpreter_call": ("in_progress", "interpreting", "completed"),
-        "image_generation_call": ("in_progress", "generating", "completed"),
-        "mcp_list_tools": ("in_progress", "completed", "failed"),
-        "mcp_call": ("in_progress", "completed", "failed"),
-        "compaction": ("compacting",),
-    }.items()
-    for status in statuses
+PROGRESS: Final = (
+    "response.web_search_call.in_progress",
+    "response.web_search_call.searching",
+    "response.web_search_call.completed",
+    "response.file_search_call.in_progress",
+    "response.file_search_call.searching",
+    "response.file_search_call.completed",
+    "response.code_interpreter_call.in_progress",
+    "response.code_interpreter_call.interpreting",
+    "response.code_interpreter_call.completed",
+    "response.image_generation_call.in_progress",
+    "response.image_generation_call.generating",
+    "response.image_generation_call.completed",
+    "response.mcp_list_tools.in_progress",
+    "response.mcp_list_tools.completed",
+    "response.mcp_list_tools.failed",
+    "response.mcp_call.in_progress",
+    "response.mcp_call.completed",
+    "response.mcp_call.failed",
+    "response.compaction.compacting",
 )
-"""A hosted tool says how far it is, in the last word."""
+"""Progress of a hosted tool; the part after the last dot is its status."""
 
 PASSED_THROUGH: Final = (
     "response.shell_call_command.added",
@@ -181,49 +201,45 @@ PASSED_THROUGH: Final = (
     "response.apply_patch_call_operation_diff.delta",
     "response.apply_patch_call_operation_diff.done",
 )
-"""Pieces of items that are Opaque: passed through for whoever shows them; the item's own `.done` has them whole."""
+"""Fragments of items that are Opaque, passed through for callers that show them.
+
+The item's own `.done` has them complete."""
 
 TYPED_KEYS: Final = frozenset({"output", "usage", "id", "object", "model", "status", "error"})
 """Keys of the response that typed fields hold; every other one is metadata."""
 
 STATUS_RANK: Final = ("completed", "incomplete", "failed")
-"""Ends, each worse than the one before."""
-UNANSWERED: Final = ("queued", "in_progress", "cancelled")
-"""Status of a response that is no answer (yet)."""
+"""Final statuses, each worse than the one before."""
+
+UNFINISHED: Final = ("queued", "in_progress", "cancelled")
+"""Statuses of a response that is not complete, now or ever."""
 
 
-# --- fields of events that are no struct ---
+# --- fields of events that have no struct ---
 
 
-def word(value: Any) -> str | None:
-    """A non-empty string, or None."""
-    return value if isinstance(value, str) and value else None
+def nonempty_string(values: dict[str, Any], key: str) -> str | None:
+    """Returns the text at `key`; None for an empty one and for anything else."""
+    value = values.get(key)
+    if isinstance(value, str) and value:
+        return value
+    return None
 
 
-def index_of(value: dict[str, Any], key: str) -> int | None:
-    """A place; an integral float is one too. Negative, huge and every other value is malformed."""
-    index = value.get(key)
+def index_of(values: dict[str, Any], key: str) -> int | None:
+    """Returns the index at `key`; None where it is missing or null.
+
+    An integral float is an index too.
+
+    Raises:
+        ParseFailure: `malformed` for a negative or huge number and any other value.
+    """
+    index = values.get(key)
+    if index is None:
+        return None
     if isinstance(index, float) and index.is_integer():
         index = int(index)
-    if index is None or (
-        isinstance(index, int) and not isinstance(index, bool) and 0 <= index <= HIGHEST_INDEX
-    ):
-        return index
+    is_integer = isinstance(index, int) and not isinstance(index, bool)
+    if is_integer and 0 <= index <= HIGHEST_INDEX:
+        return int(index)
     raise malformed(f"{key} is {index!r:.80}")
-
-
-def type_of(item: Raw) -> str:
-    """The type of an item, "" where it has none."""
-    try:
-        return msgspec.json.decode(item, type=Typed).type
-    except (msgspec.DecodeError, UnicodeError):
-        return ""
-
-
-def response_items(data: bytes, shape: type[End | OutputOf]) -> list[Raw]:
-    """The bytes of each item that the last event, or a body, tells."""
-    try:
-        end = msgspec.json.decode(data, type=shape)
-    except (msgspec.DecodeError, UnicodeError):
-        return []
-    return (end.response if isinstance(end, End) else end).output or []

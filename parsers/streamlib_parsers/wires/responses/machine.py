@@ -1,99 +1,108 @@
-"""OpenAI Responses: named SSE events (or WebSocket messages), items by output_index. Items themselves: `responses_items`.
+"""OpenAI Responses: named SSE events (or WebSocket messages), items by output_index.
 
-What the wire promises (event types of OpenAI's Python SDK 3.54; docs/wires/responses.md lists all of them):
+The wire (event types of OpenAI's Python SDK 3.54; docs/wires/responses.md lists all of them):
 
-    response.created, response.in_progress       id, model, the request's echo   -> Created, ResponseMetadata
-      response.output_item.added              0  {"type":"message",…}            -> OutputItemAdded
-      response.content_part.added             0
-      response.output_text.delta              0  "Hi"                            -> OutputTextDelta
-      response.output_text.done               0  the part whole                  -> the tail that no delta brought
-      response.output_item.done               0  the item whole, authoritative   -> OutputItemDone
-    response.completed                           usage, all items once more      -> Completed, at once
+    response.created, response.in_progress      id, model, request echo -> Created, ResponseMetadata
+      response.output_item.added             0  {"type":"message",…}    -> OutputItemAdded
+      response.content_part.added            0
+      response.output_text.delta             0  "Hi"                    -> OutputTextDelta
+      response.output_text.done              0  the part in full        -> what no delta brought
+      response.output_item.done              0  the item in full, final -> OutputItemDone
+    response.completed                          usage, all items again  -> Completed, at once
 
-`.done` means done, whatever the item's `status` says. An event belongs to the item with its output_index (Copilot changes every id
-in every event), else with its item_id (llama.cpp sends no index), else to the item that began last. Items that the last event
-alone tells of are given there, compared by place and type. A text that a delta has brought is never given again.
+`.done` means done, whatever the item's `status` says. An event belongs to the item with its
+output_index (Copilot changes every id in every event), else with its item_id (llama.cpp sends no
+index), else to the newest open item. Items that are only in the last event are emitted there; they
+are matched by index and type. A text that a delta has brought is never emitted again.
 
-Held back: half an emoji; a call that was added without a name, until its `.done`; arguments that are a JSON value (`action`),
-until their `.done`. `error` ends the stream at once: the `response.failed` that usually follows says the same, a WebSocket
-sends none, and waiting for it would turn a known error into a stall.
+Buffered: half a surrogate pair; a call that was added without a name, until its `.done`; arguments
+that are a JSON value (`action`), until their `.done`. `error` ends the stream at once: the
+`response.failed` that usually follows adds nothing, a WebSocket sends none, and waiting for it
+would turn a known error into a stall.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw
 
-from streamlib_parsers.assembler import Emit, EventAssembler
+from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ParseFailure, malformed, truncated
-from streamlib_parsers.framing.sse import SSEFraming as framing  # noqa: N813  # the name every wire gives its framing
-from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Reasoning, ServerToolCall
+from streamlib_parsers.framing.sse import (
+    SSEFraming as framing,  # noqa: N813  # the name every wire gives its framing
+)
+from streamlib_parsers.items import Message, Reasoning, ServerToolCall
 from streamlib_parsers.json_text import SurrogateJoiner, decode_any, mark_surrogates
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.rate_limits import read_in_band
-from streamlib_parsers.usage import Usage, count, overlay
+from streamlib_parsers.wires.responses.envelope import Envelope
 from streamlib_parsers.wires.responses.events import (
-    AUDIO,
-    END,
+    AUDIO_EVENTS,
+    END_EVENTS,
     KEEPALIVES,
-    PART,
-    PARTS,
+    PART_EVENTS,
     PASSED_THROUGH,
     PROGRESS,
-    RESPONSE,
+    RESPONSE_EVENTS,
     STATUS_RANK,
-    TEXT_DONE_FIELDS,
-    TYPED_KEYS,
-    UNANSWERED,
+    UNFINISHED,
     ArgumentsDelta,
+    CallDelta,
     CodeDelta,
     CustomInputDelta,
     Delta,
-    End,
     ItemAdded,
     ItemDone,
     ItemEvent,
     McpArgumentsDelta,
-    OutputOf,
     ReasoningTextDelta,
     RefusalDelta,
     SummaryDelta,
     TextDelta,
     decode,
     index_of,
+    items_in_body,
+    items_in_end_event,
     name_of,
-    response_items,
-    word,
+    nonempty_string,
 )
 from streamlib_parsers.wires.responses.output import OutputItems
+from streamlib_parsers.wires.responses.texts import (
+    CALLS,
+    PART_TEXTS,
+    TEXT_DONE_FIELDS,
+    TEXT_FIELDS,
+    Texts,
+)
 
-__all__ = ["EVENT_KINDS", "Machine", "body_frames", "framing", "usage"]
+__all__ = ["EVENT_KINDS", "Machine", "body_frames", "framing"]
 
-GROWING: Final = (Message, Reasoning, FunctionCall, CustomToolCall, ServerToolCall)
-CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
+GROWING: Final = (Message, Reasoning, *CALLS)
+"""Items that deltas append to."""
 
 
 class Machine:
     """Reads the events of one response."""
 
-    def __init__(self, assembly: EventAssembler) -> None:
+    def __init__(self, assembler: EventAssembler) -> None:
+        # True once the terminal event was emitted as `Completed`.
         self.complete = False
-        self._assembly = assembly
-        self._output = OutputItems(assembly)
+        self._assembler = assembler
+        self._output = OutputItems(assembler)
         self._slots = self._output.slots
+        # The slots' own dict of open items, so that frequent deltas find theirs without a call.
         self._by_index = self._slots.by_index
-        self._announced: dict[int, int] = {}
-        self._part_positions: dict[int, dict[int, int]] = {}
-        self._reported_keys: set[str] = set()
-        self._usage: dict[str, Any] = {}
-        self._status: str | None = None
+        self._texts = Texts(assembler)
+        # The texts' own dict: while it is empty, content_index is the position.
+        self._positions = self._texts.positions
+        self._envelope = Envelope(assembler)
 
     def frame(self, event: str | None, data: bytes) -> None:
-        """One event."""
+        """Reads one event."""
         try:
             message = decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
@@ -102,445 +111,379 @@ class Machine:
             FAST_HANDLERS[type(message)](self, message, data)
 
     def end(self) -> None:
-        """Complete only by `response.completed` or `response.incomplete`, and then at once."""
-        raise truncated(
-            "the stream ended before response.completed",
-            {"status": self._status} if self._status else None,
-        )
+        """Raises: `response.completed` and `response.incomplete` complete the response at once."""
+        detail = None
+        if self._envelope.status:
+            detail = {"status": self._envelope.status}
+        raise truncated("the stream ended before response.completed", detail)
 
-    # --- items ---
+    # --- frequent events ---
 
-    def _on_added(self, message: ItemAdded, data: bytes) -> None:
-        self._output.added(message, data)
+    def _on_added(self, event: ItemAdded, data: bytes) -> None:
+        self._output.added(event, data)
 
-    def _on_done(self, message: ItemDone, data: bytes) -> None:
-        self._output.done(message, data)
+    def _on_done(self, event: ItemDone, data: bytes) -> None:
+        self._output.done(event, data)
 
-    # --- deltas ---
-
-    def _on_text(self, message: TextDelta, data: bytes) -> None:
-        item = self._by_index.get(message.output_index)
+    def _on_text(self, event: TextDelta, data: bytes) -> None:
+        item = self._by_index.get(event.output_index)
         if item is None or type(item.item) is not Message:
-            item = self._item_for_delta(message, (Message,), Message("assistant"), data)
-        if item is not None:
-            part, logprobs = message.content_index, message.logprobs
-            if self._part_positions or part not in item.parts:
-                part = self._part(item, part)
-            self._assembly.text(item, message.delta, part, _tokens(logprobs) if logprobs else None)
+            item = self._item_for_delta(event, (Message,), Message("assistant"), data)
+            if item is None:
+                return
+        part = event.content_index
+        if self._positions or part not in item.parts:
+            part = self._texts.position(item, part)
+        logprobs = event.logprobs
+        if logprobs:
+            logprobs = _list_of_objects(logprobs)
+        self._assembler.text(item, event.delta, part, logprobs or None)
 
-    def _on_arguments(self, message: ArgumentsDelta, data: bytes) -> None:
-        item = self._by_index.get(message.output_index)
+    def _on_arguments(self, event: CallDelta, data: bytes) -> None:
+        item = self._by_index.get(event.output_index)
         if item is None or type(item.item) not in CALLS:
-            item = self._item_for_delta(message, CALLS, None, data)
+            item = self._item_for_delta(event, CALLS, None, data)
         if item is not None:
-            self._assembly.arguments(item, message.delta)
+            self._assembler.arguments(item, event.delta)
 
-    def _on_summary(self, message: SummaryDelta, data: bytes) -> None:
-        item = self._by_index.get(message.output_index)
+    def _on_summary(self, event: SummaryDelta, data: bytes) -> None:
+        item = self._by_index.get(event.output_index)
         if item is None or type(item.item) is not Reasoning:
-            item = self._item_for_delta(message, (Reasoning,), Reasoning(), data)
+            item = self._item_for_delta(event, (Reasoning,), Reasoning(), data)
         if item is not None:
-            self._assembly.summary(item, message.delta, message.summary_index)
+            self._assembler.summary(item, event.delta, event.summary_index)
 
-    def _on_reasoning(self, message: ReasoningTextDelta, data: bytes) -> None:
-        """vLLM until 2026 counts content_index up with every delta: the part is the one that was last announced."""
-        item = self._item_for_delta(message, (Reasoning,), Reasoning(), data)
+    def _on_reasoning(self, event: ReasoningTextDelta, data: bytes) -> None:
+        item = self._item_for_delta(event, (Reasoning,), Reasoning(), data)
         if item is not None:
-            self._assembly.reasoning(item, message.delta, self._announced.get(item.index, 0))
+            # vLLM until 2026 counts content_index up with every delta, so it names no part: the
+            # delta belongs to the part that was announced last.
+            part = self._texts.announced.get(item.index, 0)
+            self._assembler.reasoning(item, event.delta, part)
 
-    def _on_refusal(self, message: RefusalDelta, data: bytes) -> None:
-        item = self._item_for_delta(message, (Message,), Message("assistant"), data)
+    def _on_refusal(self, event: RefusalDelta, data: bytes) -> None:
+        item = self._item_for_delta(event, (Message,), Message("assistant"), data)
         if item is not None:
-            self._assembly.refusal(item, message.delta, self._part(item, message.content_index))
-
-    def _part(self, item: OpenItem, wire_index: int) -> int:
-        """The part's place in `item.content`, counted as parts come: vLLM begins messages with content_index 1."""
-        places = self._part_positions.get(item.index)
-        if places is None:
-            if wire_index in item.parts or wire_index == len(item.parts):
-                return wire_index
-            places = self._part_positions[item.index] = {place: place for place in item.parts}
-        return places.setdefault(wire_index, len(places))
+            part = self._texts.position(item, event.content_index)
+            self._assembler.refusal(item, event.delta, part)
 
     def _item_for_delta(
         self,
-        message: Delta,
-        kinds: tuple[type, ...],
-        begin: Message | Reasoning | None,
+        event: Delta,
+        item_types: tuple[type, ...],
+        skeleton: Message | Reasoning | None,
         data: bytes,
     ) -> OpenItem | None:
-        """The item that takes this delta. Where there is none the delta is passed through; a typed item of another kind is spoiled."""
-        found = self._slots.find(message.output_index, message.item_id)
-        if found is None and begin is not None:
-            found = self._output.placeholder(begin, message)
-        if found is not None and type(found.item) in kinds:
-            return found
-        kind = name_of(message)
-        self._assembly.passthrough(kind, decode_any(data))
-        if (
-            found is not None
-            and type(found.item) in GROWING
-            and self._slots.is_addressed(message.output_index, message.item_id)
-        ):
-            self._assembly.mark_incomplete(found, f"{kind} on {type(found.item).__name__}")
+        """Returns the item that a delta belongs to.
+
+        Args:
+            event: The delta.
+            item_types: The types of item that take it.
+            skeleton: Opened as a new item where there is none.
+            data: The bytes of the event.
+
+        Returns:
+            The item; None after the delta was passed through, because there is no item or it has
+            another type. Such an item ends incomplete if the delta surely was meant for it.
+        """
+        item = self._slots.find(event.output_index, event.item_id)
+        if item is None and skeleton is not None:
+            item = self._output.placeholder(skeleton, event)
+        if item is not None and type(item.item) in item_types:
+            return item
+        kind = name_of(event)
+        self._assembler.passthrough(kind, decode_any(data))
+        if item is None or type(item.item) not in GROWING:
+            return None
+        if self._slots.is_addressed(event.output_index, event.item_id):
+            self._assembler.mark_incomplete(item, f"{kind} on {type(item.item).__name__}")
         return None
 
-    # --- what the decoder of the frequent kinds refused ---
+    # --- events that the decoder of the frequent ones refused ---
 
-    def _read_slow(self, event: str | None, data: bytes) -> None:
+    def _read_slow(self, event_name: str | None, data: bytes) -> None:
         if data.lstrip()[:6].upper() == b"[DONE]":
             return
         try:
-            value = msgspec.json.decode(data)
+            event = msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             data = mark_surrogates(data) or data
-            value = decode_any(data)
-            self._assembly.surrogates = self._assembly.surrogates or SurrogateJoiner()
-        if not isinstance(value, dict):
+            event = decode_any(data)
+            if self._assembler.surrogates is None:
+                self._assembler.surrogates = SurrogateJoiner()
+        if not isinstance(event, dict):
             raise malformed("an event is not a JSON object", data)
-        kind = value.get("type") or event
-        kind = kind if isinstance(kind, str) else ""
+        kind = event.get("type") or event_name
+        if not isinstance(kind, str):
+            kind = ""
         if kind in EVENTS:
-            EVENTS[kind](self, kind, value, data)
+            EVENTS[kind](self, kind, event, data)
         elif kind in FAST_KINDS:
-            self._apply_lenient(kind, value, data)
-        elif value.get("error") and not kind.startswith("response."):
-            raise ParseFailure(classify(None, value))
+            self._apply_lenient(kind, event, data)
+        elif event.get("error") and not kind.startswith("response."):
+            raise ParseFailure(classify(None, event))
         else:
-            self._assembly.passthrough(kind, value)
+            self._assembler.passthrough(kind, event)
 
-    def _apply_lenient(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """A frequent kind in an unusual dress: repaired text, a float index, a null, its type only in the event line."""
-        if "delta" in value and not isinstance(value["delta"], str):
-            self._assembly.passthrough(kind, value)
+    def _apply_lenient(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        """Reads an unusual frequent event.
+
+        Its text was repaired, an index is a float or null, or only the event line has its type.
+        """
+        if "delta" in event and not isinstance(event["delta"], str):
+            self._assembler.passthrough(kind, event)
             return
-        fields: dict[str, Any] = {
-            key: raw
-            for key, raw in msgspec.json.decode(data, type=dict[str, Raw]).items()
-            if value[key] is not None
-        }
-        whole = {
-            key: int(one)
-            for key, one in value.items()
-            if isinstance(one, float) and one.is_integer()
-        }
+        fields: dict[str, Any] = {}
+        # Raw values, so that an item keeps its own bytes.
+        for key, raw in msgspec.json.decode(data, type=dict[str, Raw]).items():
+            value = event[key]
+            if isinstance(value, float) and value.is_integer():
+                fields[key] = int(value)
+            elif value is not None:
+                fields[key] = raw
+        fields["type"] = kind
         try:
-            message = decode(msgspec.json.encode({**fields, **whole, "type": kind}))
+            message = decode(msgspec.json.encode(fields))
         except msgspec.ValidationError as error:
             raise malformed(f"{kind}: {error}", data) from None
         FAST_HANDLERS[type(message)](self, message, data)
 
-    # --- parts, and texts that are whole ---
+    # --- content parts and texts in full ---
 
-    def _find(self, value: dict[str, Any]) -> OpenItem | None:
-        return self._slots.find(index_of(value, "output_index"), word(value.get("item_id")))
+    def _find(self, event: dict[str, Any]) -> OpenItem | None:
+        output_index = index_of(event, "output_index")
+        return self._slots.find(output_index, nonempty_string(event, "item_id"))
 
-    def _on_part(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        part = value.get("part")
-        verb, field = (
-            PARTS.get(word(part.get("type")) or "", ("", ""))
-            if isinstance(part, dict)
-            else ("", "")
-        )
-        item = self._find(value)
+    def _on_part(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        part = event.get("part")
+        full_text = None
+        if isinstance(part, dict):
+            full_text = PART_TEXTS.get(nonempty_string(part, "type") or "")
+        item = self._find(event)
         if (
-            not isinstance(part, dict)
-            or not verb
+            full_text is None
             or item is None
-            or type(item.item) not in TEXT_FIELDS[verb].kinds
+            or type(item.item) not in TEXT_FIELDS[full_text.kind].item_types
         ):
-            self._pass_unmatched(kind, value)
+            self._pass_unmatched(kind, event)
             return
-        if verb == "reasoning":
-            self._announced[item.index] = self._part(item, index_of(value, "content_index") or 0)
-        self._tail(item, verb, value, part.get(field))
-        self._slots.slot(item).finished |= kind.endswith(".done")
+        if full_text.kind == "reasoning":
+            self._texts.announce(item, event)
+        self._texts.complete(item, full_text.kind, event, event["part"].get(full_text.field))
+        if kind.endswith(".done"):
+            self._slots.slot(item).finished = True
 
-    def _on_whole(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        verb, field = TEXT_DONE_FIELDS[kind]
-        item = self._find(value)
-        if item is None or type(item.item) not in TEXT_FIELDS[verb].kinds:
-            self._pass_unmatched(kind, value)
+    def _on_text_done(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        full_text = TEXT_DONE_FIELDS[kind]
+        item = self._find(event)
+        if item is None or type(item.item) not in TEXT_FIELDS[full_text.kind].item_types:
+            self._pass_unmatched(kind, event)
             return
-        self._tail(item, verb, value, value.get(field))
+        self._texts.complete(item, full_text.kind, event, event.get(full_text.field))
         self._slots.slot(item).finished = True
 
-    def _tail(self, item: OpenItem, verb: str, value: dict[str, Any], whole: Any) -> None:
-        """Gives what no delta brought. Where `whole` does not continue them, the item's own `.done` decides."""
-        if not isinstance(whole, str) or self._assembly.surrogates is not None:
-            return
-        part = self._place(item, verb, value)
-        fragments = TEXT_FIELDS[verb].fragments(item, part)
-        said = "".join(fragments)
-        fragments[:] = [said] if said else []  # joined once, however often it is asked for
-        if len(whole) > len(said) and whole.startswith(said):
-            TEXT_FIELDS[verb].emit(self._assembly, item, whole[len(said) :], part)
+    def _pass_unmatched(self, kind: str, event: dict[str, Any]) -> None:
+        """Passes an event through that is about no open item.
 
-    def _place(self, item: OpenItem, verb: str, value: dict[str, Any]) -> int:
-        if verb == "reasoning":
-            return self._announced.get(item.index, 0)
-        if verb == "summary":
-            return index_of(value, "summary_index") or 0
-        return self._part(item, index_of(value, "content_index") or 0) if verb != "arguments" else 0
+        A `.done` of an item that is done adds nothing and is dropped.
+        """
+        output_index = index_of(event, "output_index")
+        is_done = self._slots.is_done(output_index, nonempty_string(event, "item_id"))
+        if not (is_done and kind.endswith(".done")):
+            self._assembler.passthrough(kind, event)
 
-    def _pass_unmatched(self, kind: str, value: dict[str, Any]) -> None:
-        """About an item that is done, or about none: a `.done` tells nothing new, everything else is passed through."""
-        done = self._slots.is_done(index_of(value, "output_index"), word(value.get("item_id")))
-        if not (done and kind.endswith(".done")):
-            self._assembly.passthrough(kind, value)
-
-    def _on_annotation(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        item, annotation = self._find(value), value.get("annotation")
+    def _on_annotation(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        item = self._find(event)
+        annotation = event.get("annotation")
         if item is None or type(item.item) is not Message or not isinstance(annotation, dict):
-            self._assembly.passthrough(kind, value)
-        else:
-            self._assembly.annotation(
-                item, annotation, self._part(item, index_of(value, "content_index") or 0)
-            )
+            self._assembler.passthrough(kind, event)
+            return
+        self._assembler.annotation(item, annotation, self._texts.position_in(item, event))
 
     # --- hosted tools, images, audio ---
 
-    def _on_progress(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        item = self._find(value)
+    def _on_progress(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        item = self._find(event)
         if item is None:
-            self._assembly.passthrough(kind, value)
-        else:
-            self._assembly.progress(item, kind.rsplit(".", 1)[1])
-
-    def _on_image(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """Every partial image is a whole one; the next replaces it, so none is kept."""
-        item, image = self._find(value), value.get("partial_image_b64")
-        if item is None or type(item.item) is not ServerToolCall or not isinstance(image, str):
-            self._assembly.passthrough(kind, value)
+            self._assembler.passthrough(kind, event)
             return
-        self._assembly.media(
-            item,
-            index_of(value, "partial_image_index") or 0,
-            f"image/{value.get('output_format') or 'png'}",
-            image,
-        )
+        _, status = kind.rsplit(".", 1)
+        self._assembler.progress(item, status)
+
+    def _on_image(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        item = self._find(event)
+        image = event.get("partial_image_b64")
+        if item is None or type(item.item) is not ServerToolCall or not isinstance(image, str):
+            self._assembler.passthrough(kind, event)
+            return
+        part = index_of(event, "partial_image_index") or 0
+        media_type = f"image/{event.get('output_format') or 'png'}"
+        self._assembler.media(item, part, media_type, image)
+        # Every partial image is a complete one that replaces the one before, so none is kept.
         item.parts.clear()
 
-    def _on_audio(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """These events name no item: they are the newest message's."""
-        item, delta = self._find(value), value.get("delta")
+    def _on_audio(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        item = self._find(event)
+        delta = event.get("delta")
+        # These events name no item: they belong to the newest message.
         if item is None or type(item.item) is not Message:
             item = self._output.placeholder(Message("assistant"), ItemEvent())
         if item is not None and kind.endswith(".done"):
             self._slots.slot(item).finished = True
         elif item is not None and isinstance(delta, str):
-            said = {"transcript" if "transcript" in kind else "data": delta}
-            self._assembly.media(
-                item, self._part(item, index_of(value, "content_index") or 0), None, **said
-            )
+            part = self._texts.position_in(item, event)
+            if "transcript" in kind:
+                self._assembler.media(item, part, transcript=delta)
+            else:
+                self._assembler.media(item, part, data=delta)
         else:
-            self._assembly.passthrough(kind, value)
+            self._assembler.passthrough(kind, event)
 
-    def _on_passed(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        self._assembly.passthrough(kind, value)
+    def _on_passed_through(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        self._assembler.passthrough(kind, event)
 
     # --- the response ---
 
-    def _on_response(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        response = value.get("response")
+    def _on_response(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        response = event.get("response")
         if isinstance(response, dict):
-            self._envelope(value, response)
+            self._envelope.read(event, response)
         else:
-            self._assembly.passthrough(kind, value)
+            self._assembler.passthrough(kind, event)
 
-    def _envelope(self, value: dict[str, Any], response: dict[str, Any]) -> None:
-        self._assembly.identify(word(response.get("id")), word(response.get("model")))
-        self._status = word(response.get("status")) or self._status
-        beside = {
-            key: one
-            for key, one in value.items()
-            if key not in ("type", "response", "sequence_number")
-        }
-        self._metadata(
-            {key: one for key, one in response.items() if key not in TYPED_KEYS} | beside
-        )
-        raw = response.get("usage")
-        if isinstance(raw, dict):
-            self._usage = overlay(self._usage, raw)
-            self._assembly.usage(usage(self._usage))
+    def _on_metadata(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        """Reads the ChatGPT backend's `metadata`, keys beside those of the response."""
+        values: dict[str, Any] = {}
+        metadata = event.get("metadata")
+        if isinstance(metadata, dict):
+            values.update(metadata)
+        if "headers" in event:
+            values["headers"] = event["headers"]
+        self._envelope.emit_metadata(values)
 
-    def _metadata(self, values: dict[str, Any]) -> None:
-        """Only what says something: nothing that is null or empty, unless it said more before."""
-        telling = {
-            key: one
-            for key, one in values.items()
-            if key in self._reported_keys or one not in (None, "", [], {})
-        }
-        self._reported_keys.update(telling)
-        self._assembly.metadata(telling)
-
-    def _on_metadata(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """The ChatGPT backend's own: `metadata` holds keys beside those of the response."""
-        inner = value.get("metadata")
-        headers = {"headers": value["headers"]} if "headers" in value else {}
-        self._metadata({**(inner if isinstance(inner, dict) else {}), **headers})
-
-    def _on_rate_limits(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        limits = read_in_band(value)
+    def _on_rate_limits(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        limits = read_in_band(event)
         if limits is None:
-            self._assembly.passthrough(kind, value)
+            self._assembler.passthrough(kind, event)
         else:
-            self._assembly.rate_limits(limits)
+            self._assembler.rate_limits(limits)
 
-    def _on_keepalive(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """Liveness, not progress."""
+    def _on_keepalive(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        """Emits nothing: the event shows that the connection lives, not that the model works."""
 
-    def _on_error(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        status = value.get("status") or value.get("status_code")
-        raise ParseFailure(classify(status if isinstance(status, int) else None, value))
+    def _on_error(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        status = event.get("status") or event.get("status_code")
+        if not isinstance(status, int):
+            status = None
+        raise ParseFailure(classify(status, event))
 
-    def _on_end(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """The event decides; the response's own `status` only where it is worse (`incomplete` in `response.completed`)."""
-        response = value["response"] if isinstance(value.get("response"), dict) else {}
-        said, ended = response.get("status"), kind.removeprefix("response.")
-        worse = (
-            said in STATUS_RANK
-            and ended in STATUS_RANK
-            and STATUS_RANK.index(said) > STATUS_RANK.index(ended)
-        )
-        self._envelope(value, response)
-        self._finish(str(said) if worse else ended, response, response_items(data, End))
+    def _on_end(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        response = event.get("response")
+        if not isinstance(response, dict):
+            response = {}
+        # The event decides; the response's own status only where it is worse (`incomplete` in
+        # `response.completed`).
+        status = kind.removeprefix("response.")
+        reported = response.get("status")
+        if reported in STATUS_RANK and status in STATUS_RANK:
+            status = max(reported, status, key=STATUS_RANK.index)
+        self._envelope.read(event, response)
+        self._finish(status, response, items_in_end_event(data))
 
-    def _on_body(self, kind: str, value: dict[str, Any], data: bytes) -> None:
-        """A whole body. A status that is none of the wire's is an end too: the body is whole."""
-        self._envelope({}, value)
-        status = word(value.get("status")) or ("failed" if value.get("error") else "")
-        self._finish(status, value, response_items(data, OutputOf))
+    def _on_body(self, kind: str, event: dict[str, Any], data: bytes) -> None:
+        """Reads a complete body. It is an end even if its status is none of the wire's."""
+        self._envelope.read({}, event)
+        status = nonempty_string(event, "status")
+        if status is None:
+            status = "failed" if event.get("error") else ""
+        self._finish(status, event, items_in_body(data))
 
     def _finish(self, status: str, response: dict[str, Any], items: list[Raw]) -> None:
-        self._output.add_missing_items(items, whole=status not in (*STATUS_RANK[1:], *UNANSWERED))
-        self._assembly.response_id = (
-            word(response.get("id")) or self._assembly.response_id
-        )  # Copilot: another one in every event
+        is_partial = status in ("incomplete", "failed") or status in UNFINISHED
+        self._output.add_missing_items(items, complete=not is_partial)
+        # Copilot sends another id in every event: the last one counts.
+        response_id = nonempty_string(response, "id")
+        if response_id is not None:
+            self._assembler.response_id = response_id
         if status == "failed":
-            raise ParseFailure(
-                classify(
-                    None,
-                    {
-                        "error": response.get("error")
-                        or {"message": "the response failed, no reason given"}
-                    },
-                )
-            )
-        if status in UNANSWERED:
+            error = response.get("error") or {"message": "the response failed, no reason given"}
+            raise ParseFailure(classify(None, {"error": error}))
+        if status in UNFINISHED:
             raise truncated(f"the response is {status}", {"status": status})
         self.complete = True
-        self._assembly.complete(
-            *self._output.stop_reason(status, response.get("incomplete_details"))
-        )
+        stop_reason, native = self._output.stop_reason(status, response.get("incomplete_details"))
+        self._assembler.complete(stop_reason, native)
 
 
-# --- tables ---
-
-FAST_HANDLERS: Final[dict[type[ItemEvent], Callable[..., None]]] = {
-    TextDelta: Machine._on_text,
-    ArgumentsDelta: Machine._on_arguments,
-    SummaryDelta: Machine._on_summary,
-    ReasoningTextDelta: Machine._on_reasoning,
-    RefusalDelta: Machine._on_refusal,
-    CustomInputDelta: Machine._on_arguments,
-    CodeDelta: Machine._on_arguments,
-    McpArgumentsDelta: Machine._on_arguments,
-    ItemAdded: Machine._on_added,
-    ItemDone: Machine._on_done,
-}
-FAST_KINDS: Final = frozenset(name_of(kind) for kind in FAST_HANDLERS)
+def _list_of_objects(value: Any) -> list[dict[str, Any]] | None:
+    """Returns a list of one object a token; None for anything else."""
+    if not isinstance(value, list):
+        return None
+    for element in value:
+        if not isinstance(element, dict):
+            return None
+    return value
 
 
-def _tokens(logprobs: Any) -> list[dict[str, Any]] | None:
-    """One object a token; anything else is none."""
-    return (
-        logprobs
-        if isinstance(logprobs, list) and all(isinstance(token, dict) for token in logprobs)
-        else None
-    )
+# --- handlers of frequent events ---
+
+_Event = TypeVar("_Event", bound=ItemEvent)
+
+FAST_HANDLERS: Final[dict[type[ItemEvent], Callable[[Machine, Any, bytes], None]]] = {}
+"""Handlers by class of the event; filled by `_register` alone, which checks that both agree."""
 
 
-def _part_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.part(part).fragments
+def _register(event: type[_Event], handler: Callable[[Machine, _Event, bytes], None]) -> None:
+    FAST_HANDLERS[event] = handler
 
 
-def _refused_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.part(part).refusal_fragments
+_register(TextDelta, Machine._on_text)
+_register(ArgumentsDelta, Machine._on_arguments)
+_register(SummaryDelta, Machine._on_summary)
+_register(ReasoningTextDelta, Machine._on_reasoning)
+_register(RefusalDelta, Machine._on_refusal)
+_register(CustomInputDelta, Machine._on_arguments)
+_register(CodeDelta, Machine._on_arguments)
+_register(McpArgumentsDelta, Machine._on_arguments)
+_register(ItemAdded, Machine._on_added)
+_register(ItemDone, Machine._on_done)
 
+FAST_KINDS: Final = frozenset(name_of(event) for event in FAST_HANDLERS)
 
-def _summary_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.summary.setdefault(part, [])
+# --- handlers of all other events ---
 
+EventHandler: TypeAlias = Callable[[Machine, str, dict[str, Any], bytes], None]
+"""Takes the event's name, the event as decoded, and its bytes."""
 
-def _argument_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.arguments
-
-
-def _emit_arguments(assembly: EventAssembler, item: OpenItem, delta: str, part: int) -> None:
-    assembly.arguments(item, delta)
-
-
-class TextField(NamedTuple):
-    """How one kind of text grows, in which items, and where its fragments are."""
-
-    kinds: tuple[type, ...]
-    emit: Emit
-    fragments: Callable[[OpenItem, int], list[str]]
-
-
-TEXT_FIELDS: Final[dict[str, TextField]] = {
-    "text": TextField((Message,), EventAssembler.text, _part_fragments),
-    "refusal": TextField((Message,), EventAssembler.refusal, _refused_fragments),
-    "reasoning": TextField((Reasoning,), EventAssembler.reasoning, _part_fragments),
-    "summary": TextField((Reasoning,), EventAssembler.summary, _summary_fragments),
-    "arguments": TextField(CALLS, _emit_arguments, _argument_fragments),
-}
-
-
-EVENTS: Final[dict[str, Callable[[Machine, str, dict[str, Any], bytes], None]]] = {
-    **dict.fromkeys(RESPONSE, Machine._on_response),
-    **dict.fromkeys(END, Machine._on_end),
+EVENTS: Final[dict[str, EventHandler]] = {
+    **dict.fromkeys(RESPONSE_EVENTS, Machine._on_response),
+    **dict.fromkeys(END_EVENTS, Machine._on_end),
     "body": Machine._on_body,
     "error": Machine._on_error,
-    **dict.fromkeys(PART, Machine._on_part),
-    **dict.fromkeys(TEXT_DONE_FIELDS, Machine._on_whole),
+    **dict.fromkeys(PART_EVENTS, Machine._on_part),
+    **dict.fromkeys(TEXT_DONE_FIELDS, Machine._on_text_done),
     "response.output_text.annotation.added": Machine._on_annotation,
     **dict.fromkeys(PROGRESS, Machine._on_progress),
     "response.image_generation_call.partial_image": Machine._on_image,
-    **dict.fromkeys(AUDIO, Machine._on_audio),
-    **dict.fromkeys(PASSED_THROUGH, Machine._on_passed),
+    **dict.fromkeys(AUDIO_EVENTS, Machine._on_audio),
+    **dict.fromkeys(PASSED_THROUGH, Machine._on_passed_through),
     "response.metadata": Machine._on_metadata,
     "codex.rate_limits": Machine._on_rate_limits,
     **dict.fromkeys(KEEPALIVES, Machine._on_keepalive),
 }
-"""Every kind that is not frequent, by name."""
+"""Handlers of every event that is not frequent, by name."""
 
 EVENT_KINDS: Final = FAST_KINDS | frozenset(EVENTS)
 
 
-def usage(raw: dict[str, Any]) -> Usage:
-    """OpenAI counts inclusively already: input with cache reads and writes, output with reasoning."""
-    return Usage(
-        input_tokens=count(raw, "input_tokens", "prompt_tokens"),
-        output_tokens=count(raw, "output_tokens", "completion_tokens"),
-        cache_read_input_tokens=count(raw, "input_tokens_details.cached_tokens"),
-        cache_write_input_tokens=count(raw, "input_tokens_details.cache_write_tokens"),
-        reasoning_output_tokens=count(raw, "output_tokens_details.reasoning_tokens"),
-        input_modalities=_modalities(raw, "input_tokens_details"),
-        output_modalities=_modalities(raw, "output_tokens_details"),
-        raw=raw,
-    )
-
-
-def _modalities(raw: dict[str, Any], details: str) -> dict[str, int]:
-    told = ((kind, count(raw, f"{details}.{kind}_tokens")) for kind in ("text", "image", "audio"))
-    return {kind: number for kind, number in told if number is not None}
-
-
 def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
-    """A whole response as one frame, `body`; an error that looks like the stream's event as that event."""
+    """Yields a complete response as one frame, which is read as the event `body`.
+
+    An error that looks like the stream's `error` event is read as that event, by its `type`.
+    """
     value = decode_any(body)
-    if not isinstance(value, dict) or (value.get("type") != "error" and "output" not in value):
+    if not isinstance(value, dict):
+        raise malformed("the body is not a Response", body)
+    if value.get("type") != "error" and "output" not in value:
         raise malformed("the body is not a Response", body)
     yield "body", body

@@ -1,7 +1,8 @@
-"""OpenAI Responses: the life of an item, from `output_item.added` (or the first text of one never added) to its final version.
+"""OpenAI Responses: the life of an item, from `output_item.added` to its final version.
 
-The wire promises the item whole in `output_item.done`, and all of them once more in the event that ends the stream. Either may
-be missing: a call named only when done, `output: []` from the Codex backend, items that only the last event tells of.
+The API sends each item complete in `output_item.done`, and all of them once more in the event that
+ends the stream. Either may be missing: a call named only when done, `output: []` from the Codex
+backend, items that are only in the last event, text of an item that was never added.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ from streamlib_parsers.wires.responses.events import (
     ItemDone,
     ItemEvent,
     name_of,
+    nonempty_string,
     type_of,
-    word,
 )
 from streamlib_parsers.wires.responses.items import (
     HOSTED,
@@ -48,7 +49,7 @@ INCOMPLETE_REASONS: Final[dict[str, StopReason]] = {
     "max_output_tokens": "length",
     "content_filter": "content_filter",
 }
-"""Stop reasons by `incomplete_details.reason`; every other one (max_messages, steered) is `other`."""
+"""Stop reasons by `incomplete_details.reason`; every other (max_messages, steered) is `other`."""
 
 NAMED: Final = (FunctionCall, CustomToolCall)
 
@@ -56,187 +57,231 @@ NAMED: Final = (FunctionCall, CustomToolCall)
 class OutputItems:
     """The items of one response."""
 
-    def __init__(self, assembly: EventAssembler) -> None:
+    def __init__(self, assembler: EventAssembler) -> None:
+        # Every item that was opened, by index and id.
         self.slots = Slots()
-        self._assembly = assembly
+        self._assembler = assembler
+        # Ids of the complete calls that wait for an answer of the caller, in order of arrival.
         self._open_calls: dict[str, None] = {}
+        # Whether a finished message had text, or a refusal.
         self._has_text = False
         self._has_refusal = False
+        # Calls that were added without a name, by output_index and id, until their `.done`.
         self._unnamed: dict[tuple[int | None, str | None], ResponseItem] = {}
 
-    # --- begin ---
+    # --- start ---
 
-    def added(self, message: ItemAdded, data: bytes) -> None:
-        """`output_item.added`: text that it brings already counts as its first delta."""
-        block, raw = self._read(message.item)
-        if not block or self._is_repeated(block, message, data):
+    def added(self, event: ItemAdded, data: bytes) -> None:
+        """Reads `output_item.added`. Text in it already counts as the item's first delta."""
+        block, raw = self._read(event.item)
+        if not block or self._is_repeated(block, event, data):
             return
         item = item_of(block, raw)
         if isinstance(item, NAMED) and not item.name:
-            self.slots.leave_unnamed(item.id or message.item_id)
-            self._unnamed[message.output_index, item.id or message.item_id] = item
-            self._assembly.before_close = self._never_named
+            # Nothing is emitted before the name is known: it may come with the `.done`.
+            self.slots.add_nameless(item.id or event.item_id)
+            self._unnamed[event.output_index, item.id or event.item_id] = item
+            self._assembler.before_close = self._close_unnamed
             return
-        opened = self._begin(item, type_of(message.item), message.output_index)
-        is_text = not call_text(item) or call_text(item) in block.values()
-        for emit, before, whole, part in text_changes(opened.item, item) if is_text else ():
-            emit(self._assembly, opened, whole[len(before) :], part)
+        opened = self._open(item, type_of(event.item), event.output_index)
+        # Arguments that are a JSON value (`action`) are emitted with the `.done`, all at once.
+        arguments = call_text(item)
+        if arguments and arguments not in block.values():
+            return
+        for emit, before, after, part in text_changes(opened.item, item):
+            emit(self._assembler, opened, after[len(before) :], part)
 
-    def placeholder(self, item: Message | Reasoning, message: ItemEvent) -> OpenItem | None:
-        """An item whose text came though it was never added (OpenRouter: `item: null`); None where it is done already."""
-        if self.slots.is_done(message.output_index, message.item_id):
+    def placeholder(self, item: Message | Reasoning, event: ItemEvent) -> OpenItem | None:
+        """Opens an item whose text came although it was never added (OpenRouter: `item: null`).
+
+        Returns:
+            The item; None where it is done already.
+        """
+        if self.slots.is_done(event.output_index, event.item_id):
             return None
         kind = "message" if isinstance(item, Message) else "reasoning"
-        return self._begin(
-            msgspec.structs.replace(item, id=message.item_id), kind, message.output_index
-        )
+        item = msgspec.structs.replace(item, id=event.item_id)
+        return self._open(item, kind, event.output_index)
 
-    def _begin(self, item: ResponseItem, kind: str, place: int | None) -> OpenItem:
+    def _open(self, item: ResponseItem, kind: str, output_index: int | None) -> OpenItem:
         if isinstance(item, NAMED) and not item.call_id:
-            item = msgspec.structs.replace(item, call_id=self._assembly.new_call_id())
-        opened = self._assembly.open(outline(item))
+            item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
+        opened = self._assembler.open(outline(item))
         opened.free_text = kind in HOSTED and HOSTED[kind].free_text
-        self.slots.add(opened, kind, place)
+        self.slots.add(opened, kind, output_index)
         return opened
 
     def _read(self, item: Raw) -> tuple[JsonObject, bytes]:
-        """The item with its bytes; `{}` for null, which tells nothing."""
+        """Returns the item and its bytes; `{}` for null, which holds nothing."""
         raw = bytes(item)
         try:
             block = msgspec.json.decode(raw)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             raw = mark_surrogates(raw) or raw
             block = decode_any(raw)
-        if block is not None and not isinstance(block, dict):
+        if block is None:
+            return {}, raw
+        if not isinstance(block, dict):
             raise malformed("an item is not a JSON object", raw)
-        return (block if self._assembly.surrogates is None else scrub(block)) or {}, raw
+        if self._assembler.surrogates is not None:
+            block = scrub(block)
+        return block, raw
 
-    def _is_repeated(self, block: JsonObject, message: ItemAdded | ItemDone, data: bytes) -> bool:
-        repeated = self.slots.is_repeated(message.output_index, word(block.get("id")))
-        if repeated:
-            self._assembly.notice(
-                "repeated_item", f"{type_of(message.item)} {message.output_index}"
-            )
-            self._assembly.passthrough(name_of(message), decode_any(data))
-        return repeated
+    def _is_repeated(self, block: JsonObject, event: ItemAdded | ItemDone, data: bytes) -> bool:
+        """Tells whether the item was added before; if so, passes the event through."""
+        if not self.slots.is_repeated(event.output_index, nonempty_string(block, "id")):
+            return False
+        self._assembler.notice("repeated_item", f"{type_of(event.item)} {event.output_index}")
+        self._assembler.passthrough(name_of(event), decode_any(data))
+        return True
 
     # --- end ---
 
-    def done(self, message: ItemDone, data: bytes) -> None:
-        """`output_item.done`: the final version, whatever came before."""
-        block, raw = self._read(message.item)
+    def done(self, event: ItemDone, data: bytes) -> None:
+        """Reads `output_item.done`: the final version, whatever came before."""
+        block, raw = self._read(event.item)
         if not block:
             return
-        item, item_id = item_of(block, raw), word(block.get("id")) or message.item_id
-        opened = self.slots.find(message.output_index, item_id)
-        if opened is not None and type(opened.item) is not type(item):
-            if opened.item.id == item_id:  # what began as one kind is done as another
-                self._assembly.close(opened, "incomplete")
+        item = item_of(block, raw)
+        item_id = nonempty_string(block, "id") or event.item_id
+        opened = self.slots.find(event.output_index, item_id)
+        if opened is None:
+            if self._is_repeated(block, event, data):
+                return
+        elif type(opened.item) is not type(item):
+            if opened.item.id == item_id:  # it was opened as one kind and is done as another
+                self._assembler.close(opened, "incomplete")
                 self.slots.end(opened, None)
             opened = None
-        elif opened is None and self._is_repeated(block, message, data):
-            return
-        self._named(message.output_index, item_id)
-        self._settle(
-            opened or self._begin(item, type_of(message.item), message.output_index), item, block
-        )
+        self._forget_unnamed(event.output_index, item_id)
+        if opened is None:
+            opened = self._open(item, type_of(event.item), event.output_index)
+        self._finish(opened, item, block)
 
-    def _named(self, place: int | None, item_id: str | None) -> None:
-        """A call that was added without a name is told of again, at its place or under its id. No id at all is none in common."""
-        for key in [*self._unnamed]:
-            if (
-                (place, item_id) == key
-                or (place is not None and place == key[0])
-                or (item_id is not None and item_id == key[1])
-            ):
+    def _forget_unnamed(self, output_index: int | None, item_id: str | None) -> None:
+        """Removes the call that was added without a name, now that it came again.
+
+        It is the one at the same index or with the same id; a missing id is not shared with
+        another missing one, unless the index is the same.
+        """
+        for key in list(self._unnamed):
+            known_index, known_id = key
+            is_same_index = output_index is not None and output_index == known_index
+            is_same_id = item_id is not None and item_id == known_id
+            if is_same_index or is_same_id or key == (output_index, item_id):
                 del self._unnamed[key]
 
-    def _never_named(self) -> None:
-        """Calls that were added and never got a name: nobody can answer them, and they are told of all the same."""
+    def _close_unnamed(self) -> None:
+        """Emits the calls that never got a name: no caller can answer them, but none is lost."""
         for item in self._unnamed.values():
-            if self._assembly.item_count < self._assembly.limits.items:
-                opened = self._begin(item, "", None)
-                self._assembly.notice("nameless_call", "the call never got a name", opened)
-                self._assembly.close(opened, "incomplete")
+            if self._assembler.item_count < self._assembler.limits.items:
+                opened = self._open(item, "", None)
+                self._assembler.notice("nameless_call", "the call never got a name", opened)
+                self._assembler.close(opened, "incomplete")
         self._unnamed.clear()
 
-    def _settle(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> None:
-        before = opened.item
-        if isinstance(final, NAMED) and isinstance(before, NAMED):
+    def _finish(self, opened: OpenItem, final: ResponseItem, block: JsonObject) -> None:
+        """Ends an item with its final version, and emits the parts that no item type holds."""
+        streamed = opened.item
+        if isinstance(final, NAMED) and isinstance(streamed, NAMED):
             final = msgspec.structs.replace(
-                final, call_id=final.call_id or before.call_id, name=final.name or before.name
+                final,
+                call_id=final.call_id or streamed.call_id,
+                name=final.name or streamed.name,
             )
             if not final.name:
-                self._assembly.notice(
-                    "nameless_call", "a call without a name cannot be answered", opened
-                )
+                detail = "a call without a name cannot be answered"
+                self._assembler.notice("nameless_call", detail, opened)
                 final = msgspec.structs.replace(final, status="incomplete")
         elif isinstance(final, Message):
             self._annotate(opened, final)
-        self._assembly.finish_with(opened, final)
+        self._assembler.finish_with(opened, final)
         self.slots.end(opened, final.id)
         for part in unknown_parts(block):
-            self._assembly.close(self._assembly.open(part))
-        self._tally(opened.item)
+            self._assembler.close(self._assembler.open(part))
+        self._note_outcome(opened.item)
 
     def _annotate(self, opened: OpenItem, final: Message) -> None:
-        """Citations that no event brought."""
-        for place, part in enumerate(final.content):
-            growing = opened.part(place)
-            for annotation in getattr(part, "annotations", ())[len(growing.annotations) :]:
-                self._assembly.annotation(opened, annotation, place)
+        """Emits the citations that no event brought."""
+        for index, part in enumerate(final.content):
+            # Opened for every part, also a refusal, so that positions equal the final version's.
+            open_part = opened.part(index)
+            annotations = getattr(part, "annotations", ())
+            for annotation in annotations[len(open_part.annotations) :]:
+                self._assembler.annotation(opened, annotation, index)
 
-    def add_missing_items(self, raws: list[Raw], *, whole: bool) -> None:
-        """The last event tells all items: those that were never done are given now. whole: it says that the answer is complete.
+    def add_missing_items(self, raws: list[Raw], *, complete: bool) -> None:
+        """Finishes the items that were never done, from the event that ends the stream.
 
-        An item that it does not tell of ends complete where its own text was told whole.
+        Args:
+            raws: All items of the response.
+            complete: Whether the response is complete. Then an item that is not among `raws` ends
+                completed if its own text arrived in full.
         """
-        for place, (raw, slot) in enumerate(
-            zip(raws, self.slots.matched([type_of(raw) for raw in raws]), strict=True)
-        ):
-            block, own = self._read(raw) if slot is None or slot.open is not None else ({}, b"")
+        slots = self.slots.match([type_of(raw) for raw in raws])
+        for index, (raw, slot) in enumerate(zip(raws, slots, strict=True)):
+            opened = None
+            if slot is not None:
+                opened = slot.open
+                if opened is None:
+                    continue  # done already
+            block, item_bytes = self._read(raw)
             if not block:
                 continue
-            item = item_of(block, own)
-            if not whole and block.get("status") not in (None, "completed"):
+            item = item_of(block, item_bytes)
+            if not complete and block.get("status") not in (None, "completed"):
                 item = msgspec.structs.replace(item, status="incomplete")
-            opened = slot.open if slot is not None else None
-            self._named(place, item.id)
-            self._settle(opened or self._begin(item, type_of(raw), None), item, block)
-        for opened in [
-            slot.open
-            for slot in self.slots.all
-            if whole and slot.finished and slot.open is not None
-        ]:
-            self._assembly.close(opened)
-            self._tally(opened.item)
+            self._forget_unnamed(index, item.id)
+            if opened is None:
+                opened = self._open(item, type_of(raw), None)
+            self._finish(opened, item, block)
+        if complete:
+            self._close_finished()
 
-    # --- why it stopped ---
+    def _close_finished(self) -> None:
+        """Closes as completed the open items of which a text arrived in full."""
+        for slot in self.slots.all:
+            if slot.finished and slot.open is not None:
+                self._assembler.close(slot.open)
+                self._note_outcome(slot.open.item)
 
-    def _tally(self, item: ResponseItem) -> None:
+    # --- stop reason ---
+
+    def _note_outcome(self, item: ResponseItem) -> None:
+        """Notes what the stop reason depends on."""
         if isinstance(item, NAMED) and item.status == "completed":
             self._open_calls[item.call_id] = None
         elif isinstance(item, Opaque):
-            waiting = to_answer(item)
-            if waiting is not None:
-                self._open_calls[waiting] = None
+            waiting_id = to_answer(item)
+            if waiting_id is not None:
+                self._open_calls[waiting_id] = None
             elif item.kind.endswith("_output"):
+                # The provider ran the call itself.
                 self._open_calls.pop(str(item.payload.get("call_id")), None)
         elif isinstance(item, Message):
-            self._has_text = self._has_text or bool(item.text)
-            self._has_refusal = self._has_refusal or any(
-                isinstance(part, Refusal) for part in item.content
-            )
+            if item.text:
+                self._has_text = True
+            if any(isinstance(part, Refusal) for part in item.content):
+                self._has_refusal = True
 
     def stop_reason(self, status: str, details: Any) -> tuple[StopReason, str | None]:
-        """The wire has no stop reason: status, `incomplete_details` and the items tell it. With the wire's own words for it."""
-        reason = details.get("reason") if isinstance(details, dict) else None
+        """Infers the stop reason, which the wire does not have.
+
+        Args:
+            status: The final status of the response.
+            details: `incomplete_details`.
+
+        Returns:
+            The stop reason, and the wire's own value that it stands for.
+        """
         if status == "incomplete":
-            return INCOMPLETE_REASONS.get(
-                str(reason), "other"
-            ), f"incomplete:{reason}" if reason else status
+            reason = details.get("reason") if isinstance(details, dict) else None
+            native = f"incomplete:{reason}" if reason else status
+            return INCOMPLETE_REASONS.get(str(reason), "other"), native
         if status != "completed":
             return "other", status or None
         if self._open_calls:
             return "tool_calls", status
-        return "refusal" if self._has_refusal and not self._has_text else "stop", status
+        if self._has_refusal and not self._has_text:
+            return "refusal", status
+        return "stop", status

@@ -1,6 +1,6 @@
-"""OpenAI Responses: which item an event is about.
+"""OpenAI Responses: finds the item that an event is about.
 
-The wire promises `output_index` in every event about an item. What comes instead:
+The API has `output_index` in every event about an item. What servers send instead:
 
     Copilot      other ids in every event; the index is right
     llama.cpp    no index at all, ids are right
@@ -9,7 +9,8 @@ The wire promises `output_index` in every event about an item. What comes instea
     OpenRouter   `item: null` in `.added`, gaps between indexes
     a bridge     one index for all calls; ids are right
 
-So: the index, else the id, else the item that began last and is still open. An event of an item that is done never goes to another.
+So: the index, else the id, else the newest item that is still open. An event of an item that is
+done never goes to another.
 """
 
 from __future__ import annotations
@@ -20,117 +21,158 @@ from streamlib_parsers.open_items import OpenItem
 
 
 class Slot(Struct):
-    """One item. kind: the wire's type. open: None once it is done. finished: some text of it was told whole."""
+    """One item of the response.
+
+    Attributes:
+        kind: The wire's type of the item.
+        output_index: The wire's index; None where the item was opened without one.
+        id: The wire's id when the item was opened.
+        open: The item; None once it is done.
+        finished: Whether the wire sent some text of the item in full (`.done`).
+    """
 
     kind: str
-    place: int | None
+    output_index: int | None
     id: str | None
     open: OpenItem | None
     finished: bool = False
 
 
 class Slots:
-    """The items of one response by every name they have. `by_index`: those that are open and share their index with no other."""
+    """The items of one response by all their indexes and ids."""
 
     def __init__(self) -> None:
+        # Open items by output_index, less those that share it. The machine's deltas read it
+        # without a call.
         self.by_index: dict[int | None, OpenItem] = {}
+        # Open items by the id they were opened with.
         self._by_id: dict[str | None, OpenItem] = {}
+        # Items in order of start; closed ones are removed from its end when it is read.
         self._newest: list[OpenItem] = []
+        # Slots by the item's own index, in order of start; never removed.
         self._slots: dict[int, Slot] = {}
-        self._places: dict[int | None, Slot] = {}
+        # The newest slot of each output_index; never removed.
+        self._slot_at: dict[int | None, Slot] = {}
+        # Output indexes that several open items had at once.
         self._shared: set[int | None] = set()
-        self._ended: set[str | None] = set()
-        self._unnamed: set[str | None] = set()
+        # Ids of the items that are done.
+        self._done_ids: set[str | None] = set()
+        # Ids of the calls that were added without a name.
+        self._nameless_ids: set[str | None] = set()
 
-    def find(self, index: int | None, item_id: str | None) -> OpenItem | None:
-        """The open item with this index, else with this id, else the one that began last."""
-        by_index, by_id = self.by_index.get(index), self._by_id.get(item_id)
-        if index in self._shared:
-            by_index = self._places[index].open
-        if by_index is not None and by_id is not None:
-            return by_index if by_index.item.id == item_id else by_id
-        found = by_index or by_id
-        if (
-            found is not None
-            or index is not None
-            or item_id in self._ended
-            or item_id in self._unnamed
-        ):
-            return found
+    def find(self, output_index: int | None, item_id: str | None) -> OpenItem | None:
+        """Returns the open item with this index, else with this id, else the newest one."""
+        item_at_index = self.by_index.get(output_index)
+        item_with_id = self._by_id.get(item_id)
+        if output_index in self._shared:
+            item_at_index = self._slot_at[output_index].open
+        if item_at_index is not None and item_with_id is not None:
+            # They differ where items share an index: then ids are right.
+            if item_at_index.item.id == item_id:
+                return item_at_index
+            return item_with_id
+        item = item_at_index or item_with_id
+        if item is not None or output_index is not None:
+            return item
+        if item_id in self._done_ids or item_id in self._nameless_ids:
+            return None
+        return self._newest_open()
+
+    def _newest_open(self) -> OpenItem | None:
         while self._newest and self._newest[-1].closed:
             self._newest.pop()
-        return self._newest[-1] if self._newest else None
+        if not self._newest:
+            return None
+        return self._newest[-1]
 
     def slot(self, item: OpenItem) -> Slot:
-        """What is known of an item that began."""
+        """Returns the slot of an item that was added."""
         return self._slots[item.index]
 
     @property
     def all(self) -> list[Slot]:
-        """Every item, in the order they began."""
+        """Every slot, in the order in which the items started."""
         return list(self._slots.values())
 
-    def add(self, item: OpenItem, kind: str, place: int | None) -> None:
-        """An item began."""
-        slot = self._slots[item.index] = Slot(kind, place, item.item.id, item)
+    def add(self, item: OpenItem, kind: str, output_index: int | None) -> None:
+        """Adds an item that was opened."""
+        slot = Slot(kind, output_index, item.item.id, item)
+        self._slots[item.index] = slot
         self._newest.append(item)
-        if place is not None:
-            if self.by_index.pop(place, None) is not None:
-                self._shared.add(place)
-            if place not in self._shared:
-                self.by_index[place] = item
-            self._places[place] = slot
+        if output_index is not None:
+            if self.by_index.pop(output_index, None) is not None:
+                self._shared.add(output_index)
+            if output_index not in self._shared:
+                self.by_index[output_index] = item
+            self._slot_at[output_index] = slot
         if slot.id is not None:
             self._by_id[slot.id] = item
 
-    def leave_unnamed(self, item_id: str | None) -> None:
-        """A call was added without a name: it begins with its `.done`, and until then no other item takes its events."""
-        self._unnamed.add(item_id)
+    def add_nameless(self, item_id: str | None) -> None:
+        """Notes a call that was added without a name.
+
+        It opens with its `.done`; until then no other item receives its events.
+        """
+        self._nameless_ids.add(item_id)
 
     def end(self, item: OpenItem, final_id: str | None) -> None:
-        """An item is done."""
+        """Marks an item as done; its `.done` may have brought another id."""
         slot = self._slots[item.index]
         slot.open = None
-        if self.by_index.get(slot.place) is item:
-            del self.by_index[slot.place]
-        for one in (slot.id, final_id):
-            self._ended.update([one] if one else [])
-            if self._by_id.get(one) is item:
-                del self._by_id[one]
+        if self.by_index.get(slot.output_index) is item:
+            del self.by_index[slot.output_index]
+        for item_id in (slot.id, final_id):
+            if item_id:
+                self._done_ids.add(item_id)
+            if self._by_id.get(item_id) is item:
+                del self._by_id[item_id]
 
-    def is_addressed(self, index: int | None, item_id: str | None) -> bool:
-        """Whether an event with these names is surely about the item that was found, not only about the newest."""
-        return index is not None or item_id in self._by_id
+    def is_addressed(self, output_index: int | None, item_id: str | None) -> bool:
+        """Tells whether the event names its item, so that `find` did not guess the newest."""
+        return output_index is not None or item_id in self._by_id
 
-    def is_done(self, index: int | None, item_id: str | None) -> bool:
-        """Whether the item with one of these names was done before."""
-        return item_id in self._ended or (
-            index in self._places and self._places[index].open is None
-        )
+    def is_done(self, output_index: int | None, item_id: str | None) -> bool:
+        """Tells whether the item with this id or at this index is done."""
+        if item_id in self._done_ids:
+            return True
+        slot = self._slot_at.get(output_index)
+        return slot is not None and slot.open is None
 
-    def is_repeated(self, index: int | None, item_id: str | None) -> bool:
-        """Whether an item with these names has begun before; another id at a known place is another item."""
-        slot = self._places.get(index)
+    def is_repeated(self, output_index: int | None, item_id: str | None) -> bool:
+        """Tells whether this item was added before.
+
+        Another id at a known index is another item.
+        """
+        slot = self._slot_at.get(output_index)
         if slot is not None:
             return slot.id == item_id and (item_id is not None or slot.open is not None)
-        return index is None and (item_id in self._by_id or item_id in self._ended)
+        return output_index is None and (item_id in self._by_id or item_id in self._done_ids)
 
-    def matched(self, kinds: list[str]) -> list[Slot | None]:
-        """For each item of the last event the one that was streamed: by place and type, else the next free one of its type.
+    def match(self, kinds: list[str]) -> list[Slot | None]:
+        """Finds the streamed item for each item of the last event.
 
-        Ids say nothing (Copilot), and places alone neither (gaps).
+        Ids do not identify an item here (Copilot changes them), and neither does the index alone
+        (OpenRouter leaves gaps).
+
+        Args:
+            kinds: The types of the items of the last event.
+
+        Returns:
+            For each the slot at its index if it has that type, else the next free slot of that
+            type, else None.
         """
-        placed = [self._places.get(place) for place in range(len(kinds))]
-        found = [
-            slot if slot is not None and slot.kind == kind else None
-            for slot, kind in zip(placed, kinds, strict=True)
-        ]
-        taken = {id(slot) for slot in found}
-        free: dict[str, list[Slot]] = {}
+        matches: list[Slot | None] = []
+        for index, kind in enumerate(kinds):
+            slot = self._slot_at.get(index)
+            if slot is not None and slot.kind != kind:
+                slot = None
+            matches.append(slot)
+        taken = {id(slot) for slot in matches}
+        free: dict[str, list[Slot]] = {}  # the oldest last, so that `pop` takes it
         for slot in reversed(self._slots.values()):
             if id(slot) not in taken:
                 free.setdefault(slot.kind, []).append(slot)
-        return [
-            slot or (free[kind].pop() if free.get(kind) else None)
-            for slot, kind in zip(found, kinds, strict=True)
-        ]
+        for index, kind in enumerate(kinds):
+            if matches[index] is None and free.get(kind):
+                matches[index] = free[kind].pop()
+        return matches

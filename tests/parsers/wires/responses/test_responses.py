@@ -44,7 +44,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.responses import EVENT_KINDS, usage
-from streamlib_parsers.wires.responses.items import wire_item
+from streamlib_parsers.wires.responses.wire_items import wire_item
 from tests.support.partitions import byte_by_byte, cuts, every_single_cut
 from tests.support.responses_frames import (
     NESTED,

@@ -21,7 +21,8 @@ from streamlib_parsers import (
     Text,
     accumulate,
 )
-from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER, wire_item
+from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER
+from streamlib_parsers.wires.responses.wire_items import wire_item
 from tests.support.responses_frames import (
     WEB,
     Json,

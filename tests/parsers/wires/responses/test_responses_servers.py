@@ -31,7 +31,8 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.wires.responses.items import item_of, wire_item
+from streamlib_parsers.wires.responses.items import item_of
+from streamlib_parsers.wires.responses.wire_items import wire_item
 from tests.support.responses_frames import (
     Json,
     about,

@@ -1,0 +1,77 @@
+"""OpenAI Responses: the response object beside its items: id, model, status, metadata, usage."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.usage import Usage, count, overlay
+from streamlib_parsers.wires.responses.events import TYPED_KEYS, nonempty_string
+
+_EVENT_KEYS: Final = ("type", "response", "sequence_number")
+"""Keys of an event that belong to the stream, not to the response."""
+
+
+class Envelope:
+    """What the events of one response said of the response itself."""
+
+    def __init__(self, assembler: EventAssembler) -> None:
+        self._assembler = assembler
+        # `response.status` as last sent; shown if the stream is truncated.
+        self.status: str | None = None
+        # Metadata keys that had a value once; from then on null is reported too.
+        self._reported_keys: set[str] = set()
+        # The usage object, merged over the stream.
+        self._usage: dict[str, Any] = {}
+
+    def read(self, event: dict[str, Any], response: dict[str, Any]) -> None:
+        """Reads the response object, and the keys beside it in its event."""
+        self._assembler.identify(
+            nonempty_string(response, "id"), nonempty_string(response, "model")
+        )
+        self.status = nonempty_string(response, "status") or self.status
+        values = {key: value for key, value in response.items() if key not in TYPED_KEYS}
+        values |= {key: value for key, value in event.items() if key not in _EVENT_KEYS}
+        self.emit_metadata(values)
+        raw = response.get("usage")
+        if isinstance(raw, dict):
+            self._usage = overlay(self._usage, raw)
+            self._assembler.usage(usage(self._usage))
+
+    def emit_metadata(self, values: dict[str, Any]) -> None:
+        """Emits the keys that have a value; a null or empty one only if it had one before."""
+        reported = {
+            key: value
+            for key, value in values.items()
+            if key in self._reported_keys or value not in (None, "", [], {})
+        }
+        self._reported_keys.update(reported)
+        self._assembler.metadata(reported)
+
+
+def usage(raw: dict[str, Any]) -> Usage:
+    """Reads the counts of a usage object (`response.usage`).
+
+    OpenAI already counts inclusively: input with cache reads and writes, output with reasoning.
+    `prompt_tokens` and `completion_tokens` are Chat's names for the same counts.
+    """
+    return Usage(
+        input_tokens=count(raw, "input_tokens", "prompt_tokens"),
+        output_tokens=count(raw, "output_tokens", "completion_tokens"),
+        cache_read_input_tokens=count(raw, "input_tokens_details.cached_tokens"),
+        cache_write_input_tokens=count(raw, "input_tokens_details.cache_write_tokens"),
+        reasoning_output_tokens=count(raw, "output_tokens_details.reasoning_tokens"),
+        input_modalities=_modalities(raw, "input_tokens_details"),
+        output_modalities=_modalities(raw, "output_tokens_details"),
+        raw=raw,
+    )
+
+
+def _modalities(raw: dict[str, Any], details: str) -> dict[str, int]:
+    """Reads `text_tokens`, `image_tokens` and `audio_tokens` of one details object."""
+    counts: dict[str, int] = {}
+    for modality in ("text", "image", "audio"):
+        number = count(raw, f"{details}.{modality}_tokens")
+        if number is not None:
+            counts[modality] = number
+    return counts
