@@ -205,12 +205,12 @@ def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
         ("$.city", "is", False),
         ("$.days[0]", "3", False),
     ]:
-        string = path == "$.city"
-        fragments.feed(by_path.put(path, value, string=string, more=more) or "")
+        is_string = path == "$.city"
+        fragments.feed(by_path.put(path, value, is_string=is_string, more=more) or "")
         views.append(json.loads(json.dumps(fragments.partial())))
     fragments.feed(by_path.finish())
     assert views == [{"city": "Par"}, {"city": "Paris"}, {"city": "Paris", "days": []}]
-    assert fragments.value() == json.loads(by_path.whole()) == {"city": "Paris", "days": [3]}
+    assert fragments.value() == json.loads(by_path.object_text()) == {"city": "Paris", "days": [3]}
 
 
 def test_deltas_of_a_stream_feed_it() -> None:

@@ -1,17 +1,15 @@
-"""Gemini generateContent: `machine.py` reads the stream, the other files are what it reads with."""
+"""Gemini generateContent: `machine.py` reads the stream; the other files are what it reads with."""
 
 from __future__ import annotations
 
-from streamlib_parsers.wires.gemini.machine import (
+from streamlib_parsers.wires.gemini.machine import Machine, body_frames, framing
+from streamlib_parsers.wires.gemini.stop_reasons import (
     BLOCK_NUMBERS,
     FINISH_NUMBERS,
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
-    Machine,
-    body_frames,
-    framing,
-    usage,
 )
+from streamlib_parsers.wires.gemini.token_counts import usage
 
 __all__ = [
     "BLOCK_NUMBERS",

@@ -1,4 +1,4 @@
-"""A JSON object that arrives as pairs of a path and a value, given out as text while it grows.
+"""A JSON object received as pairs of a path and a value, emitted as text that only grows.
 
 Vertex streams a call's arguments like that (`streamFunctionCallArguments`):
 
@@ -7,10 +7,11 @@ Vertex streams a call's arguments like that (`streamFunctionCallArguments`):
     $.days[0]  3                    ->  ,"days":[3
     the call ends                   ->  ]}
 
-Every path is a place in the object (RFC 9535, names and indexes only). As long as the places come in document order the texts given
-out join to the whole object. A place that is already behind, or a value that changes, cannot be said in text that only grows: from then on
-`put` gives nothing, `replaced` is true, and `whole()` is the object. A path that leads nowhere (a gap in an array, a member of a number)
-is refused with None, and changes nothing.
+A path names a value in the object (RFC 9535, names and indexes only). While the paths come in
+document order, the emitted texts join to the complete object. An earlier path, or a value that
+changes, cannot be emitted as text that only grows: from then on `put` returns "", `replaced` is
+true, and `object_text()` is the object. A path that cannot be applied (a gap in an array, a member
+of a number) is rejected with None and changes nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import json
 import re
 from typing import Final, TypeAlias
 
-DEEPEST: Final = 100
-"""Longest path: protobuf's own limit for nested messages, and far below Python's for recursion."""
+MAX_PATH_LENGTH: Final = 100
+"""Segments: protobuf's own limit for nested messages, far below Python's limit for recursion."""
 
 _SEGMENT: Final = re.compile(
     r"""\.([^.\[\]]+)|\[(\d{1,9})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""", re.DOTALL
@@ -30,201 +31,242 @@ Path: TypeAlias = tuple[str | int, ...]
 
 
 class _Leaf:
-    """One value: the fragments of its JSON text, for a string without its quotes."""
+    """One value: the fragments of its JSON text, those of a string without its quotes."""
 
-    __slots__ = ("fragments", "string")
+    __slots__ = ("fragments", "is_string")
 
-    def __init__(self, fragment: str, *, string: bool) -> None:
+    def __init__(self, fragment: str, *, is_string: bool) -> None:
         self.fragments = [fragment]
-        self.string = string
+        self.is_string = is_string
 
     def text(self) -> str:
         joined = "".join(self.fragments)
-        return f'"{joined}"' if self.string else joined
+        if self.is_string:
+            return f'"{joined}"'
+        return joined
 
 
-Node: TypeAlias = "dict[str, Node] | list[Node] | _Leaf"
+Container: TypeAlias = "dict[str, Node] | list[Node]"
+Node: TypeAlias = "Container | _Leaf"
 
 
 class ArgumentsByPath:
-    """One growing object.
-
-    in_string: the last string was said to go on. replaced: what was given out is not a prefix of the object any more.
-    """
+    """One object while it is received."""
 
     def __init__(self) -> None:
         self.in_string = False
+        """The last value is a string that continues; its closing quote was not emitted."""
         self.replaced = False
+        """The emitted text is no prefix of the object any more; stays true."""
         self._root: dict[str, Node] = {}
+        """The object so far."""
         self._last: Path = ()
+        """The path of the last value: what is open in the emitted text lies on it."""
 
-    def put(self, path: str, value: str, *, string: bool = False, more: bool = False) -> str | None:
-        """The text to give out for `value` at `path`, or None where the path cannot be applied.
+    def put(
+        self, path: str, value: str, *, is_string: bool = False, more: bool = False
+    ) -> str | None:
+        """Set or continue the value at `path`.
 
-        string: `value` is text, and continues the string that may be there; else it is a JSON value. more: the string goes on.
+        Args:
+            path: JSON path of the value.
+            value: Text of a string, or a JSON value.
+            is_string: `value` is text; it continues the string at `path`, if there is one.
+            more: The string continues in a later call.
+
+        Returns:
+            The text to emit, or None if the path cannot be applied.
         """
-        place = parse_path(path)
-        if place is None:
+        segments = parse_path(path)
+        if segments is None:
             return None
-        node, depth = self._walk(place)
-        if node is None or (depth == len(place) and not isinstance(node, _Leaf)):
+        node, depth = self._walk(segments)
+        if node is None:
             return None
-        fragment = json.dumps(value, ensure_ascii=False)[1:-1] if string else value
+        fragment = value
+        if is_string:
+            fragment = json.dumps(value, ensure_ascii=False)[1:-1]  # without the quotes
         if isinstance(node, _Leaf):
-            text = self._continue(node, place, fragment, string=string, more=more)
+            text = self._continue(node, segments, fragment, is_string=is_string, more=more)
+        elif depth == len(segments):
+            return None  # the path leads to a container
         else:
-            text = self._begin(node, place, depth, _Leaf(fragment, string=string), more=more)
-        self._last, self.in_string = place, string and more
+            leaf = _Leaf(fragment, is_string=is_string)
+            text = self._insert(node, segments, depth, leaf, more=more)
+        self._last = segments
+        self.in_string = is_string and more
         return text
 
     def end_string(self, path: str) -> str:
-        """The path is over without a further value: closes its string, if that is the open one."""
+        """End the string at `path`, if it is the one that continues; returns the text to emit."""
         if not self.in_string or parse_path(path) != self._last:
             return ""
         self.in_string = False
-        return "" if self.replaced else '"'
+        if self.replaced:
+            return ""
+        return '"'
 
     def finish(self) -> str:
         """The text that closes the object."""
-        return ("" if self._last else "{") + self._close_to(0) + "}"
+        if not self._last:
+            return "{}"
+        return self._close_to(0) + "}"
 
-    def whole(self) -> str:
-        """The object as it stands."""
+    def object_text(self) -> str:
+        """The object so far, as JSON."""
         return _dumps(self._root)
 
-    def _walk(self, place: Path) -> tuple[Node | None, int]:
-        """The deepest node on the way to `place`, and how many of its segments exist; (None, …) where the way is barred."""
+    def _walk(self, path: Path) -> tuple[Node | None, int]:
+        """The deepest existing node on `path`, and its depth; None if it cannot be applied."""
         node: Node = self._root
-        for depth, key in enumerate(place):
-            fits, child = _member(node, key)
-            if not fits:
+        for depth, key in enumerate(path):
+            if not _accepts(node, key):
                 return None, depth
+            child = _child(node, key)
             if child is None:
-                gap = any(isinstance(later, int) and later for later in place[depth + 1 :])
-                return None if gap else node, depth
+                if any(isinstance(later, int) and later > 0 for later in path[depth + 1 :]):
+                    return None, depth  # a new array begins with index 0
+                return node, depth
             node = child
-        return node, len(place)
+        return node, len(path)
 
     def _continue(
-        self, leaf: _Leaf, place: Path, fragment: str, *, string: bool, more: bool
+        self, leaf: _Leaf, path: Path, fragment: str, *, is_string: bool, more: bool
     ) -> str:
-        """More of a string, or another value where one stands already: the last one wins."""
-        if string and leaf.string:
+        """Continue a string, or replace an existing value: the last one wins."""
+        if is_string and leaf.is_string:
             leaf.fragments.append(fragment)
         else:
-            leaf.fragments, leaf.string = [fragment], string
-        if self.replaced or not (string and self.in_string and place == self._last):
+            leaf.fragments = [fragment]
+            leaf.is_string = is_string
+        continues = is_string and self.in_string and path == self._last
+        if self.replaced or not continues:
             self.replaced = True
             return ""
-        return fragment if more else fragment + '"'
+        if more:
+            return fragment
+        return fragment + '"'
 
-    def _begin(
-        self,
-        node: dict[str, Node] | list[Node],
-        place: Path,
-        depth: int,
-        leaf: _Leaf,
-        *,
-        more: bool,
-    ) -> str:
-        """A new value: closes what lies between the last place and this one, then opens the way down to it."""
-        self.replaced = self.replaced or depth != _shared(self._last, place)
-        text = "" if self.replaced else self._close_to(depth) + ("," if self._last else "{")
-        for at in range(depth, len(place)):
-            child: Node = (
-                leaf if at + 1 == len(place) else ({} if isinstance(place[at + 1], str) else [])
-            )
-            _attach(node, place[at], child)
-            text += "" if self.replaced else _opening(place[at], child, more=more)
-            node = child  # type: ignore[assignment]  # the last child, the leaf, is not looked at again
-        return text
+    def _insert(self, node: Container, path: Path, depth: int, leaf: _Leaf, *, more: bool) -> str:
+        """Add a new value; returns what closes the last one and opens the way down to this one."""
+        if depth != _shared_length(self._last, path):
+            self.replaced = True
+        texts = [self._close_to(depth), "," if self._last else "{"]
+        parent = node
+        for position in range(depth, len(path) - 1):
+            child: Container = {}
+            if isinstance(path[position + 1], int):
+                child = []
+            _attach(parent, path[position], child)
+            texts.append(_key_text(path[position]))
+            texts.append("{" if isinstance(child, dict) else "[")
+            parent = child
+        _attach(parent, path[-1], leaf)
+        if self.replaced:
+            return ""
+        text = leaf.text()
+        if leaf.is_string and more:
+            text = text[:-1]  # the closing quote follows the last fragment
+        return "".join(texts) + _key_text(path[-1]) + text
 
     def _close_to(self, depth: int) -> str:
-        """Ends the open string and every container deeper than `depth`."""
-        quote = '"' if self.in_string else ""
-        return quote + "".join(
-            "}" if isinstance(key, str) else "]" for key in reversed(self._last[depth + 1 :])
-        )
+        """The text that ends the open string and every container deeper than `depth`."""
+        text = ""
+        if self.in_string:
+            text = '"'
+        for key in reversed(self._last[depth + 1 :]):
+            text += "}" if isinstance(key, str) else "]"
+        return text
 
 
 def parse_path(path: str) -> Path | None:
-    """`$.a['b c'][0]` -> ("a", "b c", 0); None for what is no such path, leads to the object itself or deeper than DEEPEST."""
-    place: list[str | int] = []
-    at = 1
-    while at < len(path) and len(place) < DEEPEST:
-        found = _SEGMENT.match(path, at)
-        if found is None:
+    """The segments of a path: `$.a['b c'][0]` -> ("a", "b c", 0).
+
+    Returns None for anything else, for the path of the object itself, and for one of more than
+    `MAX_PATH_LENGTH` segments.
+    """
+    if not path.startswith("$"):
+        return None
+    segments: list[str | int] = []
+    offset = 1
+    while offset < len(path):
+        match = _SEGMENT.match(path, offset)
+        if match is None or len(segments) >= MAX_PATH_LENGTH:
             return None
-        key = _key(*found.groups())
+        key = _key_of(match)
         if key is None:
             return None
-        place.append(key)
-        at = found.end()
-    return (
-        tuple(place)
-        if path.startswith("$") and at == len(path) and place and isinstance(place[0], str)
-        else None
-    )
+        segments.append(key)
+        offset = match.end()
+    if not segments or isinstance(segments[0], int):  # the root is an object
+        return None
+    return tuple(segments)
 
 
-def _key(
-    name: str | None, index: str | None, single: str | None, double: str | None
-) -> str | int | None:
+def _key_of(match: re.Match[str]) -> str | int | None:
+    """The key of one segment; None for a quoted name with a wrong escape."""
+    name, index, single_quoted, double_quoted = match.groups()
     if name is not None:
-        return name
+        return str(name)
     if index is not None:
         return int(index)
-    quoted = (
-        double if double is not None else (single or "").replace("\\'", "'").replace('"', '\\"')
-    )
+    quoted = double_quoted
+    if quoted is None:
+        # JSON knows no single quotes: the escapes of both kinds of quotes are exchanged.
+        quoted = single_quoted.replace("\\'", "'").replace('"', '\\"')
     try:
         return str(json.loads(f'"{quoted}"', strict=False))
     except ValueError:
         return None
 
 
-def _member(node: Node, key: str | int) -> tuple[bool, Node | None]:
-    """Whether `node` can have a member `key`, and the member if it is there already. An array grows by one at its end."""
+def _accepts(node: Node, key: str | int) -> bool:
+    """Whether `node` has, or can get, a child at `key`. An array grows by one at its end."""
     if isinstance(node, dict):
-        return isinstance(key, str), node.get(str(key))
-    if isinstance(node, list) and isinstance(key, int):
-        return key <= len(node), node[key] if key < len(node) else None
-    return False, None
+        return isinstance(key, str)
+    if isinstance(node, list):
+        return isinstance(key, int) and key <= len(node)
+    return False
 
 
-def _shared(one: Path, other: Path) -> int:
-    """How many leading segments two paths share."""
-    return next(
-        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
+def _child(node: Node, key: str | int) -> Node | None:
+    """The child at `key`, if it exists."""
+    if isinstance(node, dict) and isinstance(key, str):
+        return node.get(key)
+    if isinstance(node, list) and isinstance(key, int) and key < len(node):
+        return node[key]
+    return None
 
 
-def _attach(node: dict[str, Node] | list[Node], key: str | int, child: Node) -> None:
+def _attach(node: Container, key: str | int, child: Node) -> None:
     if isinstance(node, dict):
         node[str(key)] = child
     else:
         node.append(child)
 
 
-def _opening(key: str | int, child: Node, *, more: bool) -> str:
-    name = json.dumps(key, ensure_ascii=False) + ":" if isinstance(key, str) else ""
-    if isinstance(child, _Leaf):
-        text = child.text()
-        return name + (text[:-1] if child.string and more else text)
-    return name + ("{" if isinstance(child, dict) else "[")
+def _shared_length(path: Path, other: Path) -> int:
+    """How many first segments two paths share."""
+    length = 0
+    for segment, other_segment in zip(path, other, strict=False):
+        if segment != other_segment:
+            break
+        length += 1
+    return length
+
+
+def _key_text(key: str | int) -> str:
+    """What stands before a value: the key of an object's member, nothing in an array."""
+    if isinstance(key, int):
+        return ""
+    return json.dumps(key, ensure_ascii=False) + ":"
 
 
 def _dumps(node: Node) -> str:
+    # By hand: the leaves are JSON text already, and keep the provider's bytes.
     if isinstance(node, dict):
-        return (
-            "{"
-            + ",".join(
-                f"{json.dumps(key, ensure_ascii=False)}:{_dumps(child)}"
-                for key, child in node.items()
-            )
-            + "}"
-        )
+        members = [_key_text(key) + _dumps(child) for key, child in node.items()]
+        return "{" + ",".join(members) + "}"
     if isinstance(node, list):
-        return "[" + ",".join(_dumps(child) for child in node) + "]"
+        return "[" + ",".join(map(_dumps, node)) + "]"
     return node.text()

@@ -1,17 +1,19 @@
 """The function calls of one Gemini candidate. They stay open to the end of the stream.
 
-A `functionCall` comes whole, or, from Vertex with `streamFunctionCallArguments`, in parts:
+A `functionCall` comes complete, or, from Vertex with `streamFunctionCallArguments`, in parts:
 
-    {"name":"book","willContinue":true}                                                         the call begins; it mostly has no id
-    {"partialArgs":[{"jsonPath":"$.city","stringValue":"Par","willContinue":true}],"willContinue":true}
+    {"name":"book","willContinue":true}               the call starts; it mostly has no id
+    {"partialArgs":[{"jsonPath":"$.city","stringValue":"Par","willContinue":true}],
+     "willContinue":true}
     {"partialArgs":[{"jsonPath":"$.city","stringValue":"is"}],"willContinue":true}
-    {"willContinue":true}                                                                       nothing new
-    {}                                                                                          the call ends; this part may be missing
+    {"willContinue":true}                             nothing new
+    {}                                                the call ends; this part may be missing
 
-Rules. A part with the id, name and arguments of an earlier call repeats it: nothing is added but a signature that was missing. A
-part with a name is otherwise a new call, also where it equals another one: identical parallel calls are real, and only an id tells.
-A part without a name belongs to the call that is streamed. A call that has an id keeps it in `id`; one without gets a generated `call_id`,
-and `id` stays None, because an id that the provider did not give must not be sent back.
+A part with the id, name and arguments of an earlier call repeats it: only a signature that was
+missing is taken. Otherwise a part with a name is a new call, also where it equals another one:
+identical parallel calls are real, and only an id tells a repetition. A part without a name belongs
+to the streamed call. A call that has an id keeps it in `id`; one without gets a generated
+`call_id`, and `id` stays None, because an id that the provider did not send must not be sent back.
 """
 
 from __future__ import annotations
@@ -39,180 +41,198 @@ from streamlib_parsers.wires.gemini.parts import (
     state,
 )
 
-PIECE: Final = frozenset(
+PARTIAL_KEYS: Final = frozenset(
     {"jsonPath", "stringValue", "numberValue", "boolValue", "nullValue", "willContinue"}
 )
-"""All that a partial argument may say; one that says more cannot be applied."""
+"""All known keys of a partial argument; one with any other cannot be applied."""
 
 
 class Call:
-    """One call.
+    """One call while it is open."""
 
-    by_path: its arguments, as far as they are streamed. final: they, where the deltas did not bring them in order.
-    cut: it was said to go on, and did not.
-    """
-
-    __slots__ = ("by_path", "cut", "final", "item", "name")
+    __slots__ = ("by_path", "final_arguments", "is_truncated", "item", "name")
 
     def __init__(self, item: OpenItem, name: str) -> None:
         self.item = item
         self.name = name
         self.by_path = ArgumentsByPath()
-        self.final: str | None = None
-        self.cut = False
+        """The arguments streamed so far."""
+        self.final_arguments: str | None = None
+        """The arguments, where the deltas do not join to them; set at the end at the latest."""
+        self.is_truncated = False
+        """The call should have continued, and the stream ended."""
 
 
 class Calls:
-    """The calls of one candidate. any_whole: one of them can be answered; known once all are closed."""
+    """The calls of one candidate."""
 
-    def __init__(self, assembly: EventAssembler, choice: int) -> None:
-        self.any_whole = False
-        self._assembly = assembly
+    def __init__(self, assembler: EventAssembler, choice: int) -> None:
+        self.any_completed = False
+        """A call can be answered; known once all are closed."""
+        self._assembler = assembler
         self._choice = choice
         self._by_item: dict[int, Call] = {}
+        """The calls by the index of their item."""
         self._by_id: dict[str, Call] = {}
+        """The first call of each id of the wire."""
         self._streamed: Call | None = None
+        """The call whose parts are being received, if any."""
 
-    def take(self, part: Object) -> None:
-        """One part with a `functionCall`."""
+    def read(self, part: Object) -> None:
+        """Read one part with a `functionCall`."""
         call = present(as_object(part["functionCall"]))
-        name, identifier = optional(call, "name") or "", optional(call, "id") or ""
-        earlier = self._by_id.get(identifier)
+        name = optional(call, "name") or ""
+        wire_id = optional(call, "id") or ""
+        earlier = self._by_id.get(wire_id)
         if earlier is not None and earlier is self._streamed:
-            self._go_on(earlier, part, call)
+            self._continue(earlier, part, call)
         elif earlier is not None and _repeats(earlier, name, call):
             self._sign(earlier, part)
-            self._assembly.notice("repeated_call", f"{name} {identifier}", earlier.item)
+            self._assembler.notice("repeated_call", f"{name} {wire_id}", earlier.item)
         elif name:
-            self._new(part, call, name, identifier)
+            self._start(part, call, name, wire_id)
         elif self._streamed is not None:
-            self._go_on(self._streamed, part, call)
+            self._continue(self._streamed, part, call)
         elif call.keys() - {"willContinue"} or len(part) > 1:
-            self._nameless(part, call, identifier)
+            self._add_nameless(part, call, wire_id)
+        # Else it is the end of a call that has ended already.
 
-    def stop(self, *, by_itself: bool) -> None:
-        """A call that should have gone on does not: it is whole if the model stopped by itself, and not inside a string."""
+    def stop(self, *, by_model: bool) -> None:
+        """End the streamed call, though its last part said that it continues.
+
+        The part that ends it may be missing: it is complete if the model itself went on or stopped
+        (`by_model`), and its arguments did not end inside a string.
+        """
         call = self._streamed
         if call is not None:
-            self._end_streamed(call, whole=by_itself and not call.by_path.in_string)
+            self._end_streamed(call, is_complete=by_model and not call.by_path.in_string)
 
     def close(self, item: OpenItem) -> bool:
-        """Closes `item` if it is one of these calls."""
+        """Close `item` if it is one of these calls; returns whether it was."""
         call = self._by_item.get(item.index)
         if call is None:
             return False
-        if call.cut:
-            self._assembly.close(item, "incomplete")
-        elif call.final is not None:
+        if call.is_truncated:
+            self._assembler.close(item, "incomplete")
+        elif call.final_arguments is not None:
             final = msgspec.structs.replace(
-                item.item, name=call.name, arguments=call.final, status="completed"
+                item.item, name=call.name, arguments=call.final_arguments, status="completed"
             )
-            self._assembly.finish_with(item, final)
+            self._assembler.finish_with(item, final)
         else:
-            self._assembly.close(item)
-        self.any_whole |= item.item.status == "completed"
+            self._assembler.close(item)
+        if item.item.status == "completed":
+            self.any_completed = True
         return True
 
-    def _new(self, part: Object, call: Object, name: str, identifier: str) -> None:
-        self.stop(by_itself=True)
-        taken = identifier in self._by_id
-        call_id = self._assembly.new_call_id() if taken or not identifier else identifier
+    def _start(self, part: Object, call: Object, name: str, wire_id: str) -> None:
+        self.stop(by_model=True)
+        is_duplicate = wire_id in self._by_id
+        call_id = wire_id
+        if is_duplicate or not wire_id:
+            call_id = self._assembler.new_call_id()
         item = self._open(
-            FunctionCall(call_id, name, id=identifier or None, **self._state(part, call))
+            FunctionCall(call_id, name, id=wire_id or None, **self._state(part, call))
         )
-        streamed = "partialArgs" in call or is_true(call, "willContinue")
-        made = self._by_item[item.index] = Call(item, name)
-        if taken:
-            self._assembly.notice(
-                "duplicate_call_id", f"an earlier call has the id {identifier} too", item
+        started = Call(item, name)
+        self._by_item[item.index] = started
+        if is_duplicate:
+            self._assembler.notice(
+                "duplicate_call_id", f"an earlier call has the id {wire_id} too", item
             )
-        elif identifier:
-            self._by_id[identifier] = made
-        if streamed:
-            self._streamed = made
-            self._go_on(made, {}, call)
+        elif wire_id:
+            self._by_id[wire_id] = started
+        if "partialArgs" in call or is_true(call, "willContinue"):
+            self._streamed = started
+            self._continue(started, {}, call)  # the signature of the part is in its state
         else:
-            self._assembly.arguments(item, arguments_of(call))
+            self._assembler.arguments(item, arguments_of(call))
 
-    def _go_on(self, streamed: Call, part: Object, call: Object) -> None:
-        """More of the call that is streamed."""
+    def _continue(self, streamed: Call, part: Object, call: Object) -> None:
+        """Read a further part of the streamed call."""
         self._sign(streamed, part)
-        for piece in as_objects(call.get("partialArgs", b"[]")):
-            self._piece(streamed, piece)
+        for partial in as_objects(call.get("partialArgs", b"[]")):
+            self._apply(streamed, partial)
+        # A last part may bring all arguments at once; `{}` stands for none.
         if arguments_of(call).strip() not in {"", "{}"}:
-            streamed.final = arguments_of(call)
+            streamed.final_arguments = arguments_of(call)
         if not is_true(call, "willContinue"):
             self._end_streamed(streamed)
 
-    def _piece(self, streamed: Call, piece: Object) -> None:
-        text = _put(streamed.by_path, piece)
+    def _apply(self, streamed: Call, partial: Object) -> None:
+        text = _put(streamed.by_path, partial)
         if text is None:
-            self._assembly.passthrough(
-                "partialArgs", {key: as_value(value) for key, value in piece.items()}
-            )
-            self._assembly.mark_incomplete(
+            values = {key: as_value(value) for key, value in partial.items()}
+            self._assembler.passthrough("partialArgs", values)
+            self._assembler.mark_incomplete(
                 streamed.item, "a partial argument that cannot be applied"
             )
         else:
-            self._assembly.arguments(streamed.item, text)
+            self._assembler.arguments(streamed.item, text)
 
-    def _end_streamed(self, call: Call, *, whole: bool = True) -> None:
-        """The streamed call is over."""
+    def _end_streamed(self, call: Call, *, is_complete: bool = True) -> None:
         self._streamed = None
-        if not whole:
-            call.cut = True
-        elif call.final is None and call.by_path.replaced:
-            call.final = call.by_path.whole()
-        elif call.final is None:
-            self._assembly.arguments(call.item, call.by_path.finish())
+        if not is_complete:
+            call.is_truncated = True
+        elif call.final_arguments is not None:
+            return
+        elif call.by_path.replaced:
+            call.final_arguments = call.by_path.object_text()
+        else:
+            self._assembler.arguments(call.item, call.by_path.finish())
 
-    def _nameless(self, part: Object, call: Object, identifier: str) -> None:
-        """Nobody can answer it: it is kept, and never callable."""
-        item = self._open(
-            FunctionCall(
-                identifier or self._assembly.new_call_id(),
-                "",
-                id=identifier or None,
-                **self._state(part, call),
-            )
-        )
-        self._assembly.arguments(item, arguments_of(call))
-        self._assembly.notice("nameless_call", "a functionCall without a name", item)
-        self._assembly.close(item, "incomplete")
+    def _add_nameless(self, part: Object, call: Object, wire_id: str) -> None:
+        """Add a call that nobody can answer: it is kept, and never callable."""
+        call_id = wire_id or self._assembler.new_call_id()
+        item = self._open(FunctionCall(call_id, "", id=wire_id or None, **self._state(part, call)))
+        self._assembler.arguments(item, arguments_of(call))
+        self._assembler.notice("nameless_call", "a functionCall without a name", item)
+        self._assembler.close(item, "incomplete")
 
     def _open(self, call: FunctionCall) -> OpenItem:
-        return self._assembly.open(msgspec.structs.replace(call, choice=self._choice))
+        return self._assembler.open(msgspec.structs.replace(call, choice=self._choice))
 
     def _state(self, part: Object, call: Object) -> dict[str, Any]:
-        """`partialArgs` become arguments; without a name there is nothing they could be streamed to."""
-        streamed = ("willContinue", "partialArgs") if "name" in call else ()
-        return state(part, "functionCall", inner=rest(call, "id", "name", "args", *streamed))
+        """`signature` and `native` of a call."""
+        typed = ["id", "name", "args"]
+        if "name" in call:
+            # They become arguments. Without a name there is no call that they could be added to.
+            typed += ["willContinue", "partialArgs"]
+        return state(part, "functionCall", inner=rest(call, *typed))
 
     def _sign(self, call: Call, part: Object) -> None:
-        """A signature that comes late; the first one stays."""
+        """Take a signature that comes late; the first one is kept."""
         signature = optional(part, "thoughtSignature")
         if signature and call.item.item.signature is None:
             call.item.fields.setdefault("signature", signature)
 
 
 def _repeats(earlier: Call, name: str, call: Object) -> bool:
-    arguments, item = arguments_of(call), earlier.item
-    same = not arguments or (len(arguments) == item.size and arguments == "".join(item.arguments))
-    return same and name in {earlier.name, ""} and "partialArgs" not in call
+    """Whether a part with the id of `earlier` brings nothing that it has not."""
+    if name not in {earlier.name, ""} or "partialArgs" in call:
+        return False
+    arguments = arguments_of(call)
+    if not arguments:
+        return True
+    # The sizes first: joining every time would cost quadratic time.
+    item = earlier.item
+    return len(arguments) == item.size and arguments == "".join(item.arguments)
 
 
-def _put(by_path: ArgumentsByPath, piece: Object) -> str | None:
+def _put(by_path: ArgumentsByPath, partial: Object) -> str | None:
     """The text that one partial argument adds, or None where it cannot be applied."""
-    path, more = optional(piece, "jsonPath"), is_true(piece, "willContinue")
-    if path is None or piece.keys() - PIECE:
+    path = optional(partial, "jsonPath")
+    more = is_true(partial, "willContinue")
+    if path is None or partial.keys() - PARTIAL_KEYS:
         return None
-    if piece.get("stringValue", NULL) != NULL:
-        return by_path.put(path, as_string(piece["stringValue"]), string=True, more=more)
-    value = next(
-        (piece[key] for key in ("numberValue", "boolValue") if piece.get(key, NULL) != NULL), None
-    )
-    if value is None and "nullValue" in piece:
-        value = NULL
-    if value is not None:
-        return by_path.put(path, bytes(value).decode())
-    return "" if more else by_path.end_string(path)
+    if partial.get("stringValue", NULL) != NULL:
+        return by_path.put(path, as_string(partial["stringValue"]), is_string=True, more=more)
+    for key in ("numberValue", "boolValue"):
+        if partial.get(key, NULL) != NULL:
+            return by_path.put(path, bytes(partial[key]).decode())
+    if "nullValue" in partial:
+        return by_path.put(path, "null")
+    # Without a value it only tells whether the string at the path continues.
+    if more:
+        return ""
+    return by_path.end_string(path)

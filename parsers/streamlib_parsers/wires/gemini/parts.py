@@ -1,9 +1,10 @@
-"""Gemini's parts as JSON objects whose values are not decoded yet: what the machine of that wire and its calls read them with.
+"""Gemini's parts as JSON objects whose values are not decoded yet, and functions to read them.
 
-A part has one member with its data and others beside it. What becomes no typed field of an item is kept in its `native`, in the shape
-of the part, so that the part can be written again:
+A part has one key with its data, and other keys beside it. What becomes no typed field of an item
+is kept in its `native`, in the shape of the part, so that the part can be written again:
 
-    {"inlineData":{"mimeType":"image/png","data":"…","x":1},"thoughtSignature":"s","y":2}   ->  {"inlineData":{"x":1},"y":2}
+    {"inlineData":{"mimeType":"image/png","data":"…","x":1},"thoughtSignature":"s","y":2}
+      ->  {"inlineData":{"x":1},"y":2}
 
 All functions raise msgspec's errors on values of a wrong type.
 """
@@ -19,9 +20,12 @@ from streamlib_parsers.items import Audio, Document, Image, JsonObject
 
 Object: TypeAlias = dict[str, Raw]
 Index: TypeAlias = Annotated[int, Meta(ge=0, le=1023)]
-"""Of a candidate. `candidateCount` is at most 8; each one costs memory, whatever it says."""
+"""Index of a candidate. `candidateCount` is at most 8, and each candidate costs memory."""
 
 NULL: Final = Raw(b"null")
+
+MAX_EXACT_FLOAT: Final = 1e15
+"""A float below it is written without an exponent, and is exact as an integer."""
 
 as_object: Final = msgspec.json.Decoder(Object).decode
 as_objects: Final = msgspec.json.Decoder(list[Object]).decode
@@ -30,16 +34,21 @@ as_value: Final = msgspec.json.decode
 _as_index: Final = msgspec.json.Decoder(Index).decode
 _as_reason: Final = msgspec.json.Decoder(int | str).decode
 
+_MEDIA_KINDS: Final[dict[str, type[Image | Audio | Document]]] = {"image": Image, "audio": Audio}
+"""By the first half of the media type. All others are documents, video too: it has no part."""
+
 
 def present(values: Object) -> Object:
-    """The members that are not null: serialisers write the unset ones so."""
+    """The members that are not null; serialisers write those that are not set as null."""
     return {key: value for key, value in values.items() if value != NULL}
 
 
 def optional(values: Object, key: str) -> str | None:
     """A string that may be missing or null."""
     raw = values.get(key, NULL)
-    return None if raw == NULL else as_string(raw)
+    if raw == NULL:
+        return None
+    return as_string(raw)
 
 
 def is_true(values: Object, key: str) -> bool:
@@ -48,52 +57,67 @@ def is_true(values: Object, key: str) -> bool:
 
 
 def index_of(raw: Raw) -> int:
-    """An index: whole and not negative, `1.0` too."""
+    """An index: an integer that is not negative; a float without a fraction too (`1.0`)."""
     value = as_value(raw)
-    return _as_index(
-        b"%d" % value
-        if isinstance(value, float) and value.is_integer() and abs(value) < 1e15
-        else raw
-    )
+    if isinstance(value, float) and value.is_integer() and abs(value) < MAX_EXACT_FLOAT:
+        return _as_index(b"%d" % value)
+    return _as_index(raw)
 
 
 def reason_of(values: Object, key: str) -> str | int | None:
-    """An enum, by name or number. 0 and "" are what serialisers write for an unset one: it counts if it is true."""
+    """An enum, by name or number. 0 and "" are what serialisers write for one that is not set."""
     raw = values.get(key, NULL)
-    return None if raw == NULL else _as_reason(raw)
+    if raw == NULL:
+        return None
+    reason: str | int = _as_reason(raw)
+    return reason
 
 
 def rest(values: Object, *typed: str) -> JsonObject | None:
-    """What no typed field holds."""
+    """What no typed field holds; None for nothing."""
     return {key: as_value(value) for key, value in values.items() if key not in typed} or None
 
 
 def state(
     part: Object, kind: str, *typed: str, inner: JsonObject | None = None, named: bool = False
 ) -> dict[str, Any]:
-    """The fields that any part gives its item: `signature` and `native`, each only if there is one.
+    """The fields that any part may set on its item: `signature` and `native`, if there are any.
 
-    kind: the member that holds the data. typed: further members that have a field. inner: what is left of the data.
-    named: `native` says the kind, as it does on items that stand for several.
+    Args:
+        part: The part.
+        kind: Its key that holds the data.
+        typed: Further keys of the part that have a field.
+        inner: What is left of the data.
+        named: `native` has the kind as its `type`: for item classes that stand for several kinds.
     """
-    native: JsonObject = {"type": kind} if named else {}
+    native: JsonObject = {}
+    if named:
+        native["type"] = kind
     native |= rest(part, kind, "thoughtSignature", *typed) or {}
-    native |= {kind: inner} if inner else {}
+    if inner:
+        native[kind] = inner
+    fields: dict[str, Any] = {}
     signature = optional(part, "thoughtSignature")
-    return ({"signature": signature} if signature else {}) | ({"native": native} if native else {})
+    if signature:
+        fields["signature"] = signature
+    if native:
+        fields["native"] = native
+    return fields
 
 
 def media_of(blob: Object) -> Image | Audio | Document:
-    """The content part of `inlineData` or `fileData`, by its media type; video is a Document, since no part is made for it."""
+    """The content part of `inlineData` or `fileData`, by its media type."""
     media_type = optional(blob, "mimeType")
-    kinds: dict[str, type[Image | Audio | Document]] = {"image": Image, "audio": Audio}
-    made = kinds.get((media_type or "").partition("/")[0].lower(), Document)
-    name = optional(blob, "displayName") or None
-    return made(
-        data=optional(blob, "data"), url=optional(blob, "fileUri"), media_type=media_type, name=name
+    kind = (media_type or "").partition("/")[0].lower()
+    part_class = _MEDIA_KINDS.get(kind, Document)
+    return part_class(
+        data=optional(blob, "data"),
+        url=optional(blob, "fileUri"),
+        media_type=media_type,
+        name=optional(blob, "displayName") or None,
     )
 
 
 def arguments_of(call: Object) -> str:
-    """`args`, in the provider's own bytes; "" where there are none."""
+    """`args`, in the provider's bytes; "" where there are none."""
     return bytes(call.get("args", b"")).decode("utf-8", "replace")

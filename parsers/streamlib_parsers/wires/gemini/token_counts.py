@@ -1,6 +1,7 @@
 """Gemini's token counts: `usageMetadata`, in nearly every chunk, each report over the one before.
 
-{"promptTokenCount":9,"candidatesTokenCount":4,"totalTokenCount":13,"promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}
+{"promptTokenCount":9,"candidatesTokenCount":4,"totalTokenCount":13,
+ "promptTokensDetails":[{"modality":"TEXT","tokenCount":9}]}
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from streamlib_parsers.items import JsonObject
 from streamlib_parsers.usage import Usage, count, overlay, total
 
 MODALITIES: Final[dict[int, str]] = {1: "text", 2: "image", 3: "video", 4: "audio", 5: "document"}
+"""By number, for clients that ask for integer enums."""
 
 OMITTED_AT_ZERO: Final = ("candidatesTokenCount", "toolUsePromptTokenCount")
 SUMMED: Final = ("promptTokenCount", "thoughtsTokenCount", *OMITTED_AT_ZERO)
@@ -24,9 +26,10 @@ Details: TypeAlias = list[JsonObject]
 
 
 class Counts(Struct, gc=False, forbid_unknown_fields=True, omit_defaults=True):
-    """The report as it usually is: known keys, whole numbers."""
+    """A report of the usual shape: known keys, integers."""
 
-    promptTokenCount: Count | None = None  # noqa: N815  # the wire's names
+    # The wire's names, all of them mixedCase.
+    promptTokenCount: Count | None = None  # noqa: N815
     candidatesTokenCount: Count | None = None  # noqa: N815
     totalTokenCount: Count | None = None  # noqa: N815
     thoughtsTokenCount: Count | None = None  # noqa: N815
@@ -44,78 +47,109 @@ NUMBERS: Final = tuple(name for name in Counts.__struct_fields__ if name.endswit
 DETAILS: Final = tuple(name for name in Counts.__struct_fields__ if name.endswith("Details"))
 
 as_counts: Final = msgspec.json.Decoder(dict[str, Any]).decode
-"""A report of any shape."""
+"""Decodes a report of any shape."""
 
 
 def usage(raw: dict[str, Any]) -> Usage:
     """The meaning of a report of any shape."""
     known: dict[str, Any] = {name: count(raw, name) for name in NUMBERS}
-    known |= {name: raw[name] for name in DETAILS if type(raw.get(name)) is list}
-    return counts_told(Counts(**known), raw)
+    for name in DETAILS:
+        if isinstance(raw.get(name), list):
+            known[name] = raw[name]
+    return usage_of_counts(Counts(**known), raw)
 
 
-def counts_told(counts: Counts, raw: dict[str, Any]) -> Usage:
-    """Gemini counts cached input inside the prompt, and thoughts beside the candidates. What tools read counts as input.
+def usage_of_counts(counts: Counts, raw: dict[str, Any]) -> Usage:
+    """The meaning of a report.
 
-    Where prompt, candidates and tool use alone make the total, the candidates include the thoughts already (older Vertex models).
+    Gemini counts cached input inside the prompt, and reasoning beside the candidates. What tools
+    read counts as input.
+
+    Args:
+        counts: The report, decoded.
+        raw: The report as received, merged over the stream.
     """
-    prompt, tool_use = counts.promptTokenCount, counts.toolUsePromptTokenCount
-    said, thought = counts.candidatesTokenCount, counts.thoughtsTokenCount
-    asked = counts.promptTokensDetails
-    included = (
-        said is not None
-        and thought
-        and (prompt or 0) + said + (tool_use or 0) == counts.totalTokenCount
-    )
-    return Usage(  # by place: half the time, and this is asked once a chunk
-        prompt if prompt is None or tool_use is None else prompt + tool_use,
-        said if included or thought is None else (said or 0) + thought,
+    prompt = counts.promptTokenCount
+    tool_use = counts.toolUsePromptTokenCount
+    input_tokens = prompt
+    if prompt is not None and tool_use is not None:
+        input_tokens = prompt + tool_use
+
+    candidates = counts.candidatesTokenCount
+    reasoning = counts.thoughtsTokenCount
+    output_tokens = candidates
+    if candidates is None:
+        output_tokens = reasoning
+    elif reasoning:
+        # Older Vertex models include reasoning in the candidates: there the total is the sum
+        # without it.
+        without_reasoning = (prompt or 0) + candidates + (tool_use or 0)
+        if without_reasoning != counts.totalTokenCount:
+            output_tokens = candidates + reasoning
+
+    input_modalities: dict[str, int] = {}
+    output_modalities: dict[str, int] = {}
+    cache_modalities: dict[str, int] = {}
+    prompt_details = counts.promptTokensDetails
+    tool_details = counts.toolUsePromptTokensDetails
+    if prompt_details or tool_details:
+        input_modalities = _modalities(prompt_details, tool_details)
+    if counts.candidatesTokensDetails:
+        output_modalities = _modalities(counts.candidatesTokensDetails)
+    if counts.cacheTokensDetails:
+        cache_modalities = _modalities(counts.cacheTokensDetails)
+    # By position: half the time of keywords, and this runs once a chunk.
+    return Usage(
+        input_tokens,
+        output_tokens,
         counts.cachedContentTokenCount,
+        None,  # cache writes: caches are made by another call
+        reasoning,
         None,
-        thought,
         None,
         None,
-        None,
-        _modalities(asked, counts.toolUsePromptTokensDetails)
-        if asked or counts.toolUsePromptTokensDetails
-        else {},
-        _modalities(counts.candidatesTokensDetails) if counts.candidatesTokensDetails else {},
-        _modalities(counts.cacheTokensDetails) if counts.cacheTokensDetails else {},
+        input_modalities,
+        output_modalities,
+        cache_modalities,
         raw,
     )
 
 
 def merged(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
-    """`newer`, without nulls, over `raw`.
+    """`newer` over `raw`; `newer` itself if it has every key.
 
-    The wire leaves out zeros: a count that `newer` leaves out is gone where the others make up its grown total.
+    Args:
+        raw: The reports so far.
+        newer: The newest report, without nulls.
     """
     if len(raw | newer) == len(newer):
         return newer
-    now, before = count(newer, "totalTokenCount"), count(raw, "totalTokenCount")
-    if (
-        now is not None
-        and before is not None
-        and now >= before
-        and total(*(count(newer, key) for key in SUMMED)) == now
-    ):
+    new_total = count(newer, "totalTokenCount")
+    old_total = count(raw, "totalTokenCount")
+    if new_total is None or old_total is None or new_total < old_total:
+        return overlay(raw, newer)
+    # The wire leaves out zeros. Where the counts that were sent make up the new total, those that
+    # are missing are zero, not unchanged.
+    if total(*(count(newer, key) for key in SUMMED)) == new_total:
         raw = {key: value for key, value in raw.items() if key not in OMITTED_AT_ZERO}
     return overlay(raw, newer)
 
 
 def _modalities(details: Details | None, more: Details | None = None) -> dict[str, int]:
-    """Tokens by modality, over lists of `{modality, tokenCount}`."""
+    """Tokens by modality, summed over lists of `{modality, tokenCount}`."""
     sums: dict[str, int] = {}
     for detail in (*(details or ()), *(more or ())):
         tokens = count(detail, "tokenCount")
         if tokens is not None:
-            said: Any = detail.get("modality")
-            name = (
-                said.lower()
-                if type(said) is str
-                else MODALITIES.get(said, str(said))
-                if type(said) is int
-                else str(said)
-            )
+            modality: Any = detail.get("modality")
+            # The usual case without a call: this runs for every report.
+            name = modality.lower() if isinstance(modality, str) else _modality_name(modality)
             sums[name] = sums.get(name, 0) + tokens
     return sums
+
+
+def _modality_name(modality: Any) -> str:
+    """The name of a modality that is not text."""
+    if isinstance(modality, int) and not isinstance(modality, bool):
+        return MODALITIES.get(modality, str(modality))
+    return str(modality)

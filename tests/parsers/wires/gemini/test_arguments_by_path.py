@@ -10,25 +10,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.wires.gemini.arguments_by_path import DEEPEST, ArgumentsByPath, parse_path
+from streamlib_parsers.wires.gemini.arguments_by_path import (
+    MAX_PATH_LENGTH,
+    ArgumentsByPath,
+    parse_path,
+)
 
 
 class Piece(NamedTuple):
     path: str
     value: str
-    string: bool = False
+    is_string: bool = False
     more: bool = False
 
 
 def put(growing: ArgumentsByPath, *pieces: Piece) -> list[str | None]:
     return [
-        growing.put(piece.path, piece.value, string=piece.string, more=piece.more)
+        growing.put(piece.path, piece.value, is_string=piece.is_string, more=piece.more)
         for piece in pieces
     ]
 
 
 def text(path: str, value: str, more: bool = False) -> Piece:
-    return Piece(path, value, string=True, more=more)
+    return Piece(path, value, is_string=True, more=more)
 
 
 @pytest.mark.parametrize(
@@ -48,8 +52,8 @@ def text(path: str, value: str, more: bool = False) -> Piece:
         ("$.a[*]", None),
         ("$.a[", None),
         ("$['\\x']", None),
-        ("$" + ".a" * DEEPEST, ("a",) * DEEPEST),
-        ("$" + ".a" * (DEEPEST + 1), None),
+        ("$" + ".a" * MAX_PATH_LENGTH, ("a",) * MAX_PATH_LENGTH),
+        ("$" + ".a" * (MAX_PATH_LENGTH + 1), None),
     ],
 )
 def test_paths_are_names_and_indexes(path: str, place: tuple[str | int, ...] | None) -> None:
@@ -67,7 +71,7 @@ def test_text_is_given_out_while_it_grows() -> None:
     )
     assert given_out == ['{"city":"Par', 'is \\"x\\""', ',"days":[3', ",1.0"]
     assert growing.finish() == "]}"
-    assert growing.whole() == '{"city":"Paris \\"x\\"","days":[3,1.0]}'
+    assert growing.object_text() == '{"city":"Paris \\"x\\"","days":[3,1.0]}'
 
 
 def test_an_empty_string_without_more_closes_the_one_before() -> None:
@@ -108,7 +112,7 @@ def test_what_comes_out_of_order_is_whole_at_the_end(pieces: list[Piece], whole:
     growing = ArgumentsByPath()
     put(growing, *pieces)
     assert growing.replaced
-    assert growing.whole() == whole
+    assert growing.object_text() == whole
 
 
 @pytest.mark.parametrize(
@@ -117,9 +121,9 @@ def test_what_comes_out_of_order_is_whole_at_the_end(pieces: list[Piece], whole:
 def test_a_place_that_cannot_be_is_refused_and_changes_nothing(path: str) -> None:
     growing = ArgumentsByPath()
     put(growing, Piece("$.a", "1"), Piece("$.list[0]", "2"), Piece("$.o.p", "3"))
-    before = growing.whole()
+    before = growing.object_text()
     assert put(growing, Piece(path, "4")) == [None]
-    assert growing.whole() == before
+    assert growing.object_text() == before
     assert not growing.replaced
 
 
@@ -172,7 +176,7 @@ def test_any_object_in_document_order_joins_to_itself(case: tuple[Any, list[Piec
     assert not growing.replaced
     joined = "".join(piece or "" for piece in given_out) + growing.finish()
     assert json.loads(joined) == value
-    assert growing.whole() == joined
+    assert growing.object_text() == joined
 
 
 @given(streamed(), st.randoms(use_true_random=False))
@@ -183,9 +187,11 @@ def test_any_order_gives_valid_json_or_a_refusal(
     random.shuffle(pieces)
     growing = ArgumentsByPath()
     given_out = put(growing, *pieces)
-    assert json.loads(growing.whole()) is not None
+    assert json.loads(growing.object_text()) is not None
     if not growing.replaced:
-        assert "".join(piece or "" for piece in given_out) + growing.finish() == growing.whole()
+        assert (
+            "".join(piece or "" for piece in given_out) + growing.finish() == growing.object_text()
+        )
 
 
 def test_ten_thousand_fragments_cost_linear_time() -> None:
@@ -193,8 +199,8 @@ def test_ten_thousand_fragments_cost_linear_time() -> None:
         start = time.process_time()
         growing = ArgumentsByPath()
         for n in range(count):
-            growing.put(f"$.list[{n // 4}]", "x" * 20, string=True, more=n % 4 < 3)
-        growing.whole()
+            growing.put(f"$.list[{n // 4}]", "x" * 20, is_string=True, more=n % 4 < 3)
+        growing.object_text()
         return time.process_time() - start
 
     assert min(seconds(20_000) / seconds(10_000) for _ in range(5)) < 3.0

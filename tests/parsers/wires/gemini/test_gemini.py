@@ -41,9 +41,9 @@ from streamlib_parsers.wires.gemini import (
     FINISH_NUMBERS,
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
-    Machine,
     usage,
 )
+from streamlib_parsers.wires.gemini.candidate import Candidate
 from tests.support.gemini_streams import JsonObject, array, call, chunk, piece, read, run, sse, text
 from tests.support.partitions import byte_by_byte
 from tests.support.shared import ROOT
@@ -1092,7 +1092,7 @@ def rows(heading: str) -> list[list[str]]:
 
 
 def test_the_page_names_every_part_and_reason_the_code_knows() -> None:
-    assert [part.strip("`") for part, _ in rows("| part | item |")] == list(Machine.PARTS)
+    assert [part.strip("`") for part, _ in rows("| part | item |")] == list(Candidate.PARTS)
     assert {
         word.strip("`"): said.split("`")[1] for word, said in rows("| finishReason | stop_reason |")
     } == STOP_REASONS
@@ -1114,7 +1114,7 @@ def test_the_page_names_every_notice_the_code_gives() -> None:
     given = {
         code
         for source in sources
-        for code in re.findall(r'\.notice\("(\w+)"', source.read_text(encoding="utf-8"))
+        for code in re.findall(r'\.notice\(\s*"(\w+)"', source.read_text(encoding="utf-8"))
     }
     named = set(re.findall(r'Notice\("(\w+)"\)', PAGE.read_text(encoding="utf-8")))
     assert named == given | {"text_replaced", "unknown_delta"}  # these two are the assembly's
