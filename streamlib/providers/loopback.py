@@ -1,22 +1,23 @@
-"""The provider that comes with the library: a server on 127.0.0.1 (`streamlib serve`), for trying and for tests."""
+"""The loopback provider of this library (`streamlib serve`): every wire API on one port."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ANYTHING
+from streamlib.providers.wire_specs import WIRE_SPECS
+
+URL: Final = "http://127.0.0.1:8800"
 
 PROVIDER = Provider(
     name="loopback",
     parses_calls=True,
-    wires=("messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"),
-    base_url="http://127.0.0.1:8800",
-    wire_urls={
-        "responses": "http://127.0.0.1:8800/v1",
-        "chat": "http://127.0.0.1:8800/v1",
-        "gemini": "http://127.0.0.1:8800/v1beta",
-    },
-    auth="none",
+    wires=tuple(WIRE_SPECS),
+    base_url=URL,
+    wire_urls={name: URL + spec.root_path for name, spec in WIRE_SPECS.items() if spec.root_path},
     key_optional=True,
+    auth="none",
     unsigned_thinking=True,
     chat=ANYTHING,
 )
