@@ -1,31 +1,37 @@
-"""Events as a Gemini stream (`alt=sse`) or body: each chunk is a whole `GenerateContentResponse`.
+"""Encodes events as a Gemini stream (`alt=sse`): each chunk is a `GenerateContentResponse`.
 
-Text goes out as it comes. Held back: a call, until its arguments are whole (a part holds a whole call); an item that is signed or holds
-more than text, until it is done; metadata and counts, until it is known whether they belong to the last chunk. That one has the
-`finishReason`: the wire has no other end.
+Text is sent as it comes. Buffered: a call, until its arguments are complete, since a part has a
+complete call; an item that is signed or has more than text, until it is done; metadata and counts,
+until it is known whether they belong to the last chunk. That chunk has the `finishReason`: the wire
+has no other end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from streamlib.request.report import Change, Report
 from streamlib.wires.encoders import sse
-from streamlib.wires.gemini.encode_objects import (
-    Place,
+from streamlib.wires.event_handlers import EventHandlers
+from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
+from streamlib.wires.gemini.encode_body import encode_body
+from streamlib.wires.gemini.encode_candidates import (
+    MetadataField,
     block_reason,
     candidate,
-    error_body,
+    fields_of_candidate,
+    fields_of_response,
     finish_reason,
-    is_own,
-    parts_of,
-    place_of,
-    usage_object,
+    locate,
 )
-from streamlib_parsers.accumulate import Choice, Response
+from streamlib.wires.gemini.encode_errors import error_body
+from streamlib.wires.gemini.encode_parts import is_own, parts_of
+from streamlib.wires.gemini.encode_usage import gemini_usage
+from streamlib.wires.json_objects import without_none
+from streamlib.wires.reasoning_text import SummaryGaps
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
@@ -56,334 +62,290 @@ from streamlib_parsers.items import (
     ResponseItem,
     Text,
 )
-from streamlib_parsers.json_text import is_json
 from streamlib_parsers.usage import Usage
 
 __all__ = ["Encoder", "encode_body", "error_body"]
 
-STREAMED: Final = (Message, Reasoning)
-"""Kinds whose text goes out as it comes, unless something must stand beside it."""
-NOTHING_SAID: Final[JsonObject] = {"text": ""}
-"""The part of a chunk that brings no part: readers ask every chunk for its text."""
-
-
-class Pending:
-    """The arguments of a call so far. Whether they are whole is asked again only once they have doubled: asking reads them all."""
-
-    __slots__ = ("pieces", "size", "worth")
-
-    def __init__(self) -> None:
-        self.pieces: list[str] = []
-        self.size = 0
-        self.worth = 1
-
-    def add(self, piece: str) -> None:
-        """One more piece."""
-        self.pieces.append(piece)
-        self.size += len(piece)
-
-    def is_whole(self, *, settled: bool) -> bool:
-        """Whether the arguments are one JSON value. settled: ask though they came in several pieces."""
-        if self.size < self.worth or (len(self.pieces) > 1 and not settled):
-            return False
-        self.worth = 2 * self.size
-        return is_json("".join(self.pieces))
+EMPTY_PART: Final[JsonObject] = {"text": ""}
+"""The part of a chunk without content: clients read the text of every chunk."""
 
 
 class Encoder:
-    """Writes one stream."""
+    """Encodes one stream."""
 
     media_type = "text/event-stream"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
-        self._envelope = {"modelVersion": model, "responseId": response_id}
-        self._losses = Report()
+        # Fields that every chunk repeats, known or not.
+        self._common = {"modelVersion": model, "responseId": response_id}
+        self._report = Report()
+        # Each item by index, as `OutputItemAdded` had it.
         self._items: dict[int, ResponseItem] = {}
-        self._calls: dict[int, Pending] = {}
-        self._running: dict[int, int] = {}
-        self._paragraphs: set[tuple[int, int]] = set()
-        self._held: list[tuple[Place, Any]] = []
+        # Arguments of Gemini's own calls that were not sent yet, by item index, in their order.
+        self._calls: dict[int, ArgumentBuffer] = {}
+        # By choice, the item whose text was sent last, until something else is sent.
+        self._last_text: dict[int, int] = {}
+        self._gaps = SummaryGaps()
+        # Metadata for the next chunk without content.
+        self._fields: list[MetadataField] = []
+        # Usage for that chunk.
         self._usage: Usage | None = None
-        self._counted: Usage | None = None
+        # The latest usage, sent or not.
+        self._latest_usage: Usage | None = None
+        # Why the prompt was blocked, from the metadata.
         self._blocked: str | None = None
-        self._unsaid = False
+        # Whether `Created` came and no chunk has carried id and model yet.
+        self._created_pending = False
 
     @property
     def report(self) -> list[Change]:
-        """What Gemini could not say."""
-        return self._losses.changes
+        """What Gemini could not carry."""
+        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """The bytes of one event."""
+        """Returns the bytes of one event."""
         handler = _HANDLERS.get(type(event))
         if handler is None:
-            self._losses.dropped(f"/{type(event).__name__}", "Gemini has no such event")
+            # `Passthrough` comes here: readers of this wire ignore events, or fail on them.
+            self._report.dropped(f"/{type(event).__name__}", "Gemini has no such event")
             return b""
         return handler(self, event)
 
     def close(self) -> bytes:
-        """The end of the stream is its end."""
+        """Returns nothing: the stream ends with its last chunk."""
         return b""
 
     # --- chunks ---
 
-    def _chunk(self, candidates: Sequence[JsonObject] = (), **values: Any) -> bytes:
-        self._unsaid = False
-        body = {"candidates": candidates or None, **values, **self._envelope}
-        return sse({key: value for key, value in body.items() if value is not None})
+    def _chunk(self, candidates: Sequence[JsonObject] = (), **fields: Any) -> bytes:
+        self._created_pending = False
+        body = {"candidates": candidates or None, **fields, **self._common}
+        return sse(without_none(body))
 
-    def _say(self, index: int, *parts: JsonObject) -> bytes:
-        """Parts of one item, behind what was held."""
+    def _parts_chunk(self, index: int, *parts: JsonObject) -> bytes:
+        """Returns parts of one item, after what was buffered before them."""
         if not parts:
             return b""
-        self._running.pop(self._items[index].choice, None)
-        return self._flush() + self._chunk([candidate(parts, self._items[index].choice)])
+        choice = self._items[index].choice
+        self._last_text.pop(choice, None)
+        return self._flush() + self._chunk([candidate(parts, choice)])
 
     def _flush(self) -> bytes:
-        """What was held, in a chunk of its own."""
-        return self._last(()) if self._held or self._usage is not None else b""
+        """Returns buffered metadata and counts in a chunk of their own."""
+        if not self._fields and self._usage is None:
+            return b""
+        return self._chunk_without_content(())
 
-    def _last(self, ends: Sequence[FinishedChoice]) -> bytes:
-        """A chunk without parts: metadata, counts, and the reasons for which the candidates ended."""
-        left = [
-            end for end in ends if not (self._blocked and end.native_stop_reason == self._blocked)
-        ]
-        finish = {end.choice: finish_reason(end, self._losses) for end in left}
-        choices = sorted(
-            {*finish, *(place.choice for place, _ in self._held if place.choice is not None)}
-        ) or [0]
-        made = [
-            candidate(
-                [NOTHING_SAID],
-                choice,
-                [(place, value) for place, value in self._held if place.choice == choice],
-                finish.get(choice),
-            )
-            for choice in choices
-        ]
-        around = {place.key: value for place, value in self._held if place.choice is None}
-        counts = usage_object(self._usage, self._losses)
-        self._held, self._usage = [], None
-        return self._chunk(
-            made if self._items or not self._blocked else (), **around, usageMetadata=counts
-        )
+    def _chunk_without_content(self, ends: Iterable[FinishedChoice]) -> bytes:
+        """Returns metadata, counts, and the reasons for which candidates ended."""
+        finish_reasons: dict[int, str] = {}
+        for end in ends:
+            # A blocked prompt has its reason in `promptFeedback`, and no candidate.
+            if not self._blocked or end.native_stop_reason != self._blocked:
+                finish_reasons[end.choice] = finish_reason(end, self._report)
+        choices = set(finish_reasons)
+        for field in self._fields:
+            if field.choice is not None:
+                choices.add(field.choice)
+        if not choices:
+            choices.add(0)
+        candidates: list[JsonObject] = []
+        if self._items or not self._blocked:
+            for choice in sorted(choices):
+                fields = fields_of_candidate(self._fields, choice)
+                finish = finish_reasons.get(choice)
+                candidates.append(candidate([EMPTY_PART], choice, fields, finish))
+        response_fields = fields_of_response(self._fields)
+        usage = gemini_usage(self._usage, self._report)
+        self._fields = []
+        self._usage = None
+        return self._chunk(candidates, **response_fields, usageMetadata=usage)
 
     # --- the envelope ---
 
     def _on_created(self, event: Created) -> bytes:
         self._identify(event.response_id, event.model)
-        self._unsaid = True
+        self._created_pending = True
         return b""
 
     def _identify(self, response_id: str | None, model: str | None) -> None:
-        said = {"modelVersion": model, "responseId": response_id}
-        self._envelope = {key: said[key] or self._envelope[key] for key in said}
+        self._common["modelVersion"] = model or self._common["modelVersion"]
+        self._common["responseId"] = response_id or self._common["responseId"]
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
-        """A chunk says candidates first, then itself, then counts: what would stand before what is held goes into the next."""
-        out = self._whole_calls()
-        fresh = [(place_of(key), value) for key, value in event.values.items()]
-        if self._usage is not None or (self._held and _order(fresh) <= _order(self._held)):
+        out = self._send_complete_calls()
+        fields = [locate(key, value) for key, value in event.values.items()]
+        # A parser reads the candidates of a chunk, then the response, then the counts. Fields that
+        # it would read before those of the buffer belong into the next chunk.
+        is_read_earlier = False
+        if self._fields:
+            is_read_earlier = _last_position(fields) <= _last_position(self._fields)
+        if self._usage is not None or is_read_earlier:
             out += self._flush()
-        self._held += fresh
+        self._fields += fields
         self._blocked = block_reason(event.values) or self._blocked
         return out
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        out = self._whole_calls()
+        out = self._send_complete_calls()
         if self._usage is not None:
             out += self._flush()
-        self._usage = self._counted = event.usage
+        self._usage = event.usage
+        self._latest_usage = event.usage
         return out
 
     # --- items ---
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
-        out = self._whole_calls(settled=True)
-        item = self._items[event.index] = event.item
+        out = self._send_complete_calls(settled=True)
+        item = event.item
+        self._items[event.index] = item
         if isinstance(item, FunctionCall) and is_own(item):
-            self._calls[event.index] = Pending()
+            self._calls[event.index] = ArgumentBuffer()
         return out
 
-    def _alone(self, item: ResponseItem) -> bool:
-        return not isinstance(item, STREAMED) or bool(
-            is_own(item) and (item.signature or item.native)
-        )
-
-    def _text(self, index: int, text: str, *, thought: bool = False) -> bytes:
+    def _text_delta(self, index: int, text: str, *, reasoning: bool = False) -> bytes:
         item = self._items[index]
-        if self._alone(item) or not text:
+        if not text or not _is_streamed(item):
             return b""
-        out = self._whole_calls()
-        earlier = self._running.get(item.choice, index)
-        if earlier != index and type(self._items[earlier]) is type(item):
-            self._losses.dropped("/items", "texts that stand beside each other run together")
-        out += self._say(index, {"text": text, "thought": True} if thought else {"text": text})
-        self._running[item.choice] = index
+        out = self._send_complete_calls()
+        last = self._last_text.get(item.choice, index)
+        if last != index and type(self._items[last]) is type(item):
+            self._report.dropped("/items", "adjacent texts of a kind are joined")
+        part: JsonObject = {"text": text}
+        if reasoning:
+            part["thought"] = True
+        out += self._parts_chunk(index, part)
+        self._last_text[item.choice] = index
         return out
 
     def _on_text(self, event: OutputTextDelta) -> bytes:
-        self._note_logprobs(event)
-        return self._text(event.index, event.delta)
+        self._report_logprobs(event)
+        return self._text_delta(event.index, event.delta)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:
-        self._note_logprobs(event)
-        return self._text(event.index, event.delta, thought=True)
+        self._report_logprobs(event)
+        return self._text_delta(event.index, event.delta, reasoning=True)
 
-    def _note_logprobs(self, event: OutputTextDelta | ReasoningContentDelta) -> None:
+    def _report_logprobs(self, event: OutputTextDelta | ReasoningContentDelta) -> None:
         if event.logprobs:
-            self._losses.dropped("/logprobs", "Gemini gives the logprobs of a whole answer")
+            self._report.dropped("/logprobs", "Gemini has logprobs of a complete response only")
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        self._losses.dropped("/refusal", "a refusal is plain text in Gemini")
-        return self._text(event.index, event.delta)
+        self._report.dropped("/refusal", "a refusal is plain text in Gemini")
+        return self._text_delta(event.index, event.delta)
 
     def _on_summary(self, event: ReasoningSummaryDelta) -> bytes:
-        self._losses.dropped("/summary", "a summary is a plain thought in Gemini")
-        paragraph = (event.index, event.summary_index)
-        gap = "\n\n" if event.summary_index and paragraph not in self._paragraphs else ""
-        self._paragraphs.add(paragraph)
-        return self._text(event.index, gap + event.delta, thought=True)
+        self._report.dropped("/summary", "a summary is plain reasoning in Gemini")
+        return self._text_delta(event.index, self._gaps.with_gap(event), reasoning=True)
+
+    def _on_annotation(self, event: AnnotationAdded) -> bytes:
+        self._report.dropped("/annotations", "Gemini cites by byte ranges of the complete response")
+        return b""
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
-        out = self._whole_calls(but=event.index)
-        pending = self._calls.get(event.index)
-        if pending is not None:
-            if pending.pieces:
-                self._losses.dropped(
-                    "/arguments", "a part holds a whole call: its arguments are not streamed"
-                )
-            pending.add(event.delta)
+        out = self._send_complete_calls(but=event.index)
+        arguments = self._calls.get(event.index)
+        if arguments is not None:
+            if arguments.fragments:
+                reason = "a part has a complete call: its arguments are not streamed"
+                self._report.dropped("/arguments", reason)
+            arguments.add(event.delta)
         return out
 
-    def _whole_calls(self, *, but: int | None = None, settled: bool = False) -> bytes:
-        """Gemini's own calls keep their place: they go out once they are whole, in their order, though they are open to the end.
+    def _send_complete_calls(self, *, but: int | None = None, settled: bool = False) -> bytes:
+        """Returns Gemini's own calls that are complete, in their order.
 
-        A call mostly comes in one piece. settled: ask also for those that came in several.
+        They keep their position in the stream although their items stay open to its end.
+
+        Args:
+            but: Item index of a call that more arguments are about to follow.
+            settled: Test also calls whose arguments came in several fragments; mostly they come
+                in one.
         """
         out = b""
         while self._calls:
-            index, pending = next(iter(self._calls.items()))
-            if index == but or not pending.is_whole(settled=settled):
+            index, arguments = next(iter(self._calls.items()))
+            if index == but or not arguments.is_complete(settled=settled):
                 break
             del self._calls[index]
-            whole = msgspec.structs.replace(
-                self._items[index], arguments="".join(pending.pieces), status="completed"
-            )
-            out += self._say(index, *parts_of(whole, self._losses))
+            call = self._items[index]
+            if isinstance(call, FunctionCall):
+                call = msgspec.structs.replace(
+                    call, arguments="".join(arguments.fragments), status="completed"
+                )
+            out += self._parts_chunk(index, *parts_of(call, self._report))
         return out
 
     def _on_done(self, event: OutputItemDone) -> bytes:
-        item, begun = event.item, self._items[event.index]
-        if isinstance(item, FunctionCall) and is_own(item) and event.index not in self._calls:
-            return b""
-        waiting = self._calls.pop(event.index, None)
-        if waiting is None and not self._alone(begun):
-            return self._rest(event.index, item)
-        return self._whole_calls() + self._say(event.index, *parts_of(item, self._losses))
-
-    def _rest(self, index: int, item: ResponseItem) -> bytes:
-        """What an item whose text has gone out says beside it: media, a signature that came last."""
-        content = (
-            [part for part in item.content if not isinstance(part, (Text, Refusal))]
-            if isinstance(item, Message)
-            else []
-        )
-        bare: JsonObject = (
-            {"content": tuple(content)}
-            if isinstance(item, Message)
-            else {"content": "", "summary": ()}
-        )
-        return self._say(index, *parts_of(msgspec.structs.replace(item, **bare), self._losses))
+        index, item = event.index, event.item
+        arguments = self._calls.pop(index, None)
+        if arguments is None:
+            if isinstance(item, FunctionCall) and is_own(item):
+                # It was sent when its arguments were complete.
+                return b""
+            if _is_streamed(self._items[index]):
+                item = _without_text(item)
+                return self._parts_chunk(index, *parts_of(item, self._report))
+        return self._send_complete_calls() + self._parts_chunk(index, *parts_of(item, self._report))
 
     # --- the end ---
 
     def _on_completed(self, event: Completed) -> bytes:
         self._identify(event.response_id, event.model)
-        if event.usage is not None and not event.usage.same_numbers(self._counted):
+        if event.usage is not None and not event.usage.same_numbers(self._latest_usage):
             self._usage = event.usage
         if event.stop_sequence is not None:
-            self._losses.dropped("/stop_sequence", "Gemini does not say which sequence stopped it")
-        return self._last(
-            event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
-        )
+            reason = "Gemini does not report which sequence stopped it"
+            self._report.dropped("/stop_sequence", reason)
+        ends = event.choices
+        if not ends:
+            ends = (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
+        return self._chunk_without_content(ends)
 
     def _on_failed(self, event: Failed) -> bytes:
-        out = self._flush() or (self._chunk() if self._unsaid else b"")
+        out = self._flush()
+        if not out and self._created_pending:
+            out = self._chunk()
         return out + sse(error_body(event.error))
 
-    def _nothing(self, event: Any) -> bytes:
-        """Known, and rightly without bytes: headers carry rate limits, notices are made again by whoever parses, media come whole."""
-        return b""
 
-    def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        self._losses.dropped("/annotations", "Gemini cites by byte spans of the whole answer")
-        return b""
-
-
-def _order(values: list[tuple[Place, Any]]) -> int:
-    """Where in a chunk the last of these values stands."""
-    return max(1 << 20 if place.choice is None else place.choice for place, _ in values)
+def _is_streamed(item: ResponseItem) -> bool:
+    """Whether the text of the item is sent as it comes: nothing must stand beside it."""
+    if not isinstance(item, (Message, Reasoning)):
+        return False
+    has_state = item.signature or item.native
+    return not has_state or not is_own(item)
 
 
-_HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
-    OutputTextDelta: Encoder._on_text,
-    ReasoningContentDelta: Encoder._on_reasoning,
-    FunctionCallArgumentsDelta: Encoder._on_arguments,
-    ReasoningSummaryDelta: Encoder._on_summary,
-    OutputItemAdded: Encoder._on_added,
-    OutputItemDone: Encoder._on_done,
-    TokenCount: Encoder._on_usage,
-    RefusalDelta: Encoder._on_refusal,
-    AnnotationAdded: Encoder._on_annotation,
-    Created: Encoder._on_created,
-    ResponseMetadata: Encoder._on_metadata,
-    Completed: Encoder._on_completed,
-    Failed: Encoder._on_failed,
-    MediaDelta: Encoder._nothing,
-    RateLimits: Encoder._nothing,
-    Notice: Encoder._nothing,
-    ItemProgress: Encoder._nothing,
-}
-"""`Passthrough` is missing: what no parser knows, no reader of this wire does."""
+def _without_text(item: ResponseItem) -> ResponseItem:
+    """Returns what an item has beside its streamed text: media, a signature that came last."""
+    if isinstance(item, Message):
+        rest = [part for part in item.content if not isinstance(part, (Text, Refusal))]
+        return msgspec.structs.replace(item, content=tuple(rest))
+    if isinstance(item, Reasoning):
+        return msgspec.structs.replace(item, content="", summary=())
+    return item
 
 
-def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
-    """A whole GenerateContentResponse, or the error body of a response that failed."""
-    if response.error is not None:
-        return msgspec.json.encode(error_body(response.error))
-    values = [(place_of(key), value) for key, value in response.metadata.items()]
-    choices = response.choices or (
-        Choice(0, response.items, response.stop_reason, response.native_stop_reason),
-    )
-    blocked = block_reason(response.metadata)
-    body = {
-        "candidates": None
-        if blocked and not response.items
-        else [_whole_candidate(one, values, blocked, losses) for one in choices],
-        **{place.key: value for place, value in values if place.choice is None},
-        "usageMetadata": usage_object(response.usage, losses),
-        "modelVersion": response.model or model,
-        "responseId": response.response_id,
-    }
-    return msgspec.json.encode({key: value for key, value in body.items() if value is not None})
+def _last_position(fields: Iterable[MetadataField]) -> int:
+    """Returns the position in a chunk at which a parser reads the last of these fields."""
+    return max(field.position for field in fields)
 
 
-def _whole_candidate(
-    choice: Choice, values: list[tuple[Place, Any]], blocked: str | None, losses: Report
-) -> JsonObject:
-    """A candidate without a reason is whole all the same, where none was given."""
-    parts = [part for item in choice.items for part in parts_of(item, losses)]
-    end = FinishedChoice(choice.index, choice.stop_reason or "other", choice.native_stop_reason)
-    blocked_here = blocked is not None and end.native_stop_reason == blocked
-    finish = (
-        None
-        if blocked_here or (end.native_stop_reason is None and end.stop_reason == "other")
-        else finish_reason(end, losses)
-    )
-    return candidate(
-        parts,
-        choice.index,
-        [(place, value) for place, value in values if place.choice == choice.index],
-        finish,
-    )
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_summary)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RefusalDelta, Encoder._on_refusal)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+# Media are sent complete, when their item is done.
+_HANDLERS.ignore(MediaDelta, RateLimits, Notice, ItemProgress)

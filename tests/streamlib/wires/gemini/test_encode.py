@@ -40,7 +40,7 @@ from streamlib.loopback import echo_response
 from streamlib.request.prompt import Prompt
 from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
-from streamlib.wires.gemini.encode import Pending
+from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
@@ -328,12 +328,12 @@ def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(
         read += len(text)
         return False
 
-    monkeypatch.setattr("streamlib.wires.gemini.encode.is_json", is_json)
-    pending = Pending()
+    monkeypatch.setattr("streamlib.wires.gemini.encode_arguments.is_json", is_json)
+    arguments = ArgumentBuffer()
     for _ in range(5_000):
-        pending.add("}")
-        pending.is_whole(settled=True)
-    assert read <= 2 * pending.size
+        arguments.add("}")
+        arguments.is_complete(settled=True)
+    assert read <= 2 * arguments.size
 
 
 @pytest.mark.parametrize("arguments", ['{"a', ""])
