@@ -21,7 +21,7 @@ from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported w
 
 if TYPE_CHECKING:
     from streamlib.client import Client
-    from streamlib.client.auth import AwsCredentials, Secret
+    from streamlib.client.credentials import AwsCredentials, Secret
     from streamlib.client.model_list import ModelInfo
     from streamlib.client.retry import RetryPolicy
     from streamlib.client.stream import ResponseStream
@@ -48,8 +48,8 @@ _LAZY: dict[str, str] = {
     "Transport": "streamlib.transport",
     "HttpResponse": "streamlib.transport",
     "AiohttpTransport": "streamlib.transport.aiohttp",
-    "Secret": "streamlib.client.auth",
-    "AwsCredentials": "streamlib.client.auth",
+    "Secret": "streamlib.client.credentials",
+    "AwsCredentials": "streamlib.client.credentials",
     "ModelInfo": "streamlib.client.model_list",
     "Request": "streamlib.request.build",
     "build": "streamlib.request.build",

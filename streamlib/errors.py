@@ -1,4 +1,4 @@
-"""The one exception of the library."""
+"""The exception of the library: `StreamError`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ if TYPE_CHECKING:
 
 
 class StreamError(Exception):
-    """A request or a stream failed. `info` says how, `response` is what came before it; the fields of `info` are forwarded."""
+    """A request or a stream failed. The fields of `info` are attributes of the exception too.
+
+    Attributes:
+        info: the failure.
+        response: the partial response, with every event received before the failure; None if the
+            failure came before any stream.
+    """
 
     def __init__(self, info: ErrorInfo, response: Response | None = None) -> None:
         super().__init__(info, response)
@@ -19,27 +25,28 @@ class StreamError(Exception):
         self.response = response
 
     def __str__(self) -> str:
-        status = f" (HTTP {self.info.status})" if self.info.status else ""
-        return f"{self.info.kind}{status}: {self.info.message}"
+        if self.info.status:
+            return f"{self.info.kind} (HTTP {self.info.status}): {self.info.message}"
+        return f"{self.info.kind}: {self.info.message}"
 
     @property
     def kind(self) -> ErrorKind:
-        """What the caller can do about it."""
+        """Category of the failure, which tells what the caller can do."""
         return self.info.kind
 
     @property
     def message(self) -> str:
-        """The provider's words, or ours."""
+        """The provider's message, or the library's."""
         return self.info.message
 
     @property
     def retryable(self) -> bool:
-        """Whether the same request can succeed later."""
+        """Whether the same request may succeed later."""
         return self.info.retryable
 
     @property
     def retry_after(self) -> float | None:
-        """Seconds the provider asked for."""
+        """Seconds to wait before a retry, if the provider named them."""
         return self.info.retry_after
 
     @property
@@ -49,15 +56,15 @@ class StreamError(Exception):
 
     @property
     def code(self) -> str | None:
-        """The provider's own code."""
+        """The provider's own error code."""
         return self.info.code
 
     @property
     def detail(self) -> Any:
-        """The provider's error object, or what is known of the place."""
+        """The provider's error object, or what is known about the place of the failure."""
         return self.info.detail
 
 
 def invalid_request(message: str, code: str | None = None) -> StreamError:
-    """The request cannot be built as asked."""
+    """An `invalid_request` error: the request cannot be built."""
     return StreamError(ErrorInfo("invalid_request", message, code=code))

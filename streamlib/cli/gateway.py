@@ -10,7 +10,9 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any
 
-from streamlib.client.auth import LOOPBACK, KeyStore, Secret, variables_of
+from streamlib.client.auth import KeyStore, variables_of
+from streamlib.client.credentials import Secret
+from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError
 
 if TYPE_CHECKING:

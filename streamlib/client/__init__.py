@@ -1,4 +1,4 @@
-"""The client: a prompt goes to a model, and its answer comes back as a stream of events or as one response.
+"""The client: sends a prompt to a model and returns a stream of events, or one response.
 
 async with Client() as client:
     async with client.stream("hi", model="anthropic:claude-opus-5") as stream:
@@ -18,17 +18,14 @@ from typing import Any, TypedDict, Unpack
 
 import anyio
 
-from streamlib.client.attempt import Attempt, Clock, HttpSource
-from streamlib.client.auth import ApiKey, KeyStore, wrap_key
+from streamlib.client.attempt import Attempt, Clock
+from streamlib.client.auth import KeyStore
+from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.stream import (
-    ErrorMode,
-    ResponseStream,
-    StreamConfig,
-    check_errors,
-    wall_clock,
-)
+from streamlib.client.sources import HttpSource
+from streamlib.client.stream import ResponseStream
+from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
 from streamlib.providers import provider as provider_named
@@ -45,9 +42,11 @@ from streamlib_parsers.items import ResponseItem, ToolSpec, WireApi
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser, parser
 
+__all__ = ["Client", "StreamOptions"]
+
 
 class StreamOptions(TypedDict, total=False):
-    """The options of `Client.stream`, for those who pass them on: `respond(prompt, model, **options)`."""
+    """The keyword options of `Client.stream`, for callers that pass them on."""
 
     provider: str | Provider | None
     wire_api: WireApi | None
@@ -59,15 +58,33 @@ class StreamOptions(TypedDict, total=False):
 
 
 class Client:
-    """Sends prompts to any provider. One client serves any number of streams at once, on asyncio and on trio.
+    """Sends prompts to any provider, on asyncio and on trio.
 
-    http: None (a client of ours), an `httpx.AsyncClient`, an `httpx2.AsyncClient`, anything with their methods, or a `Transport`; what
-    is given stays yours to close. api_key: one key (for `base_url`, else for the provider asked first), a function that gives one, or
-    `{provider: key}`; without it the provider's own variables of the environment are read. base_url, wire_api: for every request.
-    providers: more of them, or others of the same name. limits: ceilings of what is read. errors: "raise", or "event" to be given
-    `Failed` instead. models: traits of models that differ from the shipped ones. connections: streams at once (the rest queue).
-    dialects: rows of (part of a model's name, dialects), looked at before the shipped ones. deadlines, retry: how long, how often.
-    clock (seconds, running), now (aware) and jitter (0 to 1) are there for tests.
+    One client serves any number of concurrent streams.
+
+    Args:
+        http: None (the library creates an HTTP client), an `httpx.AsyncClient`, an
+            `httpx2.AsyncClient`, any object with their methods, an `aiohttp.ClientSession`, or a
+            `Transport`. One that is passed in stays its owner's to close.
+        api_key: One key (for `base_url`, else for the first provider that is used), a function
+            that returns one, or `{provider: key}`. Without it, the provider's own environment
+            variables are read.
+        base_url: Base URL of every request.
+        wire_api: Wire API of every request; the default is the provider's first.
+        providers: Additional providers, or replacements of the same name.
+        limits: Limits of what is read.
+        errors: "raise", or "event" to receive `Failed` instead of an exception.
+        models: Traits of models that differ from the built-in ones.
+        deadlines: How long is waited for what.
+        retry: When a failed request is sent again.
+        connections: Concurrent streams; further ones wait.
+        dialects: Rows of (part of a model's name, dialects), which precede the built-in ones.
+        clock: Seconds, on a clock that runs steadily; for tests.
+        now: The current time with a time zone; for tests.
+        jitter: A random number from 0 to 1; for tests.
+
+    Raises:
+        StreamError: `authentication`; `api_key` is invalid.
     """
 
     def __init__(
@@ -89,9 +106,12 @@ class Client:
         now: Callable[[], datetime] = wall_clock,
         jitter: Callable[[], float] = random.random,
     ) -> None:
-        self._made: Transport | None = None
+        self._opened_transport: Transport | None = None
+        """Created by the first request, None again after `aclose`."""
         self._orphans: list[Attempt] = []
+        """Attempts of streams that were garbage-collected while open; closed by the next stream."""
         self._closed = False
+        """Set by `aclose`."""
         self._keys = KeyStore(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
         self._keys.check()
@@ -126,14 +146,16 @@ class Client:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Closes the HTTP client, if it was made here. Streams that are open break."""
+        """Closes the HTTP client if the library created it. Open streams break."""
         self._closed = True
-        made, self._made = self._made, None
+        transport = self._opened_transport
+        self._opened_transport = None
         while self._orphans:
             await self._orphans.pop().close()
-        if made is not None and made is not self._http:
+        # A `Transport` of the user's own is used as it is: closing it is the user's.
+        if transport is not None and transport is not self._http:
             with anyio.CancelScope(shield=True):
-                await made.aclose()
+                await transport.aclose()
 
     def stream(
         self,
@@ -148,46 +170,62 @@ class Client:
         strict: bool = False,
         errors: ErrorMode | None = None,
     ) -> ResponseStream:
-        """The stream of one response, to be used with `async with`; nothing is sent before.
+        """Prepares the stream of one response, to be used with `async with`.
 
-        model: `"provider:model"`, or `provider=` and `model=` apart. A `Request` of `build` is sent as it is. base_url: for this
-        request; the client's keys do not go there, `api_key=` does. dialects: None takes those the model is known to need, `()` none.
-        What cannot be built raises here, all else while iterating.
+        Nothing is sent before `async with`, and everything but a request that cannot be built
+        raises there or while iterating.
+
+        Args:
+            prompt: A prompt, a history, a text, or a `Request` of `build`, sent unchanged.
+            model: `"provider:model"`, or the model alone with `provider=`.
+            provider: Name or value of the provider.
+            wire_api: Wire API of this request.
+            base_url: Base URL of this request. The client's keys are not sent there; `api_key` is.
+            api_key: Key of this request, which may be sent anywhere.
+            dialects: None uses those that the model is known to need, `()` none.
+            strict: Raise if the request would differ from the prompt.
+            errors: Overrides the client's `errors`.
+
+        Raises:
+            StreamError: The request cannot be built, or the key is invalid.
+            RuntimeError: The client is closed.
         """
-        if self._closed:
-            raise RuntimeError("the client is closed")
+        self._require_open()
         key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
         tools: Sequence[ToolSpec] = ()
         if isinstance(prompt, Request):
-            request, found = prompt, self._provider(provider or prompt.origin.provider or "custom")
+            request = prompt
+            service = self._provider(provider or request.origin.provider or "custom")
         else:
-            prompt = prompt if isinstance(prompt, Prompt) else Prompt(prompt)
-            request, found = self._build(prompt, model, provider, wire_api, base_url, strict=strict)
+            if not isinstance(prompt, Prompt):
+                prompt = Prompt(prompt)
             tools = prompt.tools
+            request, service = self._build(
+                prompt, model, provider, wire_api, base_url, strict=strict
+            )
         if dialects is None:
             dialects = dialects_for(
-                request.model, parses_calls=found.parses_calls, overrides=self._dialects
+                request.model, parses_calls=service.parses_calls, overrides=self._dialects
             )
-        source = HttpSource(
-            self._transport, request, self._keys, found, key, self._deadlines, self._now
-        )
         return ResponseStream(
             StreamConfig(
-                source,
-                partial(_parser, request, tuple(tools), tuple(dialects), self._limits),
-                request.wire_api,
-                request,
-                self._limits,
-                self._deadlines,
-                self._retry,
-                errors or self._errors,
-                self._clock,
-                self._now,
-                self._jitter,
-                self._orphans,
+                source=self._source(request, service, key),
+                parse=partial(
+                    _response_parser, request, tuple(tools), tuple(dialects), self._limits
+                ),
+                wire_api=request.wire_api,
+                request=request,
+                limits=self._limits,
+                deadlines=self._deadlines,
+                retry=self._retry,
+                errors=errors or self._errors,
+                clock=self._clock,
+                now=self._now,
+                jitter=self._jitter,
+                orphans=self._orphans,
             )
         )
 
@@ -197,7 +235,16 @@ class Client:
         model: str | None = None,
         **options: Unpack[StreamOptions],
     ) -> Response:
-        """The whole response: the same stream, read to its end. Options are those of `stream`."""
+        """The complete response: the stream of `stream`, read to its end.
+
+        Args:
+            prompt: See `stream`.
+            model: See `stream`.
+            **options: The options of `stream`.
+
+        Raises:
+            StreamError: The request failed, unless `errors` is "event".
+        """
         async with self.stream(prompt, model, **options) as stream:
             async for _ in stream.batches():
                 pass
@@ -211,12 +258,22 @@ class Client:
         base_url: str | None = None,
         api_key: ApiKey | None = None,
     ) -> list[ModelInfo]:
-        """The models that a provider has, as it lists them. Raises `StreamError`; without a list that is `invalid_request`."""
-        if self._closed:
-            raise RuntimeError("the client is closed")
-        found = self._provider(provider)
-        request = models_request(found, wire_api or self._wire_api, base_url or self._base_url)
-        models = read_models(await self.fetch(request, found, api_key=api_key))
+        """The models that a provider lists.
+
+        Args:
+            provider: Name or value of the provider.
+            wire_api: Wire API of the list.
+            base_url: Base URL of this request.
+            api_key: Key of this request.
+
+        Raises:
+            StreamError: The request failed; `invalid_request` if the provider has no list.
+            RuntimeError: The client is closed.
+        """
+        self._require_open()
+        service = self._provider(provider)
+        request = models_request(service, wire_api or self._wire_api, base_url or self._base_url)
+        models = read_models(await self.fetch(request, service, api_key=api_key))
         if isinstance(models, ErrorInfo):
             raise StreamError(models)
         return models
@@ -228,32 +285,45 @@ class Client:
         *,
         api_key: ApiKey | None = None,
     ) -> bytes:
-        """The body that answers a request which has no stream: a list, a count of tokens. Raises `StreamError`."""
+        """The body of a response that is not a stream: a list of models, a count of tokens.
+
+        Args:
+            request: The request, sent unchanged.
+            provider: The provider whose key is sent; the default is the request's own.
+            api_key: Key of this request.
+
+        Raises:
+            StreamError: The request failed. It is not sent again.
+            RuntimeError: The client is closed.
+        """
         key = None if api_key is None else wrap_key(api_key)
         del api_key  # a traceback shows the locals of this frame
         if isinstance(key, ErrorInfo):
             raise StreamError(key)
-        if self._closed:
-            raise RuntimeError("the client is closed")
-        found = self._provider(provider or request.origin.provider or "custom")
-        source = HttpSource(
-            self._transport, request, self._keys, found, key, self._deadlines, self._now
-        )
+        self._require_open()
+        service = self._provider(provider or request.origin.provider or "custom")
         attempt = Attempt(
-            source,
-            lambda headers, at: parser(request.wire_api),
+            self._source(request, service, key),
+            lambda headers, received_at: parser(request.wire_api),
             DeadlineTimer(self._deadlines),
             request.wire_api,
             self._limits,
             self._clock,
         )
+        body: bytes | ErrorInfo | None
         try:
-            read = await attempt.open(self._now) or await attempt.body()
+            body = await attempt.open(self._now)
+            if body is None:
+                body = await attempt.body()
         finally:
             await attempt.close()
-        if isinstance(read, ErrorInfo):
-            raise StreamError(read)
-        return read
+        if isinstance(body, ErrorInfo):
+            raise StreamError(body)
+        return body
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise RuntimeError("the client is closed")
 
     def _build(
         self,
@@ -265,29 +335,39 @@ class Client:
         *,
         strict: bool,
     ) -> tuple[Request, Provider]:
-        name = provider.name if isinstance(provider, Provider) else provider
-        more = (*self._providers, provider) if isinstance(provider, Provider) else self._providers
-        found, model = find(model or prompt.model or "", name, more)
-        where = resolve_target(
-            found, model, wire_api or self._wire_api, base_url or self._base_url, self._models
+        """The request for a prompt, and the provider it is for."""
+        known = self._providers
+        name: str | None
+        if isinstance(provider, Provider):
+            known = (*known, provider)
+            name = provider.name
+        else:
+            name = provider
+        service, model = find(model or prompt.model or "", name, known)
+        target = resolve_target(
+            service, model, wire_api or self._wire_api, base_url or self._base_url, self._models
         )
-        return build_for(prompt, where, strict=strict), found
+        return build_for(prompt, target, strict=strict), service
+
+    def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
+        return HttpSource(
+            self._transport, request, self._keys, provider, key, self._deadlines, self._now
+        )
 
     def _provider(self, provider: str | Provider) -> Provider:
-        return (
-            provider
-            if isinstance(provider, Provider)
-            else provider_named(provider, self._providers)
-        )
+        if isinstance(provider, Provider):
+            return provider
+        return provider_named(provider, self._providers)
 
     @property
     def _transport(self) -> Transport:
-        if self._made is None:
-            self._made = transport_for(self._http, self._connections)
-        return self._made
+        # Created late: an HTTP library is imported, and its TLS context read, only when needed.
+        if self._opened_transport is None:
+            self._opened_transport = transport_for(self._http, self._connections)
+        return self._opened_transport
 
 
-def _parser(
+def _response_parser(
     request: Request,
     tools: Sequence[ToolSpec],
     dialects: Sequence[str],
@@ -295,10 +375,15 @@ def _parser(
     headers: Mapping[str, str] | None,
     received_at: datetime | None,
 ) -> Parser:
-    """The parser of an answer to `request`. Ids of nameless calls are made of the request: no two of a conversation are the same."""
+    """The parser of a response to `request`.
+
+    Ids for calls without one are generated from the request's bytes, so that they are unique within
+    a conversation: every further request of it is longer.
+    """
 
     @cache
     def digest() -> str:
+        # Computed only if a call has no id.
         return sha256(request.body).hexdigest()[:8]
 
     return parser(

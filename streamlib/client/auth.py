@@ -1,40 +1,43 @@
-"""Keys: where they come from, whom they may be sent to, and that nothing ever shows them.
+"""Authentication of requests: where a key comes from, and which origins it may be sent to.
 
-A key belongs to one origin. `api_key=` belongs to the origin of `base_url=`, else to the first it is used for (a mapping holds one key
-for each provider); a variable of the environment belongs to the provider's own addresses. To every other origin nothing is sent, and
-the error says what to do. Keys are put into headers when a request is sent, so a `Request` holds none.
+A key belongs to one origin. `api_key=` belongs to the origin of `base_url=`, else to the first
+origin it is used for (a mapping holds one key per provider); a key from the environment belongs to
+the provider's own URLs. Nothing is sent to any other origin, and the error says what to do. Keys
+are put into headers when a request is sent, so a `Request` holds none.
 """
 
 from __future__ import annotations
 
-import hmac
 import inspect
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final, NamedTuple, NoReturn, TypeAlias
+from typing import Final, NamedTuple, NoReturn
 from urllib.parse import urlsplit
 
-import msgspec
-from msgspec import Struct
-from msgspec.structs import force_setattr
-
+from streamlib.client.credentials import (
+    ApiKey,
+    AwsCredentials,
+    RedactedHeaders,
+    RequestAuth,
+    Secret,
+    Token,
+    wrap_key,
+)
+from streamlib.client.origins import LOOPBACK, is_own_origin, origin_of, own_origins
 from streamlib.client.sigv4 import sign
-from streamlib.errors import StreamError, invalid_request
+from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib.request.build import Request
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.redaction import MASK
 
-_ALLOWED: Final = re.compile(r"[\x21-\x7e]+")
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 BEARER_VARIABLES: Final = frozenset({"ANTHROPIC_AUTH_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"})
-"""Variables whose key goes into `authorization`, whatever header the provider's other keys have."""
+"""Environment variables whose key is a bearer token, whatever the provider's other keys are."""
 
 AWS_KEY_ID: Final = "AWS_ACCESS_KEY_ID"
 AWS_VARIABLES: Final = ("AWS_BEARER_TOKEN_BEDROCK", AWS_KEY_ID)
-AWS_HOSTS: Final = (".amazonaws.com", ".amazonaws.com.cn", ".api.aws")
 
 STYLES: Final[dict[str, tuple[str, str]]] = {
     "bearer": ("authorization", "Bearer {}"),
@@ -42,120 +45,38 @@ STYLES: Final[dict[str, tuple[str, str]]] = {
     "x-goog-api-key": ("x-goog-api-key", "{}"),
     "api-key": ("api-key", "{}"),
 }
-"""`Provider.auth` -> header and its form. `aws` signs (or takes a bearer token), `none` sends nothing unless a key was given."""
+"""`Provider.auth` to a header and the format of its value.
 
+`aws` signs, or sends a bearer token; `none` sends nothing unless a key was configured.
+"""
 
-class Secret:
-    """A key that shows itself to nobody: `reveal()` is the only way to its text."""
-
-    __slots__ = ("_value",)
-
-    def __init__(self, value: str | Secret) -> None:
-        text = value.reveal() if isinstance(value, Secret) else str(value).strip()
-        self._value = text if _ALLOWED.fullmatch(text) else ""
-        del value, text  # a traceback shows the locals of this frame
-        if not self._value:
-            raise StreamError(
-                ErrorInfo(
-                    "authentication", "a key is printable ASCII without blanks", code="invalid_key"
-                )
-            )
-
-    def reveal(self) -> str:
-        """The key itself."""
-        return self._value
-
-    def __repr__(self) -> str:
-        return f"Secret({MASK})"
-
-    def __str__(self) -> str:
-        return MASK
-
-    def __format__(self, spec: str) -> str:
-        return MASK
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Secret) and hmac.compare_digest(self._value, other._value)
-
-    def __hash__(self) -> int:
-        return hash((Secret, self._value))
-
-    def __copy__(self) -> Secret:
-        return self
-
-    def __deepcopy__(self, memo: Any) -> Secret:
-        return self
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("a Secret is not written down")
-
-
-class AwsCredentials(Struct, frozen=True):
-    """What AWS requests are signed with. region and service: read from the host where they are None."""
-
-    key_id: str
-    secret: Secret
-    token: Secret | None = None
-    region: str | None = None
-    service: str | None = None
-
-    def __post_init__(self) -> None:
-        force_setattr(self, "secret", Secret(self.secret))
-        force_setattr(self, "token", Secret(self.token) if self.token else None)
-
-
-Token: TypeAlias = str | Secret | AwsCredentials
-ApiKey: TypeAlias = Token | Callable[[], Token | Awaitable[Token]]
-"""A key, or a function (sync or async) that gives one: it is called for every request, and keeps its own cache."""
-
-
-class RedactedHeaders(dict[str, str]):
-    """Headers with a key among them: only their names are shown."""
-
-    def __repr__(self) -> str:
-        return f"Sealed({', '.join(self)})"
-
-    __str__ = __repr__
-
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("headers with a key are not written down")
-
-
-class RequestAuth(NamedTuple):
-    """What one request is sent with: the headers that the key makes, and the key itself, to be masked wherever it comes back."""
-
-    headers: RedactedHeaders
-    secrets: tuple[Secret, ...] = ()
-
-    def redact(self, info: ErrorInfo) -> ErrorInfo:
-        """The failure without the key: servers echo what they refuse."""
-        if not self.secrets:
-            return info
-        texts = {
-            name: self.redact_value(getattr(info, name)) for name in ("message", "code", "detail")
-        }
-        return msgspec.structs.replace(info, **texts)
-
-    def redact_value(self, value: Any) -> Any:
-        """Texts, lists and dicts without the key."""
-        if isinstance(value, str):
-            for secret in self.secrets:
-                value = value.replace(secret.reveal(), MASK)
-            return value
-        if isinstance(value, dict):
-            return {self.redact_value(key): self.redact_value(one) for key, one in value.items()}
-        return [self.redact_value(one) for one in value] if isinstance(value, list) else value
+_AWS_HOST: Final = re.compile(
+    r"""
+    (?:.*\.)?
+    (?P<service>[a-z-]+?)(?:-runtime)?(?:-fips)?
+    \.(?P<region>[a-z]{2,4}(?:-[a-z]+)+-[0-9])
+    \.(?:amazonaws|api)\..*
+    """,
+    re.VERBOSE,
+)
+"""`bedrock-runtime.eu-west-1.amazonaws.com`, `bedrock-mantle.us-east-1.api.aws`."""
 
 
 class _Key(NamedTuple):
-    """A key that may be sent, and the style it asks for (None: the provider's)."""
+    """A key that may be sent, and its style (None: the provider's)."""
 
     value: ApiKey
     style: str | None = None
 
 
 class KeyStore:
-    """The keys of one client. Neither its repr nor its pickle holds one."""
+    """The keys of one client. Its repr shows none, and it cannot be pickled.
+
+    Args:
+        api_key: One key, or keys by provider name.
+        base_url: The client's base URL: `api_key` belongs to its origin.
+        environ: Environment variables; the default is `os.environ`.
+    """
 
     def __init__(
         self,
@@ -164,190 +85,164 @@ class KeyStore:
         environ: Mapping[str, str] | None = None,
     ) -> None:
         self._environ = os.environ if environ is None else environ
-        self._origins = {origin_of(base_url)} if base_url else set[str]()
+        self._origins: set[str] = set()
+        """Origins that configured keys may be sent to. Without `base_url`, those of the first
+        request that uses the single key."""
+        if base_url:
+            self._origins.add(origin_of(base_url))
         self._single: ApiKey | None = None
-        self._named: dict[str, ApiKey] = {}
-        self._problem = self._keep(api_key)
+        """The key that was configured without a provider's name."""
+        self._by_provider: dict[str, ApiKey] = {}
+        """Provider name to the key that was configured for it."""
+        self._problem: ErrorInfo | None = self._store(api_key)
+        """Why the first invalid key is invalid; raised by `check`."""
 
     def __repr__(self) -> str:
-        return f"Keys({MASK})"
+        return f"KeyStore({MASK})"
 
     def __reduce__(self) -> NoReturn:
-        raise TypeError("keys are not written down")
+        raise TypeError("keys cannot be pickled")
 
-    def _keep(self, api_key: ApiKey | Mapping[str, ApiKey] | None) -> ErrorInfo | None:
-        named = (
-            api_key
-            if isinstance(api_key, Mapping)
-            else {"": api_key}
-            if api_key is not None
-            else {}
-        )
-        kept = {name: wrap_key(one) for name, one in named.items()}
-        self._named = {name: one for name, one in kept.items() if not isinstance(one, ErrorInfo)}
-        self._single = self._named.pop("", None)
-        return next((one for one in kept.values() if isinstance(one, ErrorInfo)), None)
+    def _store(self, api_key: ApiKey | Mapping[str, ApiKey] | None) -> ErrorInfo | None:
+        """Keeps the valid keys; returns why the first invalid one is invalid."""
+        keys: Mapping[str, ApiKey] = {}
+        if isinstance(api_key, Mapping):
+            keys = api_key
+        elif api_key is not None:
+            keys = {"": api_key}
+        problem: ErrorInfo | None = None
+        for name, key in keys.items():
+            wrapped = wrap_key(key)
+            if not isinstance(wrapped, ErrorInfo):
+                self._by_provider[name] = wrapped
+            elif problem is None:
+                problem = wrapped
+        self._single = self._by_provider.pop("", None)
+        return problem
 
     def check(self) -> None:
-        """Raises where a key cannot be one. Not at once: the frame of whoever made this still holds it."""
+        """Raises if a configured key is invalid.
+
+        `__init__` does not: the frame of its caller still holds the key, and a traceback would
+        show it.
+        """
         if self._problem is not None:
             raise StreamError(self._problem)
 
     async def stamp(
         self, request: Request, provider: Provider, now: datetime, own: ApiKey | None = None
     ) -> RequestAuth:
-        """The headers that prove who sends `request`. own: a key given for this very request, wherever it goes."""
+        """Authenticates a request.
+
+        Args:
+            request: The request; its URL decides which key may be used.
+            provider: The provider that it is sent to.
+            now: The time of an AWS signature.
+            own: A key for this very request, which may be sent anywhere.
+
+        Raises:
+            StreamError: `authentication`; there is no key, or it belongs to another origin.
+        """
         self.check()
         origin = origin_of(request.url)
-        key = (
-            _Key(own)
-            if own is not None
-            else self._given(provider, origin) or self._found(provider, origin)
-        )
+        key = self._key_for(provider, origin) if own is None else _Key(own)
         if key is None:
-            self._require(provider, origin)
+            self._require_no_key(provider, origin)
             return RequestAuth(RedactedHeaders())
-        return sign_request(await _token(key.value), key.style or provider.auth, request, now)
+        token = await _resolve_token(key.value)
+        return sign_request(token, key.style or provider.auth, request, now)
 
     def can_authenticate(self, provider: Provider, url: str) -> bool:
-        """Whether the provider can be asked there: a key may be sent to it, or it needs none."""
+        """Whether requests to a provider at a URL have a key, or need none."""
         origin = origin_of(url)
-        if self._given(provider, origin) or self._found(provider, origin):
+        if self._key_for(provider, origin) is not None:
             return True
         try:
-            self._require(provider, origin)
+            self._require_no_key(provider, origin)
         except StreamError:
             return False
         return True
 
-    def _given(self, provider: Provider, origin: str) -> _Key | None:
-        """The key of `api_key=`, where it may be sent to `origin`."""
-        named = [
-            self._named[name] for name in (provider.name, *provider.aliases) if name in self._named
-        ]
-        if named:
-            return (
-                _Key(named[0])
-                if origin in self._origins or is_own_origin(provider, origin)
-                else None
-            )
+    def _key_for(self, provider: Provider, origin: str) -> _Key | None:
+        """The key that may be sent to an origin: a configured one first."""
+        configured = self._configured_key(provider, origin)
+        if configured is not None:
+            return configured
+        return self._environment_key(provider, origin)
+
+    def _configured_key(self, provider: Provider, origin: str) -> _Key | None:
+        for name in (provider.name, *provider.aliases):
+            if name in self._by_provider:
+                if origin in self._origins or is_own_origin(provider, origin):
+                    return _Key(self._by_provider[name])
+                return None
         if self._single is None:
             return None
         if not self._origins:
-            self._origins = {
-                origin,
-                *(own_origins(provider) if is_own_origin(provider, origin) else ()),
-            }
-        return _Key(self._single) if origin in self._origins else None
+            # The first use decides where the key belongs.
+            self._origins = {origin}
+            if is_own_origin(provider, origin):
+                self._origins |= own_origins(provider)
+        if origin in self._origins:
+            return _Key(self._single)
+        return None
 
-    def _found(self, provider: Provider, origin: str) -> _Key | None:
-        """The key of the environment, where it may be sent to `origin`."""
-        variables = [name for name in variables_of(provider) if self._environ.get(name, "").strip()]
-        if not variables or not is_own_origin(provider, origin):
+    def _environment_key(self, provider: Provider, origin: str) -> _Key | None:
+        for variable in variables_of(provider):
+            if self._environ.get(variable, "").strip():
+                break
+        else:
             return None
-        if variables[0] == AWS_KEY_ID:
-            return _Key(_aws(self._environ, origin))
-        return _Key(
-            Secret(self._environ[variables[0]]),
-            "bearer" if variables[0] in BEARER_VARIABLES else None,
-        )
+        # Otherwise whoever controls `base_url` would receive the key.
+        if not is_own_origin(provider, origin):
+            return None
+        if variable == AWS_KEY_ID:
+            return _Key(_environment_credentials(self._environ, origin))
+        style = "bearer" if variable in BEARER_VARIABLES else None
+        return _Key(Secret(self._environ[variable]), style)
 
-    def _require(self, provider: Provider, origin: str) -> None:
-        if (
-            provider.auth == "none"
-            or provider.key_optional
-            or urlsplit(origin).hostname in LOOPBACK
-        ):
+    def _require_no_key(self, provider: Provider, origin: str) -> None:
+        """Raises unless requests to the origin work without a key."""
+        if provider.auth == "none" or provider.key_optional:
+            return
+        if urlsplit(origin).hostname in LOOPBACK:
             return
         variables = variables_of(provider)
-        message = f"{provider.name} needs a key: set {' or '.join((*variables, 'api_key='))}"
+        options = " or ".join((*variables, "api_key="))
+        message = f"{provider.name} needs a key: set {options}"
         if self._single is not None or any(self._environ.get(name) for name in variables):
-            message = f"there is a key, but it belongs to another origin than {origin}: give api_key= together with base_url="
-        raise StreamError(
-            ErrorInfo(
-                "authentication",
-                message,
-                code="no_key",
-                detail={"variables": list(variables), "origin": origin},
+            message = (
+                f"there is a key, but it belongs to another origin than {origin}: "
+                "pass api_key= together with base_url="
             )
-        )
-
-
-def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:
-    """The same key, not to be seen; or why it is none, to be raised where no frame holds it."""
-    try:
-        return Secret(key) if isinstance(key, str) else key
-    except StreamError as error:
-        return error.info
+        detail = {"variables": list(variables), "origin": origin}
+        raise StreamError(ErrorInfo("authentication", message, code="no_key", detail=detail))
 
 
 def variables_of(provider: Provider) -> tuple[str, ...]:
-    """The variables of the environment that may hold the provider's key, in order."""
-    return tuple(
-        dict.fromkeys((*provider.key_env, *(AWS_VARIABLES if provider.auth == "aws" else ())))
-    )
-
-
-def own_origins(provider: Provider) -> set[str]:
-    """The origins of a provider's own addresses; `{region}` and its like stand for one label of a host."""
-    written = (
-        provider.base_url,
-        *provider.wire_urls.values(),
-        *provider.other_urls,
-        *(f"https:{host}" for host in provider.url_replacements.values()),
-    )
-    return {origin_of(url) for url in written if url}
-
-
-def is_own_origin(provider: Provider, origin: str) -> bool:
-    """Whether the provider's key may go there without being told: to its own addresses, or anywhere where it has none (Azure)."""
-    own = own_origins(provider)
-    aws = (
-        provider.auth == "aws"
-        and origin.startswith("https://")
-        and (urlsplit(origin).hostname or "").endswith(AWS_HOSTS)
-    )
-    return (
-        not own
-        or aws
-        or any(
-            re.fullmatch(re.sub(r"\\{\w+\\}", "[a-z0-9-]+", re.escape(one)), origin) for one in own
-        )
-    )
-
-
-def origin_of(url: str) -> str:
-    """`scheme://host:port`, in one spelling. A URL that carries a user or a password, or is no http URL at all, is refused."""
-    try:
-        parts = urlsplit(url)
-        port = parts.port or {"http": 80, "https": 443}[parts.scheme]
-    except (ValueError, KeyError):
-        raise invalid_request(
-            "a URL begins with http:// or https:// and has a host", "base_url"
-        ) from None
-    if parts.username is not None or parts.password is not None:
-        raise invalid_request("a URL holds no user and no password: give api_key=", "base_url")
-    if not parts.hostname or not _ALLOWED.fullmatch(url):
-        raise invalid_request(
-            "a URL has a host, and neither blanks nor control characters", "base_url"
-        )
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    return f"{parts.scheme}://{host}:{port}"
+    """The environment variables that may hold a provider's key, in order of precedence."""
+    names = list(provider.key_env)
+    if provider.auth == "aws":
+        names.extend(AWS_VARIABLES)
+    return tuple(dict.fromkeys(names))
 
 
 def sign_request(token: Token, style: str, request: Request, now: datetime) -> RequestAuth:
-    """The headers of one key in one style."""
+    """The headers that authenticate a request with a key, in a style of `STYLES`."""
     if isinstance(token, AwsCredentials):
-        return _signed(token, request, now)
+        return _sign_for_aws(token, request, now)
     secret = Secret(token)
-    name, form = STYLES.get(style, STYLES["bearer"])
-    return RequestAuth(RedactedHeaders({name: form.format(secret.reveal())}), (secret,))
+    header, template = STYLES.get(style, STYLES["bearer"])
+    return RequestAuth(RedactedHeaders({header: template.format(secret.reveal())}), (secret,))
 
 
-def _signed(credentials: AwsCredentials, request: Request, now: datetime) -> RequestAuth:
-    host = urlsplit(request.url).hostname or ""
-    region, service = _place(host)
-    secrets = (credentials.secret, *((credentials.token,) if credentials.token else ()))
+def _sign_for_aws(credentials: AwsCredentials, request: Request, now: datetime) -> RequestAuth:
+    region, service = _region_and_service(urlsplit(request.url).hostname or "")
+    secrets = [credentials.secret]
+    token: str | None = None
+    if credentials.token:
+        secrets.append(credentials.token)
+        token = credentials.token.reveal()
     headers = sign(
         request.method,
         request.url,
@@ -355,51 +250,43 @@ def _signed(credentials: AwsCredentials, request: Request, now: datetime) -> Req
         request.body,
         key_id=credentials.key_id,
         secret=credentials.secret.reveal(),
-        token=credentials.token.reveal() if credentials.token else None,
+        token=token,
         region=credentials.region or region or "us-east-1",
         service=credentials.service or service or "bedrock",
         now=now,
     )
-    return RequestAuth(RedactedHeaders(headers), secrets)
+    return RequestAuth(RedactedHeaders(headers), tuple(secrets))
 
 
-_PLACE: Final = re.compile(
-    r"(?:.*\.)?(?P<service>[a-z-]+?)(?:-runtime)?(?:-fips)?\.(?P<region>[a-z]{2,4}(?:-[a-z]+)+-[0-9])\.(?:amazonaws|api)\..*"
-)
+def _region_and_service(host: str) -> tuple[str | None, str | None]:
+    """Region and service in the name of an AWS host."""
+    match = _AWS_HOST.fullmatch(host)
+    if match is None:
+        return None, None
+    return match["region"], match["service"]
 
 
-def _place(host: str) -> tuple[str | None, str | None]:
-    """Region and service of an AWS host: `bedrock-runtime.eu-west-1.amazonaws.com`, `bedrock-mantle.us-east-1.api.aws`."""
-    found = _PLACE.fullmatch(host)
-    return (found["region"], found["service"]) if found else (None, None)
-
-
-def _aws(environ: Mapping[str, str], origin: str) -> AwsCredentials:
-    key_id, secret, token = (
-        environ.get(name, "").strip()
-        for name in (AWS_KEY_ID, "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-    )
+def _environment_credentials(environ: Mapping[str, str], origin: str) -> AwsCredentials:
+    key_id = environ.get(AWS_KEY_ID, "").strip()
+    secret = environ.get("AWS_SECRET_ACCESS_KEY", "").strip()
+    token = environ.get("AWS_SESSION_TOKEN", "").strip()
     if not secret:
-        raise StreamError(
-            ErrorInfo(
-                "authentication",
-                f"{AWS_KEY_ID} is set, AWS_SECRET_ACCESS_KEY is not",
-                code="no_key",
-            )
-        )
-    region, _ = _place(urlsplit(origin).hostname or "")
+        message = f"{AWS_KEY_ID} is set, AWS_SECRET_ACCESS_KEY is not"
+        raise StreamError(ErrorInfo("authentication", message, code="no_key"))
+    region, _ = _region_and_service(urlsplit(origin).hostname or "")
     region = region or environ.get("AWS_REGION") or environ.get("AWS_DEFAULT_REGION")
     return AwsCredentials(key_id, Secret(secret), Secret(token) if token else None, region)
 
 
-async def _token(key: ApiKey) -> Token:
+async def _resolve_token(key: ApiKey) -> Token:
+    """The key, or what the function that stands for it returns."""
     if not callable(key):
         return key
     try:
         token = key()
         return await token if inspect.isawaitable(token) else token
-    except Exception as error:  # noqa: BLE001  # the caller's own function: whatever it raises may hold a key
+    except Exception as error:  # noqa: BLE001  # the caller's function: its text may hold a key
         name = type(error).__name__
-    raise StreamError(
-        ErrorInfo("authentication", f"the function given as api_key raised {name}", code="no_key")
-    )
+    # Raised outside `except`: the original exception must not become the context.
+    message = f"the function given as api_key raised {name}"
+    raise StreamError(ErrorInfo("authentication", message, code="no_key"))

@@ -1,7 +1,7 @@
-"""What models a provider has: where it lists them, and its list in whatever form.
+"""The models that a provider has: where it lists them, and its list in each known form.
 
-{"data": [{"id": "gpt-5.6", …}]}                          OpenAI and its kin, Anthropic
-{"models": [{"name": "models/gemini-4-argon", …}]}        Gemini; Ollama without the folder
+{"data": [{"id": "gpt-5.6", …}]}                          OpenAI and those like it, Anthropic
+{"models": [{"name": "models/gemini-4-argon", …}]}        Gemini; Ollama without the prefix
 [{"id": "openai/gpt-4.1", …}]                             GitHub, Together
 """
 
@@ -20,16 +20,23 @@ from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.items import JsonObject, WireApi
 from streamlib_parsers.json_text import decode_any
 
-LISTS: Final = ("data", "models")
-"""Where the list stands in an answer that is an object."""
-NAMES: Final = ("id", "slug", "name", "model")
-"""Where a model's name stands."""
-FOLDER: Final = "models/"
-"""What Gemini writes before every name, and takes requests without."""
+LIST_KEYS: Final = ("data", "models")
+"""Keys of the list in a body that is an object."""
+
+NAME_KEYS: Final = ("id", "slug", "name", "model")
+"""Keys of a model's name, the most specific first."""
+
+GEMINI_PREFIX: Final = "models/"
+"""Gemini lists every name with it, and accepts requests without."""
 
 
 class ModelInfo(Struct, frozen=True, gc=False):
-    """A model that a provider has. `id` is what stands after the colon of `"provider:model"`; `raw` all that the provider says of it."""
+    """A model that a provider has.
+
+    Attributes:
+        id: the model's name, as in `"provider:id"`.
+        raw: the provider's whole entry.
+    """
 
     id: str
     raw: JsonObject
@@ -38,39 +45,58 @@ class ModelInfo(Struct, frozen=True, gc=False):
 def models_request(
     provider: Provider, wire_api: WireApi | None = None, base_url: str | None = None
 ) -> Request:
-    """The request for the list; a provider without one is `invalid_request`."""
-    where = resolve_target(provider, "models", wire_api, base_url)
-    path = (
-        WIRE_SPECS[where.wire_api].models_path
-        if provider.models_path is None
-        else provider.models_path
-    )
+    """The request for a provider's list of models.
+
+    Raises:
+        StreamError: `invalid_request`; the provider has no such list.
+    """
+    target = resolve_target(provider, "models", wire_api, base_url)
+    path = provider.models_path
+    if path is None:
+        path = WIRE_SPECS[target.wire_api].models_path
     if not path:
         raise invalid_request(f"{provider.name} has no list of models", "models")
-    base = where.base_url.rstrip("/")
+    base = target.base_url.rstrip("/")
+    # Anthropic's path begins with the version, which another wire's base URL may end with.
     if path.startswith("/v1/") and base.endswith("/v1"):
         base = base.removesuffix("/v1")
     url = path if path.startswith("https://") else base + path
-    return Request("GET", url, dict(provider.headers), b"", [], where.wire_api, "", where.origin)
+    headers = dict(provider.headers)
+    return Request("GET", url, headers, b"", [], target.wire_api, "", target.origin)
 
 
 def read_models(body: bytes) -> list[ModelInfo] | ErrorInfo:
-    """The models of an answer, in its order; what has no name is left out."""
+    """The models in a response body, in its order. Entries without a name are left out."""
     try:
-        answer = decode_any(body)
+        value = decode_any(body)
     except ParseFailure:
-        return ErrorInfo("malformed", "the list of models is no JSON", code="models")
-    found = (
-        next((answer[key] for key in LISTS if isinstance(answer.get(key), list)), None)
-        if isinstance(answer, dict)
-        else answer
-    )
-    if not isinstance(found, list):
-        return ErrorInfo("malformed", "the answer holds no list of models", code="models")
-    named = ((_name(one), one) for one in found if isinstance(one, dict))
-    return [ModelInfo(name, one) for name, one in named if name]
+        return ErrorInfo("malformed", "the list of models is not JSON", code="models")
+    entries = _entries(value)
+    if entries is None:
+        return ErrorInfo("malformed", "the response holds no list of models", code="models")
+    models: list[ModelInfo] = []
+    for entry in entries:
+        if isinstance(entry, dict):
+            name = _name(entry)
+            if name:
+                models.append(ModelInfo(name, entry))
+    return models
 
 
-def _name(raw: dict[str, Any]) -> str:
-    texts = (raw.get(key) for key in NAMES)
-    return next((text for text in texts if isinstance(text, str) and text), "").removeprefix(FOLDER)
+def _entries(value: Any) -> list[Any] | None:
+    if isinstance(value, list):
+        return value
+    if isinstance(value, dict):
+        for key in LIST_KEYS:
+            entries = value.get(key)
+            if isinstance(entries, list):
+                return entries
+    return None
+
+
+def _name(entry: dict[str, Any]) -> str:
+    for key in NAME_KEYS:
+        name = entry.get(key)
+        if isinstance(name, str) and name:
+            return name.removeprefix(GEMINI_PREFIX)
+    return ""

@@ -1,4 +1,7 @@
-"""When to send a request again, and after how long: a pure function of what happened. The client asks only while nothing was given out."""
+"""When to send a request again, and after how long: a pure function of what happened.
+
+The client consults it only while no event was delivered.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,16 @@ from streamlib_parsers.errors import ErrorInfo
 
 
 class RetryPolicy(Struct, frozen=True):
-    """How often and how patiently.
+    """Retry policy: maximum retries, backoff in seconds, jitter fraction.
 
-    retries: at most so many after the first try. base, cap: seconds of the first pause and of the longest, which doubles in between.
-    jitter: the part of a pause that chance may take off, so that many clients do not come back at once.
-    retry_after_cap: a provider that asks for a longer pause is not obeyed: the failure and its `retry_after` go to the caller.
+    Attributes:
+        retries: maximum number of attempts after the first.
+        base: seconds before the first retry; doubles with each further one.
+        cap: seconds that the backoff does not exceed.
+        jitter: fraction of the backoff that is removed at random, so that many clients do not
+            return at the same moment.
+        retry_after_cap: seconds. A provider that names a longer delay is not obeyed: the failure
+            and its `retry_after` are reported to the caller.
     """
 
     retries: int = 2
@@ -31,19 +39,29 @@ class RetryPolicy(Struct, frozen=True):
         random: float,
         total: float | None = None,
     ) -> float | None:
-        """Seconds to wait before the next try, or None where none is worth it.
+        """Seconds to wait before the next attempt; None if there is none.
 
-        attempt: tries that failed before this one (0: this was the first). elapsed: seconds waited so far, of `total` allowed.
-        random: from 0 to 1. What the provider asks for is kept to the letter, without jitter.
+        A provider's own delay is honoured exactly, without jitter.
+
+        Args:
+            failure: The failure of the last attempt.
+            attempt: Attempts that failed before it (0: it was the first).
+            elapsed: Seconds waited so far.
+            random: From 0 to 1.
+            total: Seconds that all waiting may take: `Deadlines.total`.
         """
         if attempt >= self.retries or not failure.retryable:
             return None
-        pause = (
-            self._backoff(attempt, random) if failure.retry_after is None else failure.retry_after
-        )
-        if failure.retry_after is not None and not 0 <= pause <= self.retry_after_cap:
+        if failure.retry_after is None:
+            delay = self._backoff(attempt, random)
+        else:
+            delay = failure.retry_after
+            # Written so that NaN fails as well.
+            if not 0 <= delay <= self.retry_after_cap:
+                return None
+        if total is not None and elapsed + delay >= total:
             return None
-        return pause if total is None or elapsed + pause < total else None
+        return delay
 
     def _backoff(self, attempt: int, random: float) -> float:
         return min(self.cap, self.base * 2.0**attempt) * (1.0 - self.jitter * random)

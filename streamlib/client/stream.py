@@ -1,11 +1,12 @@
-"""A response while it streams: events one by one or in batches, what they add up to at any moment, and a connection that is closed
-when the block ends, however it ends.
+"""A response while it streams: its events, one by one or in batches, and the response so far.
 
     async with client.stream(prompt, model="anthropic:claude-opus-5") as stream:
         async for event in stream: ...
-    stream.response                       # whole, or what came before a break, a cancellation or an error
+    stream.response          # complete, or what was received before an error or a cancellation
 
-A class, not an async generator: leaving a loop leaves nothing half run. No task is started and no timeout scope outlives a call.
+The connection is closed when the block ends, however it ends. `ResponseStream` is a class rather
+than an async generator, so that leaving the loop leaves no suspended frame. No task is started, and
+no timeout scope outlives a call.
 """
 
 from __future__ import annotations
@@ -15,16 +16,25 @@ import sys
 import warnings
 from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
-from msgspec import Struct
 
-from streamlib.client.attempt import Attempt, BytesSource, Clock, Parse, Source
-from streamlib.client.retry import NO_RETRY, RetryPolicy
+from streamlib.client.attempt import Attempt, Clock
+from streamlib.client.sources import BytesSource
+from streamlib.client.stream_config import ErrorMode, StreamConfig
+from streamlib.client.stream_state import (
+    BUSY,
+    ENDED,
+    TRANSITIONS,
+    StreamAction,
+    StreamState,
+    next_state,
+)
+from streamlib.client.stream_timing import StreamTimes
 from streamlib.errors import StreamError
 from streamlib.request.build import Request
 from streamlib.transport.deadlines import Deadlines, DeadlineTimer
@@ -33,102 +43,58 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
     Failed,
     FunctionCallArgumentsDelta,
-    MediaDelta,
     Notice,
     OutputItemDone,
-    OutputTextDelta,
     RateLimits,
-    ReasoningContentDelta,
-    ReasoningSummaryDelta,
-    RefusalDelta,
     ResponseEvent,
 )
-from streamlib_parsers.items import FunctionCall, ServerToolCall, WireApi
+from streamlib_parsers.items import FunctionCall, ServerToolCall
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
 
 if TYPE_CHECKING:
     from streamlib_parsers.json_fragments import IncrementalJson
 
-ErrorMode: TypeAlias = Literal["raise", "event"]
-
-TOKEN_EVENTS: Final = frozenset(
-    {
-        OutputTextDelta,
-        ReasoningContentDelta,
-        FunctionCallArgumentsDelta,
-        ReasoningSummaryDelta,
-        RefusalDelta,
-        MediaDelta,
-    }
-)
-"""Events that bring something a model wrote."""
-
 RETRY_SAFE_EVENTS: Final = frozenset({RateLimits, Notice, Failed})
-"""Events that say nothing of an answer: after these alone, a request may be sent again."""
+"""Events that hold nothing of a response: after these alone, a request may be sent again."""
 
 CANCELLED: Final = ErrorInfo("cancelled", "the stream was closed before its end")
 
 _log: Final = logging.getLogger("streamlib")
 
-
-def check_errors(errors: ErrorMode) -> None:
-    """A misspelt word would turn every exception off."""
-    if errors not in get_args(ErrorMode):
-        raise ValueError(f"errors is one of {', '.join(get_args(ErrorMode))}, not {errors!r}")
-
-
-def wall_clock() -> datetime:
-    """Now, in UTC."""
-    return datetime.now(UTC)
-
-
-class StreamConfig(Struct, frozen=True):
-    """How one stream is made: where its bytes come from, and the rules it keeps.
-
-    orphans: attempts of streams that were dropped open. The collector cannot wait for a connection to close: the next stream does.
-    """
-
-    source: Source
-    parse: Parse
-    wire_api: WireApi
-    request: Request | None = None
-    limits: Limits = LIMITS
-    deadlines: Deadlines = Deadlines()
-    retry: RetryPolicy = NO_RETRY
-    errors: ErrorMode = "raise"
-    clock: Clock = anyio.current_time
-    now: Callable[[], datetime] = wall_clock
-    jitter: Callable[[], float] = lambda: 0.0
-    orphans: list[Attempt] = []
-
-    def __post_init__(self) -> None:
-        check_errors(self.errors)
+# Used in every read: a member of an enum costs 0.07 us to look up, a name of the module 0.02.
+_READING: Final = StreamState.READING
+_WAIT: Final = StreamAction.WAIT
+_RESUME: Final = StreamAction.RESUME
 
 
 class ResponseStream:
-    """One response. Made by `Client.stream`, or by `ResponseStream.from_chunks` from bytes of any origin; used with `async with`.
+    """One response as an async iterator of events. Used with `async with`.
 
-    It has one reader; `streamlib.pipeline.tee(stream, 2)` gives its events to several.
+    Created by `Client.stream`, or by `ResponseStream.from_chunks` over bytes of any origin. It has
+    one reader; `streamlib.pipeline.tee(stream, 2)` passes its events to several.
     """
 
-    def __init__(self, plan: StreamConfig) -> None:
+    def __init__(self, config: StreamConfig) -> None:
         self.retried: tuple[ErrorInfo, ...] = ()
         """The failures after which the request was sent again."""
-        self._plan = plan
-        self._watch = DeadlineTimer(plan.deadlines)
+        self._config = config
+        self._state = StreamState.NEW
+        """Changed by `_move` alone."""
+        self._timer = DeadlineTimer(config.deadlines)
         self._accumulator = Accumulator()
+        """The response so far: every event that was delivered; all of them once it is closed."""
         self._attempt = self._new_attempt()
+        """The current attempt; replaced before each retry."""
         self._pending: deque[ResponseEvent] = deque()
+        """Events that were read and are not delivered yet."""
         self._views: dict[int, IncrementalJson] = {}
+        """Item index to its arguments so far, for open calls that `partial` was called for."""
         self._pause: anyio.CancelScope | None = None
-        self._entered = self._busy = self._has_output = self._closed = False
-        self._cancelled = False
-        self._sent = 0.0
-        self._first_byte: float | None = None
-        self._first_token: float | None = None
-        self._last: float | None = None
-        self._made_at = _caller()
+        """The scope of the delay before a retry, while it lasts."""
+        self._times = StreamTimes(self._timer)
+        self._created_at = _caller()
+        """File and line that created the stream, for the warning about an unclosed one."""
 
     @classmethod
     def from_chunks(
@@ -141,94 +107,136 @@ class ResponseStream:
         limits: Limits = LIMITS,
         clock: Clock = anyio.current_time,
     ) -> ResponseStream:
-        """The stream of bytes that come from anywhere: aiohttp, botocore, a file, a recording. The iterator is closed with it."""
+        """A stream over bytes from anywhere: aiohttp, botocore, a file, a recording.
 
-        def given(headers: Mapping[str, str] | None, received_at: datetime | None) -> Parser:
+        Args:
+            chunks: The response body; closed together with the stream.
+            parser: A new parser of the body's wire API.
+            deadlines: How long is waited for what.
+            errors: "raise", or "event" to receive `Failed` instead of an exception.
+            limits: Limits of what is read.
+            clock: Seconds, on a clock that runs steadily.
+        """
+
+        def provided_parser(
+            headers: Mapping[str, str] | None, received_at: datetime | None
+        ) -> Parser:
             return parser
 
         return cls(
             StreamConfig(
-                BytesSource(chunks),
-                given,
-                parser.wire_api,
-                None,
-                limits,
-                deadlines or Deadlines(),
-                NO_RETRY,
-                errors,
-                clock,
+                source=BytesSource(chunks),
+                parse=provided_parser,
+                wire_api=parser.wire_api,
+                limits=limits,
+                deadlines=deadlines or Deadlines(),
+                errors=errors,
+                clock=clock,
             )
         )
 
     def __repr__(self) -> str:
-        state = "closed" if self._closed else "open" if self._entered else "new"
-        return f"<ResponseStream {self._plan.wire_api} {state}>"
+        if self._state is StreamState.NEW:
+            state = "new"
+        elif self._state in ENDED:
+            state = "closed"
+        else:
+            state = "open"
+        return f"<ResponseStream {self._config.wire_api} {state}>"
 
-    # --- what is known ---
+    # --- the response so far ---
 
     @property
     def response(self) -> Response:
-        """What the events given out so far add up to; after the end, however it came, with everything that was received."""
+        """The response accumulated from the events delivered so far.
+
+        After the end, whatever it was, it holds everything that was received.
+        """
         response = self._accumulator.response
-        return msgspec.structs.replace(response, timing=self._timing(response))
+        return msgspec.structs.replace(response, timing=self._times.timing(response))
 
     @property
     def snapshot(self) -> Response:
-        """The response so far: the same as `response`, by the name it has while streaming."""
+        """The same as `response`, by the name that says it is incomplete."""
         return self.response
 
     @property
     def timing(self) -> Timing:
-        """Seconds since the request that was answered was sent. `longest_gap` is waiting alone, without what the caller did meanwhile."""
-        return self._timing(self._accumulator.response)
+        """Times of the response, in seconds since its request was sent.
+
+        `longest_gap` counts waiting alone, not what the caller does between two events.
+        """
+        return self._times.timing(self._accumulator.response)
 
     @property
     def rate_limits(self) -> RateLimits | None:
-        """What is left, as far as the headers or the stream said."""
-        held = (event for event in self._attempt.pending if isinstance(event, RateLimits))
-        return self._accumulator.response.rate_limits or next(held, None)
+        """Remaining rate limits, as far as the headers or the stream reported them."""
+        delivered = self._accumulator.response.rate_limits
+        if delivered is not None:
+            return delivered
+        for event in self._attempt.pending:  # from the headers, not delivered yet
+            if isinstance(event, RateLimits):
+                return event
+        return None
 
     @property
     def request(self) -> Request:
-        """What was asked; it holds no key. LookupError for bytes that somebody else asked for."""
-        if self._plan.request is None:
-            raise LookupError("a stream over given bytes has no request")
-        return self._plan.request
+        """The request; it holds no key.
+
+        Raises:
+            LookupError: The stream was created by `from_chunks`.
+        """
+        if self._config.request is None:
+            raise LookupError("a stream over bytes has no request")
+        return self._config.request
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """The answer's headers, names in lower case."""
+        """Response headers, names in lower case."""
         return self._attempt.headers
 
     @property
     def status(self) -> int | None:
-        """The answer's HTTP status."""
+        """HTTP status of the response."""
         return self._attempt.status
 
     def partial(self, index: int) -> dict[str, Any]:
-        """The arguments of the call at `index` as far as they have come: a live view, the same growing object each time. Only the text
-        that is new is read, so it may be asked for after every delta.
+        """The arguments of an open call, as far as they were received.
+
+        Cheap enough to be called after every delta: only the new text is read.
+
+        Args:
+            index: `index` of the call's events.
+
+        Returns:
+            A live view: the same object each time, which grows.
+
+        Raises:
+            LookupError: The item has no arguments.
         """
-        from streamlib_parsers.json_fragments import (
-            IncrementalJson,
-        )  # few streams are looked at in this way
+        # Imported here because few streams need it.
+        from streamlib_parsers.json_fragments import IncrementalJson
 
         view = self._views.get(index)
         if view is None:
             item = self._accumulator.item(index)
             if not isinstance(item, (FunctionCall, ServerToolCall)):
                 raise LookupError(f"item {index} has no arguments")
-            view = self._views[index] = IncrementalJson()
+            view = IncrementalJson()
             view.feed(item.arguments)
+            self._views[index] = view
         value = view.partial()
         return value if isinstance(value, dict) else {}
 
-    # --- its life ---
+    # --- life cycle ---
+
+    def _move(self, action: StreamAction) -> None:
+        # `next_state` without its call: this runs twice per read.
+        following = TRANSITIONS[self._state].get(action)
+        self._state = following or next_state(self._state, action)
 
     async def __aenter__(self) -> ResponseStream:
-        if self._entered:
-            raise RuntimeError("a stream is entered once: ask the client for another")
-        self._entered = True
+        self._move(StreamAction.ENTER)
         await self._exclusive(self._open)
         return self
 
@@ -241,25 +249,33 @@ class ResponseStream:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends the stream; allowed from another task, whose `async for` then ends with `cancelled`. Twice is once."""
-        if self._closed:
+        """Ends the stream. A second call does nothing.
+
+        Another task may call it: the reader's `async for` then ends with `cancelled`.
+        """
+        if self._state in ENDED:
             return
-        self._closed = True
+        response_ended = self._attempt.finished
+        self._end()
         try:
-            if self._attempt.finished and not self._busy:
+            # While a task waits in the stream, the connection is not ours to read.
+            if response_ended and self._state not in BUSY:
                 await self._attempt.drain()
         finally:
             await self._close_connection()
 
     def __del__(self) -> None:
-        if getattr(self, "_entered", False) and not self._closed:
-            self._plan.orphans.append(self._attempt)
-            warnings.warn(
-                f"a stream made at {self._made_at} was never closed: use `async with`",
-                ResourceWarning,
-                stacklevel=1,
-                source=self,
-            )
+        # Without `_state`, `__init__` failed.
+        state = getattr(self, "_state", StreamState.NEW)
+        if state is StreamState.NEW or state in ENDED:
+            return
+        self._config.orphans.append(self._attempt)
+        warnings.warn(
+            f"a stream created at {self._created_at} was never closed: use `async with`",
+            ResourceWarning,
+            stacklevel=1,
+            source=self,
+        )
 
     # --- reading ---
 
@@ -273,27 +289,24 @@ class ResponseStream:
         self._accumulator.feed(event)
         if self._views:
             self._update_views(event)
-        if type(event) is Failed and self._plan.errors == "raise":
+        if type(event) is Failed and self._config.errors == "raise":
             raise StreamError(event.error, self.response)
         return event
 
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
-        """The same events, as many at a time as came together: one await for each read, not for each event."""
+        """The same events in lists, one list per read: one await per read instead of per event."""
         return _Batches(self)
 
-    async def _batch(self) -> list[ResponseEvent]:
+    async def _next_batch(self) -> list[ResponseEvent]:
         if not self._pending:
             await self._exclusive(self._fill)
         if type(self._pending[0]) is Failed:
             return [await anext(self)]
-        last = (
-            self._pending.pop()
-            if type(self._pending[-1]) is Failed and self._plan.errors == "raise"
-            else None
-        )
         batch = list(self._pending)
         self._pending.clear()
-        self._pending.extend([last] if last is not None else [])
+        # A failure that will be raised waits until the events before it are delivered.
+        if type(batch[-1]) is Failed and self._config.errors == "raise":
+            self._pending.append(batch.pop())
         for event in batch:
             self._accumulator.feed(event)
             if self._views:
@@ -301,147 +314,168 @@ class ResponseStream:
         return batch
 
     async def _exclusive(self, step: Callable[[], Awaitable[None]]) -> None:
-        """Runs a step that waits: one at a time; when it is cancelled, the connection is closed before the cancellation goes on."""
-        if not self._entered:
-            raise RuntimeError("use `async with` on the stream")
-        if self._busy:
-            raise RuntimeError("another task is reading this stream")
-        self._busy = True
+        """Runs a step that waits; only one at a time.
+
+        If the step fails or is cancelled, the connection is closed before the exception goes on.
+        """
+        self._move(_WAIT)
         try:
             await step()
         except StopAsyncIteration:
+            self._move(_RESUME)
             raise
         except BaseException:
-            self._closed, self._busy = True, False
+            self._end()
+            self._move(_RESUME)
             await self._close_connection()
             raise
-        finally:
-            self._busy = False
+        self._move(_RESUME)
 
     async def _open(self) -> None:
-        """Sends the request until there is an answer to read, or no further try is worth it."""
-        while self._plan.orphans:
-            await self._plan.orphans.pop().close()
+        """Sends the request, until there is a response to read or a failure to deliver."""
+        if self._state in ENDED:  # closed before it was entered
+            return
+        orphans = self._config.orphans
+        while orphans:
+            await orphans.pop().close()
         while True:
-            self._sent = self._plan.clock()
-            failure = await self._attempt.open(self._plan.now)
-            self._first_byte = (
-                self._attempt.last_read_at - self._sent
-                if self._attempt.status is not None
-                else None
-            )
+            self._times.start(self._config.clock())
+            failure = await self._attempt.open(self._config.now)
+            if self._attempt.status is not None:
+                self._times.note_headers(self._attempt.last_read_at)
             if failure is None or not await self._wait_for_retry(failure):
                 return
 
     async def _fill(self) -> None:
-        """Reads until there are events to give, else ends the iteration."""
-        events = await self._attempt.read() if not self._closed else []
+        """Reads until there are events to deliver, or ends the iteration."""
+        events: list[ResponseEvent] = []
+        if self._state not in ENDED:
+            events = await self._attempt.read()
         if events and type(events[-1]) is Failed:
             events = await self._retry_if_unstarted(events)
         if events:
-            self._has_output = True
-            self._time(events)
+            if self._state is not _READING:  # where `DELIVER` leads to the same state
+                self._move(StreamAction.DELIVER)
+            self._times.note_events(events, self._attempt.last_read_at)
             self._pending.extend(events)
         elif not self._pending:
             await self._finish()
 
     async def _retry_if_unstarted(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """A failure that is the very first of its answer, or the first events of another answer."""
-        while events and isinstance(failed := events[-1], Failed):
+        """Sends the request again if the response failed before it began.
+
+        Args:
+            events: Events of one read, the last of them `Failed`.
+
+        Returns:
+            The same events, or the first ones of another attempt.
+        """
+        while events:
+            failed = events[-1]
+            if not isinstance(failed, Failed):
+                break
             await self._attempt.close()
-            if (
-                self._has_output
-                or not all(type(event) in RETRY_SAFE_EVENTS for event in events)
-                or not await self._wait_for_retry(failed.error)
-            ):
-                return [] if self._cancelled else events
+            if not await self._can_retry(events, failed.error):
+                # After a cancellation, `_pending` holds the end of the stream already.
+                return [] if self._state is StreamState.CANCELLING else events
             await self._open()
             events = await self._attempt.read()
         return events
 
-    async def _wait_for_retry(self, failure: ErrorInfo) -> bool:
-        """Waits as the policy says and makes ready for another try; False where there is none."""
-        plan, watch = self._plan, self._watch
-        wait = plan.retry.wait(
-            failure, len(self.retried), watch.waited, plan.jitter(), plan.deadlines.total
-        )
-        if wait is None or self._closed:
+    async def _can_retry(self, events: list[ResponseEvent], failure: ErrorInfo) -> bool:
+        """Whether the next attempt is ready, after the delay that the policy wants."""
+        if self._state is _READING:
             return False
-        _log.info("trying again in %.3g s after %s (status %s)", wait, failure.kind, failure.status)
+        for event in events:
+            if type(event) not in RETRY_SAFE_EVENTS:
+                return False
+        return await self._wait_for_retry(failure)
+
+    async def _wait_for_retry(self, failure: ErrorInfo) -> bool:
+        """Waits as the policy says and creates the next attempt; False if there is none."""
+        config = self._config
+        delay = config.retry.wait(
+            failure,
+            len(self.retried),
+            self._timer.waited,
+            config.jitter(),
+            config.deadlines.total,
+        )
+        if delay is None or self._state in ENDED:
+            return False
+        _log.info("retrying in %.3g s after %s (status %s)", delay, failure.kind, failure.status)
         self.retried += (failure,)
         with anyio.CancelScope() as self._pause:
-            await anyio.sleep(wait)
+            await anyio.sleep(delay)
         self._pause = None
-        watch.add_waited(wait)
+        self._timer.add_waited(delay)
         self._attempt = self._new_attempt()
-        if self._closed:
-            self._cancelled = True
-            self._pending.extend(self._attempt.abort(CANCELLED))
-        return not self._closed
+        if self._state in ENDED:  # another task closed the stream during the delay
+            self._end()
+            return False
+        return True
 
     async def _finish(self) -> None:
-        """The end of the iteration: an error for a stream that was closed before its own end."""
-        if not self._closed:
-            self._closed = True
+        """Ends the iteration; with an error if the stream was closed before the response's end."""
+        if self._state not in ENDED:
+            self._move(StreamAction.CLOSE)
             try:
                 await self._attempt.drain()
             finally:
                 await self._attempt.close()
-        if self._cancelled and self._plan.errors == "raise":
+        if self._state is StreamState.CANCELLING and self._config.errors == "raise":
             raise StreamError(CANCELLED, self.response)
         raise StopAsyncIteration
 
-    async def _close_connection(self) -> None:
-        """Closes the connection now; what was received stays."""
-        if not self._attempt.finished:
-            self._cancelled = True
+    def _end(self) -> None:
+        """Marks the stream closed, and ends an attempt that has not ended by itself."""
+        if self._attempt.finished:
+            self._move(StreamAction.CLOSE)
+        else:
+            self._move(StreamAction.CANCEL)
             self._pending.extend(self._attempt.abort(CANCELLED))
+
+    async def _close_connection(self) -> None:
+        """Closes the connection and wakes a task that waits; what was received stays."""
         self._attempt.interrupt()
         if self._pause is not None:
             self._pause.cancel()
         try:
             await self._attempt.close()
         finally:
-            if not self._busy:
+            # A task that still waits delivers its events itself.
+            if self._state not in BUSY:
                 self._accumulate_remaining()
 
     def _accumulate_remaining(self) -> None:
-        """What was received and not given out belongs to the response."""
+        """Adds events that were received and not delivered to the response."""
         for event in (*self._pending, *self._attempt.pending):
             self._accumulator.feed(event)
         self._pending.clear()
         self._attempt.pending.clear()
 
     def _update_views(self, event: ResponseEvent) -> None:
-        """Keeps the views of arguments up with the events."""
         if isinstance(event, FunctionCallArgumentsDelta) and event.index in self._views:
             self._views[event.index].feed(event.delta)
         elif isinstance(event, OutputItemDone):
-            self._views.pop(event.index, None)  # the final item may differ from what was streamed
-
-    # --- help ---
+            # The final item may differ from what was streamed: `partial` reads it anew.
+            self._views.pop(event.index, None)
 
     def _new_attempt(self) -> Attempt:
-        plan = self._plan
-        return Attempt(plan.source, plan.parse, self._watch, plan.wire_api, plan.limits, plan.clock)
-
-    def _time(self, events: list[ResponseEvent]) -> None:
-        if type(events[0]) in TOKEN_EVENTS or any(type(event) in TOKEN_EVENTS for event in events):
-            self._last = self._attempt.last_read_at - self._sent
-            self._first_token = self._last if self._first_token is None else self._first_token
-
-    def _timing(self, response: Response) -> Timing:
-        first, last = self._first_token, self._last
-        written = response.usage.output_tokens if response.usage else None
-        speed = (
-            written / (last - first)
-            if written and first is not None and last is not None and last > first
-            else None
+        config = self._config
+        return Attempt(
+            config.source,
+            config.parse,
+            self._timer,
+            config.wire_api,
+            config.limits,
+            config.clock,
         )
-        return Timing(self._first_byte, first, last, speed, self._watch.longest_gap)
 
 
 class _Batches:
+    """Async iterator over the batches of a stream."""
+
     def __init__(self, stream: ResponseStream) -> None:
         self._stream = stream
 
@@ -449,11 +483,11 @@ class _Batches:
         return self
 
     async def __anext__(self) -> list[ResponseEvent]:
-        return await self._stream._batch()
+        return await self._stream._next_batch()
 
 
 def _caller() -> str:
-    """The line outside this package that made the stream."""
+    """File and line outside this package that created the stream."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamlib."):
         frame = frame.f_back

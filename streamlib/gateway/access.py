@@ -15,7 +15,8 @@ from urllib.parse import urlsplit
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from streamlib.client.auth import LOOPBACK, Secret
+from streamlib.client.credentials import Secret
+from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError, invalid_request
 from streamlib.gateway.headers import status_of
 from streamlib.wires.encoders import error_body

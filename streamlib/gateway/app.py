@@ -25,7 +25,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from streamlib.client import Client
-from streamlib.client.auth import Secret
+from streamlib.client.credentials import Secret
 from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, read_body, refuse, wire_of
 from streamlib.gateway.handler import GatewayRequest, RequestHandler

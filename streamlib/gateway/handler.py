@@ -23,7 +23,8 @@ from msgspec import Struct
 from starlette.types import Receive, Send
 
 from streamlib.client import Client
-from streamlib.client.stream import RETRY_SAFE_EVENTS, TOKEN_EVENTS, ResponseStream
+from streamlib.client.stream import RETRY_SAFE_EVENTS, ResponseStream
+from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
 from streamlib.gateway.access import refuse, send_whole
 from streamlib.gateway.envelopes import hashed_origins

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import force_setattr
 
-from streamlib.client.auth import Secret
+from streamlib.client.credentials import Secret
 from streamlib.errors import StreamError
 from streamlib.providers import Provider, find
 from streamlib.request.endpoints import resolve_target

@@ -1,63 +1,80 @@
-"""Closing what may be closed only once, whatever is being cancelled meanwhile."""
+"""Closing connections while the closing task may itself be cancelled."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Coroutine, Generator
-from functools import partial
 from typing import Any, Final
 
 CLOSING_SECONDS: Final = 2.0
-"""The longest that closing a connection may take."""
+"""Limit for closing a connection."""
 
-RUN_OUT_BYTES: Final = 1 << 20
+EXHAUST_BYTES: Final = 1 << 20
+"""Limit for `exhaust`: a connection that is closed has at most its buffers left."""
+
+_CHUNK_COST: Final = 256
+"""Added to the size of each chunk, so that an endless iterator of empty chunks ends too."""
 
 
 async def exhaust(chunks: AsyncIterator[bytes]) -> None:
-    """Pulls what an iterator still has, until it raises: the connection under it is closed, so it is little and comes at once."""
+    """Reads an iterator until it ends or raises, then closes it.
+
+    The connection under it is closed already, so what is left is small and available at once.
+    """
     with contextlib.suppress(Exception):
         size = 0
-        while size < RUN_OUT_BYTES:
-            size += len(await anext(chunks)) + 256
+        while size < EXHAUST_BYTES:
+            size += len(await anext(chunks)) + _CHUNK_COST
     close = getattr(chunks, "aclose", None)
     if close is not None:
-        with contextlib.suppress(Exception):  # another task is reading it, and ends it with that
+        # It raises when another task is reading the iterator; that task ends the iterator then.
+        with contextlib.suppress(Exception):
             await close()
 
 
 class ShieldedAwait:
-    """Awaits a coroutine. A cancellation that comes at a mere checkpoint, a wait for nothing, is kept until the coroutine is done.
+    """Awaits a coroutine that closes something, and postpones one cancellation until it is done.
 
-    anyio's shields hold back anyio's and trio's cancellations; asyncio's own `Task.cancel` knows none, and would leave a lock's
-    checkpoint with the socket behind it still open.
+    anyio's shields stop the cancellations of anyio and trio. asyncio's own `Task.cancel` ignores
+    them: thrown in at a mere checkpoint (a lock's, say), it would leave the socket behind it open.
+    So the first cancellation that arrives at a checkpoint is raised after the coroutine's end. One
+    that arrives while the coroutine waits for something real is passed on, since that wait may not
+    end by itself.
     """
 
     def __init__(self, coroutine: Coroutine[Any, Any, None]) -> None:
         self._coroutine = coroutine
 
     def __await__(self) -> Generator[Any, Any, None]:
-        kept: BaseException | None = None
-        step = partial(self._coroutine.send, None)
+        postponed: BaseException | None = None
+        thrown: BaseException | None = None
+        value: Any = None
         while True:
             try:
-                waiting = step()
+                awaited = self._step(value, thrown)
             except StopIteration:
                 break
             except BaseException:
-                if kept is None:
+                if postponed is None:
                     raise
-                break
+                break  # the cancellation is the older exception: it is raised below
+            value = thrown = None
             try:
-                step = partial(self._coroutine.send, (yield waiting))
+                value = yield awaited
             except GeneratorExit:
                 self._coroutine.close()
                 raise
-            except BaseException as error:  # noqa: BLE001  # the loop's cancellation, given on or kept
-                kept, known = (error, False) if waiting is None and kept is None else (kept, True)
-                step = (
-                    partial(self._coroutine.throw, error)
-                    if known
-                    else partial(self._coroutine.send, None)
-                )
-        if kept is not None:
-            raise kept
+            except BaseException as error:  # noqa: BLE001  # whatever the event loop throws in
+                # A checkpoint yields None; a wait for I/O yields a future or a trap.
+                if awaited is None and postponed is None:
+                    postponed = error
+                else:
+                    thrown = error
+        if postponed is not None:
+            raise postponed
+
+    def _step(self, value: Any, error: BaseException | None) -> Any:
+        """Runs the coroutine to its next wait, with what the last one resulted in."""
+        if error is None:
+            return self._coroutine.send(value)
+        return self._coroutine.throw(error)

@@ -1,6 +1,8 @@
-"""A compressed body, unpacked in bounded steps. We ask for none, and some servers send one all the same.
+"""Decoding of compressed bodies in bounded steps.
 
-A few KiB may unpack to gigabytes, so no step gives more than `PIECE`: the parser's own ceiling then ends the stream.
+Requests ask for `identity`, yet some servers compress all the same. A few KiB may expand to
+gigabytes, so no step yields more than `DECODED_CHUNK_BYTES`: the parser's own limit then ends the
+stream.
 """
 
 from __future__ import annotations
@@ -12,84 +14,113 @@ from typing import Final
 from streamlib.errors import StreamError
 from streamlib_parsers.errors import ErrorInfo
 
-PIECE: Final = 256 * 1024
-"""The most that one step gives."""
+DECODED_CHUNK_BYTES: Final = 256 * 1024
+"""Maximum size of a decoded chunk."""
 
-_PACKED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+_SUPPORTED: Final = frozenset({"gzip", "x-gzip", "deflate"})
+
+_GZIP_OR_ZLIB: Final = 47
+"""zlib's window bits for "gzip or zlib, by the header": 32 + 15."""
+
+_RAW_DEFLATE: Final = -15
+"""zlib's window bits for deflate without a header."""
 
 
 def decode_content(
     chunks: AsyncIterator[bytes], headers: Mapping[str, str]
 ) -> AsyncIterator[bytes]:
-    """`chunks` without their content-encoding. We ask for none; one that is known is unpacked, in bounded pieces."""
-    encodings = [
-        name
-        for part in headers.get("content-encoding", "").lower().split(",")
-        if (name := part.strip()) not in {"", "identity"}
-    ]
+    """Removes the content-encoding of a body.
+
+    Args:
+        chunks: The body as it was received.
+        headers: Response headers, names in lower case.
+
+    Returns:
+        `chunks` itself for `identity`, else an iterator over decoded chunks.
+
+    Raises:
+        StreamError: `malformed`; several encodings, or one that is not supported.
+    """
+    encodings: list[str] = []
+    for part in headers.get("content-encoding", "").lower().split(","):
+        name = part.strip()
+        if name not in {"", "identity"}:
+            encodings.append(name)
     if not encodings:
         return chunks
-    if len(encodings) > 1 or encodings[0] not in _PACKED:
-        message = f"content-encoding {', '.join(encodings)[:100]}: we asked for identity"
+    if len(encodings) > 1 or encodings[0] not in _SUPPORTED:
+        message = f"content-encoding {', '.join(encodings)[:100]}: only identity was requested"
         raise StreamError(ErrorInfo("malformed", message, code="content_encoding"))
     return ContentDecoder(chunks)
 
 
 class ContentDecoder:
-    """gzip or zlib, told apart by their first bytes; or `deflate` without a header, as some servers mean it."""
+    """Iterator over a decoded body: gzip, zlib, or raw deflate.
+
+    The first two are told apart by their header. Some servers mean raw deflate by `deflate`: it is
+    tried when the first bytes are no such header.
+    """
 
     def __init__(self, chunks: AsyncIterator[bytes]) -> None:
         self._chunks = chunks
-        self._unpack = zlib.decompressobj(47)
-        self._packed = b""
+        self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
+        self._encoded = b""
+        """Input that was received and is not decoded yet."""
         self._header: bytes | None = b""
-        """What came until it was clear what it is."""
-        self._begun = False
-        self._full = False
-        """The last piece was cut at its ceiling: more comes without further input."""
+        """The first bytes, until there are two of them: enough to know the format. Then None."""
+        self._started = False
+        """Set by the first chunk: an empty body is no truncated one."""
+        self._more_buffered = False
+        """The last decoded chunk reached its maximum: the next step needs no further input."""
 
     def __aiter__(self) -> ContentDecoder:
         return self
 
     async def __anext__(self) -> bytes:
         while True:
-            if (self._packed or self._full) and (piece := self._step()):
-                return piece
-            if not self._packed:
-                self._packed = await self._more()
+            if self._encoded or self._more_buffered:
+                chunk = self._decode()
+                if chunk:
+                    return chunk
+            if not self._encoded:
+                self._encoded = await self._next_encoded()
 
-    def _step(self) -> bytes:
-        if self._unpack.eof:  # a further member
-            self._unpack = zlib.decompressobj(47)
-        piece = (
-            self._known() if self._header is None else self._guessed(self._header + self._packed)
-        )
-        self._full = len(piece) == PIECE
-        self._packed = (
-            self._unpack.unused_data if self._unpack.eof else self._unpack.unconsumed_tail
-        )
-        return piece
+    def _decode(self) -> bytes:
+        """One step: at most `DECODED_CHUNK_BYTES`; nothing if the input is too short."""
+        if self._decompressor.eof:  # gzip allows several members in a row
+            self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
+        if self._header is None:
+            chunk = self._decompress()
+        else:
+            chunk = self._decompress_first(self._header + self._encoded)
+        self._more_buffered = len(chunk) == DECODED_CHUNK_BYTES
+        if self._decompressor.eof:
+            self._encoded = self._decompressor.unused_data
+        else:
+            self._encoded = self._decompressor.unconsumed_tail
+        return chunk
 
-    def _known(self) -> bytes:
-        return self._unpack.decompress(self._packed, PIECE)
+    def _decompress(self) -> bytes:
+        return self._decompressor.decompress(self._encoded, DECODED_CHUNK_BYTES)
 
-    def _guessed(self, header: bytes) -> bytes:
+    def _decompress_first(self, header: bytes) -> bytes:
+        """Decodes from the first byte on, until the format is known."""
         try:
-            piece = self._known()
+            chunk = self._decompress()
         except zlib.error:
-            self._unpack, self._packed = zlib.decompressobj(-15), header
-            piece = self._known()
+            self._decompressor = zlib.decompressobj(_RAW_DEFLATE)
+            self._encoded = header
+            chunk = self._decompress()
         self._header = header if len(header) < 2 else None
-        return piece
+        return chunk
 
-    async def _more(self) -> bytes:
+    async def _next_encoded(self) -> bytes:
         try:
-            packed = await anext(self._chunks)
+            encoded = await anext(self._chunks)
         except StopAsyncIteration:
-            if self._begun and not self._unpack.eof:
-                raise StreamError(
-                    ErrorInfo("truncated", "the compressed body is not whole", retryable=True)
-                ) from None
+            if self._started and not self._decompressor.eof:
+                info = ErrorInfo("truncated", "the compressed body is incomplete", retryable=True)
+                raise StreamError(info) from None
             raise
-        self._begun = True
-        return packed
+        self._started = True
+        return encoded

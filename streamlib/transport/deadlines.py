@@ -1,10 +1,13 @@
-"""How long to wait for what. Values and arithmetic; the waiting itself is done in `exchange.py`.
+"""Deadlines of a stream: values and arithmetic. The waiting itself is done in `client.attempt`.
 
-    queue ─ connect ─ request out ──(first_byte)── head ──(first_byte)── bytes ──(first_event)── event ──(idle)── event … terminal ──(drain)
-                     └────────────(headers)───────────┘
+    queue - connect - request sent -(first_byte)- headers -(first_byte)- bytes -(first_event)-
+                                  `---(headers)-----'
+    event -(idle)- event ... terminal event -(drain)
 
-Time counts only while the stream waits: never while the caller holds an event. Pings and comments are signs of life, not progress:
-only events re-arm `idle`, and of those neither `Passthrough` (an unknown keep-alive looks like it) nor `Notice` nor `RateLimits`.
+Time counts only while the stream waits, never while the caller handles an event. Pings and comments
+show that the connection lives, not that the response advances: only events restart `idle`, and of
+those neither `Passthrough` (an unknown keep-alive event looks like it) nor `Notice` nor
+`RateLimits`.
 """
 
 from __future__ import annotations
@@ -20,22 +23,31 @@ from streamlib_parsers.events import Notice, Passthrough, RateLimits, ResponseEv
 Phase: TypeAlias = Literal[
     "queue", "connect", "first_byte", "headers", "first_event", "idle", "drain", "total"
 ]
+"""What the stream is waiting for. Each is a field of `Deadlines`, except `queue`."""
 
 FOREVER: Final = math.inf
+
 NO_PROGRESS: Final = frozenset({Passthrough, Notice, RateLimits})
-"""Kinds of event that a server which does nothing may send for ever."""
+"""Event kinds that a server which produces nothing may send for ever."""
 
 
 class Deadlines(Struct, frozen=True):
-    """Seconds; None waits for ever. The defaults are what the providers' own SDKs wait: models may think for minutes.
+    """Deadlines in seconds; None means no limit.
 
-    connect: each of TCP and TLS. headers: from sending the request to the whole head of the answer.
-    first_byte: silence after the request, and after the head. first_event: from the head to the first event.
-    idle: from one event to the next, whatever pings come between. total: all waiting, over every attempt.
-    tail: after a whole answer that may go on (chat, gemini, converse); passing it is no error.
-    drain: after the end, so that the connection can be used again; passing it is no error.
+    The defaults are what the providers' own SDKs wait: models may reason for minutes.
 
-    While `idle` is the longest of first_byte, first_event and idle, a read costs no timeout scope of its own (about 10 us each).
+    While `idle` is the longest of `first_byte`, `first_event` and `idle`, a read needs no timeout
+    scope of its own (about 10 us each).
+
+    Attributes:
+        connect: TCP, and TLS, each.
+        headers: from sending the request to the end of the response headers.
+        first_byte: silence after the request, and again after the headers.
+        first_event: from the headers to the first event.
+        idle: between two events, whatever pings arrive meanwhile.
+        total: all waiting, over every attempt.
+        tail: after a complete response whose wire may go on (chat, gemini, converse). No error.
+        drain: after the end, so that the connection can be reused. No error.
     """
 
     connect: float | None = 15.0
@@ -50,47 +62,77 @@ class Deadlines(Struct, frozen=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value: Any = getattr(self, name)
-            if value is not None and not (isinstance(value, (int, float)) and value >= 0):
+            if value is None:
+                continue
+            # `not (value >= 0)` rather than `value < 0`: NaN must fail as well.
+            if not (isinstance(value, (int, float)) and value >= 0):
                 raise ValueError(f"{name} is seconds, zero or more, or None: not {value!r}")
 
     @property
     def longest_silence(self) -> float | None:
-        """No read waits longer than this: a transport that can end a read by itself is told so."""
-        waits = (self.first_byte, self.first_event, self.idle)
-        return None if None in waits else max(wait for wait in waits if wait is not None)
+        """Seconds that no read waits longer than: for transports that end a read by themselves."""
+        longest = 0.0
+        for seconds in (self.first_byte, self.first_event, self.idle):
+            if seconds is None:
+                return None
+            longest = max(longest, seconds)
+        return longest
 
 
 class DeadlineTimer:
-    """Which deadline comes next. One for each stream: `waited` goes on over its attempts, `restart` begins the body of the next."""
+    """The next deadline of one stream.
+
+    `waited` accumulates over the stream's attempts; `restart` begins the body of the next one.
+    """
 
     def __init__(self, deadlines: Deadlines) -> None:
         self.deadlines = deadlines
         self.waited = 0.0
+        """Seconds waited so far: for bytes, for connections and between attempts."""
         self.longest_gap: float | None = None
+        """The longest wait between two events, in seconds; None before the second event."""
         self._total = _seconds(deadlines.total)
         self._idle = _seconds(deadlines.idle)
+        self._phase: Phase = "first_event"
+        """What is waited for: `first_event`, then `idle`, and `drain` once it is complete."""
+        self._limit = FOREVER
+        """Seconds that the phase may take."""
+        self._silence = FOREVER
+        """Seconds until the first byte of the body; without limit once one was received."""
+        self._waited_in_phase = 0.0
+        """Seconds waited since the last event that was progress, or since the headers."""
         self.restart()
 
     def restart(self) -> None:
-        """The head of an answer is there, and nothing else of it."""
-        self._phase: Phase = "first_event"
+        """The headers of a response were received, and nothing of its body."""
+        self._phase = "first_event"
         self._limit = _seconds(self.deadlines.first_event)
         self._silence = _seconds(self.deadlines.first_byte)
-        self._quiet = 0.0
+        self._waited_in_phase = 0.0
 
     def next_deadline(self) -> tuple[float, Phase]:
-        """Seconds left, and what runs out then."""
-        left, phase = self._limit - self._quiet, self._phase
-        if self._silence - self._quiet <= left:
-            left, phase = self._silence - self._quiet, "first_byte"
+        """Seconds until the next deadline, and its phase."""
+        left = self._limit - self._waited_in_phase
+        phase = self._phase
+        if self._silence - self._waited_in_phase <= left:
+            left = self._silence - self._waited_in_phase
+            phase = "first_byte"
         if self._total - self.waited < left:
-            left, phase = self._total - self.waited, "total"
+            left = self._total - self.waited
+            phase = "total"
         return left, phase
 
     def head_deadline(self, queued: float) -> tuple[float, Phase]:
-        """The same for the head of the answer; so many seconds were queued for a connection before."""
-        head, left = _seconds(self.deadlines.headers), self.left - queued
-        return (head, "headers") if head <= left else (left, "total")
+        """Seconds until the response headers are due, and the phase of that deadline.
+
+        Args:
+            queued: Seconds just waited for a connection: they count for `total` alone.
+        """
+        headers = _seconds(self.deadlines.headers)
+        left = self.left - queued
+        if headers <= left:
+            return headers, "headers"
+        return left, "total"
 
     @property
     def left(self) -> float:
@@ -98,45 +140,60 @@ class DeadlineTimer:
         return self._total - self.waited
 
     def add_waited(self, seconds: float) -> None:
-        """So long was waited for bytes, or between attempts."""
+        """Adds a wait for bytes, or between attempts."""
         self.waited += seconds
-        self._quiet += seconds
+        self._waited_in_phase += seconds
 
     def note_events(self, events: list[ResponseEvent]) -> None:
-        """Bytes came, and these events with them."""
+        """Bytes were received, and they completed these events."""
         self._silence = FOREVER
-        if events and (
-            type(events[0]) not in NO_PROGRESS
-            or any(type(event) not in NO_PROGRESS for event in events)
-        ):
-            if self._phase == "idle":
-                self.longest_gap = max(self.longest_gap or 0.0, self._quiet)
-            self._phase, self._limit, self._quiet = "idle", self._idle, 0.0
+        for event in events:
+            if type(event) not in NO_PROGRESS:
+                break
+        else:
+            return
+        if self._phase == "idle":
+            self.longest_gap = max(self.longest_gap or 0.0, self._waited_in_phase)
+        self._phase = "idle"
+        self._limit = self._idle
+        self._waited_in_phase = 0.0
 
     def note_complete(self, *, has_tail: bool) -> None:
-        """The wire called the answer whole: what may still come is waited for briefly."""
-        brief = self.deadlines.tail if has_tail else self.deadlines.drain
-        self._phase, self._limit = "drain", min(_seconds(brief), self._idle)
+        """The response is complete: whatever may follow is waited for briefly.
+
+        Args:
+            has_tail: Whether the wire may go on after the response is complete (chat, gemini,
+                converse): usage and `[DONE]`, a repeated `finishReason`, `metadata`.
+        """
+        seconds = self.deadlines.tail if has_tail else self.deadlines.drain
+        self._phase = "drain"
+        self._limit = min(_seconds(seconds), self._idle)
 
 
 def deadline_error(phase: Phase, deadlines: Deadlines) -> ErrorInfo:
-    """The failure of a deadline: `deadline` for the total, `stalled` for every other, the phase in `detail`."""
+    """The failure of a deadline, with the phase in `detail`.
+
+    Returns:
+        Kind `deadline` for `total`; retryable `stalled` for every other phase.
+    """
+    message = _MESSAGES[phase]
     seconds = getattr(deadlines, phase, None)
-    message = _MESSAGES[phase] + (f" within {seconds:g} s" if seconds is not None else "")
+    if seconds is not None:
+        message += f" within {seconds:g} s"
     if phase == "total":
         return ErrorInfo("deadline", message, detail={"phase": phase})
     return ErrorInfo("stalled", message, retryable=True, detail={"phase": phase})
 
 
 _MESSAGES: Final[dict[Phase, str]] = {
-    "queue": "the pool had no free connection",
-    "connect": "no connection was made",
-    "first_byte": "no byte of the answer came",
-    "headers": "the head of the answer was not whole",
-    "first_event": "no event came",
-    "idle": "no further event came",
+    "queue": "no connection of the pool became free",
+    "connect": "no connection was established",
+    "first_byte": "no byte of the response was received",
+    "headers": "the response headers were not complete",
+    "first_event": "no event was received",
+    "idle": "no further event was received",
     "drain": "the stream was not closed",
-    "total": "the answer was not whole",
+    "total": "the response was not complete",
 }
 
 

@@ -1,5 +1,8 @@
-"""What HTTP libraries and sockets raise -> one `ErrorInfo`, by the name of the class: httpx, httpx2, aiohttp, anyio, trio and the
-standard library alike, none of them imported. What is raised is dropped with its traceback, whose locals hold the request's headers.
+"""Classification of the exceptions that HTTP libraries and sockets raise.
+
+An exception is recognised by the names of its class and bases: httpx, httpx2, aiohttp, anyio, trio
+and the standard library are covered, and none of them is imported. The exception itself is dropped
+with its traceback, whose locals hold the request's headers.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ EXCEPTION_CATEGORIES: Final[dict[str, ExceptionCategory]] = {
     "ContentEncodingError": "content",
     "error": "content",  # zlib.error
 }
-"""The first name of a class and its bases that stands here decides; every other exception is the network's."""
+"""Class name to category. The most derived class with a row decides; without one: network."""
 
 NETWORK: Final = frozenset(
     {
@@ -47,98 +50,122 @@ NETWORK: Final = frozenset(
         "HTTPClientError",  # botocore
     }
 )
-"""Bases of what may be gone at the next try. Anything else is a mistake in somebody's code: it is told, and not repeated."""
+"""Base classes of failures that may not recur. Any other exception is a defect in somebody's code:
+it is reported, and the request is not repeated."""
 
-_GONE: Final = re.compile(
+_CLOSED_BY_PEER: Final = re.compile(
     r"disconnect|closed|reset|ConnectionTerminated|StreamReset|incomplete", re.IGNORECASE
 )
-"""In a protocol error: the peer went away, as opposed to having sent bytes that are no HTTP."""
+"""Text of a protocol error when the peer closed the connection, rather than sent invalid HTTP."""
+
+_CONNECTION_CLOSED: Final = frozenset(
+    {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}
+)
+"""Classes that mean a closed connection, whatever their text says."""
 
 _CERTIFICATE: Final = (
     "SSLCertVerificationError",
     "CertificateError",
     "ClientConnectorCertificateError",
 )
-_LONGEST: Final = 500
+
+_MESSAGE_CHARS: Final = 500
+"""Maximum length of an exception's own text in our message."""
+
+_CAUSES: Final = 16
+"""Maximum number of chained causes that are examined: chains may be circular."""
 
 
 class FailurePoint(NamedTuple):
-    """How far a request was when it failed: whether the head of its answer had come, and which deadline was running."""
+    """How far a request was when it failed.
+
+    Attributes:
+        has_response: whether the response headers had been received.
+        phase: the deadline that was running.
+        deadlines: the stream's deadlines.
+    """
 
     has_response: bool
     phase: Phase
     deadlines: Deadlines
 
 
-def classify_exception(error: BaseException, stage: FailurePoint) -> ErrorInfo:
-    """The failure that `error` is."""
+def classify_exception(error: BaseException, point: FailurePoint) -> ErrorInfo:
+    """The failure that an exception stands for."""
     if isinstance(error, StreamError):
         return error.info
-    names = [kind.__name__ for kind in type(error).__mro__]
-    sorts: list[ExceptionCategory] = [
-        EXCEPTION_CATEGORIES[name] for name in names if name in EXCEPTION_CATEGORIES
-    ]
-    sort = sorts[0] if sorts else "network"
-    if sort in {"connect", "timeout"}:
-        return deadline_error(
-            "connect"
-            if sort == "connect"
-            else "queue"
-            if names[0] == "PoolTimeout"
-            else stage.phase,
-            stage.deadlines,
-        )
-    kind = _kind(sort, error, stage)
-    retryable = (
-        kind in RETRYABLE and not NETWORK.isdisjoint(names) and not _refused_certificate(error)
-    )
+    names = [cls.__name__ for cls in type(error).__mro__]
+    category = _category(names)
+    if category == "connect":
+        return deadline_error("connect", point.deadlines)
+    if category == "timeout":
+        phase: Phase = "queue" if names[0] == "PoolTimeout" else point.phase
+        return deadline_error(phase, point.deadlines)
+    kind = _kind(category, error, point)
+    retryable = kind in RETRYABLE and not NETWORK.isdisjoint(names)
+    if retryable and _is_certificate_error(error):
+        retryable = False  # a retry does not make a certificate trusted
     return ErrorInfo(
         kind,
         _message(kind, error),
         retryable,
         code=type(error).__name__,
-        detail={"phase": stage.phase},
+        detail={"phase": point.phase},
     )
 
 
 def is_connection_closed(error: BaseException) -> bool:
-    """Whether the peer merely closed the connection, as a server does with one that was idle for long."""
-    names = {kind.__name__ for kind in type(error).__mro__}
-    return bool(
-        names
-        & {"ReadError", "WriteError", "CloseError", "ServerDisconnectedError", "ClientOSError"}
-    ) or ("RemoteProtocolError" in names and bool(_GONE.search(str(error))))
+    """Whether the peer closed the connection, as a server does with one that was idle for long."""
+    names = {cls.__name__ for cls in type(error).__mro__}
+    if not names.isdisjoint(_CONNECTION_CLOSED):
+        return True
+    return "RemoteProtocolError" in names and _is_closed_by_peer(error)
 
 
-def _kind(sort: ExceptionCategory, error: BaseException, stage: FailurePoint) -> ErrorKind:
-    if sort == "request":
+def _category(names: list[str]) -> ExceptionCategory:
+    for name in names:
+        if name in EXCEPTION_CATEGORIES:
+            return EXCEPTION_CATEGORIES[name]
+    return "network"
+
+
+def _kind(category: ExceptionCategory, error: BaseException, point: FailurePoint) -> ErrorKind:
+    if category == "request":
         return "invalid_request"
-    if sort == "content" or (sort == "protocol" and not _GONE.search(str(error))):
+    if category == "content":
         return "malformed"
-    return "truncated" if stage.has_response else "connection"
+    if category == "protocol" and not _is_closed_by_peer(error):
+        return "malformed"
+    return "truncated" if point.has_response else "connection"
 
 
-def _refused_certificate(error: BaseException) -> bool:
-    """Anywhere in the chain of causes; trying again does not make a certificate trusted."""
-    seen: list[BaseException] = []
+def _is_closed_by_peer(error: BaseException) -> bool:
+    return _CLOSED_BY_PEER.search(str(error)) is not None
+
+
+def _is_certificate_error(error: BaseException) -> bool:
+    """Whether any exception in the chain of causes is about a certificate."""
     cause: BaseException | None = error
-    while cause is not None and len(seen) < 16:
-        seen.append(cause)
+    for _ in range(_CAUSES):
+        if cause is None:
+            return False
+        if type(cause).__name__ in _CERTIFICATE or "CERTIFICATE_VERIFY_FAILED" in str(cause):
+            return True
         cause = cause.__cause__ or cause.__context__
-    return any(
-        type(one).__name__ in _CERTIFICATE or "CERTIFICATE_VERIFY_FAILED" in str(one)
-        for one in seen
-    )
+    return False
 
 
 def _message(kind: ErrorKind, error: BaseException) -> str:
-    said = redact(str(error)[:_LONGEST]).strip()
-    return f"{_WHAT[kind]} ({type(error).__name__}{': ' if said else ''}{said})"
+    name = type(error).__name__
+    text = redact(str(error)[:_MESSAGE_CHARS]).strip()
+    if text:
+        return f"{_SUMMARIES[kind]} ({name}: {text})"
+    return f"{_SUMMARIES[kind]} ({name})"
 
 
-_WHAT: Final[dict[str, str]] = {
-    "connection": "no answer came",
-    "truncated": "the connection broke before the answer was whole",
-    "malformed": "the answer is not HTTP, or not packed as it says",
+_SUMMARIES: Final[dict[str, str]] = {
+    "connection": "no response was received",
+    "truncated": "the connection ended before the response was complete",
+    "malformed": "the response is not valid HTTP, or not encoded as its headers say",
     "invalid_request": "the request could not be sent",
 }

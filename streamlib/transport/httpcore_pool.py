@@ -40,7 +40,8 @@ async def close_half_open(client: Any, network_stream: Any) -> None:
     """
     for pool in _pools(client):
         # A copy: closing a connection removes it from the pool's list.
-        for connection in list(getattr(pool, "connections", ())):
+        connections: list[Any] = list(getattr(pool, "connections", ()))
+        for connection in connections:
             protocol = getattr(connection, "_connection", None)
             if getattr(protocol, "_network_stream", None) is not network_stream:
                 continue

@@ -17,19 +17,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamlib.client import Client
-from streamlib.client.attempt import validated_headers
-from streamlib.client.auth import (
-    AwsCredentials,
-    KeyStore,
-    RedactedHeaders,
-    RequestAuth,
-    Secret,
-    origin_of,
-    own_origins,
-    sign_request,
-)
+from streamlib.client.auth import KeyStore, sign_request
+from streamlib.client.credentials import AwsCredentials, RedactedHeaders, RequestAuth, Secret
+from streamlib.client.origins import origin_of, own_origins
 from streamlib.client.retry import RetryPolicy
 from streamlib.client.sigv4 import sign
+from streamlib.client.sources import validated_headers
 from streamlib.errors import StreamError
 from streamlib.providers import Provider
 from streamlib.request.build import Request
@@ -134,7 +127,7 @@ def told(error: BaseException, *, own: bool = True) -> str:
 
 def test_headers_with_a_key_show_only_their_names() -> None:
     headers = RedactedHeaders({"authorization": f"Bearer {KEY}", "a": "b"})
-    assert repr(headers) == str(headers) == f"{headers}" == "Sealed(authorization, a)"
+    assert repr(headers) == str(headers) == f"{headers}" == "RedactedHeaders(authorization, a)"
     with pytest.raises(TypeError):
         pickle.dumps(headers)
 
@@ -510,8 +503,8 @@ def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterato
         stream.response,
         stream.snapshot,
         stream.retried,
-        stream._plan,
-        stream._plan.source,
+        stream._config,
+        stream._config.source,
         stream._attempt,
     ]
     for thing in things:
@@ -520,10 +513,10 @@ def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterato
         yield f"{thing}"
     for thing in (stream.request, stream.response, error):
         yield repr(pickle.dumps(thing))
-    for thing in (made, made._keys, stream, stream._plan.source):
+    for thing in (made, made._keys, stream, stream._config.source):
         with pytest.raises(TypeError):
             pickle.dumps(thing)
-    yield repr(vars(stream._plan.source))
+    yield repr(vars(stream._config.source))
     yield repr(vars(made))
     if error is not None:
         yield told(error, own=False)

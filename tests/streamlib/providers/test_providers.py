@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 
 import streamlib
 from streamlib import Change, Prompt, Provider, StreamError, ToolSpec, build, register, user
-from streamlib.client.auth import STYLES, is_own_origin, origin_of
+from streamlib.client.auth import STYLES
+from streamlib.client.origins import is_own_origin, origin_of
 from streamlib.providers import find, for_model, known, provider, shipped
 from streamlib.providers.models import Traits, traits
 from streamlib.request.provider_steps import STEPS

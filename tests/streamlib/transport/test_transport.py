@@ -21,7 +21,7 @@ from streamlib.errors import StreamError
 from streamlib.transport import CONNECTIONS, UNKNOWN_POOL, HttpxTransport, transport_for
 from streamlib.transport import httpx as module
 from streamlib.transport.closing import ShieldedAwait
-from streamlib.transport.content_encoding import PIECE, decode_content
+from streamlib.transport.content_encoding import DECODED_CHUNK_BYTES, decode_content
 from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.errors import FailurePoint, classify_exception, is_connection_closed
 from streamlib.transport.httpcore_pool import pool_size
@@ -516,7 +516,7 @@ async def test_a_packed_body_is_the_same_at_every_cut(packer: str) -> None:
 
 
 async def test_no_step_unpacks_more_than_its_ceiling() -> None:
-    size = 20 * PIECE + 5
+    size = 20 * DECODED_CHUNK_BYTES + 5
     pieces = [
         len(piece)
         async for piece in decode_content(
@@ -524,7 +524,7 @@ async def test_no_step_unpacks_more_than_its_ceiling() -> None:
         )
     ]
     assert sum(pieces) == size
-    assert max(pieces) <= PIECE
+    assert max(pieces) <= DECODED_CHUNK_BYTES
 
 
 async def test_a_packed_body_that_is_cut_is_no_end() -> None:
@@ -607,4 +607,4 @@ async def test_closing_that_fails_in_a_cancellation_tells_the_cancellation() -> 
 
 
 def test_the_client_takes_its_transport_when_it_first_sends() -> None:
-    assert Client()._made is None
+    assert Client()._opened_transport is None

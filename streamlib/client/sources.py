@@ -1,0 +1,144 @@
+"""Sources of responses: an HTTP request that is sent for each attempt, or bytes from anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterable, Callable, Mapping
+from datetime import datetime
+from typing import Final, Protocol
+
+import anyio
+
+from streamlib.client.auth import KeyStore
+from streamlib.client.credentials import ApiKey, RedactedHeaders, RequestAuth
+from streamlib.client.origins import origin_of
+from streamlib.errors import invalid_request
+from streamlib.providers import Provider
+from streamlib.request.build import Request
+from streamlib.transport import HttpResponse, IteratorResponse, Transport
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.errors import ErrorInfo
+
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+"""A token of RFC 9110."""
+
+HEADER_VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)?")
+"""Printable ASCII, blanks and tabs within: no line break, so that no value can add a header."""
+
+DEFAULT_HEADERS: Final = {"accept-encoding": "identity", "user-agent": "streamlib"}
+
+
+class Source(Protocol):
+    """Where a response comes from."""
+
+    slots: anyio.CapacityLimiter | None
+    """What an attempt acquires before it sends; None if there is no limit."""
+
+    async def send(self) -> HttpResponse:
+        """The response, as soon as its headers are received."""
+        ...
+
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
+        """The failure with keys masked."""
+        ...
+
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Response headers with keys masked."""
+        ...
+
+
+class HttpSource:
+    """A request, sent anew for each attempt with the key as it is then.
+
+    Args:
+        transport: Sends the request.
+        request: The request, without a key.
+        keys: The client's keys.
+        provider: The provider that the request is for.
+        key: A key for this request alone; None uses `keys`.
+        deadlines: Passed to the transport.
+        now: The time, for signatures.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        request: Request,
+        keys: KeyStore,
+        provider: Provider,
+        key: ApiKey | None,
+        deadlines: Deadlines,
+        now: Callable[[], datetime],
+    ) -> None:
+        self._transport = transport
+        self._request = request
+        self._keys = keys
+        self._provider = provider
+        self._key = key
+        self._deadlines = deadlines
+        self._now = now
+        self._auth = RequestAuth(RedactedHeaders())
+        """Authentication of the latest attempt: its keys are masked in what the server returns."""
+        self.slots: anyio.CapacityLimiter | None = getattr(transport, "slots", None)
+
+    async def send(self) -> HttpResponse:
+        """See `Source`."""
+        request = self._request
+        origin_of(request.url)  # refuses an invalid URL before a key is looked up for it
+        self._auth = await self._keys.stamp(request, self._provider, self._now(), self._key)
+        headers = validated_headers({**DEFAULT_HEADERS, **request.headers, **self._auth.headers})
+        try:
+            return await self._transport.send(
+                request.method, request.url, headers, request.body, self._deadlines
+            )
+        except anyio.get_cancelled_exc_class() as error:
+            # The frames that the exception came through hold the headers, and with them the key.
+            raise error.with_traceback(None) from None
+
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
+        """See `Source`."""
+        return self._auth.redact(info)
+
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """See `Source`."""
+        redacted: dict[str, str] = self._auth.redact_value(dict(headers))
+        return redacted
+
+
+class BytesSource:
+    """Bytes that the caller already has, or reads with another library."""
+
+    slots: anyio.CapacityLimiter | None = None
+
+    def __init__(self, chunks: AsyncIterable[bytes]) -> None:
+        self._chunks = chunks
+
+    async def send(self) -> HttpResponse:
+        """See `Source`."""
+        return IteratorResponse(self._chunks)
+
+    def redact(self, info: ErrorInfo) -> ErrorInfo:
+        """The failure unchanged: no key is known here."""
+        return info
+
+    def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
+        """The headers unchanged: no key is known here."""
+        return headers
+
+
+def validated_headers(headers: Mapping[str, str]) -> RedactedHeaders:
+    """Headers with their names in lower case.
+
+    Raises:
+        StreamError: `invalid_request`; a name or a value that could end its line and begin another
+            header. The message does not contain the value.
+    """
+    validated = RedactedHeaders()
+    for name, value in headers.items():
+        if not HEADER_NAME.fullmatch(name):
+            raise invalid_request("a header name contains characters that are invalid", "header")
+        if not HEADER_VALUE.fullmatch(value):
+            message = f"the header {name} contains characters that are invalid"
+            raise invalid_request(message, "header")
+        validated[name.lower()] = value
+    return validated

@@ -1,0 +1,79 @@
+"""How a `ResponseStream` is made: its source, its parser and its rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Literal, TypeAlias, get_args
+
+import anyio
+from msgspec import Struct
+
+from streamlib.client.attempt import Attempt, Clock, Parse
+from streamlib.client.retry import NO_RETRY, RetryPolicy
+from streamlib.client.sources import Source
+from streamlib.request.build import Request
+from streamlib.transport.deadlines import Deadlines
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.limits import LIMITS, Limits
+
+ErrorMode: TypeAlias = Literal["raise", "event"]
+"""What a failure does: raises `StreamError`, or is delivered as the event `Failed`."""
+
+
+def check_errors(errors: ErrorMode) -> None:
+    """Refuses an unknown mode: a misspelt one would turn every exception off.
+
+    Raises:
+        ValueError: `errors` is no `ErrorMode`.
+    """
+    modes = get_args(ErrorMode)
+    if errors not in modes:
+        raise ValueError(f"errors is one of {', '.join(modes)}, not {errors!r}")
+
+
+def wall_clock() -> datetime:
+    """The current time in UTC."""
+    return datetime.now(UTC)
+
+
+def no_jitter() -> float:
+    """Jitter for streams that do not retry."""
+    return 0.0
+
+
+class StreamConfig(Struct, frozen=True, kw_only=True):
+    """Configuration of one stream.
+
+    Attributes:
+        source: where responses come from; each attempt sends to it anew.
+        parse: creates the parser of a response.
+        wire_api: the wire API of the responses.
+        request: what is sent; None for bytes that the caller provides.
+        limits: limits of what is read.
+        deadlines: how long is waited for what.
+        retry: when a failed request is sent again.
+        errors: whether a failure is raised or delivered.
+        clock: seconds, on a clock that runs steadily.
+        now: the current time with a time zone, for signatures and rate limits.
+        jitter: a random number from 0 to 1, for the delay before a retry.
+        orphans: attempts of streams that were garbage-collected while open, shared by the streams
+            of a client. The garbage collector cannot await the closing of a connection: the next
+            stream does.
+    """
+
+    source: Source
+    parse: Parse
+    wire_api: WireApi
+    request: Request | None = None
+    limits: Limits = LIMITS
+    deadlines: Deadlines = Deadlines()
+    retry: RetryPolicy = NO_RETRY
+    errors: ErrorMode = "raise"
+    clock: Clock = anyio.current_time
+    now: Callable[[], datetime] = wall_clock
+    jitter: Callable[[], float] = no_jitter
+    orphans: list[Attempt] = []
+
+    def __post_init__(self) -> None:
+        check_errors(self.errors)
