@@ -1,0 +1,125 @@
+"""The checks of this repository, each by name: `nox -l` lists them, `nox` runs `check`.
+
+They run in the environment that nox itself is installed in (README's test line makes one), so
+that nothing is installed twice. `.ci/run` uses the same entries.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path, PurePosixPath
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["check"]
+nox.needs_version = ">=2025.2.9"
+
+ROOT = Path(__file__).parent
+MIRRORS = {
+    "parsers/streamlib_parsers": "tests/parsers",
+    "streamlib": "tests/streamlib",
+    "docs": "tests/docs",
+    "benchmarks": "tests/speeds",
+    "examples": "tests/examples",
+}
+"""Folder -> the folder of its tests."""
+
+
+def run(session: nox.Session, *command: str) -> None:
+    """Run a module of this environment."""
+    session.run(sys.executable, "-m", *command, external=True)
+
+
+@nox.session
+def style(session: nox.Session) -> None:
+    """ruff: lint and format."""
+    run(session, "ruff", "check", ".")
+    run(session, "ruff", "format", "--check", ".")
+
+
+@nox.session
+def mypy(session: nox.Session) -> None:
+    """mypy --strict."""
+    run(session, "mypy", "--strict")
+
+
+@nox.session
+def pyright(session: nox.Session) -> None:
+    """basedpyright, strict."""
+    run(session, "basedpyright", "--pythonpath", sys.executable)
+
+
+@nox.session
+def imports(session: nox.Session) -> None:
+    """Import directions between the rooms."""
+    session.run(str(Path(sys.executable).with_name("lint-imports")), "--no-logo", external=True)
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Every default test; arguments behind `--` go to pytest."""
+    run(session, "pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
+
+
+@nox.session
+def real(session: nox.Session) -> None:
+    """Tests against real counterparts, which are fetched first."""
+    run(session, "tests.real.fetch")
+    run(session, "pytest", "-m", "real", *session.posargs)
+
+
+@nox.session
+def check(session: nox.Session) -> None:
+    """What to run before a commit: style, mypy, imports, and the tests of what changed."""
+    style(session)
+    mypy(session)
+    imports(session)
+    folders = tests_of(changed_files())
+    session.log("tests: %s", " ".join(folders) or "nothing changed that has tests")
+    if folders:
+        run(session, "pytest", "-q", "-n", "auto", "--dist", "loadfile", *folders)
+
+
+def changed_files() -> list[str]:
+    """Files that differ from the branch point of `main`, or from the last commit on `main`."""
+    base = _git("merge-base", "HEAD", "main") or ["HEAD"]
+    changed = _git("diff", "--name-only", base[0])
+    return sorted({*changed, *_git("ls-files", "--others", "--exclude-standard")})
+
+
+def tests_of(files: list[str]) -> list[str]:
+    """The nearest test folder or file for each file, by the mirror of the packages."""
+    found: set[str] = set()
+    for name in files:
+        path = PurePosixPath(name)
+        if path.parts[0] == "tests":
+            if path.name.startswith("test_") and (ROOT / path).exists():
+                found.add(name)
+            continue
+        mirrored = mirror(path)
+        if mirrored is not None:
+            found.add(mirrored)
+    return sorted(found)
+
+
+def mirror(path: PurePosixPath) -> str | None:
+    """The tests of a source file: `test_<stem>.py` in the mirrored folder, else that folder."""
+    for folder, tests_folder in MIRRORS.items():
+        if not path.is_relative_to(folder):
+            continue
+        mirrored = PurePosixPath(tests_folder) / path.relative_to(folder)
+        candidates = [mirrored.with_name(f"test_{path.stem}.py"), *mirrored.parents]
+        for candidate in candidates:
+            if (ROOT / candidate).exists():
+                return str(candidate)
+    return None
+
+
+def _git(*arguments: str) -> list[str]:
+    command = ["git", *arguments]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    if result.returncode:
+        return []
+    return result.stdout.split()
