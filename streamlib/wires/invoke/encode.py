@@ -1,7 +1,8 @@
-"""Events as a Bedrock InvokeModelWithResponseStream or a whole InvokeModel body, in Claude's words.
+"""Encodes events as a Bedrock InvokeModelWithResponseStream of Claude's models, or as a body.
 
-The Messages encoder writes, this one puts each of its events into a frame: `{"bytes": <base64 of one JSON event>}`. Keys that Bedrock
-adds to the last event go back there; a failure is a frame of its own.
+The Messages encoder writes, and each of its events becomes a frame: `{"bytes": <base64 of the JSON
+of one event>}`. Keys that Bedrock adds to the last event go back there; a failure is a frame of its
+own.
 """
 
 from __future__ import annotations
@@ -32,67 +33,81 @@ MESSAGES: Final = Origin("messages")
 
 
 class Encoder:
-    """Writes one stream."""
+    """Encodes one stream."""
 
     media_type = MEDIA_TYPE
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
         self._inner = messages.Encoder(model=model, response_id=response_id)
-        self._added: JsonObject = {}
+        # Metadata that Bedrock adds to the last event, such as its invocation metrics.
+        self._bedrock_fields: JsonObject = {}
 
     @property
     def report(self) -> list[Change]:
-        """What Claude's API could not say."""
+        """What Claude's API could not carry."""
         return self._inner.report
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """The bytes of one event."""
-        if isinstance(event, ResponseMetadata):
-            self._added |= {
-                key: value for key, value in event.values.items() if key.startswith(BEDROCK)
-            }
-            event = ResponseMetadata(
-                {key: value for key, value in event.values.items() if key not in self._added}
-            )
-            return self._framed(self._inner.feed(event)) if event.values else b""
-        if isinstance(event, (OutputItemAdded, OutputItemDone)):
-            event = msgspec.structs.replace(event, item=_as_messages(event.item))
-        out = self._framed(self._inner.feed(event))
-        return out + exception_frame(event.error) if isinstance(event, Failed) else out
+        """Returns the bytes of one event."""
+        match event:
+            case ResponseMetadata():
+                return self._on_metadata(event)
+            case OutputItemAdded() | OutputItemDone():
+                item = _as_messages_item(event.item)
+                return self._frames(self._inner.feed(msgspec.structs.replace(event, item=item)))
+            case Failed():
+                return self._frames(self._inner.feed(event)) + exception_frame(event.error)
+            case _:
+                return self._frames(self._inner.feed(event))
 
     def close(self) -> bytes:
-        """Invoke has no end mark of its own."""
-        return self._framed(self._inner.close())
+        """Returns nothing of its own: Invoke has no end mark."""
+        return self._frames(self._inner.close())
 
-    def _framed(self, text: bytes) -> bytes:
-        return b"".join(self._frame(name, data) for name, data in _events(text) if name != b"error")
+    def _on_metadata(self, event: ResponseMetadata) -> bytes:
+        values: JsonObject = {}
+        for key, value in event.values.items():
+            if key.startswith(BEDROCK):
+                self._bedrock_fields[key] = value
+            else:
+                values[key] = value
+        if not values:
+            return b""
+        return self._frames(self._inner.feed(ResponseMetadata(values)))
+
+    def _frames(self, stream: bytes) -> bytes:
+        out = b""
+        for name, data in _sse_events(stream):
+            # A failure is an exception frame instead.
+            if name != b"error":
+                out += self._frame(name, data)
+        return out
 
     def _frame(self, name: bytes, data: bytes) -> bytes:
-        if name == b"message_stop" and self._added:
-            data = msgspec.json.encode({**msgspec.json.decode(data), **self._added})
+        if name == b"message_stop" and self._bedrock_fields:
+            data = msgspec.json.encode({**msgspec.json.decode(data), **self._bedrock_fields})
         return event_frame("chunk", {"bytes": base64.b64encode(data).decode("ascii")})
 
 
-def _events(text: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Name and data of server-sent events as our own encoder writes them."""
-    for block in text.split(b"\n\n"):
-        first, _, rest = block.partition(b"\n")
-        if rest:
-            yield (
-                first.removeprefix(b"event: "),
-                b"\n".join(line.removeprefix(b"data: ") for line in rest.split(b"\n")),
-            )
+def _sse_events(stream: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yields name and data of server-sent events in the form that `sse` writes."""
+    for block in stream.split(b"\n\n"):
+        name_line, _, data_lines = block.partition(b"\n")
+        if data_lines:
+            lines = [line.removeprefix(b"data: ") for line in data_lines.split(b"\n")]
+            yield name_line.removeprefix(b"event: "), b"\n".join(lines)
 
 
-def _as_messages(item: ResponseItem) -> ResponseItem:
-    """Claude's answers through Invoke are those of Messages: its encoder may say again what only Messages says."""
-    made_here = item.origin is not None and item.origin.wire_api == "invoke"
-    return msgspec.structs.replace(item, origin=MESSAGES) if made_here else item
+def _as_messages_item(item: ResponseItem) -> ResponseItem:
+    """Returns an item of this wire as one of Messages, whose encoder then keeps its state."""
+    if item.origin is None or item.origin.wire_api != "invoke":
+        return item
+    return msgspec.structs.replace(item, origin=MESSAGES)
 
 
-def encode_body(response: Response, model: str | None, losses: Report) -> bytes:
-    """A whole body of Claude's, or the error body of a response that failed."""
+def encode_body(response: Response, model: str | None, report: Report) -> bytes:
+    """Returns a body of Claude's, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
-    items = tuple(_as_messages(item) for item in response.items)
-    return messages.encode_body(msgspec.structs.replace(response, items=items), model, losses)
+    items = tuple(_as_messages_item(item) for item in response.items)
+    return messages.encode_body(msgspec.structs.replace(response, items=items), model, report)
