@@ -1,9 +1,10 @@
-"""Families of models on Bedrock, as data: what each takes of Converse, and whose body InvokeModel wants for it.
+"""Families of models on Bedrock: what each takes of Converse, and its body for InvokeModel.
 
-A family is told by the name of the model (`us.anthropic.claude-…`, an ARN that ends in one): the first row with a mark that the name
-contains. Names that tell nothing (application inference profiles, imported models) are `ANY`, which takes everything but what only one
-family is known to take, and is invoked as most of them are: as Claude. These facts age; what a family refuses is left out or changed,
-and stands in the report.
+A family is recognized by the name of the model (`us.anthropic.claude-…`, an ARN that ends in one):
+the first row of `FAMILIES` with a mark that the name contains. Names that show no family
+(application inference profiles, imported models) are `ANY`, which takes everything but what only
+one family is known to take, and is invoked as most of them are: as Claude. These facts age; what a
+family refuses is left out or changed, and reported.
 """
 
 from __future__ import annotations
@@ -12,61 +13,71 @@ from typing import Final, Literal, TypeAlias
 
 from msgspec import Struct
 
+from streamlib.request.target import Target
 from streamlib_parsers.items import WireApi
 
-Thoughts: TypeAlias = Literal["signed", "text", "none", "any"]
+ReasoningReplay: TypeAlias = Literal["signed", "text", "none", "any"]
 Choice: TypeAlias = Literal["auto", "any", "tool"]
-Place: TypeAlias = Literal["tools", "system", "messages"]
+CachePosition: TypeAlias = Literal["tools", "system", "messages"]
 
 
 class Family(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One family.
-
-    marks: what names of its models contain. body: the wire whose body InvokeModel takes, None where we write none.
-    system: takes a system prompt (B21). system_inside: takes turns of role `system`. choices: forms of `toolChoice` (B17).
-    status: takes `status` in a tool result (B18). mixed: takes tool results and other content in one turn (B7).
-    thoughts: what an earlier thought may be (B15): `signed` goes back as it came, else as text; `text` goes as text; `none` not at
-    all; `any` as it came where it is sealed or signed. caches: where cache points may stand (B14).
-    top_k: its dotted place in `additionalModelRequestFields`. effort: that of a level of thinking, in the words of `efforts`.
-    think: sent beside a level. unthink: sent to switch thinking off.
-    """
+    """One family. Numbers such as B17 are the rows of the rule table in docs/wires/converse.md."""
 
     name: str
     marks: tuple[str, ...] = ()
+    """What names of its models contain."""
     body: WireApi | None = None
+    """The wire whose body InvokeModel takes; None: we build none."""
     system: bool = True
-    system_inside: bool = False
+    """Takes a system prompt (B21)."""
+    system_turns: bool = False
+    """Takes turns of role `system` amid the conversation."""
     choices: tuple[Choice, ...] = ("auto",)
+    """Forms of `toolChoice` (B17)."""
     status: bool = False
-    mixed: bool = True
-    thoughts: Thoughts = "none"
-    caches: tuple[Place, ...] = ()
+    """Takes `status` in a tool result (B18)."""
+    mixed_turns: bool = True
+    """Takes tool results and other content in one turn (B7)."""
+    reasoning: ReasoningReplay = "none"
+    """How earlier reasoning is sent (B15).
+
+    `signed`: as received if it is encrypted or signed, else as text. `text`: as text. `none`: not
+    at all. `any`: as received if it is encrypted or signed, else not at all.
+    """
+    caches: tuple[CachePosition, ...] = ()
+    """Where cache points may stand (B14)."""
     top_k: str = ""
+    """Dotted path of `top_k` in `additionalModelRequestFields`; "": it takes none."""
     effort: str = ""
+    """The same for the level of thinking."""
     efforts: tuple[str, ...] = ("low", "medium", "high")
-    think: dict[str, object] = {}
-    unthink: dict[str, object] = {}
+    """The levels it takes."""
+    thinking_on: dict[str, object] = {}
+    """Sent beside a level."""
+    thinking_off: dict[str, object] = {}
+    """Sent to switch thinking off."""
 
 
-_EVERY: Final[tuple[Choice, ...]] = ("auto", "any", "tool")
-_EVERYWHERE: Final[tuple[Place, ...]] = ("tools", "system", "messages")
+_ALL_CHOICES: Final[tuple[Choice, ...]] = ("auto", "any", "tool")
+_ALL_POSITIONS: Final[tuple[CachePosition, ...]] = ("tools", "system", "messages")
 
 CLAUDE: Final = Family(
     "claude",
     ("anthropic.", "claude-"),
     "messages",
-    system_inside=True,
-    choices=_EVERY,
+    system_turns=True,
+    choices=_ALL_CHOICES,
     status=True,
-    thoughts="signed",
-    caches=_EVERYWHERE,
+    reasoning="signed",
+    caches=_ALL_POSITIONS,
     top_k="top_k",
 )
 NOVA: Final = Family(
     "nova",
     ("amazon.nova",),
     "converse",
-    choices=_EVERY,
+    choices=_ALL_CHOICES,
     status=True,
     caches=("system", "messages"),
     top_k="inferenceConfig.topK",
@@ -75,48 +86,79 @@ NOVA_2: Final = Family(
     "nova-2",
     ("amazon.nova-2",),
     "converse",
-    choices=_EVERY,
+    choices=_ALL_CHOICES,
     status=True,
     caches=("system", "messages"),
     top_k="inferenceConfig.topK",
     effort="reasoningConfig.maxReasoningEffort",
-    think={"reasoningConfig": {"type": "enabled"}},
-    unthink={"reasoningConfig": {"type": "disabled"}},
+    thinking_on={"reasoningConfig": {"type": "enabled"}},
+    thinking_off={"reasoningConfig": {"type": "disabled"}},
 )
-ANY: Final = Family("any", body="messages", choices=_EVERY, thoughts="any", caches=_EVERYWHERE)
+ANY: Final = Family(
+    "any", body="messages", choices=_ALL_CHOICES, reasoning="any", caches=_ALL_POSITIONS
+)
 FAMILIES: Final = (
     CLAUDE,
-    NOVA_2,
+    NOVA_2,  # before NOVA, whose mark its names contain, too
     NOVA,
     Family("titan", ("amazon.titan",), system=False, choices=()),
-    Family("llama", ("meta.llama",), mixed=False),
+    Family("llama", ("meta.llama",), mixed_turns=False),
     Family(
         "mistral-large",
         ("mistral.mistral-large", "mistral.pixtral-large"),
         choices=("auto", "any"),
-        mixed=False,
+        mixed_turns=False,
     ),
-    Family("mistral-first", ("mistral.mistral-7b", "mistral.mixtral"), system=False, mixed=False),
-    Family("mistral", ("mistral.",), mixed=False),
+    Family(
+        "mistral-first",
+        ("mistral.mistral-7b", "mistral.mixtral"),
+        system=False,
+        mixed_turns=False,
+    ),
+    Family("mistral", ("mistral.",), mixed_turns=False),
     Family("cohere", ("cohere.",), choices=()),
     Family("jamba", ("ai21.",), "chat", choices=()),
     Family("palmyra", ("writer.",)),
-    Family("gpt-oss", ("openai.gpt-oss",), "chat", choices=_EVERY, effort="reasoning_effort"),
+    Family("gpt-oss", ("openai.gpt-oss",), "chat", choices=_ALL_CHOICES, effort="reasoning_effort"),
     Family(
         "gpt",
         ("openai.",),
-        choices=_EVERY,
+        choices=_ALL_CHOICES,
         effort="reasoning.effort",
         efforts=("low", "medium", "high", "xhigh"),
     ),
-    Family("qwen", ("qwen.",), choices=_EVERY, effort="reasoning_config"),
-    Family("kimi", ("moonshot.", "moonshotai."), choices=_EVERY, status=True, thoughts="text"),
-    Family("glm", ("zai.",), choices=_EVERY, thoughts="text"),
-    Family("deepseek", ("deepseek.",), choices=_EVERY),
+    Family("qwen", ("qwen.",), choices=_ALL_CHOICES, effort="reasoning_config"),
+    Family(
+        "kimi", ("moonshot.", "moonshotai."), choices=_ALL_CHOICES, status=True, reasoning="text"
+    ),
+    Family("glm", ("zai.",), choices=_ALL_CHOICES, reasoning="text"),
+    Family("deepseek", ("deepseek.",), choices=_ALL_CHOICES),
 )
-"""The first whose mark a name contains; sources: botocore's shapes, recordings, issue threads of LangChain, Strands and LiteLLM."""
+"""In order: the first row with a mark that a model's name contains.
+
+Sources: botocore's shapes, recordings, issue threads of LangChain, Strands and LiteLLM.
+"""
 
 
 def family(model: str) -> Family:
-    """The family of a model."""
-    return next((one for one in FAMILIES if any(mark in model for mark in one.marks)), ANY)
+    """The family of a model, by its name."""
+    for row in FAMILIES:
+        if any(mark in model for mark in row.marks):
+            return row
+    return ANY
+
+
+def family_of(target: Target) -> Family:
+    """The family of a target's model.
+
+    Where its name shows none, traits with Claude's forms of thinking (`Client(models=…)`) make it
+    Claude.
+    """
+    match = family(target.model)
+    if match is not ANY:
+        return match
+    forms = target.traits.thinking
+    # "level" is a form of other models: traits that have it are not Claude's
+    if forms and "level" not in forms:
+        return CLAUDE
+    return ANY

@@ -1,4 +1,4 @@
-"""What the two Bedrock wires say alike: AWS frames, and failures as exceptions of one vocabulary."""
+"""Output that the two Bedrock wires share: AWS frames, and failures as AWS exceptions."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.items import JsonObject
 
 MEDIA_TYPE: Final = "application/vnd.amazon.eventstream"
+DEFAULT_EXCEPTION: Final = "InternalServerException"
 EXCEPTIONS: Final[dict[ErrorKind, str]] = {
     "authentication": "UnrecognizedClientException",
     "permission": "AccessDeniedException",
@@ -27,40 +28,46 @@ EXCEPTIONS: Final[dict[ErrorKind, str]] = {
     "stalled": "ModelTimeoutException",
     "deadline": "ModelTimeoutException",
 }
-"""Kinds that are not here are `InternalServerException`."""
+"""Names of AWS exceptions; other kinds are `DEFAULT_EXCEPTION`."""
 
 
 def event_frame(name: str, payload: Any) -> bytes:
-    """One event; the payload as JSON."""
+    """One event with its payload as JSON."""
     headers = {":event-type": name, ":content-type": "application/json", ":message-type": "event"}
     return encode_message(headers, msgspec.json.encode(payload))
 
 
 def exception_frame(error: ErrorInfo) -> bytes:
-    """The failure that ends a stream. Its own object where this wire said it first."""
+    """The failure that ends a stream."""
     name = exception_name(error)
-    own = name == error.code and isinstance(error.detail, dict)
+    payload: JsonObject = {"message": error.message}
+    if name == error.code and isinstance(error.detail, dict):
+        # the error came from this wire: its object goes on as received
+        payload = error.detail
     headers = {
+        # event types begin with a small letter, the names of exceptions with a capital
         ":exception-type": name[0].lower() + name[1:],
         ":content-type": "application/json",
         ":message-type": "exception",
     }
-    return encode_message(
-        headers, msgspec.json.encode(error.detail if own else {"message": error.message})
-    )
+    return encode_message(headers, msgspec.json.encode(payload))
 
 
 def exception_name(error: ErrorInfo) -> str:
-    """The provider's own name where it is one of AWS and means this kind, else that of the kind."""
+    """The provider's own name if it is one of AWS and of this kind, else that of the kind."""
     code = error.code or ""
+    # a name goes into a frame header, so it must be plain
     if code.endswith("Exception") and code.isascii() and code.isalnum():
-        told = classify(None, {"message": error.message}, {":exception-type": code})
-        if told.kind == error.kind:
+        reread = classify(None, {"message": error.message}, {":exception-type": code})
+        if reread.kind == error.kind:
             return code
-    return EXCEPTIONS.get(error.kind, "InternalServerException")
+    return EXCEPTIONS.get(error.kind, DEFAULT_EXCEPTION)
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """The body of an HTTP error. AWS tells the type in a header; clients that miss it look for `__type`."""
+    """The body of an HTTP error.
+
+    AWS sends the type in a header; clients that miss it read `__type`.
+    """
     name = exception_name(error)
     return {"__type": name[0].upper() + name[1:], "message": error.message}

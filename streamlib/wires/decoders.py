@@ -1,4 +1,4 @@
-"""Somebody's request -> `Prompt`: one file a wire, the inverse of the builder of the same name."""
+"""A request of any wire as a `Prompt`: each wire's `decode` is the inverse of its `build`."""
 
 from __future__ import annotations
 
@@ -13,6 +13,18 @@ from streamlib.request.prompt import Prompt
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.protocol import WIRE_APIS
 
+MALFORMED: Final = (
+    msgspec.DecodeError,
+    UnicodeError,
+    RecursionError,
+    TypeError,
+    AttributeError,
+    ValueError,
+)
+"""What a decoder raises on a value of another type than the wire's."""
+INTEGERS: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
+"""Fields of `Prompt` that take integers; clients write them as 5.0, too."""
+
 
 def parse_request(
     wire_api: WireApi,
@@ -21,42 +33,45 @@ def parse_request(
     headers: Mapping[str, str] | None = None,
     path: str | None = None,
 ) -> Prompt:
-    """The prompt that a request of this wire asks for, with `.model` and `.stream`.
+    """Returns the prompt of a request of this wire, with `.model` and `.stream`.
 
-    headers, path: for wires that keep facts there (Gemini and Bedrock name the model in the path). Raises
-    `StreamError(invalid_request)` on anything that is not such a request.
+    Args:
+        wire_api: The wire that the request is of.
+        body: The body, as received.
+        headers: Of the request; Bedrock keeps the service tier there.
+        path: Of the request; Gemini and Bedrock name the model there.
+
+    Raises:
+        StreamError: `invalid_request`, on anything that is not such a request.
+        ValueError: `wire_api` is unknown.
     """
     if wire_api not in WIRE_APIS:
         raise ValueError(f"unknown wire API {wire_api!r}; one of {', '.join(WIRE_APIS)}")
+    # by name at run time: the decoders of other wires are not loaded
     module: Any = importlib.import_module(f"streamlib.wires.{wire_api}.decode")
     try:
         return _checked(module.decode(body, headers or {}, path or ""), wire_api)
     except KeyError as error:
-        raise invalid_request(
-            f"not a {wire_api} request: {error} is missing, or is no word of this wire"
-        ) from None
-    except (
-        msgspec.DecodeError,
-        UnicodeError,
-        RecursionError,
-        TypeError,
-        AttributeError,
-        ValueError,
-    ) as error:
+        raise invalid_request(f"not a {wire_api} request: {error} is missing or unknown") from None
+    except MALFORMED as error:
         raise invalid_request(f"not a {wire_api} request: {error}") from None
 
 
-WHOLE: Final = ("max_output_tokens", "top_k", "seed", "n", "logprobs")
-
-
 def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
-    """A client may write anything into the place of a text or number, and builders rely on the types. Schemas are theirs to judge."""
-    numbers = {name: value for name in WHOLE if isinstance(value := getattr(prompt, name), float)}
-    prompt = msgspec.structs.replace(
-        prompt, **{name: int(value) for name, value in numbers.items() if value.is_integer()}
-    )
+    """The prompt with the types of its fields checked.
+
+    A client may write anything in place of a text or a number, and builders rely on the types.
+    """
+    integers: dict[str, int] = {}
+    for name in INTEGERS:
+        value = getattr(prompt, name)
+        if isinstance(value, float) and value.is_integer():
+            integers[name] = int(value)
+    prompt = msgspec.structs.replace(prompt, **integers)
     if prompt.extra is not None:
         prompt = msgspec.structs.replace(prompt, extra_wire=wire_api)
+    # schemas are for builders to judge
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
-    msgspec.convert(msgspec.to_builtins(msgspec.structs.replace(prompt, tools=tools)), Prompt)
+    without_schemas = msgspec.structs.replace(prompt, tools=tools)
+    msgspec.convert(msgspec.to_builtins(without_schemas), Prompt)
     return prompt

@@ -33,7 +33,9 @@ def test_the_law_in_the_page_is_the_law_in_the_code() -> None:
 
 
 def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
-    builder = (ROOT / "streamlib" / "wires" / "messages" / "build.py").read_text("utf-8")
+    folder = ROOT / "streamlib" / "wires"
+    sources = [folder / "claude.py", *sorted((folder / "messages").glob("build*.py"))]
+    builder = " ".join(path.read_text("utf-8") for path in sources)
     named = set(re.findall(r"\((?:[A-Z]\d+\w?, )?([AST]\d+b?)\)", builder))
     table = set(re.findall(r"\b([AST]\d+b?)\b", PAGE)) | {f"T{n}" for n in range(2, 6)}
     assert named <= table

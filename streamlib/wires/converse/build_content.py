@@ -1,31 +1,28 @@
-"""Items as Converse content blocks: one member each, in their order.
+"""Items as Converse content blocks: one member each, in the order of the items.
 
-Numbers such as B12 are the rows of the rule table in docs/wires/converse.md.
+Parts of messages and results are built in `build_parts.py`. Numbers such as B12 are the rows of the
+rule table in docs/wires/converse.md.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
-from streamlib.request.media import media_type
 from streamlib.request.origins import reasoning_as_text
+from streamlib.request.report import Report
 from streamlib.wires.arguments import as_object
-from streamlib.wires.bedrock import Family
+from streamlib.wires.converse.build_parts import part_block
+from streamlib.wires.converse.context import ConverseContext
 from streamlib_parsers.items import (
     Audio,
     Compaction,
     ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
-    Document,
     FunctionCall,
     FunctionCallOutput,
-    Image,
     JsonObject,
     Message,
     Opaque,
@@ -37,343 +34,218 @@ from streamlib_parsers.items import (
 )
 
 FILLER: Final = "."
-"""Text where the API wants some and nothing was said: blank text is refused."""
+"""Text where the API requires some and there is none: blank text is refused."""
 NO_OUTPUT: Final = "(no output)"
-NAME_LENGTH: Final = 200
+"""The text of a tool result that is empty."""
 
-IMAGE_FORMATS: Final = {
-    "image/png": "png",
-    "image/jpeg": "jpeg",
-    "image/gif": "gif",
-    "image/webp": "webp",
-}
-DOCUMENT_FORMATS: Final = {
-    "application/pdf": "pdf",
-    "text/csv": "csv",
-    "application/msword": "doc",
-    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
-    "application/vnd.ms-excel": "xls",
-    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
-    "text/html": "html",
-    "text/plain": "txt",
-    "text/markdown": "md",
-}
-AUDIO_FORMATS: Final = {
-    "audio/wav": "wav",
-    "audio/mpeg": "mp3",
-    "audio/ogg": "ogg",
-    "audio/opus": "opus",
-    "audio/aac": "aac",
-    "audio/flac": "flac",
-    "audio/mp4": "m4a",
-    "audio/webm": "webm",
-}
-MEDIA: Final[dict[type, tuple[str, dict[str, str]]]] = {
-    Image: ("image", IMAGE_FORMATS),
-    Document: ("document", DOCUMENT_FORMATS),
-    Audio: ("audio", AUDIO_FORMATS),
-}
-"""Media parts: their member, and its `format` by media type."""
-DOCUMENT_KEYS: Final = ("context", "citations")
-"""Members of a document that no typed field holds."""
-MEMBERS: Final = frozenset(
-    {"json", "video", "audio", "document", "searchResult", "image", "toolAddition", "toolRemoval"}
-)
-"""Members that a part of a kind we do not know keeps whole in its `native`."""
+RoleAndBlock: TypeAlias = tuple[str, JsonObject]
 
 
 class Block(NamedTuple):
-    """One content block, the role it is said in, and the item it came from (-1: none)."""
+    """One content block, the role of its turn, and the index of its item (-1: none)."""
 
     role: str
     body: JsonObject
-    at: int
+    item_index: int
 
     @property
     def member(self) -> str:
-        """What kind of block it is."""
+        """The kind of the block: the name of its only member."""
         return next(iter(self.body), "")
 
 
-@dataclass(frozen=True, slots=True)
-class ConverseContext(BuildContext):
-    """What every block is made with."""
+def item_blocks(entry: IndexedItem, context: ConverseContext) -> Iterator[RoleAndBlock]:
+    """The blocks of one item, each with the role it is sent in."""
+    path, report = entry.path, context.report
+    match entry.item:
+        case Message() as item:
+            yield from _message(item, path, context)
+        case FunctionCall() as item:
+            yield "assistant", _call(item, path, report)
+        case FunctionCallOutput() | CustomToolCallOutput() as item:
+            yield "user", _output(item, path, context)
+        case Reasoning() as item:
+            yield from _reasoning(item, path, context)
+        case CustomToolCall() as item:
+            yield "assistant", _custom_call(item, path, report)
+        case ServerToolCall() as item:
+            yield "assistant", _server_call(item, path, report)
+        case ServerToolResult() as item:
+            yield "assistant", _server_result(item)
+        case Compaction() as item:
+            yield from _compaction(item, path, report)
+        case Opaque() as item:
+            yield _opaque(item)
 
-    family: Family
-    names: dict[str, int] = field(default_factory=dict)
-    """How often each document name was used: a request may hold a name only once."""
+
+# --- one function per item kind ---
 
 
-Said: TypeAlias = Iterator[tuple[str, JsonObject]]
-
-
-# --- one function an item kind: (role, block) ---
-
-
-def _message(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
+def _message(item: Message, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
     if item.role in ("system", "developer"):
-        yield _system_inside(item.text, one, context)
+        yield _system_turn(item.text, path, context)
     elif item.role == "assistant":
-        yield from _assistant(one, context)
+        for part in item.content:
+            yield from _assistant_part(part, path, context.report)
     else:
-        blocks = [block for part in item.content if (block := _part(part, one, context))]
-        yield from (("user", block) for block in blocks)
-        if any("document" in block for block in blocks) and not any(
-            block.get("text", "").strip() for block in blocks
-        ):
-            context.report.add(
-                "generated", one.path, f"a document needs text beside it: {FILLER!r} added (B12)"
-            )
-            yield "user", {"text": FILLER}
+        for block in _user_blocks(item, path, context):
+            yield "user", block
 
 
-def _system_inside(text: str, one: IndexedItem, context: ConverseContext) -> tuple[str, JsonObject]:
-    if context.family.system_inside and context.target.traits.system_role:
+def _user_blocks(item: Message, path: str, context: ConverseContext) -> Iterator[JsonObject]:
+    blocks: list[JsonObject] = []
+    for part in item.content:
+        block = part_block(part, path, context)
+        if block:
+            blocks.append(block)
+    yield from blocks
+    has_document = any("document" in block for block in blocks)
+    has_text = any(block.get("text", "").strip() for block in blocks)
+    if has_document and not has_text:
+        context.report.add(
+            "generated", path, f"a document needs text beside it: {FILLER!r} added (B12)"
+        )
+        yield {"text": FILLER}
+
+
+def _system_turn(text: str, path: str, context: ConverseContext) -> RoleAndBlock:
+    """A system message amid the conversation."""
+    if context.family.system_turns and context.target.traits.system_role:
         return "system", {"text": text}
     context.report.add(
-        "changed", one.path, "the model takes no system message here: sent as user text (A17)"
+        "changed", path, "the model takes no system message here: sent as user text (A17)"
     )
     return "user", {"text": f"<system>\n{text}\n</system>"}
 
 
-def _assistant(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    for part in item.content:
-        if isinstance(part, Text) and part.annotations:
-            yield (
-                "assistant",
-                {
-                    "citationsContent": {
-                        "content": [{"text": part.text}],
-                        "citations": list(part.annotations),
-                    }
-                },
-            )
-        elif isinstance(part, (Text, Refusal)):
-            yield "assistant", {"text": part.text if isinstance(part, Text) else part.refusal}
-        elif isinstance(part, Audio) and part.transcript:
-            context.report.add("changed", one.path, "what the model spoke, sent as text (B13)")
+def _assistant_part(part: ContentPart, path: str, report: Report) -> Iterator[RoleAndBlock]:
+    """The block of a part in an assistant turn, which holds text only (B13)."""
+    match part:
+        case Text() if part.annotations:
+            cited = {"content": [{"text": part.text}], "citations": list(part.annotations)}
+            yield "assistant", {"citationsContent": cited}
+        case Text():
+            yield "assistant", {"text": part.text}
+        case Refusal():
+            yield "assistant", {"text": part.refusal}
+        case Audio() if part.transcript:
+            report.add("changed", path, "the transcript of the model's audio, sent as text (B13)")
             yield "assistant", {"text": part.transcript}
-        else:
-            context.report.dropped(
-                one.path, "images, documents and audio stand in user turns only (B13)"
-            )
+        case _:
+            report.dropped(path, "images, documents and audio stand in user turns only (B13)")
 
 
-def _reasoning(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    report, thoughts = context.report, context.family.thoughts
-    replays = thoughts in ("signed", "any")
-    sealed = item.encrypted_content if item.redacted or not item.content else None
-    if sealed and replays:
-        yield "assistant", {"reasoningContent": {"redactedContent": sealed}}
-    elif (
-        item.signature and item.status == "completed" and replays
-    ) or context.target.provider.unsigned_thinking:
-        signature = {"signature": item.signature} if item.signature else {}
-        yield (
-            "assistant",
-            {"reasoningContent": {"reasoningText": {"text": item.content, **signature}}},
-        )
-    elif thoughts in ("signed", "text") and (text := reasoning_as_text(item)) is not None:
-        report.add(
-            "downgraded", one.path, "a thought that cannot go back as one, sent as text (B15)"
-        )
-        yield "assistant", {"text": text.text}
+def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator[RoleAndBlock]:
+    """Earlier reasoning, in the form that the model's family takes (B15)."""
+    target, form = context.target, context.family.reasoning
+    keeps_state = form in ("signed", "any")
+    is_unreadable = item.redacted or not item.content
+    if is_unreadable and item.encrypted_content and keeps_state:
+        yield "assistant", {"reasoningContent": {"redactedContent": item.encrypted_content}}
+        return
+    is_signed = item.signature and item.status == "completed"
+    if (is_signed and keeps_state) or target.provider.unsigned_thinking:
+        reasoning_text = {"text": item.content}
+        if item.signature:
+            reasoning_text["signature"] = item.signature
+        yield "assistant", {"reasoningContent": {"reasoningText": reasoning_text}}
+        return
+    message = reasoning_as_text(item)
+    if message is None or form not in ("signed", "text"):
+        context.report.dropped(path, f"{target.model} takes no earlier reasoning (B15)")
+        return
+    context.report.add(
+        "downgraded", path, "reasoning that cannot be sent as such, sent as text (B15)"
+    )
+    yield "assistant", {"text": message.text}
+
+
+def _call(item: FunctionCall, path: str, report: Report) -> JsonObject:
+    use = {
+        "toolUseId": item.call_id,
+        "name": item.name,
+        "input": as_object(item, path, report),
+    }
+    return {"toolUse": {**use, **(item.native or {})}}
+
+
+def _custom_call(item: CustomToolCall, path: str, report: Report) -> JsonObject:
+    report.add("changed", path, 'a free-form call, sent as {"input": …}')
+    return {
+        "toolUse": {"toolUseId": item.call_id, "name": item.name, "input": {"input": item.input}}
+    }
+
+
+def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
+    use = {
+        "toolUseId": item.call_id,
+        "name": item.name,
+        "input": as_object(item, path, report),
+        "type": "server_tool_use",
+    }
+    return {"toolUse": {**use, **(item.native or {})}}
+
+
+def _server_result(item: ServerToolResult) -> JsonObject:
+    # a list is the content as the provider sent it; an empty one is refused, so it goes as JSON
+    if isinstance(item.output, list) and item.output:
+        content = item.output
+    elif isinstance(item.output, str):
+        content = [{"text": item.output}]
     else:
-        report.dropped(one.path, f"{context.target.model} takes no earlier thoughts (B15)")
+        content = [{"json": item.output}]
+    result = {"toolUseId": item.call_id, "content": content}
+    return {"toolResult": {**result, **(item.native or {})}}
 
 
-def _call(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    use = {
-        "toolUseId": item.call_id,
-        "name": item.name,
-        "input": as_object(item, one.path, context.report),
-    }
-    yield "assistant", {"toolUse": {**use, **(item.native or {})}}
-
-
-def _custom_call(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-    yield (
-        "assistant",
-        {"toolUse": {"toolUseId": item.call_id, "name": item.name, "input": {"input": item.input}}},
-    )
-
-
-def _server_call(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    use = {
-        "toolUseId": item.call_id,
-        "name": item.name,
-        "input": as_object(item, one.path, context.report),
-    }
-    yield "assistant", {"toolUse": {**use, "type": "server_tool_use", **(item.native or {})}}
-
-
-def _server_result(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    whole = {"text": item.output} if isinstance(item.output, str) else {"json": item.output}
-    output = item.output if isinstance(item.output, list) and item.output else [whole]
-    yield (
-        "assistant",
-        {"toolResult": {"toolUseId": item.call_id, "content": output, **(item.native or {})}},
-    )
-
-
-def _output(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
+def _output(
+    item: FunctionCallOutput | CustomToolCallOutput, path: str, context: ConverseContext
+) -> JsonObject:
     report = context.report
-    parts = (Text(item.output),) if isinstance(item.output, str) else item.output
-    made = [block for part in parts if (block := _part(part, one, context))]
-    content = [block for block in made if not is_blank(block)]
+    content = _output_content(item, path, context)
     if not content:
-        report.add("repaired", f"{one.path}/output", f"a result is never empty: {NO_OUTPUT!r} (B3)")
+        report.add("repaired", f"{path}/output", f"a result is never empty: {NO_OUTPUT!r} (B3)")
         content = [{"text": NO_OUTPUT}]
     result: JsonObject = {"toolUseId": item.call_id, "content": content}
     if item.is_error and context.family.status:
         result["status"] = "error"
     elif item.is_error:
         report.dropped(
-            f"{one.path}/is_error", f"{context.target.model} takes no status of a result (B18)"
+            f"{path}/is_error", f"{context.target.model} takes no status of a result (B18)"
         )
-    yield "user", {"toolResult": {**result, **(item.native or {})}}
+    return {"toolResult": {**result, **(item.native or {})}}
 
 
-def _compaction(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
+def _output_content(
+    item: FunctionCallOutput | CustomToolCallOutput, path: str, context: ConverseContext
+) -> list[JsonObject]:
+    """The blocks of a result, without blank text (B2)."""
+    if isinstance(item.output, str):
+        parts: Sequence[ContentPart] = (Text(item.output),)
+    else:
+        parts = item.output
+    content: list[JsonObject] = []
+    for part in parts:
+        block = part_block(part, path, context)
+        if block and not is_blank(block):
+            content.append(block)
+    return content
+
+
+def _compaction(item: Compaction, path: str, report: Report) -> Iterator[RoleAndBlock]:
     if item.content:
-        context.report.add("downgraded", one.path, "Converse has no compaction: sent as user text")
+        report.add("downgraded", path, "Converse has no compaction: sent as user text")
         yield "user", {"text": item.content}
     else:
-        context.report.dropped(one.path, "Converse has no compaction, and this one cannot be read")
+        report.dropped(path, "Converse has no compaction, and this one cannot be read")
 
 
-def _opaque(one: IndexedItem, context: ConverseContext) -> Said:
-    item: Any = one.item
-    yield (item.native or {}).get("role", "assistant"), item.payload
-
-
-BLOCKS: Final[dict[type, Callable[[IndexedItem, ConverseContext], Said]]] = {
-    Message: _message,
-    Reasoning: _reasoning,
-    FunctionCall: _call,
-    CustomToolCall: _custom_call,
-    FunctionCallOutput: _output,
-    CustomToolCallOutput: _output,
-    ServerToolCall: _server_call,
-    ServerToolResult: _server_result,
-    Compaction: _compaction,
-    Opaque: _opaque,
-}
+def _opaque(item: Opaque) -> RoleAndBlock:
+    if item.native:
+        return item.native.get("role", "assistant"), item.payload
+    return "assistant", item.payload
 
 
 def is_blank(block: JsonObject) -> bool:
     """Whether a block is text, and blank (B2)."""
     return block.keys() == {"text"} and not block["text"].strip()
-
-
-# --- parts ---
-
-
-def _part(part: ContentPart, one: IndexedItem, context: ConverseContext) -> JsonObject | None:
-    native = part.native or {}
-    if isinstance(part, Text) and len(native) == 1 and native.keys() <= MEMBERS:
-        return native
-    if isinstance(part, (Text, Refusal)):
-        block: JsonObject | None = {"text": part.text if isinstance(part, Text) else part.refusal}
-    elif isinstance(part, Audio) and not part.data and part.transcript:
-        block = {"text": part.transcript}
-    else:
-        block = _media(part, one, context)
-    return _guarded(block, native) if block and "guardContent" in native else block
-
-
-def _guarded(block: JsonObject, native: JsonObject) -> JsonObject:
-    """What a guardrail is to look at; `native` has the rest of it (`qualifiers`)."""
-    inner = (
-        {"text": {"text": block["text"], **native["guardContent"]}} if "text" in block else block
-    )
-    return {"guardContent": inner}
-
-
-def _media(
-    part: Image | Document | Audio, one: IndexedItem, context: ConverseContext
-) -> JsonObject | None:
-    member, formats = MEDIA[type(part)]
-    kind = media_type(part).partition(";")[0].strip().lower()
-    named = _format_of_name(part, formats)
-    written, source = (
-        (formats.get(kind) or named) if part.media_type else (named or formats.get(kind)),
-        _source(part),
-    )
-    if written is None or source is None:
-        reason = (
-            f"Converse has no format for {kind}"
-            if source
-            else "Converse takes bytes or an S3 location, no URL and no file id"
-        )
-        context.report.dropped(one.path, f"{reason} (B13)")
-        return None
-    block: JsonObject = {"format": written, "source": source}
-    if isinstance(part, Document):
-        block["name"] = _name(part, one, context)
-        block |= {
-            key: part.native[key] for key in DOCUMENT_KEYS if part.native and key in part.native
-        }
-    return {member: block}
-
-
-def _format_of_name(part: Image | Document | Audio, formats: dict[str, str]) -> str | None:
-    """By the ending of the name; any other text is `txt`."""
-    ending = (part.name or "").rpartition(".")[2].lower()
-    if ending in formats.values():
-        return ending
-    return (
-        "txt"
-        if isinstance(part, Document) and (part.media_type or "").startswith("text/")
-        else None
-    )
-
-
-def _source(part: Image | Document | Audio) -> JsonObject | None:
-    if part.data:
-        return {"bytes": part.data}
-    if part.url and part.url.startswith("s3://"):
-        return {
-            "s3Location": {
-                "uri": part.url,
-                **{
-                    key: value for key, value in (part.native or {}).items() if key == "bucketOwner"
-                },
-            }
-        }
-    return None
-
-
-def _name(part: Document, one: IndexedItem, context: ConverseContext) -> str:
-    """A name as the API takes it, unique in the request (B11); the same in every request of a growing conversation."""
-    given = (part.name or "").strip()
-    clean = re.sub(r"\s+", " ", re.sub(r"[^a-zA-Z0-9\s\-()\[\]]+", "-", given))[:NAME_LENGTH]
-    name = _unique(
-        given if clean == given and given else clean.strip(" -") or "document", context.names
-    )
-    if name != given:
-        context.report.add(
-            "renamed" if given else "generated", one.path, f"a document is named {name!r} (B11)"
-        )
-    return name
-
-
-def _unique(name: str, taken: dict[str, int]) -> str:
-    """The name, or the name with the next free number. taken: names -> the last number tried for them."""
-    numbered = name
-    while numbered in taken:
-        taken[name] = taken.get(name, 1) + 1
-        ending = f" ({taken[name]})"
-        numbered = f"{name[: NAME_LENGTH - len(ending)]}{ending}"
-    taken[numbered] = 1
-    return numbered

@@ -1,34 +1,27 @@
-"""A Bedrock Converse request as a `Prompt`: the inverse of builders/converse.py.
+"""A Bedrock Converse request as a `Prompt`: the inverse of `build.py`.
 
-An assistant turn is read by the machine that reads answers, so that what a client sends back is the item it once received: one block,
-one item, in order, with its signature and its own bytes of arguments. The path names the model, and whether a stream is wanted. What has
-no place in a `Prompt` stays in `extra`, where the builder lays it over the body again.
+An assistant turn is read by the parser of responses, so that what a client sends back is the item
+it once received: one block, one item, in order, with its signature and its arguments byte for byte.
+The path names the model, and whether a stream is wanted. What no field of `Prompt` holds stays in
+`extra`, which the builder merges into the body again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Raw
 
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
-from streamlib.wires.converse.build import EXTRA
-from streamlib.wires.converse.build_content import (
-    AUDIO_FORMATS,
-    DOCUMENT_FORMATS,
-    DOCUMENT_KEYS,
-    IMAGE_FORMATS,
-)
+from streamlib.wires.converse.build_settings import MODEL_FIELDS
+from streamlib.wires.converse.decode_parts import part_of
 from streamlib.wires.routes import route
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
-    Audio,
     ContentPart,
-    Document,
     FunctionCallOutput,
-    Image,
     JsonObject,
     Message,
     Opaque,
@@ -41,342 +34,324 @@ from streamlib_parsers.items import (
 from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("converse")
-OBJECTS: Final = frozenset({"inferenceConfig", "toolConfig", "outputConfig", "serviceTier", EXTRA})
-"""Keys whose values are looked into."""
+OBJECTS: Final = (
+    "inferenceConfig",
+    "toolConfig",
+    "outputConfig",
+    "serviceTier",
+    MODEL_FIELDS,
+)
+"""Keys of the body whose values are objects with settings."""
+EFFORT_PATHS: Final = (
+    f"{MODEL_FIELDS}.output_config.effort",
+    f"{MODEL_FIELDS}.reasoningConfig.maxReasoningEffort",
+    f"{MODEL_FIELDS}.reasoning_effort",
+    f"{MODEL_FIELDS}.reasoning.effort",
+    "outputConfig.effort",
+)
+"""Where a level of thinking is, by family of models."""
+EFFORT_NAMES: Final = {"none": "off"}
+"""Levels with another name on the wire -> ours."""
+TOOL_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
+"""Form of `toolChoice` -> `Prompt.tool_choice`; `tool` has the name of one."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
-    """The prompt."""
+    """The prompt of a request."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {
-        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
-    }
-    for key in OBJECTS & asked.keys():
-        asked[key] = msgspec.convert(asked[key] or {}, JsonObject)
-    reader = Reader()
-    instructions = reader.system(asked)
+    settings: JsonObject = {}
+    for key, value in raw.items():
+        if key != "messages":
+            settings[key] = msgspec.json.decode(value)
+    for key in OBJECTS:
+        if key in settings:
+            settings[key] = msgspec.convert(settings[key] or {}, JsonObject)
+    reader = _Reader()
+    # each value that a field of `Prompt` holds is taken out of `settings`; the rest is `extra`
+    instructions = reader.read_system(settings)
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
-        reader.turn(turn)
-    found = route(path)
+        reader.read_turn(turn)
+    tools = reader.read_tools(pop_first(settings, "toolConfig.tools") or [])
+    reasoning = _reasoning(settings)
+    output_schema = _output_schema(settings)
+    max_output_tokens = pop_first(settings, "inferenceConfig.maxTokens")
+    temperature = pop_first(settings, "inferenceConfig.temperature")
+    top_p = pop_first(settings, "inferenceConfig.topP")
+    # Claude's, then Nova's
+    top_k = pop_first(settings, f"{MODEL_FIELDS}.top_k", f"{MODEL_FIELDS}.inferenceConfig.topK")
+    stop = pop_first(settings, "inferenceConfig.stopSequences") or ()
+    metadata = pop_first(settings, "requestMetadata")
+    service_tier = pop_first(settings, "serviceTier.type")
+    tool_choice, parallel_tools = _tool_choice(settings)
+    model, stream = None, None
+    matched = route(path)
+    if matched is not None:
+        model, stream = matched.model, matched.stream
     return Prompt(
         input=reader.items,
         instructions=instructions,
-        tools=reader.tools(taken(asked, "toolConfig.tools") or []),
-        reasoning=_reasoning(asked),
-        output_schema=_schema(asked),
-        max_output_tokens=taken(asked, "inferenceConfig.maxTokens"),
-        temperature=taken(asked, "inferenceConfig.temperature"),
-        top_p=taken(asked, "inferenceConfig.topP"),
-        top_k=taken(asked, f"{EXTRA}.top_k", f"{EXTRA}.inferenceConfig.topK"),
-        stop=taken(asked, "inferenceConfig.stopSequences") or (),
+        tools=tools,
+        tool_choice=tool_choice,
+        parallel_tools=parallel_tools,
+        reasoning=reasoning,
+        output_schema=output_schema,
+        max_output_tokens=max_output_tokens,
+        temperature=temperature,
+        top_p=top_p,
+        top_k=top_k,
+        stop=stop,
         cache=reader.cache,
-        metadata=taken(asked, "requestMetadata"),
-        service_tier=taken(asked, "serviceTier.type"),
-        model=found.model if found else None,
-        stream=found.stream if found else None,
-        **_choice(asked),
-        extra=asked or None,
+        metadata=metadata,
+        service_tier=service_tier,
+        model=model,
+        stream=stream,
+        extra=settings or None,
     )
 
 
-def taken(asked: JsonObject, *paths: str) -> Any:
-    """The first value at one of the dotted paths, taken out; objects that are empty then go with it."""
+def pop_first(body: JsonObject, *paths: str) -> Any:
+    """Removes the first value at one of the dotted paths, and objects that are empty then.
+
+    Returns:
+        The value, or None where no path has one.
+    """
     for path in paths:
-        head, dot, rest = path.partition(".")
-        inner = asked.get(head)
-        value = (
-            taken(inner, rest)
-            if dot and isinstance(inner, dict)
-            else None
-            if dot
-            else asked.pop(head, None)
-        )
-        if dot and inner == {}:
-            del asked[head]
+        value = _pop(body, path)
         if value is not None:
             return value
     return None
 
 
+def _pop(body: JsonObject, path: str) -> Any:
+    key, dot, rest = path.partition(".")
+    if not dot:
+        return body.pop(key, None)
+    inner = body.get(key)
+    if not isinstance(inner, dict):
+        return None
+    value = _pop(inner, rest)
+    if not inner:
+        del body[key]
+    return value
+
+
 # --- turns ---
 
 
-class Reader:
-    """Turns into items; notes behind which of them a cache point stood. origin: what items of the model are stamped with."""
+class _Reader:
+    """Reads turns into items, and notes behind which of them a cache point stood."""
 
-    def __init__(self, origin: Origin = ORIGIN) -> None:
+    def __init__(self) -> None:
         self.items: list[ResponseItem] = []
-        self._origin = origin
+        """Grows with each turn."""
         self._marked: list[int] = []
-        self._points = 0
+        """Indices of the items with a cache point behind them."""
+        self._has_cache_point = False
+        """Whether any cache point was read, those behind tools too."""
         self._ttl: str | None = None
+        """Lifetime of the last cache point that had one."""
 
     @property
-    def cache(self) -> Any:
-        """What the cache points say: those behind items; for others `auto` is the nearest."""
+    def cache(self) -> CacheOptions | Literal["auto"] | None:
+        """The cache points behind items; for those elsewhere alone `auto` is the nearest."""
         if self._marked:
             return CacheOptions(self._ttl, tuple(self._marked))
-        if not self._points:
+        if not self._has_cache_point:
             return None
-        return CacheOptions(self._ttl) if self._ttl else "auto"
+        if self._ttl:
+            return CacheOptions(self._ttl)
+        return "auto"
 
-    def system(self, asked: JsonObject) -> str | None:
-        """The instructions; further texts are items. Anything but text stays in `extra`, too."""
-        blocks = asked.pop("system", None) or []
+    def read_system(self, settings: JsonObject) -> str | None:
+        """Returns the instructions; further texts become items.
+
+        Blocks other than text stay in `settings`, too: no item stands for them.
+        """
+        blocks = settings.pop("system", None) or []
         instructions: str | None = None
+        has_other_blocks = False
         for block in blocks:
-            text = block.get("text") or (block.get("guardContent") or {}).get("text", {}).get(
-                "text"
-            )
+            if not block.keys() <= {"text", "cachePoint"}:
+                has_other_blocks = True
+            text = block.get("text") or _guarded_text(block)
             if "cachePoint" in block:
-                self._mark(block["cachePoint"])
+                self._note_cache_point(block["cachePoint"])
+                self._mark_last_item()
             elif instructions is None:
                 instructions = text
             elif text:
                 self.items.append(Message("system", (Text(text),)))
-        if any(not block.keys() <= {"text", "cachePoint"} for block in blocks):
-            asked["system"] = blocks
+        if has_other_blocks:
+            settings["system"] = blocks
         return instructions
 
-    def tools(self, tools: list[JsonObject]) -> list[ToolSpec]:
+    def read_tools(self, tools: list[JsonObject]) -> list[ToolSpec]:
         """The tools; cache points among them are noted."""
-        made: list[ToolSpec] = []
+        specs: list[ToolSpec] = []
         for tool in tools:
             if "cachePoint" in tool:
-                self._mark(tool["cachePoint"], behind=False)
-            elif "toolSpec" in tool:
-                spec = tool["toolSpec"]
-                made.append(
-                    ToolSpec(
-                        spec["name"],
-                        spec.get("description"),
-                        (spec.get("inputSchema") or {}).get("json"),
-                        spec.get("strict"),
-                    )
-                )
+                self._note_cache_point(tool["cachePoint"])
             else:
-                kind, named = next(iter(tool.items()), ("", None))
-                if not kind:
-                    raise ValueError("an empty tool")
-                made.append(
-                    ToolSpec(named["name"] if isinstance(named, dict) else kind, native=tool)
-                )
-        return made
+                specs.append(_tool(tool))
+        return specs
 
-    def turn(self, turn: dict[str, Raw]) -> None:
-        """One message."""
+    def read_turn(self, turn: dict[str, Raw]) -> None:
+        """Reads one message; each cache point ends a run of blocks."""
         role = msgspec.json.decode(turn["role"], type=str)
-        run: list[Raw] = []
+        blocks: list[Raw] = []
         for raw in msgspec.json.decode(turn["content"], type=list[Raw]):
             members = msgspec.json.decode(raw, type=dict[str, Raw])
-            if "cachePoint" in members:
-                self._read(role, run)
-                self._mark(msgspec.json.decode(members["cachePoint"]))
-                run = []
-            else:
-                run.append(raw)
-        self._read(role, run)
+            if "cachePoint" not in members:
+                blocks.append(raw)
+                continue
+            self._read_blocks(role, blocks)
+            blocks = []
+            self._note_cache_point(msgspec.json.decode(members["cachePoint"]))
+            self._mark_last_item()
+        self._read_blocks(role, blocks)
 
-    def _mark(self, point: Any, *, behind: bool = True) -> None:
-        self._points += 1
+    def _note_cache_point(self, point: Any) -> None:
+        self._has_cache_point = True
         self._ttl = (point or {}).get("ttl") or self._ttl
-        if behind and self.items:
+
+    def _mark_last_item(self) -> None:
+        if self.items:
             self._marked.append(len(self.items) - 1)
 
-    def _read(self, role: str, blocks: list[Raw]) -> None:
+    def _read_blocks(self, role: str, blocks: list[Raw]) -> None:
+        if not blocks:
+            return
         if role == "assistant":
-            self.items += self._assistant(blocks) if blocks else ()
-        else:
-            self.items += self._heard(
-                role, [msgspec.json.decode(raw, type=dict[str, Any]) for raw in blocks]
-            )
+            self.items.extend(_assistant_items(blocks))
+            return
+        decoded = [msgspec.json.decode(raw, type=dict[str, Any]) for raw in blocks]
+        self.items.extend(_user_items(role, decoded))
 
-    def _assistant(self, blocks: list[Raw]) -> tuple[ResponseItem, ...]:
-        body = msgspec.json.encode(
-            {"output": {"message": {"role": "assistant", "content": blocks}}}
+
+def _guarded_text(block: JsonObject) -> str | None:
+    """`guardContent.text.text`."""
+    text: str | None = (block.get("guardContent") or {}).get("text", {}).get("text")
+    return text
+
+
+def _tool(tool: JsonObject) -> ToolSpec:
+    if "toolSpec" in tool:
+        spec = tool["toolSpec"]
+        return ToolSpec(
+            spec["name"],
+            spec.get("description"),
+            (spec.get("inputSchema") or {}).get("json"),
+            spec.get("strict"),
         )
-        response = accumulate(parse_body("converse", body, origin=self._origin))
-        if response.error is not None:
-            raise ValueError(response.error.message)
-        return response.items
+    if not tool:
+        raise ValueError("an empty tool")
+    kind, value = next(iter(tool.items()))
+    if isinstance(value, dict):
+        return ToolSpec(value["name"], native=tool)
+    return ToolSpec(kind, native=tool)
 
-    def _heard(self, role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
-        """Adjacent parts are one message; each tool result is an item."""
-        parts: list[ContentPart] = []
-        for block in blocks:
-            part = _part(block)
-            if part is not None:
-                parts.append(part)
-                continue
-            if parts:
-                yield Message(role, tuple(parts))
-                parts = []
-            yield self._other(block, role)
+
+def _assistant_items(blocks: list[Raw]) -> tuple[ResponseItem, ...]:
+    body = msgspec.json.encode({"output": {"message": {"role": "assistant", "content": blocks}}})
+    response = accumulate(parse_body("converse", body, origin=ORIGIN))
+    if response.error is not None:
+        raise ValueError(response.error.message)
+    return response.items
+
+
+def _user_items(role: Any, blocks: list[JsonObject]) -> Iterator[ResponseItem]:
+    """Adjacent parts are one message; each other block is an item.
+
+    Args:
+        role: As on the wire: `Prompt` is checked for it, when it is complete.
+    """
+    parts: list[ContentPart] = []
+    for block in blocks:
+        part = part_of(block)
+        if part is not None:
+            parts.append(part)
+            continue
         if parts:
             yield Message(role, tuple(parts))
+            parts = []
+        if "toolResult" in block:
+            yield _call_output(block["toolResult"])
+        else:
+            yield Opaque(next(iter(block)), block, origin=ORIGIN, native={"role": role})
+    if parts:
+        yield Message(role, tuple(parts))
 
-    def _other(self, block: JsonObject, role: str) -> ResponseItem:
-        if "toolResult" not in block:
-            return Opaque(next(iter(block)), block, origin=self._origin, native={"role": role})
-        result = block["toolResult"]
-        native = {
-            key: value
-            for key, value in result.items()
-            if key not in ("toolUseId", "content", "status")
-        }
-        return FunctionCallOutput(
-            result["toolUseId"],
-            _output(result["content"]),
-            result.get("status") == "error",
-            native=native or None,
-        )
+
+def _call_output(result: JsonObject) -> FunctionCallOutput:
+    native: JsonObject = {}
+    for key, value in result.items():
+        if key not in ("toolUseId", "content", "status"):
+            native[key] = value
+    return FunctionCallOutput(
+        result["toolUseId"],
+        _output(result["content"]),
+        result.get("status") == "error",
+        native=native or None,
+    )
 
 
 def _output(content: list[JsonObject]) -> Output:
     if len(content) == 1 and content[0].keys() == {"text"}:
         return str(content[0]["text"])
-    return tuple(
-        _part(one) or Text(msgspec.json.encode(one.get("json", one)).decode("utf-8"), native=one)
-        for one in content
-    )
-
-
-# --- parts ---
-
-
-def _part(block: JsonObject) -> ContentPart | None:
-    if not block:
-        raise ValueError("an empty content block")
-    read = PARTS.get(next(iter(block)))
-    return read(block) if read and len(block) == 1 else None
-
-
-def _text(block: JsonObject) -> ContentPart:
-    return Text(msgspec.convert(block["text"], str))
-
-
-def _image(block: JsonObject) -> ContentPart | None:
-    image = block["image"]
-    return _sourced(Image, image, _typed("image", image, IMAGE_FORMATS), None)
-
-
-def _audio(block: JsonObject) -> ContentPart | None:
-    audio = block["audio"]
-    return _sourced(Audio, audio, _typed("audio", audio, AUDIO_FORMATS), None)
-
-
-def _document(block: JsonObject) -> ContentPart | None:
-    document = block["document"]
-    return _sourced(
-        Document, document, _typed("application", document, DOCUMENT_FORMATS), document.get("name")
-    )
-
-
-def _typed(kind: str, block: JsonObject, formats: dict[str, str]) -> str | None:
-    written = block.get("format")
-    named = next((media_type for media_type, one in formats.items() if one == written), None)
-    return named or (f"{kind}/{written}" if written else None)
-
-
-def _sourced(
-    make: Any, block: JsonObject, media_type: str | None, name: str | None
-) -> ContentPart | None:
-    """A part of bytes, of an S3 location, or of text; a source we do not know is none."""
-    source, native = block["source"], {key: block[key] for key in DOCUMENT_KEYS if key in block}
-    data, url = source.get("bytes"), None
-    if "s3Location" in source:
-        url, native = (
-            source["s3Location"]["uri"],
-            {**native, **{key: one for key, one in source["s3Location"].items() if key != "uri"}},
-        )
-    elif "text" in source:
-        data = msgspec.to_builtins(str(source["text"]).encode("utf-8"))
-        media_type = media_type or "text/plain"
-    if data is None and url is None:
-        return None
-    return make(data=data, url=url, media_type=media_type, name=name, native=native or None)  # type: ignore[no-any-return]
-
-
-def _guarded(block: JsonObject) -> ContentPart | None:
-    """What a guardrail is to look at."""
-    inner = block["guardContent"]
-    if "text" in inner:
-        return Text(
-            inner["text"]["text"],
-            native={
-                "guardContent": {key: one for key, one in inner["text"].items() if key != "text"}
-            },
-        )
-    image = _image(inner) if "image" in inner else None
-    return (
-        msgspec.structs.replace(image, native={**(image.native or {}), "guardContent": {}})
-        if image
-        else None
-    )
-
-
-PARTS: Final[dict[str, Callable[[JsonObject], ContentPart | None]]] = {
-    "text": _text,
-    "image": _image,
-    "audio": _audio,
-    "document": _document,
-    "guardContent": _guarded,
-}
+    parts: list[ContentPart] = []
+    for block in content:
+        part = part_of(block)
+        if part is None:
+            # no part stands for it: readable as JSON text, complete in `native`
+            text = msgspec.json.encode(block.get("json", block)).decode("utf-8")
+            part = Text(text, native=block)
+        parts.append(part)
+    return tuple(parts)
 
 
 # --- settings ---
 
 
-def _choice(asked: JsonObject) -> JsonObject:
-    """`tool_choice` and `parallel_tools`, from `toolChoice` or from what goes to Claude past it."""
-    own = taken(asked, f"{EXTRA}.tool_choice") or {}
-    given = taken(asked, "toolConfig.toolChoice")
-    form, said = next(iter(given.items())) if given else (own.get("type"), own)
-    words: dict[str | None, str | None] = {
-        None: None,
-        "auto": "auto",
-        "any": "required",
-        "none": "none",
-        "tool": (said or {}).get("name"),
-    }
-    return {
-        "tool_choice": words[form],
-        "parallel_tools": False if own.get("disable_parallel_tool_use") else None,
-    }
+def _tool_choice(settings: JsonObject) -> tuple[str | None, bool | None]:
+    """`Prompt.tool_choice` and `.parallel_tools`: of Converse, else of Claude's own fields."""
+    claude_choice = pop_first(settings, f"{MODEL_FIELDS}.tool_choice") or {}
+    choice = pop_first(settings, "toolConfig.toolChoice")
+    if choice:
+        form, value = next(iter(choice.items()))
+    else:
+        form, value = claude_choice.get("type"), claude_choice
+    name: str | None = (value or {}).get("name")
+    parallel_tools: bool | None = None
+    if claude_choice.get("disable_parallel_tool_use"):
+        parallel_tools = False
+    if form is None:
+        return None, parallel_tools
+    if form == "tool":
+        return name, parallel_tools
+    return TOOL_CHOICES[form], parallel_tools
 
 
-EFFORT_PATHS: Final = (
-    f"{EXTRA}.output_config.effort",
-    f"{EXTRA}.reasoningConfig.maxReasoningEffort",
-    f"{EXTRA}.reasoning_effort",
-    f"{EXTRA}.reasoning.effort",
-    "outputConfig.effort",
-)
-"""Where a level of thinking stands, by family of models."""
-
-
-def _reasoning(asked: JsonObject) -> Any:
-    word = taken(asked, *EFFORT_PATHS)
-    if isinstance((asked.get(EXTRA) or {}).get("reasoning_config"), str):
-        word = taken(asked, f"{EXTRA}.reasoning_config")
-    effort = {"none": "off"}.get(word, word)
-    thinking = taken(asked, f"{EXTRA}.thinking") or {}
-    kind = thinking.get("type") or taken(asked, f"{EXTRA}.reasoningConfig.type")
+def _reasoning(settings: JsonObject) -> ReasoningOptions | Literal["off"] | None:
+    value = pop_first(settings, *EFFORT_PATHS)
+    # Qwen's level is the whole of `reasoning_config`, which is an object for other models
+    if isinstance((settings.get(MODEL_FIELDS) or {}).get("reasoning_config"), str):
+        value = pop_first(settings, f"{MODEL_FIELDS}.reasoning_config")
+    effort = EFFORT_NAMES.get(value, value)
+    thinking = pop_first(settings, f"{MODEL_FIELDS}.thinking") or {}
+    kind = thinking.get("type") or pop_first(settings, f"{MODEL_FIELDS}.reasoningConfig.type")
     if kind in ("disabled", "between_tools"):
         return "off"
-    if not kind and not word:
+    if not kind and not value:
         return None
-    return ReasoningOptions(
-        effort if effort in EFFORTS else None,
-        thinking.get("budget_tokens"),
-        display=thinking.get("display"),
-    )
+    if effort not in EFFORTS:
+        effort = None
+    return ReasoningOptions(effort, thinking.get("budget_tokens"), display=thinking.get("display"))
 
 
-def _schema(asked: JsonObject) -> JsonObject | None:
-    taken(asked, "outputConfig.textFormat.type")
-    text = taken(asked, "outputConfig.textFormat.structure.jsonSchema.schema")
-    return None if text is None else msgspec.json.decode(text, type=dict[str, Any])
-
-
-__all__ = ["Reader", "decode", "taken"]
+def _output_schema(settings: JsonObject) -> JsonObject | None:
+    """The schema of the output, which is JSON text inside the JSON."""
+    pop_first(settings, "outputConfig.textFormat.type")
+    text = pop_first(settings, "outputConfig.textFormat.structure.jsonSchema.schema")
+    if text is None:
+        return None
+    return msgspec.json.decode(text, type=dict[str, Any])

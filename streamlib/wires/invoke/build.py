@@ -1,13 +1,15 @@
-"""A `Prompt` as a Bedrock InvokeModel request: the body of the model's own API, by the family its name tells (bedrock.py).
+"""A `Prompt` as a Bedrock InvokeModel request: the body of the model's own API.
 
-Claude's is a Messages body, Nova's one of Converse, Jamba's and gpt-oss's one of Chat Completions; each is made by the builder of that
-wire and loses what the path or a header says here. Families that want a prompt as one text are refused: Converse knows their templates.
+The family of the model (`streamlib/wires/bedrock.py`) says which: Claude's is a Messages body,
+Nova's one of Converse, Jamba's and gpt-oss's one of Chat Completions. Each is made by the builder
+of that wire and loses what the path or a header says here. Families that want a prompt as one text
+are refused: Converse knows their templates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
@@ -19,13 +21,15 @@ from streamlib.request.json_objects import merged
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
+from streamlib.wires.bedrock import family_of
 from streamlib.wires.chat import build as chat
 from streamlib.wires.converse import build as converse
-from streamlib.wires.converse.build import EXTRA, TIERS, family_of
+from streamlib.wires.converse.build_settings import MODEL_FIELDS, SERVICE_TIERS, split_betas
 from streamlib.wires.messages import build as messages
-from streamlib_parsers.items import JsonObject, Message, WireApi
+from streamlib.wires.messages.build_content import REASONING_BLOCKS
+from streamlib_parsers.items import ContentPart, JsonObject, Media, Message, ResponseItem
 
-VERSION: Final = "bedrock-2023-05-31"
+ANTHROPIC_VERSION: Final = "bedrock-2023-05-31"
 TIER_HEADER: Final = "x-amzn-bedrock-service-tier"
 METADATA_HEADER: Final = "x-amzn-bedrock-request-metadata"
 CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string", user="")
@@ -33,94 +37,115 @@ CHAT: Final = ChatShape(stream_usage=False, custom_tools=False, content="string"
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """The body, and headers for what Bedrock wants there."""
-    write = BODIES.get(family_of(context.target).body)
-    if write is None:
-        raise invalid_request(
-            f"{context.target.model} has a body of its own with InvokeModel: ask it with wire_api='converse'",
-            "wire_api",
-        )
-    return write(prompt, items, context)
+    """Returns the body, and headers for what Bedrock wants there."""
+    match family_of(context.target).body:
+        case "messages":
+            return _claude(prompt, items, context)
+        case "converse":
+            return _nova(prompt, items, context)
+        case "chat":
+            return _chat(prompt, items, context)
+        case _:
+            raise invalid_request(
+                f"{context.target.model} has a body of its own with InvokeModel: "
+                "use it with wire_api='converse'",
+                "wire_api",
+            )
+
+
+# --- one function per body ---
 
 
 def _claude(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    built = messages.build(prompt, [_with_bytes(one, context.report) for one in items], context)
-    body = {key: value for key, value in built.body.items() if key not in ("model", "stream")}
-    given = built.headers.get("anthropic-beta") or context.target.provider.headers.get(
-        "anthropic-beta", ""
-    )
-    betas = [beta.strip() for beta in given.split(",") if beta.strip()]
-    _mark(body, body.pop("cache_control", None))
-    headers = _tier(body.pop("service_tier", None), context.report)
-    return BuiltRequest(
-        {"anthropic_version": VERSION, **({"anthropic_beta": betas} if betas else {}), **body},
-        headers,
-    )
+    report = context.report
+    sendable = [_without_addresses(entry, report) for entry in items]
+    built = messages.build(prompt, sendable, context)
+    body: JsonObject = {"anthropic_version": ANTHROPIC_VERSION}
+    provider_betas = context.target.provider.headers.get("anthropic-beta")
+    betas = split_betas(built.headers.get("anthropic-beta") or provider_betas)
+    if betas:
+        body["anthropic_beta"] = betas
+    body.update(built.body)
+    # the path names the model, and whether a stream is wanted
+    del body["model"], body["stream"]
+    marker = body.pop("cache_control", None)
+    if marker is not None:
+        _mark_cache(body, marker)
+    return BuiltRequest(body, _tier_header(body.pop("service_tier", None), report))
 
 
 def _nova(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
+    report = context.report
     body = converse.build(prompt, items, context).body
-    headers = _tier(body.pop("serviceTier", {}).get("type"), context.report)
-    if metadata := body.pop("requestMetadata", None):
+    service_tier = body.pop("serviceTier", {})
+    headers = _tier_header(service_tier.get("type"), report)
+    metadata = body.pop("requestMetadata", None)
+    if metadata:
         headers[METADATA_HEADER] = msgspec.json.encode(metadata).decode("utf-8")
     if body.pop("outputConfig", None):
-        context.report.dropped("/output_schema", "Nova takes a schema through Converse only")
-    return BuiltRequest(
-        {"schemaVersion": "messages-v1", **merged(body, body.pop(EXTRA, {}))}, headers
-    )
+        report.dropped("/output_schema", "Nova takes a schema through Converse only")
+    # what Converse passes on to the model stands beside Converse's own keys here
+    model_fields = body.pop(MODEL_FIELDS, {})
+    return BuiltRequest({"schemaVersion": "messages-v1", **merged(body, model_fields)}, headers)
 
 
 def _chat(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    shaped = msgspec.structs.replace(
-        context.target, provider=msgspec.structs.replace(context.target.provider, chat=CHAT)
-    )
-    body = chat.build(prompt, items, BuildContext(shaped, context.report)).body
-    return BuiltRequest(
-        {key: value for key, value in body.items() if key not in ("model", "stream")}
-    )
+    provider = msgspec.structs.replace(context.target.provider, chat=CHAT)
+    target = msgspec.structs.replace(context.target, provider=provider)
+    body = chat.build(prompt, items, BuildContext(target, context.report)).body
+    # the path names the model, and whether a stream is wanted
+    for key in ("model", "stream"):
+        body.pop(key, None)
+    return BuiltRequest(body)
 
 
-BODIES: Final[
-    dict[WireApi | None, Callable[[Prompt, list[IndexedItem], BuildContext], BuiltRequest]]
-] = {
-    "messages": _claude,
-    "converse": _nova,
-    "chat": _chat,
-}
+# --- what differs from the wire of the body ---
 
 
-def _with_bytes(one: IndexedItem, report: Report) -> IndexedItem:
-    """Bedrock fetches nothing: images and documents are sent in bytes (A21)."""
-    item: Any = one.item
-    field = (
-        "output" if isinstance(item, OUTPUTS) else "content" if isinstance(item, Message) else ""
-    )
-    parts = getattr(item, field) if field else ()
-    if isinstance(parts, str):
-        return one
-    kept = tuple(
-        part for part in parts if not (getattr(part, "url", None) or getattr(part, "file_id", None))
-    )
-    if len(kept) == len(parts):
-        return one
-    report.dropped(one.path, "InvokeModel takes images and documents in bytes only (A21)")
-    return IndexedItem(one.position, msgspec.structs.replace(item, **{field: kept}))
+def _without_addresses(entry: IndexedItem, report: Report) -> IndexedItem:
+    """The item with media in bytes only: Bedrock fetches nothing (A21)."""
+    item = entry.item
+    replaced: ResponseItem
+    if isinstance(item, Message):
+        parts = _parts_with_bytes(item.content)
+        if len(parts) == len(item.content):
+            return entry
+        replaced = msgspec.structs.replace(item, content=parts)
+    elif isinstance(item, OUTPUTS) and not isinstance(item.output, str):
+        parts = _parts_with_bytes(item.output)
+        if len(parts) == len(item.output):
+            return entry
+        replaced = msgspec.structs.replace(item, output=parts)
+    else:
+        return entry
+    report.dropped(entry.path, "InvokeModel takes images and documents in bytes only (A21)")
+    return IndexedItem(entry.position, replaced)
 
 
-def _tier(tier: str | None, report: Report) -> dict[str, str]:
+def _parts_with_bytes(parts: Iterable[ContentPart]) -> tuple[ContentPart, ...]:
+    retained: list[ContentPart] = []
+    for part in parts:
+        if not isinstance(part, Media) or not (part.url or part.file_id):
+            retained.append(part)
+    return tuple(retained)
+
+
+def _tier_header(tier: str | None, report: Report) -> dict[str, str]:
     if tier is None:
         return {}
-    if tier in TIERS:
-        return {TIER_HEADER: TIERS[tier]}
-    report.dropped("/service_tier", f"one of {', '.join(TIERS)}")
+    if tier in SERVICE_TIERS:
+        return {TIER_HEADER: SERVICE_TIERS[tier]}
+    report.dropped("/service_tier", f"one of {', '.join(SERVICE_TIERS)}")
     return {}
 
 
-def _mark(body: JsonObject, marker: JsonObject | None) -> None:
-    """Bedrock does not choose by itself what to cache: the ends of tools, system prompt and conversation are marked."""
-    if marker is None:
-        return
-    last = body["messages"][-1]["content"]
-    for blocks in (body.get("tools"), body.get("system"), last):
-        if blocks and blocks[-1].get("type") not in ("thinking", "redacted_thinking"):
+def _mark_cache(body: JsonObject, marker: JsonObject) -> None:
+    """Marks the ends of tools, system prompt and conversation.
+
+    Unlike Anthropic's API, Bedrock does not choose by itself what to cache.
+    """
+    last_turn = body["messages"][-1]["content"]
+    for blocks in (body.get("tools"), body.get("system"), last_turn):
+        # a marker on reasoning is refused (A23)
+        if blocks and blocks[-1].get("type") not in REASONING_BLOCKS:
             blocks[-1] = {**blocks[-1], "cache_control": marker}

@@ -1,13 +1,13 @@
-"""A Bedrock InvokeModel request as a `Prompt`: the inverse of builders/invoke.py.
+"""A Bedrock InvokeModel request as a `Prompt`: the inverse of `build.py`.
 
-The path names the model, and whether a stream is wanted; the body is one of Messages, Converse or Chat Completions, told by the model's
-family, or by its own look where the name tells nothing.
+The path names the model, and whether a stream is wanted. The body is one of Messages, Converse or
+Chat Completions: by the family of the model, or by the body's own keys where the name shows none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Final
 
 import msgspec
 from msgspec import Raw
@@ -17,84 +17,93 @@ from streamlib.request.prompt import Prompt
 from streamlib.wires.bedrock import ANY, family
 from streamlib.wires.chat import decode as chat
 from streamlib.wires.converse import decode as converse
-from streamlib.wires.converse.build import EXTRA
-from streamlib.wires.converse.decode import taken
+from streamlib.wires.converse.build_settings import MODEL_FIELDS
+from streamlib.wires.converse.decode import pop_first
 from streamlib.wires.invoke.build import TIER_HEADER
 from streamlib.wires.messages import decode as messages
 from streamlib.wires.routes import route
 from streamlib_parsers.items import JsonObject, Origin, ResponseItem, WireApi, with_origin
 
 ORIGIN: Final = Origin("invoke")
-Raws = dict[str, Raw]
+NOVA_PATHS: Final = {
+    "inferenceConfig.max_new_tokens": "inferenceConfig.maxTokens",
+    "inferenceConfig.topK": f"{MODEL_FIELDS}.inferenceConfig.topK",
+    "reasoningConfig": f"{MODEL_FIELDS}.reasoningConfig",
+}
+"""Dotted path in Nova's own body -> the path in a Converse body."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
-    """The prompt."""
-    raw = msgspec.json.decode(body, type=Raws)
-    found = route(path)
-    model = found.model if found else None
-    prompt = BODIES[_wire(raw, model)](raw)
-    sent = {name.lower(): value for name, value in headers.items()}
+    """The prompt of a request."""
+    raw = msgspec.json.decode(body, type=dict[str, Raw])
+    model: str | None = None
+    stream: bool | None = None
+    matched = route(path)
+    if matched is not None:
+        model, stream = matched.model, matched.stream
+    prompt = _decode_body(raw, model)
+    tier_of_header: str | None = None
+    for name, value in headers.items():
+        if name.lower() == TIER_HEADER:
+            tier_of_header = value
     return msgspec.structs.replace(
         prompt,
-        input=[_own(item) for item in prompt.items],
-        service_tier=prompt.service_tier or sent.get(TIER_HEADER),
+        input=[_with_own_origin(item) for item in prompt.items],
+        service_tier=prompt.service_tier or tier_of_header,
         model=model or prompt.model,
-        stream=found.stream if found else None,
+        stream=stream,
     )
 
 
-def _wire(raw: Raws, model: str | None) -> WireApi | None:
-    kind = family(model or "")
-    if "anthropic_version" in raw or "messages" not in raw:
-        return "messages" if "anthropic_version" in raw else None
-    if kind is not ANY:
-        return kind.body
-    return "converse" if raw.keys() & {"schemaVersion", "inferenceConfig"} else "messages"
+def _decode_body(raw: dict[str, Raw], model: str | None) -> Prompt:
+    match _wire_of_body(raw, model):
+        case "messages":
+            return _claude(raw)
+        case "converse":
+            return _nova(raw)
+        case "chat":
+            return chat.decode(msgspec.json.encode(raw), {}, "")
+        case _:
+            raise ValueError(
+                "only bodies of Messages, Converse and Chat Completions are read, no text prompts"
+            )
 
 
-def _own(item: ResponseItem) -> ResponseItem:
-    return with_origin(item, ORIGIN) if item.origin is not None else item
+def _wire_of_body(raw: dict[str, Raw], model: str | None) -> WireApi | None:
+    if "anthropic_version" in raw:
+        return "messages"
+    if "messages" not in raw:
+        return None
+    match = family(model or "")
+    if match is not ANY:
+        return match.body
+    if "schemaVersion" in raw or "inferenceConfig" in raw:
+        return "converse"
+    return "messages"
 
 
-def _claude(raw: Raws) -> Prompt:
-    kept = {key: value for key, value in raw.items() if key != "anthropic_version"}
-    return messages.decode(msgspec.json.encode(kept), {}, "")
+def _with_own_origin(item: ResponseItem) -> ResponseItem:
+    """The item with this wire's origin, where the inner wire gave it one."""
+    if item.origin is None:
+        return item
+    return with_origin(item, ORIGIN)
 
 
-def _nova(raw: Raws) -> Prompt:
+def _claude(raw: dict[str, Raw]) -> Prompt:
+    body = dict(raw)
+    body.pop("anthropic_version", None)
+    return messages.decode(msgspec.json.encode(body), {}, "")
+
+
+def _nova(raw: dict[str, Raw]) -> Prompt:
     """Keys that Converse passes on to the model stand beside its own here."""
-    values: JsonObject = {
-        key: msgspec.json.decode(value)
-        for key, value in raw.items()
-        if key not in ("messages", "schemaVersion")
-    }
-    for path, renamed in RENAMED.items():
-        if (value := taken(values, path)) is not None:
-            values = merged(values, nested(renamed, value))
-    return converse.decode(msgspec.json.encode({**values, "messages": raw["messages"]}), {}, "")
-
-
-RENAMED: Final = {
-    "inferenceConfig.max_new_tokens": "inferenceConfig.maxTokens",
-    "inferenceConfig.topK": f"{EXTRA}.inferenceConfig.topK",
-    "reasoningConfig": f"{EXTRA}.reasoningConfig",
-}
-
-
-def _chat(raw: Raws) -> Prompt:
-    return chat.decode(msgspec.json.encode(raw), {}, "")
-
-
-def _neither(raw: Raws) -> Prompt:
-    raise ValueError(
-        "only bodies of Messages, Converse and Chat Completions are read, no text prompts"
-    )
-
-
-BODIES: Final[dict[Any, Callable[[Raws], Prompt]]] = {
-    "messages": _claude,
-    "converse": _nova,
-    "chat": _chat,
-    None: _neither,
-}
+    body: JsonObject = {}
+    for key, value in raw.items():
+        if key not in ("messages", "schemaVersion"):
+            body[key] = msgspec.json.decode(value)
+    for path, converse_path in NOVA_PATHS.items():
+        setting = pop_first(body, path)
+        if setting is not None:
+            body = merged(body, nested(converse_path, setting))
+    body["messages"] = raw["messages"]
+    return converse.decode(msgspec.json.encode(body), {}, "")

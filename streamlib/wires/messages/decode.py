@@ -1,13 +1,13 @@
-"""An Anthropic Messages request as a `Prompt`: the inverse of builders/messages.py.
+"""An Anthropic Messages request as a `Prompt`: the inverse of `build.py`.
 
-An assistant turn is read by the machine that reads answers, so that what a client sends back is the item it once received:
-one block, one item, in order, with its signature and its own bytes of arguments.
+An assistant turn is read by the parser of responses, so that what a client sends back is the item
+it once received: one block, one item, in order, with its signature and its arguments byte for byte.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -30,172 +30,254 @@ from streamlib_parsers.items import (
 from streamlib_parsers.protocol import parse_body
 
 ORIGIN: Final = Origin("messages")
-READ: Final = frozenset(
+PROMPT_KEYS: Final = frozenset(
     {
-        *(
-            "model",
-            "messages",
-            "system",
-            "max_tokens",
-            "tools",
-            "tool_choice",
-            "thinking",
-            "output_config",
-            "stop_sequences",
-        ),
-        *("stream", "temperature", "top_p", "top_k", "metadata", "service_tier", "cache_control"),
+        "cache_control",
+        "max_tokens",
+        "messages",
+        "metadata",
+        "model",
+        "output_config",
+        "service_tier",
+        "stop_sequences",
+        "stream",
+        "system",
+        "temperature",
+        "thinking",
+        "tool_choice",
+        "tools",
+        "top_k",
+        "top_p",
     }
 )
-"""Top-level keys with a place in `Prompt`; the others go into `extra`."""
+"""Keys of the body that fields of `Prompt` hold; the others go into `extra`."""
+MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
+TOOL_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
+"""Type of `tool_choice` -> `Prompt.tool_choice`; `tool` has the name of one."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
-    """The prompt."""
+    """The prompt of a request."""
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {
-        key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
-    }
+    settings: JsonObject = {}
+    for key, value in raw.items():
+        if key != "messages":
+            settings[key] = msgspec.json.decode(value)
     reader = _Reader()
-    system = _texts(asked.get("system"))
-    for text in system[1:]:
+    system = _system_texts(settings.get("system"))
+    instructions: str | None = None
+    if system:
+        instructions = system.pop(0)
+    for text in system:
         reader.items.append(Message("system", (Text(text),), origin=ORIGIN))
     for turn in msgspec.json.decode(raw["messages"], type=list[dict[str, Raw]]):
-        reader.turn(turn)
-    config = asked.get("output_config") or {}
+        reader.read_turn(turn)
+    tool_choice, parallel_tools = _tool_choice(settings.get("tool_choice"))
+    output_config = settings.get("output_config") or {}
+    extra = {key: value for key, value in settings.items() if key not in PROMPT_KEYS}
     return Prompt(
         input=reader.items,
-        instructions=system[0] if system else None,
-        tools=[_tool(tool) for tool in asked.get("tools") or ()],
-        tool_choice=_choice(asked.get("tool_choice")),
-        parallel_tools=False
-        if (asked.get("tool_choice") or {}).get("disable_parallel_tool_use")
-        else None,
-        reasoning=_reasoning(asked.get("thinking"), config),
-        output_schema=(config.get("format") or {}).get("schema"),
-        max_output_tokens=asked.get("max_tokens"),
-        temperature=asked.get("temperature"),
-        top_p=asked.get("top_p"),
-        top_k=asked.get("top_k"),
-        stop=asked.get("stop_sequences") or (),
-        cache=_cache(asked.get("cache_control"), reader),
-        user_id=(asked.get("metadata") or {}).get("user_id"),
-        service_tier=asked.get("service_tier"),
-        extra={key: value for key, value in asked.items() if key not in READ} or None,
-        model=asked.get("model"),
-        stream=bool(asked.get("stream")),
+        instructions=instructions,
+        tools=[_tool(tool) for tool in settings.get("tools") or ()],
+        tool_choice=tool_choice,
+        parallel_tools=parallel_tools,
+        reasoning=_reasoning(settings.get("thinking"), output_config),
+        output_schema=(output_config.get("format") or {}).get("schema"),
+        max_output_tokens=settings.get("max_tokens"),
+        temperature=settings.get("temperature"),
+        top_p=settings.get("top_p"),
+        top_k=settings.get("top_k"),
+        stop=settings.get("stop_sequences") or (),
+        cache=reader.cache(settings.get("cache_control")),
+        user_id=(settings.get("metadata") or {}).get("user_id"),
+        service_tier=settings.get("service_tier"),
+        extra=extra or None,
+        model=settings.get("model"),
+        stream=bool(settings.get("stream")),
     )
 
 
+# --- turns ---
+
+
+class _ReadItem(NamedTuple):
+    """An item, and the number of blocks it was read from."""
+
+    item: ResponseItem
+    block_count: int
+
+
 class _Reader:
-    """Turns into items; notes which of them carried a cache marker."""
+    """Reads turns into items, and notes which of them carried a cache marker."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
-        self.marked: list[int] = []
-        self.ttl: str | None = None
+        """Grows with each turn."""
+        self._marked: list[int] = []
+        """Indices of the items with a cache marker."""
+        self._ttl: str | None = None
+        """Lifetime of the last marker that had one."""
 
-    def turn(self, turn: dict[str, Raw]) -> None:
+    def cache(self, marker: JsonObject | None) -> CacheOptions | Literal["auto"] | None:
+        """The cache setting: markers on blocks win over the body's own `cache_control`."""
+        if self._marked:
+            return CacheOptions(self._ttl, tuple(self._marked))
+        if not marker:
+            return None
+        if marker.get("ttl"):
+            return CacheOptions(marker["ttl"])
+        return "auto"
+
+    def read_turn(self, turn: dict[str, Raw]) -> None:
+        """Reads one message."""
         role = msgspec.json.decode(turn["role"], type=str)
-        content = turn["content"]
-        if bytes(content).lstrip()[:1] == b'"':
-            content = Raw(
-                msgspec.json.encode([{"type": "text", "text": msgspec.json.decode(content)}])
-            )
-        blocks = msgspec.json.decode(content, type=list[dict[str, Raw]])
-        marks = [self._mark(block) for block in blocks]
-        made = self._assistant(blocks) if role == "assistant" else list(self._user(role, blocks))
-        for item, count in made:
+        blocks = msgspec.json.decode(_content(turn["content"]), type=list[dict[str, Raw]])
+        is_marked = [self._pop_marker(block) for block in blocks]
+        if role == "assistant":
+            read_items = _assistant_items(blocks)
+        else:
+            read_items = _user_items(role, blocks)
+        start = 0
+        for item, block_count in read_items:
+            end = start + block_count
             self.items.append(item)
-            if any(marks[:count]):
-                self.marked.append(len(self.items) - 1)
-            del marks[:count]
+            if any(is_marked[start:end]):
+                self._marked.append(len(self.items) - 1)
+            start = end
 
-    def _mark(self, block: dict[str, Raw]) -> bool:
-        marker = block.pop("cache_control", None)
+    def _pop_marker(self, block: dict[str, Raw]) -> bool:
+        """Removes the cache marker of a block; returns whether it had one."""
+        raw = block.pop("cache_control", None)
+        if raw is None:
+            return False
+        marker = msgspec.json.decode(raw)
         if marker is None:
             return False
-        found = msgspec.json.decode(marker)
-        self.ttl = (found or {}).get("ttl") or self.ttl
-        return found is not None
+        self._ttl = marker.get("ttl") or self._ttl
+        return True
 
-    def _assistant(self, blocks: list[dict[str, Raw]]) -> list[tuple[ResponseItem, int]]:
-        body = msgspec.json.encode({"type": "message", "content": blocks})
-        response = accumulate(parse_body("messages", body, origin=ORIGIN))
-        if response.error is not None:
-            raise ValueError(response.error.message)
-        return [(item, 1) for item in response.items]
 
-    def _user(self, role: Any, blocks: list[dict[str, Raw]]) -> Iterator[tuple[ResponseItem, int]]:
-        """Adjacent parts are one message; each tool result is an item."""
-        parts: list[ContentPart] = []
-        for raw in blocks:
-            block = {key: msgspec.json.decode(value) for key, value in raw.items()}
-            part = _part(block)
-            if part is not None:
-                parts.append(part)
-                continue
-            if parts:
-                yield Message(role, tuple(parts), origin=ORIGIN), len(parts)
-                parts = []
-            yield _other(block, role), 1
+def _content(content: Raw) -> Raw:
+    """The content as a list of blocks: a string is one text block."""
+    if not bytes(content).lstrip().startswith(b'"'):
+        return content
+    text = msgspec.json.decode(content)
+    return Raw(msgspec.json.encode([{"type": "text", "text": text}]))
+
+
+def _assistant_items(blocks: list[dict[str, Raw]]) -> Iterator[_ReadItem]:
+    body = msgspec.json.encode({"type": "message", "content": blocks})
+    response = accumulate(parse_body("messages", body, origin=ORIGIN))
+    if response.error is not None:
+        raise ValueError(response.error.message)
+    for item in response.items:
+        yield _ReadItem(item, 1)
+
+
+def _user_items(role: Any, blocks: list[dict[str, Raw]]) -> Iterator[_ReadItem]:
+    """Adjacent parts are one message; each other block is an item.
+
+    Args:
+        role: As on the wire: `Prompt` is checked for it, when it is complete.
+    """
+    parts: list[ContentPart] = []
+    for raw in blocks:
+        block = {key: msgspec.json.decode(value) for key, value in raw.items()}
+        part = _part(block)
+        if part is not None:
+            parts.append(part)
+            continue
         if parts:
-            yield Message(role, tuple(parts), origin=ORIGIN), len(parts)
+            yield _ReadItem(Message(role, tuple(parts), origin=ORIGIN), len(parts))
+            parts = []
+        if block["type"] == "tool_result":
+            yield _ReadItem(_call_output(block), 1)
+        else:
+            opaque = Opaque(block["type"], block, origin=ORIGIN, native={"role": role})
+            yield _ReadItem(opaque, 1)
+    if parts:
+        yield _ReadItem(Message(role, tuple(parts), origin=ORIGIN), len(parts))
 
 
-MEDIA: Final[dict[str, type[Image | Document]]] = {"image": Image, "document": Document}
+def _call_output(block: JsonObject) -> FunctionCallOutput:
+    output = block.get("content") or ""
+    if isinstance(output, list):
+        output = tuple(_output_part(part) for part in output)
+    return FunctionCallOutput(
+        block["tool_use_id"],
+        output,
+        bool(block.get("is_error")),
+        native=_native(block, "type", "tool_use_id", "content", "is_error"),
+        origin=ORIGIN,
+    )
+
+
+def _output_part(block: JsonObject) -> ContentPart:
+    part = _part(block)
+    if part is not None:
+        return part
+    # no part stands for it: readable as JSON text, complete in `native`
+    return Text(msgspec.json.encode(block).decode(), native=block)
+
+
+# --- parts ---
 
 
 def _part(block: JsonObject) -> ContentPart | None:
-    source = block.get("source")
+    """The part that a block is, or None where no part stands for it."""
     if block["type"] == "text":
-        return Text(
-            block["text"],
-            tuple(block.get("citations") or ()),
-            native=_rest(block, "type", "text", "citations"),
-        )
-    if (
-        block["type"] not in MEDIA
-        or not isinstance(source, dict)
-        or source.get("type") == "content"
-    ):
+        return _text(block)
+    media_class = MEDIA.get(block["type"])
+    if media_class is None:
+        return None
+    return _media(media_class, block)
+
+
+def _text(block: JsonObject) -> Text:
+    return Text(
+        block["text"],
+        tuple(block.get("citations") or ()),
+        native=_native(block, "type", "text", "citations"),
+    )
+
+
+def _media(media_class: type[Image | Document], block: JsonObject) -> Image | Document | None:
+    source = block.get("source")
+    # a document of content blocks has no bytes
+    if not isinstance(source, dict) or source.get("type") == "content":
         return None
     data = source.get("data")
     if source["type"] == "text":
+        # parts hold base64
         data = msgspec.to_builtins(str(data).encode("utf-8"))
-    return MEDIA[block["type"]](
+    return media_class(
         data,
         source.get("url"),
         source.get("file_id"),
         source.get("media_type"),
         block.get("title"),
-        native=_rest(block, "type", "source", "title"),
+        native=_native(block, "type", "source", "title"),
     )
 
 
-def _rest(block: JsonObject, *typed: str) -> JsonObject | None:
-    return {
-        key: value for key, value in block.items() if key not in typed and value is not None
-    } or None
+def _native(block: JsonObject, *typed_keys: str) -> JsonObject | None:
+    """The keys of a block that no typed field holds; a null says nothing."""
+    native: JsonObject = {}
+    for key, value in block.items():
+        if key not in typed_keys and value is not None:
+            native[key] = value
+    return native or None
 
 
-def _other(block: JsonObject, role: str) -> ResponseItem:
-    if block["type"] != "tool_result":
-        return Opaque(block["type"], block, origin=ORIGIN, native={"role": role})
-    output = block.get("content") or ""
-    if isinstance(output, list):
-        output = tuple(
-            _part(part) or Text(msgspec.json.encode(part).decode(), native=part) for part in output
-        )
-    native = _rest(block, "type", "tool_use_id", "content", "is_error")
-    return FunctionCallOutput(
-        block["tool_use_id"], output, bool(block.get("is_error")), native=native, origin=ORIGIN
-    )
+# --- settings ---
 
 
-def _texts(system: Any) -> list[str]:
+def _system_texts(system: Any) -> list[str]:
     if not system:
         return []
-    return [system] if isinstance(system, str) else [block["text"] for block in system]
+    if isinstance(system, str):
+        return [system]
+    return [block["text"] for block in system]
 
 
 def _tool(tool: JsonObject) -> ToolSpec:
@@ -206,33 +288,30 @@ def _tool(tool: JsonObject) -> ToolSpec:
     )
 
 
-def _choice(choice: Any) -> str | None:
+def _tool_choice(choice: JsonObject | None) -> tuple[str | None, bool | None]:
+    """`Prompt.tool_choice` and `.parallel_tools`."""
     if not choice:
-        return None
-    words: dict[str, str | None] = {
-        "auto": "auto",
-        "any": "required",
-        "none": "none",
-        "tool": choice.get("name"),
-    }
-    return words[choice["type"]]
+        return None, None
+    parallel_tools: bool | None = None
+    if choice.get("disable_parallel_tool_use"):
+        parallel_tools = False
+    if choice["type"] == "tool":
+        return choice.get("name"), parallel_tools
+    return TOOL_CHOICES[choice["type"]], parallel_tools
 
 
-def _reasoning(thinking: Any, config: JsonObject) -> Any:
-    if not thinking:
-        return ReasoningOptions(effort=config["effort"]) if config.get("effort") else None
-    if thinking["type"] in ("disabled", "between_tools"):
-        return "off"
-    return ReasoningOptions(
-        effort=config.get("effort"),
-        budget=thinking.get("budget_tokens"),
-        display=thinking.get("display"),
-    )
-
-
-def _cache(marker: Any, reader: _Reader) -> Any:
-    if reader.marked:
-        return CacheOptions(reader.ttl, tuple(reader.marked))
-    if not marker:
-        return None
-    return CacheOptions(marker["ttl"]) if marker.get("ttl") else "auto"
+def _reasoning(
+    thinking: JsonObject | None, output_config: JsonObject
+) -> ReasoningOptions | Literal["off"] | None:
+    effort = output_config.get("effort")
+    if thinking:
+        if thinking["type"] in ("disabled", "between_tools"):
+            return "off"
+        return ReasoningOptions(
+            effort=effort,
+            budget=thinking.get("budget_tokens"),
+            display=thinking.get("display"),
+        )
+    if effort:
+        return ReasoningOptions(effort=effort)
+    return None

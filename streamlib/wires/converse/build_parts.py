@@ -1,0 +1,196 @@
+"""Parts of messages and of tool results as Converse content blocks.
+
+Numbers such as B12 are the rows of the rule table in docs/wires/converse.md.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from streamlib.request.media import media_type
+from streamlib.request.report import Action
+from streamlib.wires.converse.context import ConverseContext
+from streamlib_parsers.items import Audio, ContentPart, Document, Image, JsonObject, Refusal, Text
+
+MAX_NAME_LENGTH: Final = 200
+"""Characters of a document's name."""
+IMAGE_FORMATS: Final = {
+    "image/png": "png",
+    "image/jpeg": "jpeg",
+    "image/gif": "gif",
+    "image/webp": "webp",
+}
+DOCUMENT_FORMATS: Final = {
+    "application/pdf": "pdf",
+    "text/csv": "csv",
+    "application/msword": "doc",
+    "application/vnd.openxmlformats-officedocument.wordprocessingml.document": "docx",
+    "application/vnd.ms-excel": "xls",
+    "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet": "xlsx",
+    "text/html": "html",
+    "text/plain": "txt",
+    "text/markdown": "md",
+}
+AUDIO_FORMATS: Final = {
+    "audio/wav": "wav",
+    "audio/mpeg": "mp3",
+    "audio/ogg": "ogg",
+    "audio/opus": "opus",
+    "audio/aac": "aac",
+    "audio/flac": "flac",
+    "audio/mp4": "m4a",
+    "audio/webm": "webm",
+}
+DOCUMENT_KEYS: Final = ("context", "citations")
+"""Members of a document that no typed field holds."""
+NATIVE_MEMBERS: Final = frozenset(
+    {"json", "video", "audio", "document", "searchResult", "image", "toolAddition", "toolRemoval"}
+)
+"""Blocks that decoding keeps complete in the `native` of a text: no part stands for them."""
+
+
+def part_block(part: ContentPart, path: str, context: ConverseContext) -> JsonObject | None:
+    """The block of a part, or None where Converse has no form for it."""
+    native = part.native or {}
+    block: JsonObject | None
+    match part:
+        case Text():
+            if len(native) == 1 and native.keys() <= NATIVE_MEMBERS:
+                return native
+            block = {"text": part.text}
+        case Refusal():
+            block = {"text": part.refusal}
+        case Image():
+            block = _image(part, path, context)
+        case Document():
+            block = _document(part, path, context)
+        case Audio():
+            block = _audio(part, path, context)
+    if block and "guardContent" in native:
+        return _guard_content(block, native)
+    return block
+
+
+def _guard_content(block: JsonObject, native: JsonObject) -> JsonObject:
+    """A block that a guardrail examines; its other keys (`qualifiers`) are in `native`."""
+    if "text" in block:
+        return {"guardContent": {"text": {"text": block["text"], **native["guardContent"]}}}
+    return {"guardContent": block}
+
+
+# --- media ---
+
+
+def _image(part: Image, path: str, context: ConverseContext) -> JsonObject | None:
+    block = _media(part, IMAGE_FORMATS, path, context)
+    if block is None:
+        return None
+    return {"image": block}
+
+
+def _document(part: Document, path: str, context: ConverseContext) -> JsonObject | None:
+    block = _media(part, DOCUMENT_FORMATS, path, context)
+    if block is None:
+        return None
+    block["name"] = _document_name(part, path, context)
+    native = part.native or {}
+    for key in DOCUMENT_KEYS:
+        if key in native:
+            block[key] = native[key]
+    return {"document": block}
+
+
+def _audio(part: Audio, path: str, context: ConverseContext) -> JsonObject | None:
+    if part.transcript and not part.data:
+        return {"text": part.transcript}
+    block = _media(part, AUDIO_FORMATS, path, context)
+    if block is None:
+        return None
+    return {"audio": block}
+
+
+def _media(
+    part: Image | Document | Audio, formats: dict[str, str], path: str, context: ConverseContext
+) -> JsonObject | None:
+    """`format` and `source`, or None and a report where Converse takes one of them not (B13)."""
+    mime = media_type(part).partition(";")[0].strip().lower()
+    source = _source(part)
+    if source is None:
+        reason = "Converse takes bytes or an S3 location, no URL and no file id"
+        context.report.dropped(path, f"{reason} (B13)")
+        return None
+    # a media type that the caller gave counts more than the name, a guessed one less
+    format_ = formats.get(mime)
+    format_of_name = _format_of_name(part, formats)
+    if format_ is None or (format_of_name and not part.media_type):
+        format_ = format_of_name
+    if format_ is None:
+        context.report.dropped(path, f"Converse has no format for {mime} (B13)")
+        return None
+    return {"format": format_, "source": source}
+
+
+def _format_of_name(part: Image | Document | Audio, formats: dict[str, str]) -> str | None:
+    """The format by the file extension; any other text is `txt`."""
+    extension = (part.name or "").rpartition(".")[2].lower()
+    if extension in formats.values():
+        return extension
+    if isinstance(part, Document) and (part.media_type or "").startswith("text/"):
+        return "txt"
+    return None
+
+
+def _source(part: Image | Document | Audio) -> JsonObject | None:
+    if part.data:
+        return {"bytes": part.data}
+    if part.url is None or not part.url.startswith("s3://"):
+        return None
+    location = {"uri": part.url}
+    if part.native and "bucketOwner" in part.native:
+        location["bucketOwner"] = part.native["bucketOwner"]
+    return {"s3Location": location}
+
+
+# --- names of documents ---
+
+
+def _document_name(part: Document, path: str, context: ConverseContext) -> str:
+    """A name as the API takes it, unique in the request (B11).
+
+    It is the same in every request of a growing conversation, so that caches hit.
+    """
+    original = (part.name or "").strip()
+    name = _unique(_clean(original) or "document", context.document_names)
+    if name == original:
+        return name
+    action: Action = "generated"
+    if original:
+        action = "renamed"
+    context.report.add(action, path, f"a document is named {name!r} (B11)")
+    return name
+
+
+def _clean(name: str) -> str:
+    """The name with allowed characters only, without two blanks in a row, at most 200 long."""
+    allowed = re.sub(r"[^a-zA-Z0-9\s\-()\[\]]+", "-", name)
+    clean = re.sub(r"\s+", " ", allowed)[:MAX_NAME_LENGTH]
+    if clean == name:
+        return name
+    # replaced characters leave dashes at the ends
+    return clean.strip(" -")
+
+
+def _unique(name: str, taken: dict[str, int]) -> str:
+    """The name, or the name with the next free number.
+
+    Args:
+        taken: Names in use -> the last number tried for them.
+    """
+    numbered = name
+    while numbered in taken:
+        taken[name] = taken.get(name, 1) + 1
+        suffix = f" ({taken[name]})"
+        numbered = f"{name[: MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+    taken[numbered] = 1
+    return numbered

@@ -1,0 +1,238 @@
+"""Turns of a Converse request: runs of blocks of one role, in the order of the items.
+
+Numbers such as B5 are the rows of the rule table in docs/wires/converse.md; A13 to A15 and T8 are
+those of docs/wires/messages.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from streamlib.errors import invalid_request
+from streamlib.request.history import IndexedItem
+from streamlib.request.prompt import Prompt
+from streamlib.request.report import Report
+from streamlib.wires.claude import unpaired_server_calls
+from streamlib.wires.converse.build_content import FILLER, Block, is_blank, item_blocks
+from streamlib.wires.converse.context import ConverseContext
+from streamlib_parsers.items import JsonObject, Message
+
+NO_ITEM: Final = -1
+"""`item_index` of what stands for no item."""
+
+
+class Turn(NamedTuple):
+    """A run of blocks of one role."""
+
+    role: str
+    blocks: list[Block]
+
+
+class SystemText(NamedTuple):
+    """One text of the system prompt, and the index of its item (-1: the instructions)."""
+
+    text: str
+    item_index: int
+
+
+# --- the system prompt ---
+
+
+def split_leading_system(
+    prompt: Prompt, items: list[IndexedItem]
+) -> tuple[list[SystemText], list[IndexedItem]]:
+    """Texts of `system`, and the other items.
+
+    System and developer messages before the first other item belong to `system`.
+    """
+    texts: list[SystemText] = []
+    if prompt.instructions:
+        texts.append(SystemText(prompt.instructions, NO_ITEM))
+    count = 0
+    for entry in items:
+        item = entry.item
+        if not isinstance(item, Message) or item.role not in ("system", "developer"):
+            break
+        texts.append(SystemText(item.text, entry.position))
+        count += 1
+    # blank text is refused (B2)
+    return [text for text in texts if text.text.strip()], items[count:]
+
+
+def _system_as_user_text(system: list[SystemText], report: Report) -> Iterator[Block]:
+    """The system prompt of a model that takes none: the first text of the user (B21)."""
+    if system:
+        report.add(
+            "changed", "/instructions", "the model takes no system prompt: sent as user text (B21)"
+        )
+    for text in system:
+        yield Block("user", {"text": text.text}, text.item_index)
+
+
+# --- turns ---
+
+
+def turns_of(
+    items: list[IndexedItem], system: list[SystemText], context: ConverseContext
+) -> list[Turn]:
+    """The turns: each of one role (B5), tool results first in theirs (B6), a user turn first (B4).
+
+    Args:
+        system: The system prompt, which is user text for some models (B21).
+    """
+    report = context.report
+    turns: list[Turn] = []
+    if not context.family.system:
+        _append_blocks(turns, _system_as_user_text(system, report))
+    _append_blocks(turns, _blocks(items, context))
+    if not turns:
+        raise invalid_request("there is nothing to send: the input is empty", "empty_input")
+    for turn in turns:
+        if turn.role == "user":
+            _put_results_first(turn, report)
+    if turns[0].role != "user":
+        report.add(
+            "generated", "/input", f"a conversation starts with a user turn: {FILLER!r} added (B4)"
+        )
+        turns.insert(0, _filler_turn("user"))
+    if context.family.mixed_turns:
+        return turns
+    separated: list[Turn] = []
+    for turn in turns:
+        separated.extend(_separate_results(turn, report))
+    return separated
+
+
+def _append_blocks(turns: list[Turn], blocks: Iterator[Block]) -> None:
+    for block in blocks:
+        if not turns or turns[-1].role != block.role:
+            turns.append(Turn(block.role, []))
+        turns[-1].blocks.append(block)
+
+
+def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Block]:
+    """The blocks of all items, without those the API refuses anywhere."""
+    unpaired = unpaired_server_calls(items)
+    for entry in items:
+        if entry.position in unpaired:
+            context.report.dropped(entry.path, "a server tool call without its result (A15)")
+            continue
+        for role, body in item_blocks(entry, context):
+            if is_blank(body):
+                context.report.dropped(entry.path, "blank text (B2)")
+            else:
+                yield Block(role, body, entry.position)
+
+
+def _put_results_first(turn: Turn, report: Report) -> None:
+    """Tool results stand first in a user turn (B6)."""
+    ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
+    if ordered == turn.blocks:
+        return
+    report.add(
+        "repaired",
+        f"/input/{turn.blocks[0].item_index}",
+        "tool results stand before other content (B6)",
+        breaks_prefix=True,
+    )
+    turn.blocks[:] = ordered
+
+
+def _separate_results(turn: Turn, report: Report) -> list[Turn]:
+    """Tool results in a turn of their own, with a filler of the assistant behind them (B7)."""
+    if turn.role != "user":
+        return [turn]
+    results = [block for block in turn.blocks if block.member == "toolResult"]
+    others = turn.blocks[len(results) :]  # results stand first
+    if not results or not others:
+        return [turn]
+    report.add(
+        "generated",
+        f"/input/{others[0].item_index}",
+        f"tool results stand in a turn of their own: {FILLER!r} of the assistant added (B7)",
+    )
+    return [Turn("user", results), _filler_turn("assistant"), Turn("user", others)]
+
+
+def _filler_turn(role: str, text: str = FILLER) -> Turn:
+    return Turn(role, [Block(role, {"text": text}, NO_ITEM)])
+
+
+def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
+    """Whether the request continues a turn that called tools and began without reasoning (T8)."""
+    if turns[-1].role != "user":
+        return False
+    for turn in reversed(turns):
+        if turn.role == "assistant":
+            calls_tools = any(block.member == "toolUse" for block in turn.blocks)
+            return calls_tools and turn.blocks[0].member != "reasoningContent"
+    return False
+
+
+# --- the last turn ---
+
+
+def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: ConverseContext) -> None:
+    """Removes or adds what the API wants at the end of a request.
+
+    It refuses blank ends, reasoning at the end or while thinking is off, and for some models a last
+    turn of the assistant.
+    """
+    last = turns[-1]
+    if last.role != "assistant":
+        return
+    report = context.report
+    if _is_thinking_off(thinking, context):
+        _drop_reasoning(last, report)
+    while last.blocks and last.blocks[-1].member == "reasoningContent":
+        block = last.blocks.pop()
+        report.dropped(f"/input/{block.item_index}", "a request does not end with reasoning (A14)")
+    if not last.blocks:
+        # the turn before is not the assistant's: turns alternate, and the first is the user's
+        turns.pop()
+        return
+    if last.blocks[-1].member == "text":
+        _trim_end(last)
+    if not context.target.traits.prefill and not _is_paused(last):
+        report.add(
+            "generated",
+            "/input",
+            f"{context.target.model} wants a user turn last: 'Continue.' added (A13)",
+        )
+        turns.append(_filler_turn("user", "Continue."))
+
+
+def _is_thinking_off(thinking: JsonObject | None, context: ConverseContext) -> bool:
+    if thinking is not None:
+        return bool(thinking.get("type") == "disabled")
+    # not set: the model's default counts. A model without a known limit is one we do not know.
+    traits = context.target.traits
+    return not traits.thinking_default and bool(traits.max_output)
+
+
+def _drop_reasoning(turn: Turn, report: Report) -> None:
+    """With thinking off, the last assistant turn holds no reasoning (T8b)."""
+    for block in turn.blocks:
+        if block.member == "reasoningContent":
+            report.add(
+                "dropped",
+                f"/input/{block.item_index}",
+                "thinking is off: no reasoning in the last assistant turn (T8b)",
+                breaks_prefix=True,
+            )
+    turn.blocks[:] = [block for block in turn.blocks if block.member != "reasoningContent"]
+
+
+def _trim_end(turn: Turn) -> None:
+    """A final assistant text does not end in blanks (B20)."""
+    last = turn.blocks[-1]
+    turn.blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})
+
+
+def _is_paused(turn: Turn) -> bool:
+    """Whether the provider paused the turn: it ends in a tool of its own, and goes on as it is."""
+    last = turn.blocks[-1]
+    if last.member == "toolUse":
+        return bool(last.body["toolUse"].get("type") == "server_tool_use")
+    return last.member == "toolResult"
