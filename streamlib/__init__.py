@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from streamlib.wires.decoders import parse_request
     from streamlib.wires.encoders import encode_all, encode_body, encoder
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _LAZY: dict[str, str] = {
     "Client": "streamlib.client",

@@ -1,0 +1,70 @@
+"""Files that version 0.1.0 saved still load: a history, a recording, an event log.
+
+They were written by that version itself: the history with every item and part kind, the recording
+of its loopback provider, the events that it parsed from that recording.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+from streamlib import (
+    Compaction,
+    CustomToolCallOutput,
+    FunctionCall,
+    Opaque,
+    Prompt,
+    Reasoning,
+    ResponseItem,
+    ServerToolResult,
+    accumulate,
+    build,
+    dump_history,
+    load_history,
+    parser,
+)
+from streamlib.recording import load, load_events
+
+SAVED = Path(__file__).parent / "saved"
+HISTORY = (SAVED / "history-0.1.0.json").read_bytes()
+RECORDING = SAVED / "recording-0.1.0.jsonl"
+EVENTS = (SAVED / "events-0.1.0.jsonl").read_bytes()
+
+
+def test_a_history_of_0_1_0_loads_with_every_kind() -> None:
+    items = load_history(HISTORY)
+    assert {type(item) for item in items} == set(get_args(ResponseItem))
+    reasoning = next(item for item in items if isinstance(item, Reasoning))
+    assert reasoning.signature == "c2lnbmF0dXJl"
+    assert reasoning.origin is not None
+    assert reasoning.origin.model == "claude-opus-5"
+    call = next(item for item in items if isinstance(item, FunctionCall))
+    assert call.arguments == '{"city": "Oslo", "zoom": 1.0}'
+    output = next(item for item in items if isinstance(item, CustomToolCallOutput))
+    assert output.is_error
+    assert next(item for item in items if isinstance(item, Opaque)).kind == "computer_call"
+
+
+def test_a_history_of_0_1_0_saves_to_the_same_bytes() -> None:
+    assert dump_history(load_history(HISTORY)) == HISTORY
+
+
+def test_a_history_of_0_1_0_keeps_the_state_of_its_origin() -> None:
+    items = load_history(HISTORY)
+    request = build(Prompt(items), "anthropic:claude-opus-5")
+    assert b"c2lnbmF0dXJl" in request.body
+    assert not any(isinstance(item, (Compaction, ServerToolResult)) for item in items[:3])
+    responses = build(Prompt(items), "openai:gpt-5.5", wire_api="responses")
+    assert b"c2lnbmF0dXJl" not in responses.body
+
+
+def test_a_recording_of_0_1_0_parses_to_the_events_it_was_saved_with() -> None:
+    recording = load(RECORDING)
+    assert recording.wire_api == "messages"
+    before = load_events(EVENTS)
+    parse = parser("messages", headers=recording.headers)
+    events = [*parse.feed(recording.body), *parse.close()]
+    assert len(events) > 20
+    assert accumulate(events).text == accumulate(before).text
+    assert [type(event) for event in events] == [type(event) for event in before]
