@@ -1,11 +1,14 @@
-"""A `Prompt` as a Chat Completions request: the generic, OpenAI-compatible body.
+"""Builds a Chat Completions request from a `Prompt`: the generic, OpenAI-compatible body.
 
-The conversation is written by `chat_messages`, thinking by `chat_thinking`; this file writes the tools and settings. Whatever
-providers do differently is a value of `ChatShape`, never a question for a name.
+`build_messages` writes the conversation and `build_thinking` the fields for thinking; this file
+writes tools and settings. Whatever providers do differently is a value of `ChatShape`; no code asks
+for a provider's name.
 
-S1 a schema is an object                           S4 sampling only where the model takes it
-S2 strict schemas in OpenAI's subset, where asked  S5 a choice of tools needs tools, in words the provider takes
-S3 the field of max_tokens, and the model's ceiling
+S1 a schema is an object
+S2 strict schemas in OpenAI's subset, if requested
+S3 the field of max_tokens, and the model's limit
+S4 sampling only for models that take it
+S5 a tool choice needs tools, and a value that the provider takes
 """
 
 from __future__ import annotations
@@ -24,7 +27,9 @@ from streamlib.wires.chat.build_messages import wire_messages
 from streamlib.wires.chat.build_thinking import thinking_fields, thinks
 from streamlib_parsers.items import JsonObject, ToolSpec
 
-WORDS: Final = ("auto", "required", "none")
+CHOICES: Final = ("auto", "required", "none")
+"""Tool choices that name no tool."""
+
 SAMPLING: Final = (
     "temperature",
     "top_p",
@@ -33,108 +38,132 @@ SAMPLING: Final = (
     "frequency_penalty",
     "logprobs",
 )
+"""Settings that a thinking model may refuse (S4)."""
+
 PLAIN: Final = ("seed", "n", "verbosity", "metadata", "service_tier")
-"""Settings that only need their name."""
+"""Settings whose name in `Prompt` is their wire name."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """The body."""
+    """Builds the request body.
+
+    Args:
+        prompt: The settings; its own input is not read.
+        items: The repaired and downgraded history, with positions in the prompt's input.
+        context: The target, and the report that is filled.
+
+    Returns:
+        The body, without headers of its own.
+
+    Raises:
+        StreamError: `invalid_request` (code `empty_input`) if there is no message to send.
+    """
     shape = context.target.provider.chat
+    # Tools stand before the messages: the body is a cache prefix.
     body: JsonObject = {"model": context.target.model}
     if prompt.tools:
-        body["tools"] = [_tool(tool, at, context) for at, tool in enumerate(prompt.tools)]
+        body["tools"] = [_tool(tool, index, context) for index, tool in enumerate(prompt.tools)]
     body["messages"] = wire_messages(prompt, items, context)
     body["stream"] = prompt.stream is not False
     if body["stream"] and shape.stream_usage:
         body["stream_options"] = {"include_usage": True}
-    body.update(_choice(prompt, context))
+    body.update(_choice_fields(prompt, context))
     body.update(thinking_fields(prompt.thinking, context))
     body.update(_limits(prompt, context))
     body.update(_sampling(prompt, context))
-    body.update(_format(prompt, context))
-    body.update({name: value for name in PLAIN if (value := getattr(prompt, name)) is not None})
-    return BuiltRequest(merged(shape.defaults, merged(body, _names(prompt, context))))
+    body.update(_output_format(prompt, context))
+    for name in PLAIN:
+        value = getattr(prompt, name)
+        if value is not None:
+            body[name] = value
+    return BuiltRequest(merged(shape.defaults, merged(body, _identity(prompt, context))))
 
 
 # --- tools ---
 
 
-def _tool(tool: ToolSpec, at: int, context: BuildContext) -> JsonObject:
+def _tool(tool: ToolSpec, index: int, context: BuildContext) -> JsonObject:
     if tool.native is not None:
         return tool.native
-    said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
-    if tool.format is not None and context.target.provider.chat.custom_tools:
-        return {"type": "custom", "custom": {**said, "format": _grammar(tool.format)}}
-    schema = (
-        tool.schema
-        if isinstance(tool.schema, dict) and tool.schema
-        else {"type": "object", "properties": {}}
-    )
+    provider, report = context.target.provider, context.report
+    function: JsonObject = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    if tool.format is not None and provider.chat.custom_tools:
+        return {"type": "custom", "custom": {**function, "format": _grammar(tool.format)}}
+    schema: JsonObject = {"type": "object", "properties": {}}
     if tool.format is not None:
-        context.report.add(
+        report.add(
             "changed",
-            f"/tools/{at}/format",
-            f"{context.target.provider.name} has no free-form tools: it takes one string, input",
+            f"/tools/{index}/format",
+            f"{provider.name} has no free-form tools: it takes one string, input",
         )
-        schema = {
-            "type": "object",
-            "properties": {"input": {"type": "string"}},
-            "required": ["input"],
-        }
+        schema["properties"] = {"input": {"type": "string"}}
+        schema["required"] = ["input"]
+    elif isinstance(tool.schema, dict) and tool.schema:
+        schema = tool.schema
+    path = f"/tools/{index}/schema"
     if schema.get("type") != "object":
-        context.report.add("changed", f"/tools/{at}/schema", "parameters are of type object (S1)")
+        report.add("changed", path, "parameters are of type object (S1)")
         schema = {**schema, "type": "object"}
-    if tool.strict and context.target.provider.chat.strict_schemas:
-        schema = strict_schema(schema, "chat", f"/tools/{at}/schema", context.report)
-    strict = {"strict": tool.strict} if tool.strict is not None else {}
-    return {"type": "function", "function": {**said, "parameters": schema, **strict}}
+    if tool.strict and provider.chat.strict_schemas:
+        schema = strict_schema(schema, "chat", path, report)
+    function["parameters"] = schema
+    if tool.strict is not None:
+        function["strict"] = tool.strict
+    return {"type": "function", "function": function}
 
 
-def _grammar(form: JsonObject) -> JsonObject:
-    """A grammar stands one level deeper than in Responses."""
-    inner = {key: value for key, value in form.items() if key != "type"}
-    return (
-        {"type": "grammar", "grammar": inner}
-        if form.get("type") == "grammar" and "grammar" not in form
-        else form
-    )
+def _grammar(tool_format: JsonObject) -> JsonObject:
+    """A grammar stands one level deeper than in Responses, whose form `ToolSpec` uses."""
+    if tool_format.get("type") != "grammar" or "grammar" in tool_format:
+        return tool_format
+    grammar = {key: value for key, value in tool_format.items() if key != "type"}
+    return {"type": "grammar", "grammar": grammar}
 
 
-def _choice(prompt: Prompt, context: BuildContext) -> JsonObject:
-    """S5."""
-    asked = {"tool_choice": prompt.tool_choice, "parallel_tools": prompt.parallel_tools}
+def _choice_fields(prompt: Prompt, context: BuildContext) -> JsonObject:
+    """S5: `tool_choice` and `parallel_tool_calls`."""
     if not prompt.tools:
-        for name, value in asked.items():
-            if value is not None:
+        for name in ("tool_choice", "parallel_tools"):
+            if getattr(prompt, name) is not None:
                 context.report.dropped(f"/{name}", "there are no tools (S5)")
         return {}
-    body: JsonObject = (
-        {} if prompt.parallel_tools is None else {"parallel_tool_calls": prompt.parallel_tools}
-    )
-    choice = _chosen(prompt, context) if prompt.tool_choice else None
-    return {"tool_choice": choice, **body} if choice else body
+    body: JsonObject = {}
+    if prompt.tool_choice:
+        choice = _choice(prompt, context)
+        if choice:
+            body["tool_choice"] = choice
+    if prompt.parallel_tools is not None:
+        body["parallel_tool_calls"] = prompt.parallel_tools
+    return body
 
 
-def _chosen(prompt: Prompt, context: BuildContext) -> Any:
-    """The provider's word for the choice, or the tool in the form of its kind."""
-    kind = str(prompt.tool_choice) if prompt.tool_choice in WORDS else "tool"
-    taken = context.target.provider.chat.tool_choices.get(kind, kind)
-    if kind in ("required", "tool") and not context.target.traits.forced_tools:
-        taken = "auto"
-    if not taken:
-        context.report.dropped(
-            "/tool_choice", f"{context.target.provider.name} takes no such choice"
-        )
-    elif taken in WORDS and taken != kind:
-        context.report.add(
-            "changed", "/tool_choice", f"{context.target.model} takes no such choice: {taken}"
-        )
-    return _named(prompt) if taken == "tool" else taken
+def _choice(prompt: Prompt, context: BuildContext) -> Any:
+    """The provider's value for the choice, or the tool in the form of its kind."""
+    target, report = context.target, context.report
+    kind = "tool"
+    if prompt.tool_choice in CHOICES:
+        kind = str(prompt.tool_choice)
+    choice = target.provider.chat.tool_choices.get(kind, kind)
+    if kind in ("required", "tool") and not target.traits.forced_tools:
+        choice = "auto"
+    if not choice:
+        report.dropped("/tool_choice", f"{target.provider.name} takes no such choice")
+    elif choice in CHOICES and choice != kind:
+        report.add("changed", "/tool_choice", f"{target.model} takes no such choice: {choice}")
+    if choice == "tool":
+        return _tool_choice_object(prompt)
+    return choice
 
 
-def _named(prompt: Prompt) -> JsonObject:
-    tool = next((tool for tool in prompt.tools if tool.name == prompt.tool_choice), None)
-    kind = "custom" if tool and tool.format is not None else "function"
+def _tool_choice_object(prompt: Prompt) -> JsonObject:
+    kind = "function"
+    for tool in prompt.tools:
+        if tool.name == prompt.tool_choice:
+            if tool.format is not None:
+                kind = "custom"
+            break
     return {"type": kind, kind: {"name": prompt.tool_choice}}
 
 
@@ -142,77 +171,86 @@ def _named(prompt: Prompt) -> JsonObject:
 
 
 def _limits(prompt: Prompt, context: BuildContext) -> JsonObject:
-    """S3."""
-    body: JsonObject = {"stop": list(prompt.stop)} if prompt.stop else {}
-    asked, ceiling = prompt.max_output_tokens, context.target.traits.max_output
-    if asked is not None and ceiling and asked > ceiling:
-        context.report.add(
-            "changed", "/max_output_tokens", f"{context.target.model} gives at most {ceiling} (S3)"
-        )
-        asked = ceiling
-    name = (
-        "max_completion_tokens"
-        if context.target.traits.completion_tokens
-        else context.target.provider.chat.max_tokens
-    )
-    return body if asked is None else {name: asked, **body}
+    """S3: the output limit and the stop sequences."""
+    target = context.target
+    body: JsonObject = {}
+    tokens, limit = prompt.max_output_tokens, target.traits.max_output
+    if tokens is not None:
+        if limit and tokens > limit:
+            context.report.add(
+                "changed",
+                "/max_output_tokens",
+                f"{target.model} generates at most {limit} tokens (S3)",
+            )
+            tokens = limit
+        name = target.provider.chat.max_tokens
+        if target.traits.completion_tokens:
+            name = "max_completion_tokens"
+        body[name] = tokens
+    if prompt.stop:
+        body["stop"] = list(prompt.stop)
+    return body
 
 
 def _sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
-    """S4: some models take none while they think, some never."""
-    asked = {name: value for name in SAMPLING if (value := getattr(prompt, name)) is not None}
-    if not context.target.traits.sampling and (
-        thinks(prompt.thinking, context.target) or "level" not in context.target.traits.thinking
-    ):
-        for name in asked:
-            context.report.dropped(
-                f"/{name}", f"{context.target.model} takes no {name} while it thinks (S4)"
-            )
+    """S4: some models take no sampling while they think, some never."""
+    target, report = context.target, context.report
+    body: JsonObject = {}
+    for name in SAMPLING:
+        value = getattr(prompt, name)
+        if value is not None:
+            body[name] = value
+    # Models with levels take sampling once thinking is off; the others never do.
+    refuses = thinks(prompt.thinking, target) or "level" not in target.traits.thinking
+    if refuses and not target.traits.sampling:
+        for name in body:
+            report.dropped(f"/{name}", f"{target.model} takes no {name} while it thinks (S4)")
         return {}
-    if "top_k" in asked and not context.target.provider.chat.top_k:
-        del asked["top_k"]
-        context.report.dropped("/top_k", f"{context.target.provider.name} has no top_k in Chat")
-    alternatives = asked.pop("logprobs", None)
-    wanted: JsonObject = {} if alternatives is None else {"logprobs": True}
-    return {**asked, **wanted, **({"top_logprobs": alternatives} if alternatives else {})}
+    if "top_k" in body and not target.provider.chat.top_k:
+        del body["top_k"]
+        report.dropped("/top_k", f"{target.provider.name} has no top_k in Chat")
+    alternatives = body.pop("logprobs", None)
+    if alternatives is not None:
+        body["logprobs"] = True
+    if alternatives:
+        body["top_logprobs"] = alternatives
+    return body
 
 
-def _format(prompt: Prompt, context: BuildContext) -> JsonObject:
-    shape, schema = context.target.provider.chat, prompt.output_schema
+def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
+    """`response_format`."""
+    provider, schema = context.target.provider, prompt.output_schema
+    shape = provider.chat
     if schema is None:
         return {}
+    if not shape.output:
+        context.report.dropped("/output_schema", f"{provider.name} has no structured output")
+        return {}
     if shape.output != "json_schema":
-        words = (
-            "it is asked for JSON, the schema is yours to say"
-            if shape.output
-            else "nothing is asked for"
-        )
         context.report.add(
-            "changed" if shape.output else "dropped",
+            "changed",
             "/output_schema",
-            f"{context.target.provider.name} takes no schema: {words}",
+            f"{provider.name} takes no schema: JSON is requested, put the schema into the prompt",
         )
-        return {"response_format": {"type": "json_object"}} if shape.output else {}
+        return {"response_format": {"type": "json_object"}}
     title = str(schema.get("title") or "output")
     name = fit_names([title], WIRE_SPECS["chat"].tool_names).get(title, title)
     if shape.strict_schemas:
         schema = strict_schema(schema, "chat", "/output_schema", context.report)
-    return {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": name, "schema": schema, "strict": True},
-        }
-    }
+    json_schema = {"name": name, "schema": schema, "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": json_schema}}
 
 
-def _names(prompt: Prompt, context: BuildContext) -> JsonObject:
-    """Who asks, and in which conversation."""
-    shape = context.target.provider.chat
+def _identity(prompt: Prompt, context: BuildContext) -> JsonObject:
+    """The end user and the conversation, in the provider's fields."""
+    provider = context.target.provider
+    shape = provider.chat
     body: JsonObject = {}
-    if prompt.user_id is not None and shape.user:
-        body[shape.user] = prompt.user_id
-    elif prompt.user_id is not None:
-        context.report.dropped("/user_id", f"{context.target.provider.name} has no field for it")
+    if prompt.user_id is not None:
+        if shape.user:
+            body[shape.user] = prompt.user_id
+        else:
+            context.report.dropped("/user_id", f"{provider.name} has no field for it")
     if prompt.conversation_id is not None and shape.conversation:
         body = merged(body, nested(shape.conversation, prompt.conversation_id))
     return body

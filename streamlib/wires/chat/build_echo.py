@@ -1,158 +1,206 @@
-"""Thoughts on their way back to the Chat server that made them: where they stand is `ChatShape.reasoning_echo`.
+"""Sends reasoning back to the Chat server that made it, in the forms of `ChatShape.reasoning_echo`.
 
-    reasoning_content | reasoning | reasoning_text    the text, as a key of the assistant message
-    reasoning_details | thinking_blocks               the server's own list, once for each message, in order, unmodified
-    reasoning_opaque                                  Copilot's sealed thought
-    think_tags                                        <think>…</think> before the content
-    thinking_parts                                    Mistral's parts of the content
+    reasoning_content | reasoning | reasoning_text  the text, as a key of the assistant message
+    reasoning_details | thinking_blocks             the server's own list, once per message
+    reasoning_opaque                                Copilot's encrypted reasoning
+    think_tags                                      <think>…</think> before the content
+    thinking_parts                                  Mistral's parts of the content
 
-A typed field wins: a thought whose text was edited goes back as that text, without the list that says otherwise.
+A typed field wins: reasoning whose text was edited goes back as that text, without the list that
+contradicts it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from streamlib.request.context import BuildContext
-from streamlib.request.history import IndexedItem
 from streamlib.request.report import Report
 from streamlib.wires.chat.build_parts import text_part
-from streamlib_parsers.items import JsonObject
+from streamlib_parsers.items import JsonObject, Reasoning
 from streamlib_parsers.wires.chat.reasoning_details import (
     OPAQUE_REASONING_KEY,
     REASONING_DETAIL_KEYS,
     TEXT_OF,
 )
 
-KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
-"""Places of text that are a key of the message."""
-PLACES: Final = (*KEYS, "think_tags", "thinking_parts")
-"""Places of text."""
+TEXT_KEYS: Final = ("reasoning_content", "reasoning", "reasoning_text")
+"""Forms in which the text is a key of the message."""
+
+TEXT_FORMS: Final = (*TEXT_KEYS, "think_tags", "thinking_parts")
+"""Forms in which the text can be sent; the first that the provider lists is used."""
+
+
+class IndexedReasoning(NamedTuple):
+    """A reasoning item and its JSON pointer in the prompt."""
+
+    item: Reasoning
+    path: str
 
 
 class Echo(NamedTuple):
-    """What goes back: keys of the message, text before the content, parts before the content."""
+    """The reasoning of one assistant message, as it goes back."""
 
     keys: JsonObject
+    """Keys of the message."""
     tags: str = ""
+    """Text before the content."""
     parts: tuple[JsonObject, ...] = ()
+    """Content parts before the others."""
 
 
-class Thought(NamedTuple):
-    """One thought and what of it can go back: the server's own lists, Copilot's seal, text that stands in none of the lists."""
+class EchoSource(NamedTuple):
+    """What of one reasoning item can go back."""
 
-    one: IndexedItem
+    item: Reasoning
+    path: str
     lists: dict[str, list[JsonObject]]
-    seal: Any
-    text: str
+    """The server's own lists, by key of the message."""
+    encrypted: Any
+    """Copilot's encrypted reasoning, None if there is none."""
+    unlisted_text: str
+    """The item's text if none of the lists holds it, else empty."""
 
 
-def echo(thoughts: list[IndexedItem], context: BuildContext, *, has_calls: bool) -> Echo:
-    """What of these thoughts goes back beside one assistant message."""
-    shape = context.target.provider.chat
-    if not shape.reasoning_echo or (shape.echo_turns == "calls" and not has_calls):
-        for one in thoughts:
-            context.report.dropped(
-                one.path,
-                f"{context.target.provider.name} takes no thoughts back"
-                + (" but with calls" if shape.reasoning_echo else ""),
-            )
+def echo(reasoning: list[IndexedReasoning], context: BuildContext, *, has_calls: bool) -> Echo:
+    """Converts the reasoning of one assistant message.
+
+    Args:
+        reasoning: The reasoning items of the message, in order.
+        context: The target and the report.
+        has_calls: Whether the message has calls; some providers take reasoning back only then.
+
+    Returns:
+        What goes into the message; what cannot go back is in the report.
+    """
+    provider, report = context.target.provider, context.report
+    forms = provider.chat.reasoning_echo
+    if not forms or (provider.chat.echo_turns == "calls" and not has_calls):
+        reason = f"{provider.name} takes no reasoning back"
+        if forms:
+            reason += " but with calls"
+        for _, path in reasoning:
+            report.dropped(path, reason)
         return Echo({})
-    place = next((name for name in shape.reasoning_echo if name in PLACES), None)
-    read = [_read(one, shape.reasoning_echo, context.report) for one in thoughts]
-    for thought in read:
-        if not (thought.lists or thought.seal or (place and thought.text)):
-            context.report.dropped(
-                thought.one.path, f"{context.target.provider.name} has no place for this thought"
-            )
-    apart = any(thought.text for thought in read)
-    said = (
-        _placed(place, [thought for thought in read if _text(thought.one)])
-        if place and apart
-        else Echo({})
-    )
-    return said._replace(keys={**said.keys, **_keys(read)})
+    text_form = _first_of(TEXT_FORMS, forms)
+    sources = [_source(item, path, forms, report) for item, path in reasoning]
+    for source in sources:
+        has_text = bool(text_form and source.unlisted_text)
+        if not (source.lists or source.encrypted or has_text):
+            report.dropped(source.path, f"{provider.name} has no field for this reasoning")
+    echoed = Echo({})
+    # If the lists hold all the text, a second copy of it would be read as more reasoning.
+    if text_form and any(source.unlisted_text for source in sources):
+        items = [source.item for source in sources if _text(source.item)]
+        echoed = _text_echo(text_form, items)
+    return echoed._replace(keys={**echoed.keys, **_message_keys(sources)})
 
 
-def _read(one: IndexedItem, places: tuple[str, ...], report: Report) -> Thought:
-    item: Any = one.item
-    found: dict[str, list[JsonObject]] = {
-        key: elements
-        for key in REASONING_DETAIL_KEYS
-        if key in places and (elements := _list_of(one, key, report))
-    }
-    held = any(
-        str(element.get("type")) in TEXT_OF for elements in found.values() for element in elements
-    )
-    seal = (item.native or {}).get(OPAQUE_REASONING_KEY) if OPAQUE_REASONING_KEY in places else None
-    return Thought(one, found, seal, "" if held else _text(one))
+def _first_of(known: tuple[str, ...], forms: Iterable[str]) -> str | None:
+    return next((form for form in forms if form in known), None)
 
 
-def _keys(read: list[Thought]) -> JsonObject:
-    """The lists of one message are one list."""
+def _source(item: Reasoning, path: str, forms: tuple[str, ...], report: Report) -> EchoSource:
+    lists: dict[str, list[JsonObject]] = {}
+    lists_hold_text = False
+    for key in REASONING_DETAIL_KEYS:
+        if key not in forms:
+            continue
+        elements = _detail_list(item, path, key, report)
+        if not elements:
+            continue
+        lists[key] = elements
+        if any(_holds_text(element) for element in elements):
+            lists_hold_text = True
+    encrypted = None
+    if OPAQUE_REASONING_KEY in forms:
+        encrypted = (item.native or {}).get(OPAQUE_REASONING_KEY)
+    unlisted_text = "" if lists_hold_text else _text(item)
+    return EchoSource(item, path, lists, encrypted, unlisted_text)
+
+
+def _message_keys(sources: list[EchoSource]) -> JsonObject:
+    """The lists of all items of a message are joined to one list per key."""
     keys: JsonObject = {}
-    for thought in read:
-        for key, elements in thought.lists.items():
+    for source in sources:
+        for key, elements in source.lists.items():
             keys.setdefault(key, []).extend(elements)
-        if thought.seal:
-            keys[OPAQUE_REASONING_KEY] = thought.seal
+        if source.encrypted:
+            keys[OPAQUE_REASONING_KEY] = source.encrypted
     return keys
 
 
-def filler(body: JsonObject, context: BuildContext, at: int) -> JsonObject:
-    """What stands context.target a thought is required and there was none."""
-    shape = context.target.provider.chat
-    key = next((name for name in shape.reasoning_echo if name in KEYS), None)
-    wanted = shape.echo_filler is not None and key is not None and key not in body
-    if not wanted or (shape.echo_turns == "calls" and "tool_calls" not in body):
+def filler(body: JsonObject, context: BuildContext, position: int) -> JsonObject:
+    """Empty reasoning for providers that require the key in a message that has none.
+
+    Args:
+        body: The assistant message as far as it is written.
+        context: The target and the report.
+        position: Of the message's first item in the prompt's input.
+
+    Returns:
+        The key to add, or an empty object.
+    """
+    provider = context.target.provider
+    shape = provider.chat
+    key = _first_of(TEXT_KEYS, shape.reasoning_echo)
+    if shape.echo_filler is None or key is None or key in body:
+        return {}
+    if shape.echo_turns == "calls" and "tool_calls" not in body:
         return {}
     context.report.add(
         "generated",
-        f"/input/{at}",
-        f"{context.target.provider.name} wants {key} here: an empty thought",
+        f"/input/{position}",
+        f"{provider.name} wants {key} here: empty reasoning",
     )
-    return {str(key): shape.echo_filler}
+    return {key: shape.echo_filler}
 
 
-def _placed(place: str, read: list[Thought]) -> Echo:
-    text = "".join(_text(thought.one) for thought in read)
-    if place == "think_tags":
+def _text_echo(form: str, items: list[Reasoning]) -> Echo:
+    """The text of some items in one of `TEXT_FORMS`."""
+    if form == "thinking_parts":
+        return Echo({}, parts=tuple(_thinking_part(item) for item in items))
+    text = "".join(_text(item) for item in items)
+    if form == "think_tags":
         return Echo({}, f"<think>\n{text}\n</think>\n\n")
-    if place == "thinking_parts":
-        return Echo({}, parts=tuple(_part(thought.one) for thought in read))
-    return Echo({place: text})
+    return Echo({form: text})
 
 
-def _part(one: IndexedItem) -> JsonObject:
-    item: Any = one.item
-    native = {
-        key: value
-        for key, value in (item.native or {}).items()
-        if key not in (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)
-    }
-    signature = {"signature": item.signature} if item.signature else {}
-    return {"type": "thinking", "thinking": [text_part(_text(one))], **signature, **native}
+def _thinking_part(item: Reasoning) -> JsonObject:
+    """Mistral's content part, with the wire fields that the item had."""
+    part: JsonObject = {"type": "thinking", "thinking": [text_part(_text(item))]}
+    if item.signature:
+        part["signature"] = item.signature
+    own_keys = (*REASONING_DETAIL_KEYS, OPAQUE_REASONING_KEY)
+    native = item.native or {}
+    part.update({key: value for key, value in native.items() if key not in own_keys})
+    return part
 
 
-def _text(one: IndexedItem) -> str:
-    item: Any = one.item
+def _text(item: Reasoning) -> str:
     return item.content or "\n\n".join(item.summary)
 
 
-def _list_of(one: IndexedItem, key: str, report: Report) -> list[JsonObject]:
-    """The server's own list, if it still says what the item says; its text stands only in the item where the stream had it apart."""
-    item: Any = one.item
-    elements = [
-        element for element in (item.native or {}).get(key) or () if isinstance(element, dict)
-    ]
-    texts = [element for element in elements if str(element.get("type")) in TEXT_OF]
-    told = "".join(str(element.get(TEXT_OF[element["type"]]) or "") for element in texts)
-    if told == _text(one) or not texts:
+def _holds_text(element: JsonObject) -> bool:
+    return str(element.get("type")) in TEXT_OF
+
+
+def _detail_list(item: Reasoning, path: str, key: str, report: Report) -> list[JsonObject]:
+    """The server's own list, if it still agrees with the item; else an empty list."""
+    received = (item.native or {}).get(key) or ()
+    elements = [element for element in received if isinstance(element, dict)]
+    with_text = [element for element in elements if _holds_text(element)]
+    if not with_text:
         return elements
-    if not told and len(texts) == 1:
-        return [
-            {**element, TEXT_OF[element["type"]]: item.content} if element is texts[0] else element
-            for element in elements
-        ]
-    report.add("changed", one.path, f"the thought was edited: it goes back without its {key}")
+    texts = [str(element.get(TEXT_OF[element["type"]]) or "") for element in with_text]
+    list_text = "".join(texts)
+    if list_text == _text(item):
+        return elements
+    if not list_text and len(with_text) == 1:
+        # The stream sent the text in another key than the list, so only the item has it.
+        empty = with_text[0]
+        filled = {**empty, TEXT_OF[empty["type"]]: item.content}
+        return [filled if element is empty else element for element in elements]
+    report.add("changed", path, f"the reasoning was edited: it goes back without its {key}")
     return []

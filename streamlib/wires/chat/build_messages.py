@@ -1,20 +1,28 @@
-"""A history as the `messages` of a Chat Completions request.
+"""Builds the `messages` of a Chat Completions request from a history.
 
-Chat has one text, one thought and one list of calls a message, so what belongs to one answer is gathered (`Turn`) and written when
-the answer is over; what stood after a call or between thoughts loses its place, in the report. The rules that make servers answer
-400 are met by one small function each:
+A Chat message has one text, one reasoning text and one list of calls, so the items of one response
+are gathered (`AssistantMessage`) and written when the response is over. What stood after a call or
+between reasoning loses its position; the report says so. Each rule that servers enforce with a 400
+is met by one small function:
 
-C1 every call is answered directly after its message      C6 a thought goes back where, and if, the provider takes it (`chat_echo`)
-C2 arguments are a string, as received; "" is {}           C7 no message without content; null, "" or nothing beside calls
-C3 a tool message is text: media follow in a user message  C8 user and assistant take turns, where that is asked for
-C4 keys of the provider's own answers, where it takes them C9 a user message after a tool message, where that is allowed
-C5 system messages at the start, where that is asked for   C10 a request that ends with an assistant message, where that is allowed
+C1 the result of every call directly after the message with the calls
+C2 arguments are a string, as received; "" is {}
+C3 a tool message is text: media follow in a user message
+C4 keys of the provider's own responses, if it takes them
+C5 system messages at the start, if the provider requires it
+C6 reasoning goes back where, and if, the provider takes it (`build_echo`)
+C7 no message without content; null, "" or nothing beside calls
+C8 user and assistant alternate, if the provider requires it
+C9 a user message after a tool message, if that is allowed
+C10 a request that ends with an assistant message, if that is allowed
+
+C5 and C8 to C10 concern the list as a whole: see `build_message_rules`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -22,13 +30,24 @@ from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
-from streamlib.request.prompt import CacheOptions, Prompt
-from streamlib.request.target import Target
-from streamlib.wires.chat.build_echo import echo, filler
+from streamlib.request.prompt import Prompt
+from streamlib.wires.chat.build_echo import IndexedReasoning, echo, filler
+from streamlib.wires.chat.build_message_rules import (
+    SEPARATOR,
+    SYSTEM_ROLES,
+    ChatMessage,
+    bridge_tool_to_user,
+    end_with_user,
+    join_same_roles,
+    mark_cache,
+    shape_content,
+    system_first,
+)
 from streamlib.wires.chat.build_parts import text_part, wire_part
 from streamlib_parsers.items import (
     Audio,
     Compaction,
+    ContentPart,
     CustomToolCall,
     CustomToolCallOutput,
     Document,
@@ -40,94 +59,103 @@ from streamlib_parsers.items import (
     Opaque,
     Reasoning,
     Refusal,
+    ResponseItem,
     ServerToolCall,
     ServerToolResult,
     Text,
 )
 
 SIGNATURE: Final = "extra_content.google.thought_signature"
-"""Where Gemini's compatible endpoint puts signatures, on calls and messages."""
-SEPARATOR: Final = "\n\n"
+"""Field of signatures at Gemini's compatible endpoint, on calls and messages."""
+
 ATTACHED: Final = "[see the next message]"
-SYSTEM: Final = ("system", "developer")
-ERROR: Final = "said in the text: Chat has no is_error"
+"""Stands for a result that is all media."""
+
+ERROR: Final = "stated in the text: Chat has no is_error"
 UNORDERED: Final = (
-    "Chat has one text and one thought a message: the order within the answer is lost"
+    "a Chat message has one text and one reasoning: the order within the response is lost"
 )
-
-
-class ChatMessage:
-    """One message, the items it came from, and who says it."""
-
-    __slots__ = ("at", "body")
-
-    def __init__(self, body: JsonObject, *at: int) -> None:
-        self.body = body
-        self.at = list(at)
-
-    @property
-    def role(self) -> str:
-        """user, assistant, tool, system or developer."""
-        return str(self.body["role"])
 
 
 def wire_messages(
     prompt: Prompt, items: list[IndexedItem], context: BuildContext
 ) -> list[JsonObject]:
-    """The messages, every rule met."""
+    """Builds the messages.
+
+    Args:
+        prompt: Its instructions and cache options are read.
+        items: The repaired and downgraded history.
+        context: The target and the report.
+
+    Returns:
+        The wire's objects, with every rule met.
+
+    Raises:
+        StreamError: `invalid_request` if only system messages would be sent.
+    """
     conversation = Conversation(context)
     if prompt.instructions:
-        conversation.sent.append(
-            ChatMessage({"role": conversation.role("system"), "content": prompt.instructions})
-        )
-    for one in items:
-        conversation.take(one)
+        conversation.add_instructions(prompt.instructions)
+    for entry in items:
+        conversation.take(entry)
     conversation.flush()
-    sent = _at_the_start(conversation.sent, context)
-    sent = _in_turns(_bridged(sent, context), context.target)
-    if not any(one.role not in ("system", "developer") for one in sent):
+    # The order matters: a bridge (C9) must be there before neighbours are joined (C8).
+    messages = system_first(conversation.messages, context)
+    messages = bridge_tool_to_user(messages, context)
+    messages = join_same_roles(messages, context.target)
+    if all(message.role in SYSTEM_ROLES for message in messages):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    _last(sent, context)
-    _shaped(sent, context.target)
-    _marked(sent, prompt, context)
-    return [one.body for one in sent]
+    end_with_user(messages, context)
+    shape_content(messages, context.target)
+    mark_cache(messages, prompt, context)
+    return [message.body for message in messages]
 
 
-class Turn:
-    """One assistant message while it is gathered."""
+class AssistantMessage:
+    """One assistant message while its items are gathered."""
 
     def __init__(self, response_id: str | None) -> None:
         self.response_id = response_id
-        self.at: list[int] = []
+        """The response that the items are from, None if unknown."""
+        self.positions: list[int] = []
+        """Of the items gathered, in the prompt's input."""
         self.parts: list[JsonObject] = []
-        self.thoughts: list[IndexedItem] = []
+        """Content parts so far."""
+        self.reasoning: list[IndexedReasoning] = []
+        """Reasoning so far; converted at the end, when it is known whether there are calls."""
         self.calls: list[JsonObject] = []
+        """`tool_calls` so far. Once there is one, every item until its result belongs here."""
         self.keys: JsonObject = {}
+        """Further keys of the message (`refusal`, `audio`, keys of the provider's own)."""
         self.unordered = False
+        """Whether an item came after a position that this wire can express."""
 
-    def takes(self, one: IndexedItem) -> bool:
-        """Whether the item belongs to this message: until its calls are answered everything does."""
-        item = one.item
-        if self.calls or (item.response_id is not None and item.response_id == self.response_id):
+    def accepts(self, item: ResponseItem) -> bool:
+        """Whether the item belongs to this message."""
+        if self.calls:
+            # Nothing may stand between calls and their results (C1).
             return True
-        goes_on = (
-            not self.parts
-            or isinstance(item, (FunctionCall, CustomToolCall))
-            or (_is_thought(self.parts) and isinstance(item, Message))
-        )
-        return item.response_id == self.response_id and goes_on
+        if item.response_id != self.response_id:
+            return False
+        if item.response_id is not None:
+            return True
+        # Responses are unknown: text ends a message, unless it is reasoning for what follows.
+        if not self.parts or isinstance(item, (FunctionCall, CustomToolCall)):
+            return True
+        return isinstance(item, Message) and ends_with_reasoning(self.parts)
 
-    def said(self, one: IndexedItem) -> None:
-        """Notes an item, and whether it came later than its place in the message."""
-        self.at.append(one.position)
-        after_text = bool(self.parts) and isinstance(one.item, Reasoning)
-        self.unordered |= after_text or (
-            bool(self.calls) and isinstance(one.item, (Message, Reasoning))
-        )
+    def add(self, entry: IndexedItem) -> None:
+        """Notes an item, and whether it came after its position in the message."""
+        self.positions.append(entry.position)
+        item = entry.item
+        if self.parts and isinstance(item, Reasoning):
+            self.unordered = True
+        if self.calls and isinstance(item, (Message, Reasoning)):
+            self.unordered = True
 
 
-def _is_thought(parts: list[JsonObject]) -> bool:
-    """Whether what was said is a thought that came as text from another origin: it belongs to what follows."""
+def ends_with_reasoning(parts: list[JsonObject]) -> bool:
+    """Whether the last part is reasoning of another origin, which was downgraded to text."""
     text = str(parts[-1].get("text", ""))
     return text.startswith("<think>\n") and text.endswith("\n</think>")
 
@@ -136,426 +164,290 @@ class Conversation:
     """Takes the items in order and writes the messages."""
 
     def __init__(self, context: BuildContext) -> None:
-        self.sent: list[ChatMessage] = []
+        self.messages: list[ChatMessage] = []
+        """The messages written so far."""
         self._context = context
+        self._report = context.report
         self._shape = context.target.provider.chat
-        self._turn: Turn | None = None
+        self._assistant: AssistantMessage | None = None
+        """The assistant message being gathered, None between them."""
         self._media: list[JsonObject] = []
-        self._media_at: list[int] = []
-        self._calls = 0
-        self._ids: dict[str, str] = {}
+        """Media that a tool or assistant message cannot hold; sent in the next user message."""
+        self._media_positions: list[int] = []
+        """Items that `_media` came from."""
+        self._call_count = 0
+        """Calls of the conversation so far: the number in ids that the provider forms itself."""
+        self._wire_ids: dict[str, str] = {}
+        """Call id of the history -> id that is sent; results follow their calls."""
 
-    def take(self, one: IndexedItem) -> None:
-        """The next item."""
-        TAKES[type(one.item)](self, one)
+    def add_instructions(self, text: str) -> None:
+        """Writes the prompt's instructions as the first message."""
+        self.messages.append(ChatMessage({"role": self._role("system"), "content": text}))
+
+    def take(self, entry: IndexedItem) -> None:
+        """Converts the next item."""
+        match entry.item:
+            case Message() as item:
+                self._message(item, entry)
+            case FunctionCall() as item:
+                self._call(item, entry)
+            case FunctionCallOutput() | CustomToolCallOutput() as item:
+                self._output(item, entry)
+            case Reasoning() as item:
+                self._gather(entry).reasoning.append(IndexedReasoning(item, entry.path))
+            case CustomToolCall() as item:
+                self._custom_call(item, entry)
+            case ServerToolCall() | ServerToolResult():
+                self._report.dropped(
+                    entry.path, "a tool that the provider ran has no place in a Chat request"
+                )
+            case Compaction() as item:
+                self._compaction(item, entry)
+            case Opaque() as item:
+                self._opaque(item, entry)
 
     def flush(self) -> None:
-        """Writes what is gathered."""
-        self._end_turn()
+        """Writes what is gathered and buffered."""
+        self._end_assistant()
         if self._media:
-            self.sent.append(ChatMessage({"role": "user", "content": self._media}, *self._media_at))
-            self._media, self._media_at = [], []
+            message = ChatMessage({"role": "user", "content": self._media}, *self._media_positions)
+            self.messages.append(message)
+            self._media, self._media_positions = [], []
 
-    def role(self, role: str) -> str:
+    # --- messages that are not the assistant's ---
+
+    def _role(self, role: str) -> str:
         """The role as this provider knows it."""
-        knows = self._shape.developer_role and self._context.target.traits.developer_role
-        known = role if role != "developer" or knows else "system"
-        return self._context.target.provider.roles.get(known, known)
+        target = self._context.target
+        has_developer = self._shape.developer_role and target.traits.developer_role
+        if role == "developer" and not has_developer:
+            role = "system"
+        return target.provider.roles.get(role, role)
 
-    # --- who is not the assistant ---
-
-    def _message(self, one: IndexedItem) -> None:
-        item: Any = one.item
+    def _message(self, item: Message, entry: IndexedItem) -> None:
         if item.role == "assistant":
-            self._say(one)
+            self._assistant_message(item, entry)
             return
         self.flush()
-        role = self.role(item.role)
-        if role in ("system", "developer"):
-            self.sent.append(ChatMessage({"role": role, "content": item.text}, one.position))
+        role = self._role(item.role)
+        if role in SYSTEM_ROLES:
+            self.messages.append(ChatMessage({"role": role, "content": item.text}, entry.position))
             return
-        parts = [
-            body
-            for part in item.content
-            if (body := wire_part(part, one, self._context.report)) is not None
-        ]
-        if parts:
-            self.sent.append(
-                ChatMessage({"role": role, "content": parts, **self._own(item)}, one.position)
-            )
+        parts = self._wire_parts(item.content, entry)
+        if not parts:
+            self._report.dropped(entry.path, "a message without content (C7)")
+            return
+        body = {"role": role, "content": parts, **self._own_keys(item)}
+        self.messages.append(ChatMessage(body, entry.position))
+
+    def _output(self, item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem) -> None:
+        """C1, C3: the result of a call."""
+        # Not `flush`: media of earlier results wait until the last result is written.
+        self._end_assistant()
+        call_id = self._wire_ids.get(item.call_id, item.call_id)
+        content: str | list[JsonObject]
+        if isinstance(item.output, str):
+            content = item.output
         else:
-            self._context.report.dropped(one.path, "a message without content (C7)")
-
-    def _output(self, one: IndexedItem) -> None:
-        """C1, C3."""
-        item: Any = one.item
-        self._end_turn()
-        content = item.output if isinstance(item.output, str) else self._output_parts(one)
+            content = self._output_content(item.output, call_id, entry)
         if item.is_error:
-            self._context.report.add("changed", f"{one.path}/is_error", ERROR)
-            content = (
-                f"[error] {content}".strip()
-                if isinstance(content, str)
-                else [text_part("[error]"), *content]
-            )
-        call_id = self._ids.get(item.call_id, item.call_id)
-        self.sent.append(
-            ChatMessage(
-                {"role": "tool", "tool_call_id": call_id, "content": content, **self._own(item)},
-                one.position,
-            )
-        )
+            self._report.add("changed", f"{entry.path}/is_error", ERROR)
+            if isinstance(content, str):
+                content = f"[error] {content}".strip()
+            else:
+                content = [text_part("[error]"), *content]
+        body = {"role": "tool", "tool_call_id": call_id, "content": content}
+        body.update(self._own_keys(item))
+        self.messages.append(ChatMessage(body, entry.position))
 
-    def _output_parts(self, one: IndexedItem) -> str | list[JsonObject]:
-        item: Any = one.item
-        parts = [
-            body
-            for part in item.output
-            if (body := wire_part(part, one, self._context.report)) is not None
-        ]
+    def _output_content(
+        self, output: Sequence[ContentPart], call_id: str, entry: IndexedItem
+    ) -> str | list[JsonObject]:
+        parts = self._wire_parts(output, entry)
         media = [part for part in parts if part["type"] != "text"]
         if media and self._shape.tool_parts:
             return parts
-        if media:
-            self._context.report.add(
-                "changed",
-                one.path,
-                "a tool message is text: what is no text stands in the user message after it (C3)",
-            )
-            self._attach(f"the result of {self._ids.get(item.call_id, item.call_id)}", media, one)
-        return "\n".join(part["text"] for part in parts if part["type"] == "text") or (
-            ATTACHED if media else ""
+        text = "\n".join(part["text"] for part in parts if part["type"] == "text")
+        if not media:
+            return text
+        self._report.add(
+            "changed",
+            entry.path,
+            "a tool message is text: other parts stand in the user message after it (C3)",
         )
+        self._attach(f"the result of {call_id}", media, entry)
+        return text or ATTACHED
 
-    def _attach(self, what: str, media: list[JsonObject], one: IndexedItem) -> None:
-        self._media += [text_part(f"[attached to {what}]"), *media]
-        self._media_at.append(one.position)
+    def _attach(self, source: str, media: list[JsonObject], entry: IndexedItem) -> None:
+        """Buffers media for the next user message, under a line that names their source."""
+        self._media.append(text_part(f"[attached to {source}]"))
+        self._media.extend(media)
+        self._media_positions.append(entry.position)
 
-    def _compaction(self, one: IndexedItem) -> None:
-        item: Any = one.item
-        if item.content:
-            self._context.report.add(
-                "changed", one.path, "Chat has no compaction: sent as user text"
-            )
-            self.flush()
-            self.sent.append(
-                ChatMessage({"role": "user", "content": [text_part(item.content)]}, one.position)
-            )
-        else:
-            self._context.report.dropped(one.path, "a sealed compaction")
-
-    def _own(self, item: Any) -> JsonObject:
-        """C4."""
-        return {} if self._shape.bare_messages else item.native or {}
-
-    # --- the assistant ---
-
-    def _gather(self, one: IndexedItem) -> Turn:
-        if self._turn is None or not self._turn.takes(one):
-            self.flush()
-            self._turn = Turn(one.item.response_id)
-        self._turn.said(one)
-        return self._turn
-
-    def _say(self, one: IndexedItem) -> None:
-        item: Any = one.item
-        turn = self._gather(one)
-        for part in item.content:
-            SAYS[type(part)](self, part, turn, one)
-        if not self._shape.bare_messages:
-            rest = {key: value for key, value in (item.native or {}).items() if key != "audio"}
-            turn.keys = merged(
-                turn.keys, merged(rest, nested(SIGNATURE, item.signature) if item.signature else {})
-            )
-
-    def _say_text(self, part: Any, turn: Turn, one: IndexedItem) -> None:
-        if part.text:
-            turn.parts.append(
-                text_part(
-                    SEPARATOR + part.text if turn.parts and _is_thought(turn.parts) else part.text
-                )
-            )
-
-    def _say_refusal(self, part: Any, turn: Turn, one: IndexedItem) -> None:
-        if self._shape.bare_messages:
-            self._context.report.add("changed", one.path, "a refusal, sent as text (C4)")
-            turn.parts.append(text_part(part.refusal))
-        else:
-            turn.keys["refusal"] = turn.keys.get("refusal", "") + part.refusal
-
-    def _say_audio(self, part: Any, turn: Turn, one: IndexedItem) -> None:
-        """An answer's own audio is named by its id; any other is what is said in it."""
-        if part.name and one.item.origin is not None and not self._shape.bare_messages:
-            turn.keys["audio"] = {"id": part.name}
+    def _compaction(self, item: Compaction, entry: IndexedItem) -> None:
+        if not item.content:
+            self._report.dropped(entry.path, "an encrypted compaction")
             return
-        self._context.report.dropped(
-            one.path,
+        self._report.add("changed", entry.path, "Chat has no compaction: sent as user text")
+        self.flush()
+        body = {"role": "user", "content": [text_part(item.content)]}
+        self.messages.append(ChatMessage(body, entry.position))
+
+    def _wire_parts(self, content: Sequence[ContentPart], entry: IndexedItem) -> list[JsonObject]:
+        parts = [wire_part(part, entry, self._report) for part in content]
+        return [part for part in parts if part is not None]
+
+    def _own_keys(self, item: ResponseItem) -> JsonObject:
+        """C4: the keys that the provider's own response had, if it takes them back."""
+        if self._shape.bare_messages or item.native is None:
+            return {}
+        return item.native
+
+    # --- the assistant's messages ---
+
+    def _gather(self, entry: IndexedItem) -> AssistantMessage:
+        """The message that the item belongs to; begins a new one if needed."""
+        if self._assistant is None or not self._assistant.accepts(entry.item):
+            self.flush()
+            self._assistant = AssistantMessage(entry.item.response_id)
+        self._assistant.add(entry)
+        return self._assistant
+
+    def _assistant_message(self, item: Message, entry: IndexedItem) -> None:
+        assistant = self._gather(entry)
+        for part in item.content:
+            match part:
+                case Text():
+                    self._text(part, assistant)
+                case Refusal():
+                    self._refusal(part, assistant, entry)
+                case Audio():
+                    self._audio(part, assistant, entry)
+                case Image() | Document():
+                    self._media_part(part, entry)
+        if self._shape.bare_messages:
+            return
+        # The part's own `audio` key was written by `_audio`, in the form of a request.
+        keys = {key: value for key, value in self._own_keys(item).items() if key != "audio"}
+        if item.signature:
+            keys = merged(keys, nested(SIGNATURE, item.signature))
+        assistant.keys = merged(assistant.keys, keys)
+
+    def _text(self, part: Text, assistant: AssistantMessage) -> None:
+        text = part.text
+        if not text:
+            return
+        if assistant.parts and ends_with_reasoning(assistant.parts):
+            # The parts become one string: the text must not stand beside `</think>`.
+            text = SEPARATOR + text
+        assistant.parts.append(text_part(text))
+
+    def _refusal(self, part: Refusal, assistant: AssistantMessage, entry: IndexedItem) -> None:
+        if self._shape.bare_messages:
+            self._report.add("changed", entry.path, "a refusal, sent as text (C4)")
+            assistant.parts.append(text_part(part.refusal))
+            return
+        assistant.keys["refusal"] = assistant.keys.get("refusal", "") + part.refusal
+
+    def _audio(self, part: Audio, assistant: AssistantMessage, entry: IndexedItem) -> None:
+        """A response's own audio is named by its id; any other is sent as its transcript."""
+        # Without an origin it is a caller's file, whose name is not such an id.
+        if part.name and entry.item.origin is not None and not self._shape.bare_messages:
+            assistant.keys["audio"] = {"id": part.name}
+            return
+        self._report.dropped(
+            entry.path,
             "Chat takes audio of an assistant by the id it had there: its transcript is sent",
         )
         if part.transcript:
-            turn.parts.append(text_part(part.transcript))
+            assistant.parts.append(text_part(part.transcript))
 
-    def _say_media(self, part: Any, turn: Turn, one: IndexedItem) -> None:
-        body = wire_part(part, one, self._context.report)
-        if body is not None:
-            self._context.report.add(
-                "changed",
-                one.path,
-                "an assistant message has no images or files: it stands in a user message after it",
-            )
-            self._attach("the answer above", [body], one)
+    def _media_part(self, part: Image | Document, entry: IndexedItem) -> None:
+        body = wire_part(part, entry, self._report)
+        if body is None:
+            return
+        self._report.add(
+            "changed",
+            entry.path,
+            "an assistant message has no images or files: it stands in a user message after it",
+        )
+        self._attach("the answer above", [body], entry)
 
-    def _think(self, one: IndexedItem) -> None:
-        self._gather(one).thoughts.append(one)
-
-    def _call(self, one: IndexedItem) -> None:
+    def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
         """C2, C4."""
-        item: Any = one.item
-        native: JsonObject = {} if self._shape.bare_messages else item.native or {}
+        native = self._own_keys(item)
         function = {
             "name": item.name,
             "arguments": item.arguments or "{}",
             **native.get("function", {}),
         }
-        entry = {"id": self._call_id(one), "type": "function", **native, "function": function}
+        call = {"id": self._wire_id(item, entry), "type": "function", **native}
+        call["function"] = function
         if item.signature and not self._shape.bare_messages:
-            entry = merged(entry, nested(SIGNATURE, item.signature))
-        self._gather(one).calls.append(entry)
+            call = merged(call, nested(SIGNATURE, item.signature))
+        self._gather(entry).calls.append(call)
 
-    def _custom_call(self, one: IndexedItem) -> None:
-        item: Any = one.item
+    def _custom_call(self, item: CustomToolCall, entry: IndexedItem) -> None:
         if self._shape.custom_tools:
-            entry = {
-                "id": self._call_id(one),
-                "type": "custom",
-                "custom": {"name": item.name, "input": item.input},
-            }
+            custom = {"name": item.name, "input": item.input}
+            call = {"id": self._wire_id(item, entry), "type": "custom", "custom": custom}
         else:
-            self._context.report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
-            entry = function_call(self._call_id(one), item.name, item.input)
-        self._gather(one).calls.append(entry)
+            self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
+            call = free_form_as_function(self._wire_id(item, entry), item.name, item.input)
+        self._gather(entry).calls.append(call)
 
-    def _call_id(self, one: IndexedItem) -> str:
-        """The id, in the form the model was trained on where it has one."""
-        item: Any = one.item
-        formed = (
-            self._shape.call_id.format(name=item.name, n=self._calls)
-            if self._shape.call_id
-            else item.call_id
-        )
-        self._calls += 1
-        self._ids[item.call_id] = formed
-        if formed != item.call_id:
-            self._context.report.add(
+    def _wire_id(self, item: FunctionCall | CustomToolCall, entry: IndexedItem) -> str:
+        """The call's id, in the form that the model was trained on if it has one."""
+        wire_id = item.call_id
+        if self._shape.call_id:
+            wire_id = self._shape.call_id.format(name=item.name, n=self._call_count)
+        self._call_count += 1
+        self._wire_ids[item.call_id] = wire_id
+        if wire_id != item.call_id:
+            self._report.add(
                 "renamed",
-                f"{one.path}/call_id",
-                f"{self._context.target.provider.name} numbers its calls itself: {formed}",
+                f"{entry.path}/call_id",
+                f"{self._context.target.provider.name} numbers its calls itself: {wire_id}",
             )
-        return str(formed)
+        return wire_id
 
-    def _opaque(self, one: IndexedItem) -> None:
-        item: Any = one.item
-        if self._shape.bare_messages or {"id", "index", "function"} & item.payload.keys():
-            self._context.report.dropped(one.path, f"{item.kind} cannot be sent back")
-        else:
-            self._gather(one).parts.append(item.payload)
-
-    def _server_tool(self, one: IndexedItem) -> None:
-        self._context.report.dropped(
-            one.path, "a tool that the provider ran has no place in a Chat request"
-        )
-
-    # --- the end of a message ---
-
-    def _end_turn(self) -> None:
-        turn, self._turn = self._turn, None
-        if turn is None:
+    def _opaque(self, item: Opaque, entry: IndexedItem) -> None:
+        # An unknown kind of call (`id`, `index`, `function`) is no content part.
+        is_call = {"id", "index", "function"} & item.payload.keys()
+        if self._shape.bare_messages or is_call:
+            self._report.dropped(entry.path, f"{item.kind} cannot be sent back")
             return
-        echoed = echo(turn.thoughts, self._context, has_calls=bool(turn.calls))
-        parts = [*echoed.parts, *([text_part(echoed.tags)] if echoed.tags else []), *turn.parts]
-        body: JsonObject = {"role": "assistant", "content": parts, **turn.keys, **echoed.keys}
-        if turn.calls:
-            body["tool_calls"] = turn.calls
-        if not (parts or body.keys() - {"role", "content"}):
-            self._context.report.dropped(
-                f"/input/{turn.at[0]}", "an assistant message without content (C7)"
-            )
+        self._gather(entry).parts.append(item.payload)
+
+    def _end_assistant(self) -> None:
+        """Writes the assistant message that is being gathered."""
+        assistant = self._assistant
+        self._assistant = None
+        if assistant is None:
             return
-        if turn.unordered:
-            self._context.report.add("changed", f"/input/{turn.at[0]}", UNORDERED)
-        body.update(filler(body, self._context, turn.at[0]))
-        self.sent.append(ChatMessage(body, *turn.at))
+        echoed = echo(assistant.reasoning, self._context, has_calls=bool(assistant.calls))
+        parts = list(echoed.parts)
+        if echoed.tags:
+            parts.append(text_part(echoed.tags))
+        parts.extend(assistant.parts)
+        body: JsonObject = {"role": "assistant", "content": parts}
+        body.update(assistant.keys)
+        body.update(echoed.keys)
+        if assistant.calls:
+            body["tool_calls"] = assistant.calls
+        position = assistant.positions[0]
+        if not parts and body.keys() == {"role", "content"}:
+            self._report.dropped(f"/input/{position}", "an assistant message without content (C7)")
+            return
+        if assistant.unordered:
+            self._report.add("changed", f"/input/{position}", UNORDERED)
+        body.update(filler(body, self._context, position))
+        self.messages.append(ChatMessage(body, *assistant.positions))
 
 
-def function_call(call_id: str, name: str, text: str) -> JsonObject:
-    """A free-form call for those that only know functions."""
-    said = msgspec.json.encode({"input": text.encode("utf-8", "replace").decode()})
-    return {
-        "id": call_id,
-        "type": "function",
-        "function": {"name": name, "arguments": said.decode()},
-    }
-
-
-TAKES: Final[dict[type, Callable[[Conversation, IndexedItem], None]]] = {
-    Message: Conversation._message,
-    Reasoning: Conversation._think,
-    FunctionCall: Conversation._call,
-    FunctionCallOutput: Conversation._output,
-    CustomToolCall: Conversation._custom_call,
-    CustomToolCallOutput: Conversation._output,
-    ServerToolCall: Conversation._server_tool,
-    ServerToolResult: Conversation._server_tool,
-    Compaction: Conversation._compaction,
-    Opaque: Conversation._opaque,
-}
-SAYS: Final[dict[type, Callable[[Conversation, Any, Turn, IndexedItem], None]]] = {
-    Text: Conversation._say_text,
-    Refusal: Conversation._say_refusal,
-    Audio: Conversation._say_audio,
-    Image: Conversation._say_media,
-    Document: Conversation._say_media,
-}
-
-
-# --- rules about the whole ---
-
-
-def _at_the_start(sent: list[ChatMessage], context: BuildContext) -> list[ChatMessage]:
-    """C5: one system message, and none later."""
-    if context.target.provider.chat.inner_system:
-        return sent
-    head = next((n for n, one in enumerate(sent) if one.role not in SYSTEM), len(sent))
-    text = SEPARATOR.join(str(one.body["content"]) for one in sent[:head])
-    out = (
-        [
-            ChatMessage(
-                {**sent[0].body, "content": text}, *(at for one in sent[:head] for at in one.at)
-            )
-        ]
-        if head
-        else []
-    )
-    for one in sent[head:]:
-        if one.role in SYSTEM:
-            context.report.add(
-                "changed",
-                f"/input/{one.at[0]}",
-                f"{context.target.provider.name} takes system messages at the start only: user text (C5)",
-            )
-            one.body = {
-                "role": "user",
-                "content": [text_part(f"<system>\n{one.body['content']}\n</system>")],
-            }
-        out.append(one)
-    return out
-
-
-def _bridged(sent: list[ChatMessage], context: BuildContext) -> list[ChatMessage]:
-    """C9."""
-    if context.target.provider.chat.tool_then_user:
-        return sent
-    out: list[ChatMessage] = []
-    for one in sent:
-        if out and out[-1].role == "tool" and one.role == "user":
-            context.report.add(
-                "generated",
-                f"/input/{one.at[0]}",
-                "an assistant message stands between tool and user (C9)",
-            )
-            out.append(ChatMessage({"role": "assistant", "content": [text_part("OK.")]}, one.at[0]))
-        out.append(one)
-    return out
-
-
-def _in_turns(sent: list[ChatMessage], where: Target) -> list[ChatMessage]:
-    """C8: neighbours of one role are joined; earlier parts stay as they were."""
-    if not where.provider.chat.alternate:
-        return sent
-    out: list[ChatMessage] = []
-    for one in sent:
-        last = out[-1] if out else None
-        if (
-            last
-            and last.role == one.role in ("user", "assistant")
-            and "tool_calls" not in last.body
-        ):
-            between = [text_part(SEPARATOR)] if one.role == "assistant" else []
-            last.body = {
-                **last.body,
-                **one.body,
-                "content": [*last.body["content"], *between, *one.body["content"]],
-            }
-            last.at += one.at
-        else:
-            out.append(one)
-    return out
-
-
-def _last(sent: list[ChatMessage], context: BuildContext) -> None:
-    """C10."""
-    if sent[-1].role != "assistant":
-        return
-    if context.target.provider.chat.prefill:
-        sent[-1].body[context.target.provider.chat.prefill] = True
-    elif not context.target.traits.prefill:
-        context.report.add(
-            "generated",
-            "/input",
-            f"{context.target.model} wants a user message last: 'Continue.' added (C10)",
-        )
-        sent.append(ChatMessage({"role": "user", "content": [text_part("Continue.")]}))
-
-
-def _shaped(sent: list[ChatMessage], where: Target) -> None:
-    """Content as a string or as parts, whichever is taken; C7."""
-    shape = where.provider.chat
-    for one in sent:
-        content = one.body.get("content")
-        if isinstance(content, list):
-            content = _joined(content, shape.content, is_answer=one.role == "assistant")
-        if isinstance(content, str) and shape.content == "parts" and content:
-            content = [text_part(content)]
-        one.body["content"] = content
-        if (
-            not content
-            and one.role == "assistant"
-            and one.body.keys() & {"tool_calls", "refusal", "audio"}
-        ):
-            one.body["content"] = "" if shape.assistant_content == "empty" else None
-            if shape.assistant_content == "omit":
-                del one.body["content"]
-
-
-def _joined(parts: list[JsonObject], form: str, *, is_answer: bool) -> str | list[JsonObject]:
-    """Text as a string where it may be one: an answer's text is always one, a caller's parts stay apart."""
-    plain = all(part.keys() == {"type", "text"} for part in parts)
-    if plain and (is_answer or form == "string" or (len(parts) == 1 and form == "auto")):
-        return ("" if is_answer else SEPARATOR).join(part["text"] for part in parts)
-    return parts
-
-
-def _marked(sent: list[ChatMessage], prompt: Prompt, context: BuildContext) -> None:
-    """Cache markers on the last part of an item's message, at most four."""
-    options = prompt.cache
-    if not isinstance(options, CacheOptions) or not options.breakpoints:
-        return
-    if not context.target.provider.chat.cache_control:
-        context.report.dropped(
-            "/cache/breakpoints",
-            f"{context.target.provider.name} takes no cache markers: it caches by itself, or not at all",
-        )
-        return
-    marker = {"type": "ephemeral", **({"ttl": options.ttl} if options.ttl else {})}
-    for at in sorted(options.breakpoints)[-4:]:
-        found = next(
-            (one for one in reversed(sent) if at in one.at and one.body.get("content")), None
-        )
-        if found is None:
-            context.report.dropped(
-                f"/cache/breakpoints/{at}", "the item has no content that can carry a marker"
-            )
-            continue
-        content = found.body["content"]
-        parts = [text_part(content)] if isinstance(content, str) else list(content)
-        found.body["content"] = [*parts[:-1], {**parts[-1], "cache_control": marker}]
+def free_form_as_function(call_id: str, name: str, text: str) -> JsonObject:
+    """A free-form call for a provider that only knows functions."""
+    # Lone surrogates cannot be encoded as JSON in UTF-8.
+    arguments = msgspec.json.encode({"input": text.encode("utf-8", "replace").decode()})
+    function = {"name": name, "arguments": arguments.decode()}
+    return {"id": call_id, "type": "function", "function": function}

@@ -1,7 +1,7 @@
-"""How much the model may think, in the words of one provider's Chat Completions (`ChatShape.thinking`).
+"""How much the model may think, in the fields of one provider's Chat (`ChatShape.thinking`).
 
-A level that the model does not take becomes the nearest, a budget becomes a level where only levels are taken and the other way
-round; whatever differs from what was asked is in the report.
+A level that the model does not take becomes the nearest one. A budget becomes a level if only
+levels are taken, and the other way round. Every difference from the request is in the report.
 """
 
 from __future__ import annotations
@@ -15,79 +15,79 @@ from streamlib.request.target import Target
 from streamlib_parsers.items import JsonObject
 
 
-def thinking_fields(asked: ReasoningOptions | None, context: BuildContext) -> JsonObject:
-    """The fields of the body; {} context.target nothing was asked for or nothing can be said."""
-    style = context.target.provider.chat.thinking
-    if asked is None:
+def thinking_fields(options: ReasoningOptions | None, context: BuildContext) -> JsonObject:
+    """The body's fields for thinking, empty if nothing was requested or nothing can be sent."""
+    target, report = context.target, context.report
+    style = target.provider.chat.thinking
+    if options is None:
         return {}
-    if style is None or not context.target.traits.thinking:
-        context.report.dropped(
-            "/reasoning",
-            f"{context.target.model} cannot think"
-            if style
-            else f"{context.target.provider.name} has no word for thinking",
-        )
+    if style is None:
+        report.dropped("/reasoning", f"{target.provider.name} has no field for thinking")
+        return {}
+    if not target.traits.thinking:
+        report.dropped("/reasoning", f"{target.model} cannot think")
         return {}
     for name in ("summary", "display"):
-        if getattr(asked, name) is not None:
-            context.report.dropped(f"/reasoning/{name}", f"Chat has no {name} of thoughts")
-    return (
-        _off(style, context)
-        if asked.effort == "off"
-        else merged(style.on, _amount(asked, style, context))
-    )
+        if getattr(options, name) is not None:
+            report.dropped(f"/reasoning/{name}", f"Chat has no {name} of reasoning")
+    if options.effort == "off":
+        return _off(style, context)
+    return merged(style.on, _amount(options, style, context))
 
 
-def thinks(asked: ReasoningOptions | None, where: Target) -> bool:
-    """Whether the model will think, as far as the request says so."""
-    return where.traits.thinking_default if asked is None else asked.effort != "off"
+def thinks(options: ReasoningOptions | None, target: Target) -> bool:
+    """Whether the model will think, as far as the request determines it."""
+    if options is None:
+        return target.traits.thinking_default
+    return options.effort != "off"
 
 
 def _off(style: Thinking, context: BuildContext) -> JsonObject:
-    if style.off is not None and context.target.traits.thinking_off:
+    """Thinking off, or as little as the model can."""
+    target = context.target
+    if style.off is not None and target.traits.thinking_off:
         return style.off
-    least = nearest("off", context.target.traits.efforts)
-    if style.effort and least:
+    lowest = nearest("off", target.traits.efforts)
+    if style.effort and lowest:
         context.report.add(
-            "changed", "/reasoning", f"{context.target.model} always thinks: effort {least}"
+            "changed", "/reasoning", f"{target.model} always thinks: effort {lowest}"
         )
-        return nested(style.effort, style.words.get(least, least))
-    context.report.dropped(
-        "/reasoning", f"thinking cannot be switched off at {context.target.model}"
-    )
+        return nested(style.effort, style.words.get(lowest, lowest))
+    context.report.dropped("/reasoning", f"thinking cannot be switched off at {target.model}")
     return {}
 
 
-def _amount(asked: ReasoningOptions, style: Thinking, context: BuildContext) -> JsonObject:
+def _amount(options: ReasoningOptions, style: Thinking, context: BuildContext) -> JsonObject:
     """A level or a number of tokens, whichever the provider takes."""
-    if asked.budget is not None and style.budget:
-        return nested(style.budget, asked.budget)
-    wanted = level(asked)
-    if wanted is None:
-        if not (style.on or style.plain):
-            context.report.dropped("/reasoning", f"{context.target.provider.name} wants a level")
+    name, report = context.target.provider.name, context.report
+    if options.budget is not None and style.budget:
+        return nested(style.budget, options.budget)
+    requested = level(options)
+    if requested is None:
+        # Thinking without an amount: some providers have a switch for it.
+        if not style.on and not style.plain:
+            report.dropped("/reasoning", f"{name} wants a level")
         return style.plain
     if style.effort:
-        return nested(style.effort, _word(wanted, asked, style, context))
+        return nested(style.effort, _effort(requested, options, style, context))
     if style.budget:
-        context.report.add(
-            "changed",
-            "/reasoning",
-            f"{context.target.provider.name} takes tokens, not levels: {BUDGETS[wanted]}",
-        )
-        return nested(style.budget, BUDGETS[wanted])
-    context.report.add(
-        "changed",
-        "/reasoning",
-        f"{context.target.provider.name} has no levels: thinking is switched on",
-    )
+        tokens = BUDGETS[requested]
+        report.add("changed", "/reasoning", f"{name} takes tokens, not levels: {tokens}")
+        return nested(style.budget, tokens)
+    report.add("changed", "/reasoning", f"{name} has no levels: thinking is switched on")
     return {}
 
 
-def _word(wanted: str, asked: ReasoningOptions, style: Thinking, context: BuildContext) -> str:
-    taken = context.target.traits.efforts
-    effort = wanted if wanted in taken or not taken else nearest(wanted, taken) or wanted
-    word = style.words.get(effort, effort)
-    if asked.effort != word:
-        context.report.add("changed", "/reasoning", f"{context.target.model}: effort {word}")
-    return word
+def _effort(
+    requested: str, options: ReasoningOptions, style: Thinking, context: BuildContext
+) -> str:
+    """The provider's name of the level; reported if it differs from what was requested."""
+    allowed = context.target.traits.efforts
+    effort = requested
+    # A model without a list of levels takes whatever is sent.
+    if allowed and requested not in allowed:
+        effort = nearest(requested, allowed) or requested
+    wire_effort = style.words.get(effort, effort)
+    if options.effort != wire_effort:
+        context.report.add("changed", "/reasoning", f"{context.target.model}: effort {wire_effort}")
+    return wire_effort

@@ -1,30 +1,32 @@
-"""A `Prompt` as a request to Ollama's native /api/chat.
+"""Builds a request to Ollama's native /api/chat from a `Prompt`.
 
     {"role":"user","content":"…","images":["<base64>"]}
-    {"role":"assistant","content":"…","thinking":"…","tool_calls":[{"id":"…","function":{"name":"f","arguments":{…}}}]}
+    {"role":"assistant","content":"…","thinking":"…","tool_calls":[{"id":"…","function":{…}}]}
     {"role":"tool","tool_name":"f","tool_call_id":"…","content":"…"}
 
-O1 content is one text; images are base64 and stand beside it   O4 settings of the model stand in `options`
-O2 arguments are an object, in their own bytes                  O5 thinking is on, off, or one of three levels
-O3 results follow the order of their calls: older servers       O6 no choice of tools, no URLs, no audio
-   know them by nothing else
+O1 content is one text; images are base64 and stand beside it
+O2 arguments are an object, in their own bytes
+O3 results in the order of their calls: older servers match them by nothing else
+O4 settings of the model stand in `options`
+O5 thinking is on, off, or one of three levels
+O6 no tool choice, no URLs, no audio
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final, Literal, TypeAlias
 
 from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import level
-from streamlib.request.history import OUTPUTS, IndexedItem
+from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.arguments import as_object
-from streamlib.wires.chat.build_parts import TEXTUAL, plain_text
+from streamlib.wires.text_documents import is_text, text_of_document
 from streamlib_parsers.items import (
     Audio,
     Compaction,
@@ -55,7 +57,8 @@ OPTIONS: Final = {
     "presence_penalty": "presence_penalty",
     "frequency_penalty": "frequency_penalty",
 }
-"""Settings and their names in `options`. `num_ctx` and others: `extra={"options": {"num_ctx": 32768}}`."""
+"""Settings and their names in `options`. Others: `extra={"options": {"num_ctx": 32768}}`."""
+
 LEVELS: Final = {
     "minimal": "low",
     "low": "low",
@@ -64,7 +67,9 @@ LEVELS: Final = {
     "xhigh": "high",
     "max": "high",
 }
-ELSEWHERE: Final = (
+"""Effort -> the level of thinking that the wire has."""
+
+UNSUPPORTED: Final = (
     "tool_choice",
     "parallel_tools",
     "verbosity",
@@ -73,321 +78,363 @@ ELSEWHERE: Final = (
     "service_tier",
     "user_id",
 )
-"""Settings that other wires have and this one has not."""
+"""Settings of `Prompt` that this wire lacks."""
+
 SEPARATOR: Final = "\n\n"
+"""Stands between a caller's texts, which become one."""
+
 ATTACHED: Final = "[attached to the message above]"
-ROLES: Final = {"developer": "system"}
+"""Text of the user message that carries the images of a result or of a response."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """The body."""
+    """Builds the request body.
+
+    Args:
+        prompt: The settings; its own input is not read.
+        items: The repaired and downgraded history, with positions in the prompt's input.
+        context: The target, and the report that is filled.
+
+    Returns:
+        The body, without headers of its own.
+
+    Raises:
+        StreamError: `invalid_request` (code `empty_input`) if there is no message to send.
+    """
+    report = context.report
     body: JsonObject = {"model": context.target.model}
     if prompt.tools:
-        body["tools"] = [_tool(tool, at, context.report) for at, tool in enumerate(prompt.tools)]
-    body["messages"] = _messages(prompt, items, context.report)
+        body["tools"] = [_tool(tool, index, report) for index, tool in enumerate(prompt.tools)]
+    body["messages"] = _messages(prompt, items, report)
     body["stream"] = prompt.stream is not False
-    body.update(_think(prompt, context))
+    body.update(_think(prompt, report))
     if prompt.output_schema is not None:
         body["format"] = prompt.output_schema
     if prompt.logprobs is not None:
-        body.update(
-            {"logprobs": True, **({"top_logprobs": prompt.logprobs} if prompt.logprobs else {})}
-        )
-    options = {
-        name: value
-        for field, name in OPTIONS.items()
-        if (value := getattr(prompt, field)) is not None
-    }
+        body["logprobs"] = True
+        if prompt.logprobs:
+            body["top_logprobs"] = prompt.logprobs
+    options: JsonObject = {}
+    for name, wire_name in OPTIONS.items():
+        value = getattr(prompt, name)
+        if value is not None:
+            options[wire_name] = value
     if prompt.stop:
         options["stop"] = list(prompt.stop)
     if options:
         body["options"] = options
-    _lacking(prompt, context.report)
+    _report_unsupported(prompt, report)
     return BuiltRequest(body)
 
 
-def _lacking(prompt: Prompt, report: Report) -> None:
-    for name in ELSEWHERE:
-        if getattr(prompt, name) is not None and not (
-            name == "tool_choice" and prompt.tool_choice == "auto"
-        ):
+def _report_unsupported(prompt: Prompt, report: Report) -> None:
+    for name in UNSUPPORTED:
+        value = getattr(prompt, name)
+        # The server's default is `auto`: leaving it out changes nothing.
+        is_default = name == "tool_choice" and value == "auto"
+        if value is not None and not is_default:
             report.dropped(f"/{name}", f"Ollama has no {name}")
     if isinstance(prompt.cache, CacheOptions) and prompt.cache.breakpoints:
         report.dropped("/cache/breakpoints", "Ollama caches by itself")
 
 
-def _think(prompt: Prompt, context: BuildContext) -> JsonObject:
+def _think(prompt: Prompt, report: Report) -> JsonObject:
     """O5."""
-    asked = prompt.thinking
-    if asked is None:
+    options = prompt.thinking
+    if options is None:
         return {}
     for name in ("summary", "display"):
-        if getattr(asked, name) is not None:
-            context.report.dropped(f"/reasoning/{name}", f"Ollama has no {name} of thoughts")
-    if asked.effort == "off":
+        if getattr(options, name) is not None:
+            report.dropped(f"/reasoning/{name}", f"Ollama has no {name} of reasoning")
+    if options.effort == "off":
         return {"think": False}
-    wanted = level(asked)
-    if wanted is None:
+    effort = level(options)
+    if effort is None:
         return {"think": True}
-    if asked.effort != LEVELS[wanted]:
-        context.report.add(
-            "changed", "/reasoning", f"Ollama knows low, medium and high: {LEVELS[wanted]}"
-        )
-    return {"think": LEVELS[wanted]}
+    wire_level = LEVELS[effort]
+    if options.effort != wire_level:
+        report.add("changed", "/reasoning", f"Ollama knows low, medium and high: {wire_level}")
+    return {"think": wire_level}
 
 
-def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
+def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
-    said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
-    schema = (
-        tool.schema
-        if isinstance(tool.schema, dict) and tool.schema
-        else {"type": "object", "properties": {}}
-    )
+    function: JsonObject = {"name": tool.name}
+    if tool.description:
+        function["description"] = tool.description
+    schema: JsonObject = {"type": "object", "properties": {}}
     if tool.format is not None:
         report.add(
             "changed",
-            f"/tools/{at}/format",
+            f"/tools/{index}/format",
             "Ollama has no free-form tools: it takes one string, input",
         )
-        schema = {
-            "type": "object",
-            "properties": {"input": {"type": "string"}},
-            "required": ["input"],
-        }
+        schema["properties"] = {"input": {"type": "string"}}
+        schema["required"] = ["input"]
+    elif isinstance(tool.schema, dict) and tool.schema:
+        schema = tool.schema
     if tool.strict:
-        report.dropped(f"/tools/{at}/strict", "Ollama has no strict tools")
-    return {"type": "function", "function": {**said, "parameters": schema}}
+        report.dropped(f"/tools/{index}/strict", "Ollama has no strict tools")
+    function["parameters"] = schema
+    return {"type": "function", "function": function}
 
 
 # --- messages ---
 
 
 def _messages(prompt: Prompt, items: list[IndexedItem], report: Report) -> list[JsonObject]:
-    writer = Writer(report)
+    conversation = Conversation(report)
     if prompt.instructions:
-        writer.sent.append({"role": "system", "content": prompt.instructions})
-    for one in _in_call_order(items):
-        TAKES[type(one.item)](writer, one)
-    writer.flush()
-    if all(message["role"] == "system" for message in writer.sent):
+        conversation.messages.append({"role": "system", "content": prompt.instructions})
+    for entry in _in_call_order(items):
+        conversation.take(entry)
+    conversation.flush()
+    if all(message["role"] == "system" for message in conversation.messages):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    return writer.sent
+    return conversation.messages
 
 
 def _in_call_order(items: list[IndexedItem]) -> list[IndexedItem]:
-    """O3."""
-    order = {
-        one.item.call_id: n
-        for n, one in enumerate(items)
-        if isinstance(one.item, (FunctionCall, CustomToolCall))
-    }
-    out: list[IndexedItem] = []
-    run: list[IndexedItem] = []
-    for one in items:
-        if isinstance(one.item, OUTPUTS):
-            run.append(one)
+    """O3: sorts each run of results by the positions of their calls."""
+    call_order: dict[str, int] = {}
+    for index, entry in enumerate(items):
+        if isinstance(entry.item, CALLS):
+            call_order[entry.item.call_id] = index
+    result: list[IndexedItem] = []
+    run: list[tuple[int, IndexedItem]] = []
+    for entry in items:
+        if isinstance(entry.item, OUTPUTS):
+            run.append((call_order.get(entry.item.call_id, 0), entry))
             continue
-        out += _sorted(run, order)
+        result += _sorted_results(run)
         run = []
-        out.append(one)
-    return out + _sorted(run, order)
+        result.append(entry)
+    return result + _sorted_results(run)
 
 
-def _sorted(run: list[IndexedItem], order: dict[str, int]) -> list[IndexedItem]:
-    return sorted(
-        run, key=lambda one: order.get(one.item.call_id, 0) if isinstance(one.item, OUTPUTS) else 0
-    )
+def _sorted_results(run: list[tuple[int, IndexedItem]]) -> list[IndexedItem]:
+    # Sorted by the call alone: results of one call keep their order.
+    run.sort(key=lambda ranked: ranked[0])
+    return [entry for _, entry in run]
 
 
-class Writer:
-    """Gathers what one answer said into one message; everything else is a message of its own."""
+MessageField: TypeAlias = Literal["content", "thinking", "tool_calls", "images"]
+
+
+class AssistantMessage:
+    """One assistant message while its items are gathered."""
+
+    def __init__(self) -> None:
+        self.response_id: str | None = None
+        """The response of the item added last, None if unknown."""
+        self.texts: list[str] = []
+        """The message's text so far, in fragments."""
+        self.reasoning: list[str] = []
+        """The text of its reasoning so far, in fragments."""
+        self.calls: list[JsonObject] = []
+        """`tool_calls` so far. Once there is one, every item until its result belongs here."""
+
+    def accepts(self, response_id: str | None, field: MessageField) -> bool:
+        """Whether an item of a response belongs to this message, in one of its fields."""
+        if response_id is not None and response_id == self.response_id:
+            return True
+        if self.calls or not self.texts:
+            return True
+        return field not in ("content", "thinking")
+
+    def loses_order(self, field: MessageField) -> bool:
+        """Whether an item added now comes after a position that the message can express."""
+        if self.calls:
+            return field != "tool_calls"
+        return field == "thinking" and bool(self.texts)
+
+    def body(self) -> JsonObject:
+        """The wire's object."""
+        body: JsonObject = {"role": "assistant", "content": "".join(self.texts)}
+        if self.reasoning:
+            body["thinking"] = "".join(self.reasoning)
+        if self.calls:
+            body["tool_calls"] = self.calls
+        return body
+
+
+class Conversation:
+    """Takes the items in order and writes the messages."""
 
     def __init__(self, report: Report) -> None:
-        self.sent: list[JsonObject] = []
+        self.messages: list[JsonObject] = []
+        """The messages written so far."""
         self._report = report
-        self._turn: JsonObject | None = None
-        self._response: str | None = None
+        self._assistant: AssistantMessage | None = None
+        """The assistant message being gathered, None between them."""
         self._names: dict[str, str] = {}
+        """Call id -> name of the tool, which the result repeats."""
         self._images: list[str] = []
+        """Images that a tool or assistant message cannot hold, for the next user message."""
+
+    def take(self, entry: IndexedItem) -> None:
+        """Converts the next item."""
+        match entry.item:
+            case Message() as item:
+                self._message(item, entry)
+            case FunctionCall() as item:
+                self._call(item, entry)
+            case FunctionCallOutput() | CustomToolCallOutput() as item:
+                self._output(item, entry)
+            case Reasoning() as item:
+                self._reasoning(item, entry)
+            case CustomToolCall() as item:
+                self._custom_call(item, entry)
+            case Compaction() as item:
+                self._compaction(item, entry)
+            case ServerToolCall() | ServerToolResult() | Opaque() as item:
+                self._report.dropped(entry.path, f"Ollama has no {type(item).__name__}")
 
     def flush(self) -> None:
-        """Writes what is gathered."""
-        self._end_turn()
+        """Writes what is gathered and buffered."""
+        self._end_assistant()
         if self._images:
-            self.sent.append({"role": "user", "content": ATTACHED, "images": self._images})
+            self.messages.append({"role": "user", "content": ATTACHED, "images": self._images})
             self._images = []
 
-    def _end_turn(self) -> None:
-        turn, self._turn = self._turn, None
-        if turn is not None:
-            texts: JsonObject = {
-                key: "".join(turn[key]) for key in ("content", "thinking") if key in turn
-            }
-            self.sent.append({**turn, **texts})
+    def _end_assistant(self) -> None:
+        if self._assistant is not None:
+            self.messages.append(self._assistant.body())
+            self._assistant = None
 
-    def message(self, one: IndexedItem) -> None:
-        """Text and images (O1)."""
-        item: Any = one.item
-        text, images = self._read(item.content, one)
+    def _message(self, item: Message, entry: IndexedItem) -> None:
+        """O1: text and images."""
+        texts = self._texts(item.content, entry)
+        images = _images(item.content)
         if item.role == "assistant":
-            self._say(one, text, images)
+            self._assistant_message("".join(texts), images, entry)
             return
         self.flush()
-        if text or images:
-            said = {"images": images} if images else {}
-            self.sent.append(
-                {"role": ROLES.get(item.role, item.role), "content": text, **said, **_own(item)}
-            )
-        else:
-            self._report.dropped(one.path, "a message without content")
+        text = SEPARATOR.join(texts)
+        if not text and not images:
+            self._report.dropped(entry.path, "a message without content")
+            return
+        role = "system" if item.role == "developer" else item.role
+        body: JsonObject = {"role": role, "content": text}
+        if images:
+            body["images"] = images
+        body.update(item.native or {})
+        self.messages.append(body)
 
-    def _say(self, one: IndexedItem, text: str, images: list[str]) -> None:
-        if text or images:
-            self._gather(one, "content" if text else "")["content"] += [text] if text else []
+    def _assistant_message(self, text: str, images: list[str], entry: IndexedItem) -> None:
+        if text:
+            self._gather(entry, "content").texts.append(text)
+        elif images:
+            self._gather(entry, "images")
         if images:
             self._report.add(
-                "changed", one.path, "an answer's images stand in a user message after it"
+                "changed", entry.path, "images of a response stand in a user message after it"
             )
             self._images += images
 
-    def _gather(self, one: IndexedItem, field: str) -> JsonObject:
-        """The message being gathered: until its calls are answered everything belongs to it."""
-        turn = self._turn
-        same = one.item.response_id is not None and one.item.response_id == self._response
-        goes_on = turn is not None and (
-            same
-            or "tool_calls" in turn
-            or not (turn["content"] and field in ("content", "thinking"))
-        )
-        if turn is None or not goes_on:
+    def _gather(self, entry: IndexedItem, field: MessageField) -> AssistantMessage:
+        """The message that the item belongs to; begins a new one if needed."""
+        response_id = entry.item.response_id
+        assistant = self._assistant
+        if assistant is None or not assistant.accepts(response_id, field):
             self.flush()
-            turn = self._turn = {"role": "assistant", "content": []}
-        elif (field != "tool_calls" and "tool_calls" in turn) or (
-            field == "thinking" and turn["content"]
-        ):
+            assistant = self._assistant = AssistantMessage()
+        elif assistant.loses_order(field):
             self._report.add(
                 "changed",
-                one.path,
-                "one text and one thought a message: the order within the answer is lost",
+                entry.path,
+                "a message has one text and one reasoning: the order within the response is lost",
             )
-        self._response = one.item.response_id
-        return turn
+        assistant.response_id = response_id
+        return assistant
 
-    def think(self, one: IndexedItem) -> None:
-        """A thought goes back beside the text it led to."""
-        item: Any = one.item
+    def _reasoning(self, item: Reasoning, entry: IndexedItem) -> None:
+        """Reasoning goes back in the message of the text that it led to."""
         text = item.content or SEPARATOR.join(item.summary)
-        if not text:
-            self._report.dropped(one.path, "a thought without text")
-            return
-        self._gather(one, "thinking").setdefault("thinking", []).append(text)
+        if text:
+            self._gather(entry, "thinking").reasoning.append(text)
+        else:
+            self._report.dropped(entry.path, "reasoning without text")
 
-    def call(self, one: IndexedItem) -> None:
+    def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
         """O2."""
-        item: Any = one.item
-        native = _own(item)
-        function = {
+        native = dict(item.native or {})
+        function: JsonObject = {
             "name": item.name,
-            "arguments": as_object(item, one.path, self._report),
-            **native.pop("function", {}),
+            "arguments": as_object(item, entry.path, self._report),
         }
-        self._call(one, {"id": item.call_id, "type": "function", **native, "function": function})
+        function.update(native.pop("function", {}))
+        call = {"id": item.call_id, "type": "function", **native, "function": function}
+        self._add_call(call, entry)
 
-    def custom_call(self, one: IndexedItem) -> None:
-        """Free-form text is one string."""
-        item: Any = one.item
-        self._report.add("changed", one.path, 'a free-form call, sent as {"input": …}')
+    def _custom_call(self, item: CustomToolCall, entry: IndexedItem) -> None:
+        self._report.add("changed", entry.path, 'a free-form call, sent as {"input": …}')
         function = {"name": item.name, "arguments": {"input": item.input}}
-        self._call(one, {"id": item.call_id, "type": "function", "function": function})
+        self._add_call({"id": item.call_id, "type": "function", "function": function}, entry)
 
-    def _call(self, one: IndexedItem, entry: JsonObject) -> None:
-        self._names[entry["id"]] = entry["function"]["name"]
-        self._gather(one, "tool_calls").setdefault("tool_calls", []).append(entry)
+    def _add_call(self, call: JsonObject, entry: IndexedItem) -> None:
+        self._names[call["id"]] = call["function"]["name"]
+        self._gather(entry, "tool_calls").calls.append(call)
 
-    def output(self, one: IndexedItem) -> None:
-        """A result names its tool."""
-        item: Any = one.item
-        self._end_turn()
-        text, images = (
-            (item.output, []) if isinstance(item.output, str) else self._read(item.output, one)
-        )
-        if images:
-            self._report.add(
-                "changed", one.path, "images of a result stand in a user message after it"
-            )
-            self._images += images
+    def _output(self, item: FunctionCallOutput | CustomToolCallOutput, entry: IndexedItem) -> None:
+        # Not `flush`: images of earlier results wait until the last result is written.
+        self._end_assistant()
+        if isinstance(item.output, str):
+            text = item.output
+        else:
+            text = SEPARATOR.join(self._texts(item.output, entry))
+            images = _images(item.output)
+            if images:
+                self._report.add(
+                    "changed", entry.path, "images of a result stand in a user message after it"
+                )
+                self._images += images
         if item.is_error:
             self._report.add(
-                "changed", f"{one.path}/is_error", "said in the text: Ollama has no is_error"
+                "changed", f"{entry.path}/is_error", "stated in the text: Ollama has no is_error"
             )
             text = f"[error] {text}".strip()
         name = self._names.get(item.call_id, "")
-        self.sent.append(
+        self.messages.append(
             {"role": "tool", "tool_name": name, "tool_call_id": item.call_id, "content": text}
         )
 
-    def compaction(self, one: IndexedItem) -> None:
-        """Its text, as the user's."""
-        item: Any = one.item
-        if item.content:
-            self._report.add("changed", one.path, "Ollama has no compaction: sent as user text")
-            self.flush()
-            self.sent.append({"role": "user", "content": item.content})
-        else:
-            self._report.dropped(one.path, "a sealed compaction")
+    def _compaction(self, item: Compaction, entry: IndexedItem) -> None:
+        if not item.content:
+            self._report.dropped(entry.path, "an encrypted compaction")
+            return
+        self._report.add("changed", entry.path, "Ollama has no compaction: sent as user text")
+        self.flush()
+        self.messages.append({"role": "user", "content": item.content})
 
-    def nothing(self, one: IndexedItem) -> None:
-        """Kinds without a place."""
-        self._report.dropped(one.path, f"Ollama has no {type(one.item).__name__}")
+    def _texts(self, content: Sequence[ContentPart], entry: IndexedItem) -> list[str]:
+        """The texts of the parts that are, or can be sent as, text."""
+        texts = [self._text(part, entry) for part in content]
+        return [text for text in texts if text]
 
-    def _read(self, parts: tuple[ContentPart, ...], one: IndexedItem) -> tuple[str, list[str]]:
-        """The text and the images of some parts."""
-        images = [part.data for part in parts if isinstance(part, Image) and part.data]
-        texts = [text for part in parts if (text := self._text(part, one))]
-        return (
-            "" if isinstance(one.item, Message) and one.item.role == "assistant" else SEPARATOR
-        ).join(texts), images
-
-    def _text(self, part: ContentPart, one: IndexedItem) -> str:
+    def _text(self, part: ContentPart, entry: IndexedItem) -> str:
         match part:
             case Text():
                 return part.text
             case Refusal():
                 return part.refusal
-            case Document(data=str(data)) if (kind := media_type(part)).startswith(
-                "text/"
-            ) or kind in TEXTUAL:
-                self._report.add("changed", one.path, "a document of text is sent as text")
-                return f"[{part.name or kind}]\n{plain_text(data)}"
+            case Document(data=str(data)) if is_text(media_type(part)):
+                self._report.add("changed", entry.path, "a document of text is sent as text")
+                return text_of_document(data, part.name or media_type(part))
             case Image(data=str()):
+                # Sent beside the text (O1).
                 return ""
             case Audio(transcript=str(transcript)):
-                self._report.dropped(one.path, "Ollama takes no audio: its transcript is sent")
+                self._report.dropped(entry.path, "Ollama takes no audio: its transcript is sent")
                 return transcript
             case _:
+                kind = type(part).__name__.lower()
                 self._report.dropped(
-                    one.path,
-                    f"Ollama takes no such {type(part).__name__.lower()}: images as bytes only (O6)",
+                    entry.path, f"Ollama takes no such {kind}: images as bytes only (O6)"
                 )
                 return ""
 
 
-def _own(item: Any) -> JsonObject:
-    """Keys that this wire said of the item."""
-    return dict(item.native or {})
-
-
-TAKES: Final[dict[type, Callable[[Writer, IndexedItem], None]]] = {
-    Message: Writer.message,
-    Reasoning: Writer.think,
-    FunctionCall: Writer.call,
-    FunctionCallOutput: Writer.output,
-    CustomToolCall: Writer.custom_call,
-    CustomToolCallOutput: Writer.output,
-    ServerToolCall: Writer.nothing,
-    ServerToolResult: Writer.nothing,
-    Compaction: Writer.compaction,
-    Opaque: Writer.nothing,
-}
+def _images(content: Sequence[ContentPart]) -> list[str]:
+    return [part.data for part in content if isinstance(part, Image) and part.data]

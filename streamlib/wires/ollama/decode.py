@@ -1,13 +1,13 @@
-"""A request to Ollama's /api/chat as a `Prompt`: the inverse of builders/ollama.py.
+"""Decodes a request to Ollama's /api/chat into a `Prompt`: the inverse of `build`.
 
-An assistant message is read by the machine that reads answers. Results name their tool, not their call: each answers the first call
-of that name that still waits.
+An assistant message is read by the state machine that reads responses. Results name their tool, not
+their call: each is matched with the first pending call of that name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import Raw
@@ -23,6 +23,7 @@ from streamlib_parsers.items import (
     JsonObject,
     Message,
     Origin,
+    Output,
     ResponseItem,
     Text,
     ToolSpec,
@@ -31,6 +32,7 @@ from streamlib_parsers.protocol import parse_body
 from streamlib_parsers.wires.ollama import IMAGE_TYPES
 
 ORIGIN: Final = Origin("ollama")
+
 READ: Final = frozenset(
     {
         "model",
@@ -44,60 +46,76 @@ READ: Final = frozenset(
         "options",
     }
 )
-"""Top-level keys with a place in `Prompt`; the others go into `extra`."""
-FIELDS: Final = {name: field for field, name in OPTIONS.items()}
+"""Keys with a field in `Prompt`; the others go into `extra`."""
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
-    """The prompt."""
+    """Decodes a request.
+
+    Args:
+        body: The JSON body.
+        headers: Not read: this wire keeps nothing there.
+        path: Not read: the model stands in the body.
+
+    Returns:
+        The prompt.
+    """
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {
+    fields: JsonObject = {
         key: msgspec.json.decode(value) for key, value in raw.items() if key != "messages"
     }
-    reader = _Reader()
+    reader = _MessageReader()
     for message in msgspec.json.decode(raw["messages"], type=list[Raw]):
         reader.read(message)
-    options = {
-        key: value for key, value in (asked.get("options") or {}).items() if value is not None
-    }
-    settings = {
-        FIELDS[key]: options.pop(key)
-        for key in FIELDS
-        if key in options and not _is_endless(key, options[key])
-    }
+    sent_options = (fields.get("options") or {}).items()
+    options = {key: value for key, value in sent_options if value is not None}
+    settings: JsonObject = {}
+    for name, wire_name in OPTIONS.items():
+        if wire_name in options and not _is_unlimited(wire_name, options[wire_name]):
+            settings[name] = options.pop(wire_name)
+    stop = _string_list(options.pop("stop", None))
+    schema = fields.get("format")
+    if not isinstance(schema, dict):
+        schema = None
+    logprobs = None
+    if fields.get("logprobs"):
+        logprobs = fields.get("top_logprobs") or 0
     return Prompt(
         input=reader.items,
         instructions=reader.instructions,
-        tools=[_tool(tool) for tool in asked.get("tools") or ()],
-        reasoning=_reasoning(asked.get("think")),
-        output_schema=asked["format"] if isinstance(asked.get("format"), dict) else None,
-        stop=_listed(options.pop("stop", None)),
-        logprobs=(asked.get("top_logprobs") or 0) if asked.get("logprobs") else None,
-        extra=_extra(asked, options) or None,
-        model=asked.get("model"),
-        stream=asked.get("stream") is not False,
+        tools=[_tool(tool) for tool in fields.get("tools") or ()],
+        reasoning=_reasoning(fields.get("think")),
+        output_schema=schema,
+        stop=stop,
+        logprobs=logprobs,
+        extra=_extra(fields, options) or None,
+        model=fields.get("model"),
+        # Ollama streams unless it is told not to.
+        stream=fields.get("stream") is not False,
         **settings,
     )
 
 
-def _extra(asked: JsonObject, options: JsonObject) -> JsonObject:
-    """What a prompt has no word for: `num_ctx` and its kin, `keep_alive`, the format `json`."""
-    extra = {key: value for key, value in asked.items() if key not in READ and value is not None}
-    form = asked.get("format")
-    return {
-        **extra,
-        **({"options": options} if options else {}),
-        **({"format": form} if form and isinstance(form, str) else {}),
-    }
+def _extra(fields: JsonObject, options: JsonObject) -> JsonObject:
+    """What `Prompt` has no field for: `num_ctx` among the options, `keep_alive`, format `json`."""
+    extra = {key: value for key, value in fields.items() if key not in READ and value is not None}
+    if options:
+        extra["options"] = options
+    output_format = fields.get("format")
+    if output_format and isinstance(output_format, str):
+        extra["format"] = output_format
+    return extra
 
 
-def _is_endless(key: str, value: Any) -> bool:
-    """-1 and -2 tokens are Ollama's words for no ceiling."""
-    return key == "num_predict" and isinstance(value, int) and value < 0
+def _is_unlimited(wire_name: str, value: Any) -> bool:
+    """Ollama writes "no limit" as -1 or -2 tokens; such a value stays in `extra`."""
+    return wire_name == "num_predict" and isinstance(value, int) and value < 0
 
 
-def _listed(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else list(value or ())
+def _string_list(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    return list(value or ())
 
 
 def _tool(tool: JsonObject) -> ToolSpec:
@@ -107,87 +125,107 @@ def _tool(tool: JsonObject) -> ToolSpec:
     return ToolSpec(function["name"], function.get("description"), function.get("parameters"))
 
 
-def _reasoning(think: Any) -> Any:
-    if think is None:
-        return None
-    if isinstance(think, bool):
-        return ReasoningOptions() if think else "off"
-    return ReasoningOptions(think) if think in EFFORTS else None
+def _reasoning(think: Any) -> Literal["off"] | ReasoningOptions | None:
+    if think is False:
+        return "off"
+    if think is True:
+        return ReasoningOptions()
+    if think in EFFORTS:
+        return ReasoningOptions(think)
+    return None
 
 
 # --- messages ---
 
 
-class _Reader:
-    """Messages into items; notes which calls wait for their answer."""
+class _MessageReader:
+    """Converts messages to items, and matches results with calls."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
+        """The history so far; each message appends to it."""
         self.instructions: str | None = None
-        self._waiting: list[FunctionCall] = []
-        self._minted = 0
+        """The text of the first message if its role is `system`."""
+        self._pending: list[FunctionCall] = []
+        """Calls of the last assistant message that have no result yet."""
+        self._generated_ids = 0
+        """How many call ids were generated: the number of the next one."""
 
     def read(self, raw: Raw) -> None:
+        """Appends the items of one message."""
         message = msgspec.json.decode(raw, type=dict[str, Any])
-        ROLES[message["role"]](self, message, raw)
+        match message["role"]:
+            case "user":
+                self.items.append(Message("user", _parts(message), origin=ORIGIN))
+            case "assistant":
+                self._assistant(raw)
+            case "tool":
+                self._tool(message)
+            case "system":
+                self._system(message)
+            case role:
+                raise KeyError(role)
 
-    def _system(self, message: JsonObject, raw: Raw) -> None:
+    def _system(self, message: JsonObject) -> None:
         if self.items or self.instructions is not None:
             self.items.append(Message("system", (Text(message["content"]),), origin=ORIGIN))
         else:
             self.instructions = str(message["content"])
 
-    def _user(self, message: JsonObject, raw: Raw) -> None:
-        self.items.append(Message("user", _parts(message), origin=ORIGIN))
-
-    def _assistant(self, message: JsonObject, raw: Raw) -> None:
-        """What an answer said is whole by now, even where its arguments are no JSON."""
+    def _assistant(self, raw: Raw) -> None:
         body = b'{"message":%s,"done":true}' % bytes(raw)
-        response = accumulate(parse_body("ollama", body, origin=ORIGIN, call_id=self._mint))
+        response = accumulate(parse_body("ollama", body, origin=ORIGIN, call_id=self._generate_id))
         if response.error is not None:
             raise ValueError(response.error.message)
-        made = [msgspec.structs.replace(item, status="completed") for item in response.items]
-        self._waiting = [item for item in made if isinstance(item, FunctionCall)]
-        self.items += made
+        # A history is complete, even if the arguments of a call are not JSON.
+        items = [msgspec.structs.replace(item, status="completed") for item in response.items]
+        self._pending = [item for item in items if isinstance(item, FunctionCall)]
+        self.items += items
 
-    def _mint(self, n: int) -> str:
-        self._minted += 1
-        return f"call_{self._minted - 1}"
+    def _generate_id(self, number: int) -> str:
+        """The parser's hook. It counts within one message only, so its number is not used."""
+        del number
+        call_id = f"call_{self._generated_ids}"
+        self._generated_ids += 1
+        return call_id
 
-    def _tool(self, message: JsonObject, raw: Raw) -> None:
-        call_id, name = message.get("tool_call_id"), message.get("tool_name") or message.get("name")
-        fits = (
-            call
-            for call in self._waiting
-            if (call.call_id == call_id if call_id else name in (None, call.name))
-        )
-        call = next(fits, None) or next(iter(self._waiting), None)
+    def _tool(self, message: JsonObject) -> None:
+        call_id = message.get("tool_call_id")
+        # Older clients write `name`.
+        call = self._pending_call(call_id, message.get("tool_name") or message.get("name"))
         if call is not None:
-            self._waiting.remove(call)
+            self._pending.remove(call)
+            call_id = call_id or call.call_id
         parts = _parts(message)
-        output = (
-            message.get("content") or "" if all(isinstance(part, Text) for part in parts) else parts
-        )
-        self.items.append(
-            FunctionCallOutput(
-                str(call_id or (call.call_id if call else "")), output, origin=ORIGIN
-            )
-        )
+        output: Output = parts
+        if all(isinstance(part, Text) for part in parts):
+            output = message.get("content") or ""
+        self.items.append(FunctionCallOutput(str(call_id or ""), output, origin=ORIGIN))
 
-
-ROLES: Final[dict[str, Callable[[_Reader, JsonObject, Raw], None]]] = {
-    "system": _Reader._system,
-    "user": _Reader._user,
-    "assistant": _Reader._assistant,
-    "tool": _Reader._tool,
-}
+    def _pending_call(self, call_id: Any, name: Any) -> FunctionCall | None:
+        """The call with that id, else the first of that name, else the first."""
+        for call in self._pending:
+            if call_id and call.call_id == call_id:
+                return call
+            if not call_id and name in (None, call.name):
+                return call
+        if self._pending:
+            return self._pending[0]
+        return None
 
 
 def _parts(message: JsonObject) -> tuple[ContentPart, ...]:
-    said = (Text(message["content"]),) if message.get("content") else ()
-    return (*said, *(_image(data) for data in message.get("images") or ()))
+    parts: list[ContentPart] = []
+    if message.get("content"):
+        parts.append(Text(message["content"]))
+    for data in message.get("images") or ():
+        parts.append(_image(data))
+    return tuple(parts)
 
 
 def _image(data: str) -> Image:
-    kind = next((known for sign, known in IMAGE_TYPES.items() if data.startswith(sign)), None)
-    return Image(data, media_type=kind)
+    """An image. The wire names no media type: the first bytes tell."""
+    for prefix, media_type in IMAGE_TYPES.items():
+        if data.startswith(prefix):
+            return Image(data, media_type=media_type)
+    return Image(data)
