@@ -75,7 +75,7 @@ PROMISES: Final = (
         (Demand("split runs", 1_000_000), most("differences", 0, "sum")),
         (
             f"{PROOF}/test_cuts.py -k test_2_",
-            "tests/parsers/framing/test_sse.py -k no_cut_changes_a_vector",
+            "tests/parsers/framing/test_sse.py -k no_partition_changes_a_vector",
             "tests/properties/test_invariants.py -k law_1 and sample",
         ),
     ),

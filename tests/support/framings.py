@@ -1,4 +1,4 @@
-"""What the tests of every framing share: one reading of a body cut into chunks, and how its time grows with its size."""
+"""Helpers for the tests of every framing: reads a body in chunks, measures growth of time."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support.partitions import byte_by_byte
 
 
 class Reading(NamedTuple):
-    """All that a framing says of a body; it may not depend on the cuts."""
+    """All results of a framing for a body; they may not depend on the partition."""
 
     frames: list[Frame]
     failure: ErrorInfo | None
@@ -20,29 +20,30 @@ class Reading(NamedTuple):
 
     @property
     def data(self) -> list[bytes | None]:
-        """The payloads alone."""
+        """Returns the payloads alone."""
         return [frame.data for frame in self.frames]
 
     @property
     def kind(self) -> str | None:
-        """The kind of the failure, None where there is none."""
+        """Returns the kind of the failure, None where there is none."""
         return self.failure.kind if self.failure else None
 
 
 def read(framing: Framing, chunks: Iterable[bytes]) -> Reading:
-    """Feed the chunks, then close."""
+    """Feeds the chunks, then closes the framing."""
     frames = [frame for chunk in chunks for frame in framing.feed(chunk)]
     frames += framing.close()
-    return Reading(frames, framing.failure.info if framing.failure else None, framing.blank)
+    failure = framing.failure.info if framing.failure else None
+    return Reading(frames, failure, framing.blank)
 
 
 def growth(
     framing: Callable[[], Framing], body: Callable[[int], bytes], size: int, attempts: int = 6
 ) -> float:
-    """How many times longer a body of twice the size takes, in chunks of 1 KiB.
+    """Returns how many times longer a body of twice the size takes, in chunks of 1 KiB.
 
-    The best of several attempts, in CPU time: other processes can make an attempt look worse than it is, and nothing makes
-    quadratic code (4.0) look linear (2.0).
+    The best of several attempts, in CPU time: other processes can make an attempt look slower than
+    it is, and nothing makes quadratic code (4.0) look linear (2.0).
     """
     small, large = byte_by_byte(body(size), 1024), byte_by_byte(body(2 * size), 1024)
     _keep_freed_memory()
@@ -50,8 +51,10 @@ def growth(
 
 
 def _keep_freed_memory() -> None:
-    """One large block, freed, teaches glibc to keep what is freed. Until then a buffer over 128 KiB is given back to the system
-    each time and its pages are faulted in anew, which costs more than the parsing and comes in at a size, as a step.
+    """Makes glibc keep freed memory, by one large block that is freed.
+
+    Until then, a buffer over 128 KiB is returned to the system each time and its pages are faulted
+    in again, which costs more than the parsing and starts at one size, as a step.
     """
     bytearray(24 << 20)
 

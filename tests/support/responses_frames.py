@@ -1,4 +1,4 @@
-"""Hand-made frames and items of the Responses wire, for its tests, and the laws that their event lists must keep."""
+"""Synthetic frames and items of the Responses wire, and the invariants of its event lists."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def hosted(kind: str, item_id: str = "it_0", **values: Any) -> Json:
 
 
 def same(item: Json) -> Json:
-    """An item less what is told elsewhere: `status`, and empty annotations of parts."""
+    """Returns an item without `status`, which depends on the event it came in."""
     return {key: value for key, value in item.items() if key != "status"}
 
 
@@ -205,18 +205,26 @@ PLAIN = [
     ),
 ]
 FAILING = [*PLAIN[:8], frame("error", **NESTED), completed(kind="failed", error=NESTED["error"])]
-ODD = [
+UNUSUAL = [
     *PLAIN[:8],
     frame("response.hologram", x="\ud83d"),
     added(None, 9),
     b"data: [DONE]\n\n",
     added({"type": "zork", "id": "z"}, 9),
 ]
-STREAMS_MADE = {"plain": b"".join(PLAIN), "failing": b"".join(FAILING), "odd": b"".join(ODD)}
+SYNTHETIC_STREAMS = {
+    "plain": b"".join(PLAIN),
+    "failing": b"".join(FAILING),
+    "unusual": b"".join(UNUSUAL),
+}
 
 
-def hold(events: list[ResponseEvent]) -> None:
-    """Brackets, one terminal, and joined deltas equal to the final text unless a notice says otherwise."""
+def check_invariants(events: list[ResponseEvent]) -> None:
+    """Checks an event list.
+
+    Items are bracketed, there is one terminal event, and joined deltas equal the final text unless
+    a notice names the item.
+    """
     assert [event for event in events if isinstance(event, (Completed, Failed))] == [events[-1]]
     texts: dict[int, list[str]] = {}
     ended: dict[int, Any] = {}

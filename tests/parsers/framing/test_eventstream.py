@@ -1,4 +1,7 @@
-"""AWS event stream: whole messages or a typed failure, at any split; never a wrong message, never a silent end."""
+"""AWS event stream framing: complete messages or a typed failure, in any partition.
+
+Never a wrong message, never a silent end.
+"""
 
 from __future__ import annotations
 
@@ -41,17 +44,17 @@ EVENT = {
 def messages_of(
     chunks: Iterable[bytes], limits: Limits = LIMITS
 ) -> tuple[list[Message], ErrorInfo | None]:
-    """The messages of a body, and how it failed."""
+    """Reads a body; returns its messages and its failure."""
     framing = EventStreamFraming(limits)
-    found = [message for chunk in chunks for message in framing.messages(chunk)]
+    messages = [message for chunk in chunks for message in framing.messages(chunk)]
     framing.close()
-    return found, framing.failure.info if framing.failure else None
+    return messages, framing.failure.info if framing.failure else None
 
 
-def sealed(
+def raw_message(
     block: bytes, payload: bytes = b"", total: int | None = None, header_length: int | None = None
 ) -> bytes:
-    """A message with right checksums around whatever header block and lengths are given."""
+    """Encodes a message with valid checksums around any header block and any lengths."""
     size = len(block) if header_length is None else header_length
     lengths = struct.pack(">II", 16 + len(block) + len(payload) if total is None else total, size)
     message = lengths + struct.pack(">I", zlib.crc32(lengths)) + block + payload
@@ -91,96 +94,100 @@ EVERY_TYPE = b"".join(
 
 
 def plain(value: Any) -> Any:
-    """The vectors write bytes as text."""
+    """Returns bytes as text, as the vectors have them."""
     return value.decode("ascii") if isinstance(value, bytes) else value
 
 
-def wanted_kind(error: str) -> str:
+def expected_kind(error: str) -> str:
     if "truncated" in error:
         return "truncated"
     return "limit_exceeded" if "over 24 MiB" in error else "malformed"
 
 
 @each_vector("aws_eventstream_vectors")
-def test_every_vector_reads_the_same_whole_at_every_split_and_byte_by_byte(
+def test_vectors_read_the_same_in_every_partition(
     vector: dict[str, Any],
 ) -> None:
     body = base64.b64decode(vector["raw_b64"])
     for chunks in ([body], byte_by_byte(body), *every_single_cut(body)):
-        found, failure = messages_of(chunks)
+        messages, failure = messages_of(chunks)
         if "error" in vector:
             assert failure is not None
-            assert failure.kind == wanted_kind(vector["error"])
+            assert failure.kind == expected_kind(vector["error"])
             continue
         assert failure is None
-        assert [{name: plain(value) for name, value in one.headers.items()} for one in found] == [
-            m["headers"] for m in vector["messages"]
+        assert [
+            {name: plain(value) for name, value in message.headers.items()} for message in messages
+        ] == [m["headers"] for m in vector["messages"]]
+        assert [message.payload.decode() for message in messages] == [
+            m["payload"] for m in vector["messages"]
         ]
-        assert [one.payload.decode() for one in found] == [m["payload"] for m in vector["messages"]]
     figure(f"vector/{vector['id']}")
 
 
 @each_recording("aws-eventstream-vectors")
-def test_every_published_test_file_is_read_or_refused_as_its_authors_say(
+def test_published_files_are_read_or_refused_as_specified(
     recording: Recording,
 ) -> None:
-    body, wanted = recording.body, recording.expected
+    body, expected = recording.body, recording.expected
     for chunks in ([body], byte_by_byte(body), *every_single_cut(body)):
-        found, failure = messages_of(chunks)
-        if not wanted["valid"]:
+        messages, failure = messages_of(chunks)
+        if not expected["valid"]:
             assert failure is not None
-            assert found == []
+            assert messages == []
             continue
         assert failure is None
         headers = {
             n: base64.b64decode(v["bytes_b64"]) if isinstance(v, dict) else v
-            for n, v in wanted["headers"].items()
+            for n, v in expected["headers"].items()
         }
-        assert found == [Message(headers, base64.b64decode(wanted["payload_b64"]))]
+        assert messages == [Message(headers, base64.b64decode(expected["payload_b64"]))]
 
 
 @each_recording("bedrock-converse", [".eventstream"])
-def test_recorded_converse_streams_give_the_same_frames_at_any_split(recording: Recording) -> None:
+def test_recorded_converse_frames_do_not_depend_on_partition(recording: Recording) -> None:
     check_recording(recording)
 
 
 @each_recording("bedrock-invoke", [".eventstream"])
-def test_recorded_invoke_streams_give_the_same_frames_at_any_split(recording: Recording) -> None:
+def test_recorded_invoke_frames_do_not_depend_on_partition(recording: Recording) -> None:
     check_recording(recording)
 
 
 def check_recording(recording: Recording) -> None:
     body = recording.body
-    whole = read(EventStreamFraming(), [body])
-    assert whole.failure is None
-    assert Counter(frame.event for frame in whole.frames) == recording.expected["framing"]["types"]
-    assert all(json.loads(frame.data or b"") for frame in whole.frames)
+    expected = read(EventStreamFraming(), [body])
+    assert expected.failure is None
+    assert (
+        Counter(frame.event for frame in expected.frames) == recording.expected["framing"]["types"]
+    )
+    assert all(json.loads(frame.data or b"") for frame in expected.frames)
     for chunks in (
         byte_by_byte(body),
         *random_partitions(body, 5),
         *every_single_cut(body, at_most=40),
     ):
-        assert read(EventStreamFraming(), chunks) == whole
+        assert read(EventStreamFraming(), chunks) == expected
 
 
 @each_recording("bedrock-converse", [".eventstream"])
-def test_a_recorded_stream_cut_anywhere_inside_a_message_is_truncated(recording: Recording) -> None:
+def test_recorded_stream_ending_inside_a_message_is_truncated(recording: Recording) -> None:
     body = recording.body
     sizes = [len(encode_message(dict(m.headers), m.payload)) for m in messages_of([body])[0]]  # type: ignore[arg-type]
     boundaries = {sum(sizes[:n]) for n in range(len(sizes) + 1)}
-    for place in {*range(0, len(body) + 1, max(1, len(body) // 300)), *boundaries}:
-        assert read(EventStreamFraming(), [body[:place]]).kind == (
-            None if place in boundaries else "truncated"
+    for offset in {*range(0, len(body) + 1, max(1, len(body) // 300)), *boundaries}:
+        assert read(EventStreamFraming(), [body[:offset]]).kind == (
+            None if offset in boundaries else "truncated"
         )
 
 
 @each_recording("bedrock-converse", [".eventstream"])
-def test_good_messages_read_as_botocore_reads_them(recording: Recording) -> None:
+def test_valid_messages_read_as_in_botocore(recording: Recording) -> None:
     agree_with_botocore(recording.body)
 
 
-def test_messages_with_every_header_type_read_as_botocore_reads_them() -> None:
-    agree_with_botocore(sealed(EVERY_TYPE, b"payload") + sealed(b"") + events(3))
+def test_every_header_type_reads_as_in_botocore() -> None:
+    agree_with_botocore(raw_message(EVERY_TYPE, b"payload") + raw_message(b"") + events(3))
 
 
 def agree_with_botocore(body: bytes) -> None:
@@ -188,9 +195,9 @@ def agree_with_botocore(body: bytes) -> None:
         "botocore.eventstream", reason="botocore is not installed: nothing to compare with"
     ).EventStreamBuffer()
     oracle.add_data(body)
-    found, failure = messages_of([body])
+    messages, failure = messages_of([body])
     assert failure is None
-    assert found == [Message(theirs.headers, theirs.payload) for theirs in oracle]
+    assert messages == [Message(theirs.headers, theirs.payload) for theirs in oracle]
 
 
 # --- damage ---
@@ -203,17 +210,20 @@ def damaged(body: bytes, bits: Iterable[int]) -> bytes:
     return bytes(changed)
 
 
-def good_bodies() -> list[bytes]:
-    """Some 7 KB of good messages of all sizes: no headers, no payload, every header type, and a stream of several."""
+def valid_bodies() -> list[bytes]:
+    """Some 7 KB of valid messages of all sizes.
+
+    Without headers, without payload, with every header type, and several in one stream.
+    """
     payloads = [
         b'{"delta":{"text":"%s"},"p":"%s"}' % (b"x" * n, b"abcdefgh" * (n % 5))
         for n in range(0, 300, 25)
     ]
     return [
-        sealed(b""),
-        sealed(b"", b"{'foo':'bar'}"),
-        sealed(EVERY_TYPE, b"payload"),
-        sealed(EVERY_TYPE),
+        raw_message(b""),
+        raw_message(b"", b"{'foo':'bar'}"),
+        raw_message(EVERY_TYPE, b"payload"),
+        raw_message(EVERY_TYPE),
         encode_message(
             {":message-type": "error", ":error-code": "500", ":error-message": "busy"}, b""
         ),
@@ -227,45 +237,45 @@ def good_bodies() -> list[bytes]:
     ]
 
 
-def test_no_flipped_bit_ever_gives_a_wrong_message() -> None:
+def test_flipped_bit_never_emits_a_wrong_message() -> None:
     flips = 0
-    for body in good_bodies():
-        good = messages_of([body])[0]
+    for body in valid_bodies():
+        valid = messages_of([body])[0]
         for bit in range(len(body) * 8):
-            found, failure = messages_of([damaged(body, [bit])])
+            messages, failure = messages_of([damaged(body, [bit])])
             flips += 1
             assert failure is not None
-            assert found == good[: len(found)]
-            assert len(found) < len(good)
+            assert messages == valid[: len(messages)]
+            assert len(messages) < len(valid)
     figure("flips", flips)
     assert flips >= 50_000
 
 
 @each_vector("aws_eventstream_vectors")
-def test_no_flipped_bit_of_a_vector_ever_gives_a_wrong_message(vector: dict[str, Any]) -> None:
+def test_flipped_bit_of_a_vector_never_emits_a_wrong_message(vector: dict[str, Any]) -> None:
     body = base64.b64decode(vector["raw_b64"])
-    good, failure = messages_of([body])
+    valid, failure = messages_of([body])
     for bit in range(len(body) * 8) if failure is None else ():
-        found, failure = messages_of([damaged(body, [bit])])
+        messages, failure = messages_of([damaged(body, [bit])])
         assert failure is not None
-        assert found == good[: len(found)]
+        assert messages == valid[: len(messages)]
 
 
-def test_no_two_flipped_bits_ever_give_a_wrong_message() -> None:
+def test_two_flipped_bits_never_emit_a_wrong_message() -> None:
     rng = random.Random(14)
-    for body in good_bodies():
-        good = messages_of([body])[0]
+    for body in valid_bodies():
+        valid = messages_of([body])[0]
         for _ in range(200):
-            found, failure = messages_of([damaged(body, rng.sample(range(len(body) * 8), 2))])
+            messages, failure = messages_of([damaged(body, rng.sample(range(len(body) * 8), 2))])
             assert failure is not None
-            assert found == good[: len(found)]
+            assert messages == valid[: len(messages)]
 
 
 @given(st.data())
-def test_damage_reads_the_same_at_any_split(data: st.DataObject) -> None:
-    body = sealed(EVERY_TYPE, b"payload") + events(2)
-    places = st.integers(0, len(body) * 8 - 1)
-    broken = damaged(body, data.draw(st.lists(places, max_size=3))) + data.draw(
+def test_damaged_stream_reads_the_same_in_any_partition(data: st.DataObject) -> None:
+    body = raw_message(EVERY_TYPE, b"payload") + events(2)
+    bits = st.integers(0, len(body) * 8 - 1)
+    broken = damaged(body, data.draw(st.lists(bits, max_size=3))) + data.draw(
         st.binary(max_size=30)
     )
     assert read(EventStreamFraming(), data.draw(cuts(broken))) == read(
@@ -274,29 +284,29 @@ def test_damage_reads_the_same_at_any_split(data: st.DataObject) -> None:
 
 
 @given(st.binary(max_size=400), st.data())
-def test_any_bytes_end_in_our_failure_at_any_split(body: bytes, data: st.DataObject) -> None:
-    whole = read(EventStreamFraming(), [body])
-    assert whole.frames == []
-    assert (whole.kind is None) == (body == b"")
-    assert read(EventStreamFraming(), data.draw(cuts(body))) == whole
+def test_any_bytes_end_in_our_failure_in_any_partition(body: bytes, data: st.DataObject) -> None:
+    expected = read(EventStreamFraming(), [body])
+    assert expected.frames == []
+    assert (expected.kind is None) == (body == b"")
+    assert read(EventStreamFraming(), data.draw(cuts(body))) == expected
 
 
 @given(st.binary(max_size=120), st.data())
-def test_any_header_block_is_read_or_refused_at_any_split(
+def test_any_header_block_is_read_or_malformed_in_any_partition(
     block: bytes, data: st.DataObject
 ) -> None:
-    body = sealed(block, b"{}")
-    found, failure = messages_of([body])
-    assert (failure is None) == (len(found) == 1)
+    body = raw_message(block, b"{}")
+    messages, failure = messages_of([body])
+    assert (failure is None) == (len(messages) == 1)
     assert failure is None or failure.kind == "malformed"
-    assert messages_of(data.draw(cuts(body))) == (found, failure)
+    assert messages_of(data.draw(cuts(body))) == (messages, failure)
 
 
 # --- rules ---
 
 
 def test_every_header_type_has_its_value() -> None:
-    message = decode_message(sealed(EVERY_TYPE, b"payload"))
+    message = decode_message(raw_message(EVERY_TYPE, b"payload"))
     assert message.payload == b"payload"
     assert message.headers == {
         "true": True,
@@ -332,36 +342,36 @@ def test_every_header_type_has_its_value() -> None:
         pytest.param(string("a", "1") + string("a", "1"), id="twice"),
         pytest.param(header(b"\xff", 0, b""), id="name is not UTF-8"),
         pytest.param(header(b"a", 7, b"\x00\x01\xff"), id="value is not UTF-8"),
-        pytest.param(header(b"a", 7, b"\x00"), id="cut in a length"),
-        pytest.param(header(b"a", 7, b"\x00\x02x"), id="cut in a string"),
-        pytest.param(header(b"a", 9, bytes(15)), id="cut in a UUID"),
-        pytest.param(b"\x02a", id="cut in a name"),
-        pytest.param(b"\x01a", id="cut before a type"),
+        pytest.param(header(b"a", 7, b"\x00"), id="truncated in a length"),
+        pytest.param(header(b"a", 7, b"\x00\x02x"), id="truncated in a string"),
+        pytest.param(header(b"a", 9, bytes(15)), id="truncated in a UUID"),
+        pytest.param(b"\x02a", id="truncated in a name"),
+        pytest.param(b"\x01a", id="truncated before a type"),
     ],
 )
-def test_a_broken_header_block_under_right_checksums_is_malformed(block: bytes) -> None:
-    good = string("ok", "1")
-    assert read(EventStreamFraming(), [sealed(block, b"{}")]).kind == "malformed"
-    assert read(EventStreamFraming(), [sealed(good + block, b"{}")]).kind == "malformed"
+def test_broken_headers_with_valid_checksums_are_malformed(block: bytes) -> None:
+    valid = string("ok", "1")
+    assert read(EventStreamFraming(), [raw_message(block, b"{}")]).kind == "malformed"
+    assert read(EventStreamFraming(), [raw_message(valid + block, b"{}")]).kind == "malformed"
 
 
 @pytest.mark.parametrize("total", [0, 1, 12, 15])
-def test_a_length_that_holds_no_message_fails_at_once_and_never_loops(total: int) -> None:
+def test_impossible_length_fails_at_once(total: int) -> None:
     framing = EventStreamFraming()
-    assert framing.feed(sealed(b"", total=total)[:12]) == []
+    assert framing.feed(raw_message(b"", total=total)[:12]) == []
     assert framing.failure is not None
     assert framing.failure.info.kind == "malformed"
 
 
 def test_headers_longer_than_their_message_are_malformed() -> None:
     assert (
-        read(EventStreamFraming(), [sealed(b"", total=20, header_length=5)[:12]]).kind
+        read(EventStreamFraming(), [raw_message(b"", total=20, header_length=5)[:12]]).kind
         == "malformed"
     )
-    assert read(EventStreamFraming(), [sealed(string("abc", "1"))]).failure is None
+    assert read(EventStreamFraming(), [raw_message(string("abc", "1"))]).failure is None
 
 
-def test_a_failure_is_for_good_and_what_came_before_it_is_given() -> None:
+def test_failure_is_final_and_keeps_the_frames_before_it() -> None:
     body = events(2) + damaged(events(1), [200]) + events(1)
     framing = EventStreamFraming()
     assert len(framing.feed(body)) == 2
@@ -375,7 +385,7 @@ def test_a_failure_is_for_good_and_what_came_before_it_is_given() -> None:
         assert read(EventStreamFraming(), chunks) == read(EventStreamFraming(), [body])
 
 
-def test_a_damaged_prelude_in_mid_stream_fails_without_waiting_for_more() -> None:
+def test_damaged_prelude_in_mid_stream_fails_at_once() -> None:
     framing = EventStreamFraming()
     assert len(framing.feed(events(1))) == 1
     framing.feed(damaged(events(1), [0])[:12])
@@ -383,16 +393,16 @@ def test_a_damaged_prelude_in_mid_stream_fails_without_waiting_for_more() -> Non
     assert framing.failure.info.kind == "malformed"
 
 
-@pytest.mark.parametrize("place", range(1, len(events(1))))
-def test_a_message_cut_by_the_end_of_input_is_truncated(place: int) -> None:
-    reading = read(EventStreamFraming(), [events(2)[: len(events(1)) + place]])
+@pytest.mark.parametrize("offset", range(1, len(events(1))))
+def test_input_ending_inside_a_message_is_truncated(offset: int) -> None:
+    reading = read(EventStreamFraming(), [events(2)[: len(events(1)) + offset]])
     assert len(reading.frames) == 1
     assert reading.kind == "truncated"
     assert reading.failure is not None
     assert reading.failure.retryable
 
 
-def test_an_empty_body_is_blank_and_no_failure() -> None:
+def test_empty_body_is_blank_without_failure() -> None:
     assert read(EventStreamFraming(), [b"", b""]) == ([], None, True)
     assert read(EventStreamFraming(), [events(1)]).blank is False
     assert read(EventStreamFraming(), [b"\n"]).blank is False
@@ -402,16 +412,16 @@ def test_an_empty_body_is_blank_and_no_failure() -> None:
     "body",
     [b'{"message":"The security token is expired"}', b"<html>\xc3\xa9" * 100, b"Bad Gateway 502"],
 )
-def test_a_body_of_another_kind_is_malformed_and_shown_the_same_at_any_split(body: bytes) -> None:
-    whole = read(EventStreamFraming(), [body])
-    assert whole.kind == "malformed"
-    assert whole.failure is not None
-    assert whole.failure.detail == body[:200].decode("utf-8", "replace")
+def test_foreign_body_is_malformed_with_the_same_excerpt(body: bytes) -> None:
+    expected = read(EventStreamFraming(), [body])
+    assert expected.kind == "malformed"
+    assert expected.failure is not None
+    assert expected.failure.detail == body[:200].decode("utf-8", "replace")
     for chunks in (byte_by_byte(body), *every_single_cut(body, at_most=250)):
-        assert read(EventStreamFraming(), chunks) == whole
+        assert read(EventStreamFraming(), chunks) == expected
 
 
-def test_a_body_of_another_kind_fails_before_its_end() -> None:
+def test_foreign_body_fails_before_its_end() -> None:
     framing = EventStreamFraming()
     framing.feed(b"x" * 199)
     assert framing.failure is None
@@ -419,15 +429,15 @@ def test_a_body_of_another_kind_fails_before_its_end() -> None:
     assert framing.failure is not None
 
 
-# --- ceilings ---
+# --- limits ---
 
 
 def announced(total: int, header_length: int = 0) -> bytes:
-    return sealed(b"", total=total, header_length=header_length)[:12]
+    return raw_message(b"", total=total, header_length=header_length)[:12]
 
 
 @pytest.mark.parametrize("limits", [LIMITS, Limits(event_bytes=1000)])
-def test_a_message_over_the_ceiling_fails_at_its_prelude(limits: Limits) -> None:
+def test_message_over_the_limit_fails_at_its_prelude(limits: Limits) -> None:
     framing = EventStreamFraming(limits)
     framing.feed(announced(limits.event_bytes))
     assert framing.failure is None
@@ -440,7 +450,7 @@ def test_a_message_over_the_ceiling_fails_at_its_prelude(limits: Limits) -> None
     )
 
 
-def test_a_header_block_over_the_ceiling_fails_at_its_prelude() -> None:
+def test_header_block_over_the_limit_fails_at_its_prelude() -> None:
     framing = EventStreamFraming()
     framing.feed(announced(1 << 20, HEADER_BLOCK_BYTES))
     assert framing.failure is None
@@ -453,18 +463,18 @@ def test_a_header_block_over_the_ceiling_fails_at_its_prelude() -> None:
     )
 
 
-def test_more_headers_than_the_ceiling_fail() -> None:
-    body = sealed(b"".join(string(f"h{n}", "x") for n in range(1024)))
+def test_more_headers_than_the_limit_fail() -> None:
+    body = raw_message(b"".join(string(f"h{n}", "x") for n in range(1024)))
     assert len(decode_message(body).headers) == 1024
     reading = read(
-        EventStreamFraming(), [sealed(b"".join(string(f"h{n}", "x") for n in range(1025)))]
+        EventStreamFraming(), [raw_message(b"".join(string(f"h{n}", "x") for n in range(1025)))]
     )
     assert reading.failure is not None
     assert (reading.kind, reading.failure.code) == ("limit_exceeded", "header_count")
     assert read(EventStreamFraming(Limits(header_count=1023)), [body]).kind == "limit_exceeded"
 
 
-def test_ten_thousand_different_header_blocks_are_read_and_not_all_kept() -> None:
+def test_header_block_cache_is_bounded() -> None:
     framing = EventStreamFraming()
     body = b"".join(
         encode_message({":event-type": f"kind-{n}", ":message-type": "event"}, b"{}")
@@ -480,7 +490,7 @@ def test_ten_thousand_different_header_blocks_are_read_and_not_all_kept() -> Non
 # --- frames ---
 
 
-def test_an_event_is_named_by_its_event_type() -> None:
+def test_event_is_named_by_its_event_type() -> None:
     assert frame_of(Message(EVENT, b"{}")) == Frame("contentBlockDelta", b"{}")
 
 
@@ -525,13 +535,13 @@ def test_an_event_is_named_by_its_event_type() -> None:
         ({}, b"", Frame(None, b"")),
     ],
 )
-def test_a_message_of_any_other_type_never_passes_for_an_event(
+def test_message_of_another_type_is_never_named_as_an_event(
     headers: Mapping[str, Any], payload: bytes, frame: Frame
 ) -> None:
     assert frame_of(Message(headers, payload)) == frame
 
 
-def test_feed_gives_the_frames_of_the_messages() -> None:
+def test_feed_returns_the_frames_of_the_messages() -> None:
     body = events(2) + encode_message(
         {":message-type": "error", ":error-code": "1", ":error-message": "m"}, b""
     )
@@ -549,21 +559,23 @@ def test_feed_gives_the_frames_of_the_messages() -> None:
     st.dictionaries(st.text(min_size=1, max_size=60), st.text(max_size=200), max_size=8),
     st.binary(max_size=300),
 )
-def test_what_is_encoded_is_decoded(headers: dict[str, str], payload: bytes) -> None:
+def test_encoded_message_is_decoded_unchanged(headers: dict[str, str], payload: bytes) -> None:
     body = encode_message(headers, payload)
     assert decode_message(body) == Message(headers, payload)
-    assert body == sealed(b"".join(string(name, value) for name, value in headers.items()), payload)
+    assert body == raw_message(
+        b"".join(string(name, value) for name, value in headers.items()), payload
+    )
 
 
 @pytest.mark.parametrize(
     "headers", [{"": "x"}, {"n" * 256: "x"}, {"n": "v" * (1 << 16)}, {"n": "\ud83d"}]
 )
-def test_a_header_that_cannot_be_written_is_refused(headers: dict[str, str]) -> None:
+def test_encode_rejects_invalid_headers(headers: dict[str, str]) -> None:
     with pytest.raises(ValueError, match=r"cannot be written|surrogates"):
         encode_message(headers, b"")
 
 
-def test_the_longest_header_that_can_be_written_is_read_back() -> None:
+def test_longest_valid_header_round_trips() -> None:
     headers = {"n" * 255: "v" * ((1 << 16) - 1)}
     assert decode_message(encode_message(headers, b"")).headers == headers
 
@@ -578,7 +590,7 @@ def test_the_longest_header_that_can_be_written_is_read_back() -> None:
         (damaged(events(1), [300]), "malformed"),
     ],
 )
-def test_decoding_anything_but_one_message_raises(body: bytes, kind: str) -> None:
+def test_decode_raises_on_anything_but_one_message(body: bytes, kind: str) -> None:
     with pytest.raises(ParseFailure) as raised:
         decode_message(body)
     assert raised.value.info.kind == kind
@@ -588,7 +600,7 @@ def test_decoding_anything_but_one_message_raises(body: bytes, kind: str) -> Non
 
 
 @given(st.lists(st.binary(max_size=60), max_size=6), st.data())
-def test_good_messages_read_the_same_at_any_split(
+def test_valid_messages_read_the_same_in_any_partition(
     payloads: list[bytes], data: st.DataObject
 ) -> None:
     body = b"".join(encode_message(EVENT, payload) for payload in payloads)
@@ -597,24 +609,24 @@ def test_good_messages_read_the_same_at_any_split(
     assert reading.failure is None
 
 
-def test_every_double_split_of_a_short_stream_reads_the_same() -> None:
-    body = sealed(b"") + sealed(string("a", "1"), b"{}") + sealed(b"", b"x")
-    whole = read(EventStreamFraming(), [body])
-    assert len(whole.frames) == 3
+def test_every_double_split_of_a_stream_reads_the_same() -> None:
+    body = raw_message(b"") + raw_message(string("a", "1"), b"{}") + raw_message(b"", b"x")
+    expected = read(EventStreamFraming(), [body])
+    assert len(expected.frames) == 3
     for a in range(len(body) + 1):
         for b in range(a, len(body) + 1):
-            assert read(EventStreamFraming(), cut_at(body, [a, b])) == whole
+            assert read(EventStreamFraming(), cut_at(body, [a, b])) == expected
 
 
-def test_twice_the_message_takes_at_most_twice_the_time() -> None:
+def test_message_of_twice_the_size_takes_twice_the_time() -> None:
     assert growth(EventStreamFraming, lambda size: events(1, b"x" * size), 1 << 19) <= 2.3
 
 
-def test_twice_the_messages_take_at_most_twice_the_time() -> None:
+def test_twice_as_many_messages_take_twice_the_time() -> None:
     assert growth(EventStreamFraming, lambda size: events(size // 150), 1 << 19) <= 2.3
 
 
-def test_more_lengths_than_are_remembered_are_read_all_the_same() -> None:
+def test_more_lengths_than_the_cache_holds_are_read() -> None:
     payloads = [b"x" * size for size in range(1_100)]
     body = b"".join(encode_message(EVENT, payload) for payload in payloads) * 2
     assert read(EventStreamFraming(), [body]).data == payloads * 2

@@ -1,4 +1,4 @@
-"""One JSON array of objects: each element as soon as it is whole, at any split; a cut element is never given."""
+"""JSON array framing: each element once complete, in any partition; never a truncated one."""
 
 from __future__ import annotations
 
@@ -26,7 +26,9 @@ TRICKY = [
 BODY = (
     BOM
     + b" \r\n["
-    + b"\n,\r\n".join(json.dumps(one, ensure_ascii=False, indent=2).encode() for one in TRICKY)
+    + b"\n,\r\n".join(
+        json.dumps(element, ensure_ascii=False, indent=2).encode() for element in TRICKY
+    )
     + b"\n]\n"
 )
 
@@ -46,38 +48,38 @@ def arrays(recording: Recording) -> bytes:
 
 
 @each_recording("gemini-generatecontent", [".json"])
-def test_recorded_bodies_give_their_elements_at_any_split(recording: Recording) -> None:
+def test_recorded_elements_do_not_depend_on_partition(recording: Recording) -> None:
     body = arrays(recording)
-    whole = elements(body)
-    assert whole.failure is None
-    assert values(whole) == json.loads(body)
+    expected = elements(body)
+    assert expected.failure is None
+    assert values(expected) == json.loads(body)
     for chunks in (
         byte_by_byte(body, 1 if len(body) < 100_000 else 7),
         *random_partitions(body, 5),
         *every_single_cut(body, at_most=50),
     ):
-        assert read(JsonArrayFraming(), chunks) == whole
+        assert read(JsonArrayFraming(), chunks) == expected
 
 
 def test_braces_quotes_and_escapes_inside_strings_are_text() -> None:
-    whole = elements(BODY)
-    assert values(whole) == TRICKY
-    assert whole.failure is None
-    assert not whole.blank
+    expected = elements(BODY)
+    assert values(expected) == TRICKY
+    assert expected.failure is None
+    assert not expected.blank
     for chunks in (byte_by_byte(BODY), *every_single_cut(BODY), *random_partitions(BODY, 300)):
-        assert read(JsonArrayFraming(), chunks) == whole
+        assert read(JsonArrayFraming(), chunks) == expected
 
 
-def test_every_double_split_of_a_short_array_reads_the_same() -> None:
+def test_every_double_split_of_an_array_reads_the_same() -> None:
     body = rb'[{"a\\":"}\""},{"b":{}}]'
-    whole = elements(body)
-    assert values(whole) == [{"a\\": '}"'}, {"b": {}}]
+    expected = elements(body)
+    assert values(expected) == [{"a\\": '}"'}, {"b": {}}]
     for a in range(len(body) + 1):
         for b in range(a, len(body) + 1):
-            assert read(JsonArrayFraming(), cut_at(body, [a, b])) == whole
+            assert read(JsonArrayFraming(), cut_at(body, [a, b])) == expected
 
 
-def test_an_element_is_given_at_its_last_brace_as_it_was_written() -> None:
+def test_element_is_emitted_unchanged_at_its_last_brace() -> None:
     framing: Framing = JsonArrayFraming()
     assert framing.feed(b'[ { "a" : 1.0 ') == []
     assert framing.feed(b"}") == [Frame(None, b'{ "a" : 1.0 }')]
@@ -87,7 +89,7 @@ def test_an_element_is_given_at_its_last_brace_as_it_was_written() -> None:
     assert framing.failure is None
 
 
-def test_one_object_instead_of_an_array_is_one_element() -> None:
+def test_single_object_is_one_element() -> None:
     assert elements(b'\n{"error":{"code":503}}\n') == (
         [Frame(None, b'{"error":{"code":503}}')],
         None,
@@ -97,26 +99,26 @@ def test_one_object_instead_of_an_array_is_one_element() -> None:
     assert elements(b'{"a":1},').kind == "malformed"
 
 
-def test_an_empty_array_gives_nothing_and_is_no_failure() -> None:
+def test_empty_array_has_no_frames_and_no_failure() -> None:
     assert elements(b" [ ] ") == ([], None, False)
 
 
 @pytest.mark.parametrize("body", [b"", b" \r\n\t", BOM, BOM + b"\n"])
-def test_a_body_of_nothing_is_blank(body: bytes) -> None:
+def test_body_of_white_space_is_blank(body: bytes) -> None:
     assert elements(body) == ([], None, True)
     assert read(JsonArrayFraming(), byte_by_byte(body)) == ([], None, True)
 
 
-# --- cuts ---
+# --- truncation ---
 
 
-def is_cut(body: bytes) -> bool:
-    """Whether an end here cuts an element, or comes where one must follow."""
+def is_truncated(body: bytes) -> bool:
+    """Whether an end here truncates an element, or stands where one must follow."""
     rest = body.strip(BOM + b" \r\n")
-    return rest == b"[" or rest.endswith(b",") or not (rest == b"" or ends_whole(rest))
+    return rest == b"[" or rest.endswith(b",") or not (rest == b"" or is_complete(rest))
 
 
-def ends_whole(rest: bytes) -> bool:
+def is_complete(rest: bytes) -> bool:
     """Whether the array ends, or would end with a bracket more."""
     for candidate in (rest, rest + b"]"):
         try:
@@ -127,16 +129,16 @@ def ends_whole(rest: bytes) -> bool:
     return False
 
 
-def test_an_end_inside_an_element_or_after_a_comma_is_truncated_and_nothing_else_is() -> None:
-    whole = elements(BODY)
-    for place in range(len(BODY) + 1):
-        reading = elements(BODY[:place])
-        assert reading.kind == ("truncated" if is_cut(BODY[:place]) else None)
-        assert reading.frames == whole.frames[: len(reading.frames)]
-        assert read(JsonArrayFraming(), byte_by_byte(BODY[:place])) == reading
+def test_only_an_end_inside_or_before_an_element_is_truncated() -> None:
+    expected = elements(BODY)
+    for offset in range(len(BODY) + 1):
+        reading = elements(BODY[:offset])
+        assert reading.kind == ("truncated" if is_truncated(BODY[:offset]) else None)
+        assert reading.frames == expected.frames[: len(reading.frames)]
+        assert read(JsonArrayFraming(), byte_by_byte(BODY[:offset])) == reading
 
 
-def test_a_missing_bracket_after_a_whole_element_is_left_to_the_wire() -> None:
+def test_missing_bracket_after_an_element_is_no_failure() -> None:
     assert elements(b'[{"a":1}') == ([Frame(None, b'{"a":1}')], None, False)
     assert elements(b'[{"a":1}\n').failure is None
 
@@ -145,7 +147,7 @@ def test_a_missing_bracket_after_a_whole_element_is_left_to_the_wire() -> None:
     "body",
     [b"[", b'[{"a":1},', b'[{"a":1}\n,\n', b'[{"a":"', b'[{"a":"\\', b"[{", b"{", b'{"a":{}'],
 )
-def test_a_cut_body_is_truncated_and_may_be_tried_again(body: bytes) -> None:
+def test_truncated_body_is_retryable(body: bytes) -> None:
     reading = elements(body)
     assert reading.failure is not None
     assert reading.failure.kind == "truncated"
@@ -156,7 +158,7 @@ def test_a_cut_body_is_truncated_and_may_be_tried_again(body: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "given", "shown"),
+    ("body", "frame_count", "shown"),
     [
         (b"<html>Bad Gateway</html>", 0, "<html>Bad Gateway</html>"),
         (b'  data: {"a":1}\n\n', 0, 'data: {"a":1}\n\n'),
@@ -176,19 +178,19 @@ def test_a_cut_body_is_truncated_and_may_be_tried_again(body: bytes) -> None:
         ("é".encode() * 500, 0, "é" * 100),
     ],
 )
-def test_what_is_not_json_is_malformed_and_shown_the_same_at_any_split(
-    body: bytes, given: int, shown: str
+def test_non_json_is_malformed_with_the_same_excerpt(
+    body: bytes, frame_count: int, shown: str
 ) -> None:
-    whole = elements(body)
-    assert len(whole.frames) == given
-    assert whole.failure is not None
-    assert whole.failure.kind == "malformed"
-    assert whole.failure.detail == shown
+    expected = elements(body)
+    assert len(expected.frames) == frame_count
+    assert expected.failure is not None
+    assert expected.failure.kind == "malformed"
+    assert expected.failure.detail == shown
     for chunks in (byte_by_byte(body), *every_single_cut(body)):
-        assert read(JsonArrayFraming(), chunks) == whole
+        assert read(JsonArrayFraming(), chunks) == expected
 
 
-def test_what_is_not_json_fails_before_its_end_for_good() -> None:
+def test_non_json_fails_before_its_end_and_stays_failed() -> None:
     framing = JsonArrayFraming()
     framing.feed(b"<" * 199)
     assert framing.failure is None
@@ -200,21 +202,21 @@ def test_what_is_not_json_fails_before_its_end_for_good() -> None:
     assert framing.failure is failure
 
 
-# --- ceilings ---
+# --- limits ---
 
 
-def test_an_element_over_the_ceiling_ends_the_stream_after_the_elements_before_it() -> None:
+def test_element_over_the_limit_fails_after_earlier_elements() -> None:
     limits = Limits(event_bytes=10)
     body = b'[{"a":"xx"}' + b" " * 50 + b',{"a":"}"},{"a":"xxx"},{}]'
-    whole = read(JsonArrayFraming(limits), [body])
-    assert whole.data == [b'{"a":"xx"}', b'{"a":"}"}']
-    assert whole.failure is not None
-    assert (whole.kind, whole.failure.code) == ("limit_exceeded", "event_bytes")
+    expected = read(JsonArrayFraming(limits), [body])
+    assert expected.data == [b'{"a":"xx"}', b'{"a":"}"}']
+    assert expected.failure is not None
+    assert (expected.kind, expected.failure.code) == ("limit_exceeded", "event_bytes")
     for chunks in (byte_by_byte(body), *every_single_cut(body)):
-        assert read(JsonArrayFraming(limits), chunks) == whole
+        assert read(JsonArrayFraming(limits), chunks) == expected
 
 
-def test_an_endless_element_fails_before_its_end_and_is_not_kept() -> None:
+def test_endless_element_fails_early_and_is_not_buffered() -> None:
     framing = JsonArrayFraming(Limits(event_bytes=10))
     framing.feed(b'[{"a":"xxxx')
     assert framing.failure is None
@@ -223,7 +225,7 @@ def test_an_endless_element_fails_before_its_end_and_is_not_kept() -> None:
     assert not framing._buffered
 
 
-# --- any value, any bytes, any split ---
+# --- any value, any bytes, any partition ---
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text() | st.text(alphabet='"\\{}[],'),
@@ -240,7 +242,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     st.sampled_from([None, 1]),
     st.data(),
 )
-def test_any_objects_come_back_at_any_split(
+def test_any_objects_are_read_back_in_any_partition(
     objects: list[Any], escape: bool, indent: int | None, data: st.DataObject
 ) -> None:
     body = json.dumps(objects, ensure_ascii=escape, indent=indent).encode("utf-8", "surrogatepass")
@@ -249,28 +251,28 @@ def test_any_objects_come_back_at_any_split(
     assert values(reading) == objects
 
 
-def by_hand(body: bytes) -> list[bytes]:
-    """The elements of what follows a `[`, found byte by byte: the scanner's oracle."""
-    found: list[bytes] = []
+def scan_byte_by_byte(body: bytes) -> list[bytes]:
+    """Finds the elements after a `[` byte by byte: the oracle of the scanner."""
+    elements_found: list[bytes] = []
     start = depth = 0
     quoted = escaped = False
-    for at, byte in enumerate(body):
+    for offset, byte in enumerate(body):
         char = chr(byte)
         if escaped or (quoted and char == "\\"):
             escaped = not escaped
         elif char == '"' and depth:
             quoted = not quoted
         elif char == "{" and not quoted:
-            start = start if depth else at
+            start = start if depth else offset
             depth += 1
         elif char == "}" and depth and not quoted:
             depth -= 1
             if not depth:
-                found.append(body[start : at + 1])
-    return found
+                elements_found.append(body[start : offset + 1])
+    return elements_found
 
 
-SCRAPS = st.sampled_from(
+SNIPPETS = st.sampled_from(
     [
         b'"',
         b"\\",
@@ -291,20 +293,22 @@ SCRAPS = st.sampled_from(
 )
 
 
-@given(st.lists(SCRAPS, max_size=60), st.data())
-def test_the_scanner_finds_what_a_byte_by_byte_scan_finds(
-    scraps: list[bytes], data: st.DataObject
+@given(st.lists(SNIPPETS, max_size=60), st.data())
+def test_scanner_agrees_with_a_byte_by_byte_scan(
+    snippets: list[bytes], data: st.DataObject
 ) -> None:
-    body = b'[{"k":' + b"".join(scraps)
+    body = b'[{"k":' + b"".join(snippets)
     reading = read(JsonArrayFraming(), data.draw(cuts(body)))
-    assert reading.data == by_hand(body)[: len(reading.data)]
-    assert reading.data[:1] == by_hand(body)[:1]
+    assert reading.data == scan_byte_by_byte(body)[: len(reading.data)]
+    assert reading.data[:1] == scan_byte_by_byte(body)[:1]
     assert reading == elements(body)
 
 
-@given(st.lists(SCRAPS, max_size=30), st.data())
-def test_any_bytes_read_the_same_at_any_split(scraps: list[bytes], data: st.DataObject) -> None:
-    body, limits = b"".join(scraps), Limits(event_bytes=12)
+@given(st.lists(SNIPPETS, max_size=30), st.data())
+def test_any_bytes_read_the_same_in_any_partition(
+    snippets: list[bytes], data: st.DataObject
+) -> None:
+    body, limits = b"".join(snippets), Limits(event_bytes=12)
     assert read(JsonArrayFraming(limits), data.draw(cuts(body))) == elements(body, limits)
 
 
@@ -327,20 +331,20 @@ def keys(size: int) -> bytes:
     return b"[{" + b",".join([b'"key":{"a":"b","c":"d"}'] * (size // 25)) + b"}]"
 
 
-def chunks_of_gemini(size: int) -> bytes:
-    one = json.dumps(
+def gemini_chunks(size: int) -> bytes:
+    element = json.dumps(
         {"candidates": [{"content": {"parts": [{"text": 'Hi "you"'}], "role": "model"}}]}, indent=2
     ).encode()
-    return b"[" + b"\n,\n".join([one] * (size // len(one))) + b"]"
+    return b"[" + b"\n,\n".join([element] * (size // len(element))) + b"]"
 
 
-@pytest.mark.parametrize("body", [image, escapes, backslashes, keys, chunks_of_gemini])
+@pytest.mark.parametrize("body", [image, escapes, backslashes, keys, gemini_chunks])
 def test_twice_the_body_takes_at_most_twice_the_time(body: Any) -> None:
     assert values(elements(body(1000)))
     assert growth(JsonArrayFraming, body, 1 << 19) <= 2.3
 
 
-@pytest.mark.parametrize("body", [image, escapes, backslashes, keys, chunks_of_gemini])
-def test_a_megabyte_in_one_chunk_is_read_as_in_many(body: Any) -> None:
-    whole = body(1 << 20)
-    assert elements(whole) == read(JsonArrayFraming(), byte_by_byte(whole, 1024))
+@pytest.mark.parametrize("body", [image, escapes, backslashes, keys, gemini_chunks])
+def test_megabyte_in_one_chunk_reads_as_in_many(body: Any) -> None:
+    text = body(1 << 20)
+    assert elements(text) == read(JsonArrayFraming(), byte_by_byte(text, 1024))

@@ -1,4 +1,7 @@
-"""JSON lines: every line once, whole and in order, at any split; the unfinished last line is not lost."""
+"""JSON lines framing: every line once, complete and in order, in any partition.
+
+The unfinished last line is not lost.
+"""
 
 from __future__ import annotations
 
@@ -25,32 +28,32 @@ def lines(body: bytes) -> Reading:
 
 
 @each_recording("ollama-native", [".ndjson"])
-def test_recorded_streams_give_one_frame_a_line_at_any_split(recording: Recording) -> None:
+def test_recorded_lines_do_not_depend_on_partition(recording: Recording) -> None:
     body = recording.body
-    whole = lines(body)
-    assert whole.failure is None
-    assert whole.data == [line for line in body.split(b"\n") if line]
-    assert all(isinstance(json.loads(data or b""), dict) for data in whole.data)
+    expected = lines(body)
+    assert expected.failure is None
+    assert expected.data == [line for line in body.split(b"\n") if line]
+    assert all(isinstance(json.loads(data or b""), dict) for data in expected.data)
     for chunks in (
         byte_by_byte(body),
         *random_partitions(body, 10),
         *every_single_cut(body, at_most=100),
     ):
-        assert read(NdjsonFraming(), chunks) == whole
+        assert read(NdjsonFraming(), chunks) == expected
 
 
-def test_blank_lines_line_ends_and_a_byte_order_mark_are_no_part_of_the_data() -> None:
-    whole = lines(MIXED)
-    assert whole.frames == [
+def test_blank_lines_line_ends_and_bom_are_not_data() -> None:
+    expected = lines(MIXED)
+    assert expected.frames == [
         Frame(None, data)
         for data in (b'{"a":1}', '{"b":"é\\n"}'.encode(), b"[2]", b'"x\ry"', b'{"last":true}')
     ]
-    assert whole.failure is None
+    assert expected.failure is None
     for chunks in (byte_by_byte(MIXED), *every_single_cut(MIXED)):
-        assert read(NdjsonFraming(), chunks) == whole
+        assert read(NdjsonFraming(), chunks) == expected
 
 
-def test_a_line_is_given_when_its_end_arrives_and_not_later() -> None:
+def test_line_is_emitted_as_soon_as_its_end_arrives() -> None:
     framing: Framing = NdjsonFraming()
     assert framing.feed(b'{"a":') == []
     assert framing.feed(b"1}") == []
@@ -60,24 +63,24 @@ def test_a_line_is_given_when_its_end_arrives_and_not_later() -> None:
 
 
 @pytest.mark.parametrize("end", [b"", b"\n", b"\r\n", b"\r", b"\n\n"])
-def test_the_last_line_is_given_with_or_without_its_end(end: bytes) -> None:
+def test_last_line_is_emitted_with_or_without_its_end(end: bytes) -> None:
     assert lines(b'{"a":1}\n{"b":2}' + end).data == [b'{"a":1}', b'{"b":2}']
 
 
-def test_only_the_first_byte_order_mark_is_one() -> None:
+def test_only_the_first_byte_order_mark_is_removed() -> None:
     assert lines(BOM + b"1\n" + BOM + b"2\n").data == [b"1", BOM + b"2"]
     assert lines(b"1\n" + BOM + b"2\n").data == [b"1", BOM + b"2"]
     assert lines(BOM + BOM + b"1\n").data == [BOM + b"1"]
 
 
 @pytest.mark.parametrize("body", [b"", b"\n", b"\r\n \t\n", BOM, BOM + b"\n", b" "])
-def test_a_body_of_nothing_is_blank(body: bytes) -> None:
+def test_body_of_white_space_is_blank(body: bytes) -> None:
     assert lines(body) == ([], None, True)
     assert read(NdjsonFraming(), byte_by_byte(body)) == ([], None, True)
 
 
 @pytest.mark.parametrize("body", [b"1", b"\n\n1\n", BOM + b"x", b"<"])
-def test_a_body_of_anything_is_not_blank(body: bytes) -> None:
+def test_body_with_any_other_byte_is_not_blank(body: bytes) -> None:
     assert not lines(body).blank
     assert not read(NdjsonFraming(), byte_by_byte(body)).blank
 
@@ -85,34 +88,34 @@ def test_a_body_of_anything_is_not_blank(body: bytes) -> None:
 @pytest.mark.parametrize(
     "body", [b"<html>Bad Gateway</html>", b"  upstream error", '{"a":1}\n— no'.encode()]
 )
-def test_a_last_line_that_cannot_begin_json_is_malformed_and_shown(body: bytes) -> None:
-    whole = lines(body)
-    assert whole.failure is not None
-    assert whole.failure.kind == "malformed"
-    assert whole.failure.detail == body.split(b"\n")[-1].decode()
+def test_last_line_that_cannot_begin_json_is_malformed(body: bytes) -> None:
+    expected = lines(body)
+    assert expected.failure is not None
+    assert expected.failure.kind == "malformed"
+    assert expected.failure.detail == body.split(b"\n")[-1].decode()
     for chunks in (byte_by_byte(body), *every_single_cut(body)):
-        assert read(NdjsonFraming(), chunks) == whole
+        assert read(NdjsonFraming(), chunks) == expected
 
 
 @pytest.mark.parametrize(
     "line", [b'{"', b"[", b'"', b"-", b"0", b"9", b"tru", b"fals", b"nul", b" {"]
 )
-def test_a_last_line_that_can_begin_json_is_left_to_the_decoder(line: bytes) -> None:
+def test_last_line_that_can_begin_json_is_left_to_the_decoder(line: bytes) -> None:
     assert lines(line) == ([Frame(None, line)], None, False)
 
 
-def test_a_line_over_the_ceiling_ends_the_stream_after_the_lines_before_it() -> None:
+def test_line_over_the_limit_fails_after_earlier_lines() -> None:
     limits = Limits(event_bytes=8)
     body = b"12345678\n123456\r\n\n1234567\r\n12345678\r\n1\n"
-    whole = read(NdjsonFraming(limits), [body])
-    assert whole.data == [b"12345678", b"123456", b"1234567"]
-    assert whole.failure is not None
-    assert (whole.kind, whole.failure.code) == ("limit_exceeded", "event_bytes")
+    expected = read(NdjsonFraming(limits), [body])
+    assert expected.data == [b"12345678", b"123456", b"1234567"]
+    assert expected.failure is not None
+    assert (expected.kind, expected.failure.code) == ("limit_exceeded", "event_bytes")
     for chunks in (byte_by_byte(body), *every_single_cut(body)):
-        assert read(NdjsonFraming(limits), chunks) == whole
+        assert read(NdjsonFraming(limits), chunks) == expected
 
 
-def test_an_endless_line_fails_before_its_end_and_is_not_kept() -> None:
+def test_endless_line_fails_early_and_is_not_buffered() -> None:
     framing = NdjsonFraming(Limits(event_bytes=8))
     assert framing.feed(b"12345678") == []
     assert framing.failure is None
@@ -136,7 +139,7 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
     st.booleans(),
     st.data(),
 )
-def test_any_json_values_come_back_at_any_split(
+def test_any_json_values_are_read_back_in_any_partition(
     values: list[Any], end: bytes, escape: bool, data: st.DataObject
 ) -> None:
     body = end.join(
@@ -144,7 +147,7 @@ def test_any_json_values_come_back_at_any_split(
     )
     reading = read(NdjsonFraming(), data.draw(cuts(body)))
     assert reading.failure is None
-    assert [json.loads(one or b"") for one in reading.data] == values
+    assert [json.loads(line or b"") for line in reading.data] == values
 
 
 @given(
@@ -154,16 +157,18 @@ def test_any_json_values_come_back_at_any_split(
     ),
     st.data(),
 )
-def test_any_bytes_read_the_same_at_any_split(pieces: list[bytes], data: st.DataObject) -> None:
-    body, limits = b"".join(pieces), Limits(event_bytes=12)
+def test_any_bytes_read_the_same_in_any_partition(
+    fragments: list[bytes], data: st.DataObject
+) -> None:
+    body, limits = b"".join(fragments), Limits(event_bytes=12)
     assert read(NdjsonFraming(limits), data.draw(cuts(body))) == read(NdjsonFraming(limits), [body])
 
 
-def test_twice_the_line_takes_at_most_twice_the_time() -> None:
+def test_line_of_twice_the_size_takes_twice_the_time() -> None:
     assert growth(NdjsonFraming, lambda size: b'{"a":"' + b"x" * size + b'"}\n', 1 << 19) <= 2.3
 
 
-def test_twice_the_lines_take_at_most_twice_the_time() -> None:
+def test_twice_as_many_lines_take_twice_the_time() -> None:
     assert (
         growth(
             NdjsonFraming,

@@ -1,4 +1,4 @@
-"""SSE framing: WHATWG to the byte, the same at every cut, bounded, linear."""
+"""SSE framing: WHATWG to the byte, the same in every partition, bounded, linear."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ BOM: Final = b"\xef\xbb\xbf"
 
 @dataclass(frozen=True)
 class Outcome:
-    """All that can be seen of one run: after `feed` (the standard), then what `close` adds."""
+    """All results of one run: after `feed` (the standard), then what `close` adds."""
 
     strict: list[Frame]
     tail: list[Frame]
@@ -59,24 +59,29 @@ def run(chunks: Iterable[bytes], limits: Limits = LIMITS) -> Outcome:
     return Outcome(strict, tail, last_event_id, retry, framing.blank, failure is not None)
 
 
-def oracle(body: bytes, ceiling: int = LIMITS.event_bytes) -> Outcome:
-    """The standard read off the whole body at once, block by block: slow, and by other means than the framing."""
+def oracle(body: bytes, limit: int = LIMITS.event_bytes) -> Outcome:
+    """Reads the body as the standard does, all at once and block by block.
+
+    Slow, and by other means than the framing.
+    """
     *lines, rest = re.split(rb"\r\n|\r|\n", body.removeprefix(BOM))
     *ended, pending = blocks_of(lines)
     blocks = [*ended, [*pending, rest]]
-    whole = list(takewhile(lambda block: fits(block, ceiling), blocks))
+    complete = list(takewhile(lambda block: fits(block, limit), blocks))
     ids = list[str | None]([None])
-    for block in whole:
-        found = [text(value) for value in values(block, b"id") if b"\0" not in value]
-        ids.append(found[-1] if found else ids[-1])
-    frames = [read_block(block, ident) for block, ident in zip(whole, ids[1:], strict=True)]
+    for block in complete:
+        ids_of_block = [text(value) for value in values(block, b"id") if b"\0" not in value]
+        ids.append(ids_of_block[-1] if ids_of_block else ids[-1])
+    frames = [read_block(block, ident) for block, ident in zip(complete, ids[1:], strict=True)]
     strict, tail = (
         [frame for frame in part if frame] for part in (frames[: len(ended)], frames[len(ended) :])
     )
     delays = [int(value) for value in values(lines, b"retry") if re.fullmatch(rb"[0-9]+", value)]
     retry = min(delays[-1], MAX_RETRY) if delays else None
     blank = all(line.startswith(b":") for line in [*lines, rest] if line)
-    return Outcome(strict, tail, ids[: len(ended) + 1][-1], retry, blank, len(whole) < len(blocks))
+    return Outcome(
+        strict, tail, ids[: len(ended) + 1][-1], retry, blank, len(complete) < len(blocks)
+    )
 
 
 def blocks_of(lines: list[bytes]) -> list[list[bytes]]:
@@ -97,8 +102,10 @@ def read_block(block: list[bytes], ident: str | None) -> Frame | None:
 
 
 def values(lines: list[bytes], name: bytes) -> list[bytes]:
-    found = (re.fullmatch(re.escape(name) + rb"(?::[ ]?(.*))?", line, re.DOTALL) for line in lines)
-    return [match[1] or b"" for match in found if match]
+    matches = (
+        re.fullmatch(re.escape(name) + rb"(?::[ ]?(.*))?", line, re.DOTALL) for line in lines
+    )
+    return [match[1] or b"" for match in matches if match]
 
 
 def strays(lines: list[bytes]) -> list[bytes]:
@@ -109,9 +116,9 @@ def strays(lines: list[bytes]) -> list[bytes]:
     ]
 
 
-def fits(block: list[bytes], ceiling: int) -> bool:
-    held = len(b"\n".join(values(block, b"data"))) + len(b"\n".join(strays(block)))
-    return max(held, *map(len, block), 0) <= ceiling
+def fits(block: list[bytes], limit: int) -> bool:
+    buffered = len(b"\n".join(values(block, b"data"))) + len(b"\n".join(strays(block)))
+    return max(buffered, *map(len, block), 0) <= limit
 
 
 def text(value: bytes) -> str:
@@ -119,7 +126,7 @@ def text(value: bytes) -> str:
 
 
 def events(frames: Iterable[Frame]) -> list[dict[str, str]]:
-    """Frames as the vectors write events; frames that only carry strays are no events."""
+    """Returns frames as the vectors have events; frames that only carry strays are no events."""
     return [
         {
             "type": frame.event or "message",
@@ -131,14 +138,14 @@ def events(frames: Iterable[Frame]) -> list[dict[str, str]]:
     ]
 
 
-def say(figures: str) -> None:
-    """Figures of this run; `pytest -rP` shows them."""
+def report(figures: str) -> None:
+    """Prints figures of this run; `pytest -rP` shows them."""
     sys.stdout.write(figures + "\n")
 
 
-def double_cuts(body: bytes) -> Iterator[list[bytes]]:
+def double_splits(body: bytes) -> Iterator[list[bytes]]:
     return (
-        cut_at(body, places) for places in combinations_with_replacement(range(len(body) + 1), 2)
+        cut_at(body, offsets) for offsets in combinations_with_replacement(range(len(body) + 1), 2)
     )
 
 
@@ -147,9 +154,9 @@ def double_cuts(body: bytes) -> Iterator[list[bytes]]:
 
 @each_vector("sse_vectors")
 @pytest.mark.parametrize(
-    "chunks", [lambda body: [body], byte_by_byte], ids=["whole", "byte-by-byte"]
+    "chunks", [lambda body: [body], byte_by_byte], ids=["one-chunk", "byte-by-byte"]
 )
-def test_the_vectors_hold_strict_and_tolerant(
+def test_vectors_hold_strict_and_tolerant(
     vector: dict[str, Any], chunks: Callable[[bytes], list[bytes]]
 ) -> None:
     outcome = run(chunks(base64.b64decode(vector["raw_b64"])))
@@ -160,16 +167,16 @@ def test_the_vectors_hold_strict_and_tolerant(
     figure(f"vector/{vector['id']}")
 
 
-def test_no_cut_changes_a_vector() -> None:
+def test_no_partition_changes_a_vector() -> None:
     bodies = [base64.b64decode(vector["raw_b64"]) for vector in vectors("sse_vectors")["vectors"]]
     runs = different = 0
     for body in bodies:
-        whole = run([body])
-        several = double_cuts(body) if len(body) <= 130 else random_partitions(body, 30)
+        expected = run([body])
+        several = double_splits(body) if len(body) <= 130 else random_partitions(body, 30)
         for chunks in [*every_single_cut(body), byte_by_byte(body), *several]:
             runs += 1
-            different += run(chunks) != whole
-    say(f"{len(bodies)} vectors, {runs} cut runs, {different} differences")
+            different += run(chunks) != expected
+    report(f"{len(bodies)} vectors, {runs} split runs, {different} differences")
     figure("split runs", runs)
     assert different == 0
     assert runs > 60_000
@@ -177,21 +184,21 @@ def test_no_cut_changes_a_vector() -> None:
 
 def sse_bodies() -> list[Recording]:
     return [
-        one
+        recording
         for folder in sorted((require(CORPUS) / "data").iterdir())
         if any(folder.glob("*.sse"))
-        for one in recordings(folder.name, [".sse"])
+        for recording in recordings(folder.name, [".sse"])
     ]
 
 
-def test_recorded_bodies_give_the_events_agreed_upon() -> None:
-    agreed = [one for one in sse_bodies() if "framing" in one.expected]
+def test_recorded_bodies_have_the_expected_events() -> None:
+    agreed = [recording for recording in sse_bodies() if "framing" in recording.expected]
     wrong = [
-        one.path.name
-        for one in agreed
-        if framing_of(run([one.body]).strict) != summary(one.expected["framing"])
+        recording.path.name
+        for recording in agreed
+        if framing_of(run([recording.body]).strict) != summary(recording.expected["framing"])
     ]
-    say(f"{len(agreed)} recorded bodies, {len(wrong)} differ")
+    report(f"{len(agreed)} recorded bodies, {len(wrong)} differ")
     assert agreed
     assert wrong == []
 
@@ -211,15 +218,17 @@ def summary(framing: dict[str, Any]) -> tuple[int, str]:
     return framing["n_events"], framing["events_sha256"]
 
 
-def test_no_cut_changes_a_recorded_body() -> None:
-    for one in sse_bodies():
-        whole = run([one.body])
+def test_no_partition_changes_a_recorded_body() -> None:
+    for recording in sse_bodies():
+        expected = run([recording.body])
         assert (
-            whole == run(byte_by_byte(one.body, 61)) == run(next(random_partitions(one.body, 1)))
-        ), one.path.name
+            expected
+            == run(byte_by_byte(recording.body, 61))
+            == run(next(random_partitions(recording.body, 1)))
+        ), recording.path.name
 
 
-PIECES: Final = st.one_of(
+FRAGMENTS: Final = st.one_of(
     st.sampled_from(
         [
             b"\n",
@@ -270,13 +279,13 @@ PIECES: Final = st.one_of(
     ),
     st.binary(max_size=6),
 )
-BODIES: Final = st.lists(PIECES, max_size=14).map(b"".join)
+BODIES: Final = st.lists(FRAGMENTS, max_size=14).map(b"".join)
 
 
 @settings(max_examples=1_000)
 @given(BODIES, st.data())
 @example(BOM + BOM + b"data: x\n\n", None)
-def test_any_body_at_any_cut_is_what_the_standard_reads_off_it(
+def test_any_body_in_any_partition_reads_as_the_standard(
     body: bytes, data: st.DataObject | None
 ) -> None:
     expected = oracle(body)
@@ -313,7 +322,7 @@ BETWEEN: Final = st.sampled_from(
 @settings(max_examples=200)
 @given(st.lists(st.tuples(ALIKE, st.integers(1, 4), BETWEEN | st.just(b"")), max_size=8), st.data())
 @example([(b"event: a\ndata: {}\n\n", 3, b"data: x\n"), (b"event: a\ndata: {}\n\n", 2, b"")], None)
-def test_events_that_are_written_alike_are_read_as_any_others(
+def test_fast_path_reads_as_the_standard(
     runs: list[tuple[bytes, int, bytes]], data: st.DataObject | None
 ) -> None:
     body = b"".join(event * times + between for event, times, between in runs)
@@ -327,7 +336,7 @@ def test_events_that_are_written_alike_are_read_as_any_others(
         assert run(data.draw(cuts(body, 6))) == expected
 
 
-def test_a_carriage_return_gives_the_event_out_at_once() -> None:
+def test_carriage_return_emits_the_event_at_once() -> None:
     framing = SSEFraming()
     assert framing.feed(b"data: 1\r\r") == [Frame(None, b"1")]
     assert framing.feed(b"\n") == []
@@ -335,20 +344,20 @@ def test_a_carriage_return_gives_the_event_out_at_once() -> None:
     assert framing.feed(b"\ndata: 3\n\r") == [Frame(None, b"3")]
 
 
-def test_empty_chunks_do_not_part_a_carriage_return_from_its_line_feed() -> None:
+def test_empty_chunks_do_not_split_a_crlf() -> None:
     assert run([b"", b"data: 1\r", b"", b"\ndata: 2\r\n", b"", b"\r\n"]).strict == [
         Frame(None, b"1\n2")
     ]
 
 
-def test_an_unfinished_byte_order_mark_is_text() -> None:
+def test_unfinished_byte_order_mark_is_text() -> None:
     assert run([b"\xef", b"\xbb", b"data: x\n\n"]).strict == [
         Frame(None, None, None, b"\xef\xbbdata: x")
     ]
     assert run([b"\xef", b"\xbb"]).tolerant == [Frame(None, None, None, b"\xef\xbb")]
 
 
-def test_an_event_name_does_not_outlive_a_block_without_data() -> None:
+def test_event_name_does_not_outlive_a_block_without_data() -> None:
     assert run([b"event: a\ndata: 1\n\nevent: a\n\ndata: 2\n\n"]).strict == [
         Frame("a", b"1"),
         Frame(None, b"2"),
@@ -356,20 +365,20 @@ def test_an_event_name_does_not_outlive_a_block_without_data() -> None:
 
 
 @pytest.mark.parametrize("line", [b"event", b"event:", b"event: ", b"event: a\nevent:"])
-def test_an_empty_event_name_is_none(line: bytes) -> None:
+def test_empty_event_name_is_none(line: bytes) -> None:
     assert run([line + b"\ndata: 1\n\n" + line + b"\ndata: 2\n\n"]).strict == [
         Frame(None, b"1"),
         Frame(None, b"2"),
     ]
 
 
-def test_data_stays_bytes_while_name_and_id_are_read_as_utf8() -> None:
+def test_data_stays_bytes_while_name_and_id_are_decoded() -> None:
     assert run([b"event: \xff\nid: \xf0\x9f\ndata: \xff\n\n"]).strict == [
         Frame("\ufffd", b"\xff", "\ufffd")
     ]
 
 
-def test_an_id_sticks_with_the_block_that_ends_and_can_be_reset() -> None:
+def test_id_applies_at_the_end_of_its_block_and_can_be_reset() -> None:
     framing = SSEFraming()
     framing.feed(b"id: 1\n")
     assert framing.last_event_id is None
@@ -407,23 +416,23 @@ def test_retry_is_ascii_digits_in_milliseconds_and_clamped(value: bytes, retry: 
     assert run([b"retry:" + value + b"\n"]).retry == retry
 
 
-def test_an_id_with_a_null_byte_leaves_the_one_before() -> None:
+def test_id_with_a_null_byte_is_ignored() -> None:
     assert run([b"id: 7\ndata: x\n\nid: 8\0\ndata: y\n\n"]).last_event_id == "7"
 
 
-def test_the_standard_drops_the_event_whose_blank_line_never_came_and_close_gives_it() -> None:
+def test_unfinished_event_is_emitted_only_by_close() -> None:
     outcome = run([b"id: 7\nevent: e\ndata: x"])
     assert outcome.strict == []
     assert outcome.last_event_id is None
     assert outcome.tail == [Frame("e", b"x", "7")]
 
 
-def test_close_gives_no_event_without_data() -> None:
+def test_close_emits_no_event_without_data() -> None:
     assert run([b"event: e\nid: 7\n"]).tail == []
 
 
 @pytest.mark.parametrize("body", [b"", BOM, b"\n\r\n\r", b": ping\n\n: ping", b":"])
-def test_nothing_but_comments_and_empty_lines_is_blank(body: bytes) -> None:
+def test_comments_and_empty_lines_are_blank(body: bytes) -> None:
     assert run([body]).blank
     assert run(byte_by_byte(body)).blank
 
@@ -448,7 +457,7 @@ def test_any_other_line_is_not_blank(body: bytes) -> None:
 # ---------------------------------------------------------------- stray lines
 
 
-def test_a_stray_line_travels_with_the_next_event_and_changes_nothing_else() -> None:
+def test_stray_line_only_travels_with_the_next_event() -> None:
     body = b'data: 1\n\nevent: e\nerror: {"code": 429}\ndata: 2\n: hi\n{}\n\ndata: 3\n\n'
     assert run([body]).strict == [
         Frame(None, b"1"),
@@ -457,7 +466,7 @@ def test_a_stray_line_travels_with_the_next_event_and_changes_nothing_else() -> 
     ]
 
 
-def test_a_block_of_stray_lines_is_a_frame_without_data() -> None:
+def test_block_of_stray_lines_is_a_frame_without_data() -> None:
     body = b'id: 1\ndata: 1\n\n{\n  "error": {"code": 503}\n}\r\n\r\ndata: 2\n\n'
     assert run([body]).strict == [
         Frame(None, b"1", "1"),
@@ -466,12 +475,12 @@ def test_a_block_of_stray_lines_is_a_frame_without_data() -> None:
     ]
 
 
-def test_stray_lines_at_the_end_come_with_close() -> None:
+def test_stray_lines_at_the_end_are_emitted_by_close() -> None:
     assert run([b'{\n "error": 1\n}']).tolerant == [Frame(None, None, None, b'{\n "error": 1\n}')]
     assert run([b"data: 1\nerror: x"]).tail == [Frame(None, b"1", None, b"error: x")]
 
 
-def test_stray_lines_of_a_block_without_data_do_not_wait_for_a_later_event() -> None:
+def test_stray_lines_of_a_block_without_data_are_not_delayed() -> None:
     assert run([b"event: error\n{}\n\ndata: 1\n\n"]).strict == [
         Frame(None, None, None, b"{}"),
         Frame(None, b"1"),
@@ -483,28 +492,26 @@ def test_stray_lines_of_a_block_without_data_do_not_wait_for_a_later_event() -> 
     st.lists(st.sampled_from([b"data: 1", b"event: e", b"", b": c", b"id: 7", b"retry: 1"])),
     st.data(),
 )
-def test_stray_lines_never_change_which_events_come_out(
-    lines: list[bytes], data: st.DataObject
-) -> None:
+def test_stray_lines_never_change_the_events(lines: list[bytes], data: st.DataObject) -> None:
     strayed = list(lines)
-    for place in data.draw(st.lists(st.integers(0, len(lines)), max_size=5)):
+    for index in data.draw(st.lists(st.integers(0, len(lines)), max_size=5)):
         strayed.insert(
-            place, data.draw(st.sampled_from([b"error: {}", b"Data: x", b" data: x", b"{", b"dat"]))
+            index, data.draw(st.sampled_from([b"error: {}", b"Data: x", b" data: x", b"{", b"dat"]))
         )
     plain, mixed = (run([b"".join(line + b"\n" for line in body)]) for body in (lines, strayed))
     assert events(plain.tolerant) == events(mixed.tolerant)
 
 
-# ---------------------------------------------------------------- ceilings
+# ---------------------------------------------------------------- limits
 
 
 @settings(max_examples=1_000)
 @given(BODIES, st.integers(4, 24), st.data())
-def test_a_ceiling_ends_any_body_at_the_same_place_whatever_the_cut(
-    body: bytes, ceiling: int, data: st.DataObject
+def test_limit_fails_at_the_same_byte_in_any_partition(
+    body: bytes, limit: int, data: st.DataObject
 ) -> None:
-    limits = Limits(event_bytes=ceiling)
-    expected = oracle(body, ceiling)
+    limits = Limits(event_bytes=limit)
+    expected = oracle(body, limit)
     for chunks in ([body], byte_by_byte(body), data.draw(cuts(body, 6))):
         outcome = run(chunks, limits)
         assert (outcome.tolerant, outcome.failed) == (expected.tolerant, expected.failed)
@@ -535,7 +542,7 @@ def test_a_ceiling_ends_any_body_at_the_same_place_whatever_the_cut(
         "stray and data",
     ],
 )
-def test_a_line_or_event_past_the_ceiling_ends_the_stream_after_the_frames_before_it(
+def test_block_over_the_limit_fails_after_earlier_frames(
     block: bytes,
 ) -> None:
     limits = Limits(event_bytes=100)
@@ -554,31 +561,31 @@ def test_a_line_or_event_past_the_ceiling_ends_the_stream_after_the_frames_befor
         b"data: " + b"x" * 49 + b"\nstray " + b"x" * 45,
     ],
 )
-def test_a_line_and_event_as_long_as_the_ceiling_are_whole(block: bytes) -> None:
+def test_block_as_long_as_the_limit_is_complete(block: bytes) -> None:
     outcome = run([block + b"\r\n\r\n", b"data: 2\n\n"], Limits(event_bytes=100))
     assert not outcome.failed
     assert [frame.data is not None for frame in outcome.strict] == [True, True]
 
 
-def test_a_line_past_the_ceiling_is_known_before_it_ends() -> None:
+def test_line_over_the_limit_fails_before_its_end() -> None:
     framing = SSEFraming(Limits(event_bytes=100))
     assert framing.feed(b"data: 1\n\n" + b"x" * 101) == [Frame(None, b"1")]
     assert framing.failure is not None
 
 
 def peak_of(chunks: Iterable[bytes], limits: Limits) -> tuple[int, SSEFraming, int]:
-    """Most bytes traced while the chunks were fed, the framing, and how many frames it gave (they are not kept)."""
+    """Feeds the chunks; returns the peak of traced bytes, the framing and the number of frames."""
     framing = SSEFraming(limits)
     tracemalloc.start()
     count = sum(len(framing.feed(chunk)) for chunk in chunks)
-    held, peak = tracemalloc.get_traced_memory()
+    buffered, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 128 * 1024  # whole or failed: nothing of it stays
+    assert buffered < 128 * 1024  # complete or failed: nothing stays buffered
     return peak, framing, count
 
 
 @pytest.mark.parametrize(
-    ("chunk", "ceiling"),
+    ("chunk", "limit"),
     [
         (b"x" * 65536, 8 * MIB),
         (b"xy", MIB // 4),
@@ -588,25 +595,25 @@ def peak_of(chunks: Iterable[bytes], limits: Limits) -> tuple[int, SSEFraming, i
     ],
     ids=["line", "tiny chunks", "data lines", "empty data lines", "stray lines"],
 )
-def test_an_endless_event_holds_little_more_than_the_ceiling(chunk: bytes, ceiling: int) -> None:
+def test_endless_event_buffers_little_more_than_the_limit(chunk: bytes, limit: int) -> None:
     peak, framing, _ = peak_of(
-        (chunk for _ in range(6 * ceiling // len(chunk))), Limits(event_bytes=ceiling)
+        (chunk for _ in range(6 * limit // len(chunk))), Limits(event_bytes=limit)
     )
     assert framing.failure is not None
-    assert peak <= 1.2 * ceiling + 256 * 1024
+    assert peak <= 1.2 * limit + 256 * 1024
 
 
-def test_a_line_as_long_as_the_ceiling_is_held_twice_at_most() -> None:
-    ceiling = 8 * MIB
-    body = b"data: " + b"x" * (ceiling - 6) + b"\n\n"
-    peak, framing, count = peak_of(byte_by_byte(body, 1024), Limits(event_bytes=ceiling))
+def test_line_as_long_as_the_limit_is_buffered_at_most_twice() -> None:
+    limit = 8 * MIB
+    body = b"data: " + b"x" * (limit - 6) + b"\n\n"
+    peak, framing, count = peak_of(byte_by_byte(body, 1024), Limits(event_bytes=limit))
     assert (framing.failure, count) == (None, 1)
     assert (
-        peak - len(body) // 1024 * 1100 <= 2 * ceiling + 2 * MIB
+        peak - len(body) // 1024 * 1100 <= 2 * limit + 2 * MIB
     )  # the chunks themselves are traced too
 
 
-def test_endless_small_events_names_and_ids_hold_nothing() -> None:
+def test_endless_small_events_do_not_grow_memory() -> None:
     chunks = (
         b"event: name-%d\nid: %d\ndata: {}\n\nretry: %d\nevent: alone\n: ping\n\n" % (n, n, n)
         for n in range(20_000)
@@ -616,7 +623,7 @@ def test_endless_small_events_names_and_ids_hold_nothing() -> None:
     assert peak < 256 * 1024
 
 
-def test_long_event_names_are_not_remembered() -> None:
+def test_long_event_names_are_not_cached() -> None:
     _, _, count = peak_of(
         (b"event: %d%b\ndata: {}\n\n" % (n, b"x" * 10_000) for n in range(60)), LIMITS
     )
@@ -642,22 +649,24 @@ def seconds(chunks):
     return time.process_time() - start
 chunk, count = ast.literal_eval(sys.argv[1]), int(sys.argv[2])
 once, twice = ([b"data: ", *[chunk] * (times * count), bytes([10, 10])] for times in (1, 2))
-# By turns, and the middle of the ratios; three tries at most: a busy machine spoils one, quadratic code (4.0) fails them all.
+# By turns, and the median of the ratios. Three attempts at most: a busy machine distorts one,
+# quadratic code (4.0) fails them all.
 tries = (statistics.median(seconds(twice) / seconds(once) for _ in range(7)) for _ in range(3))
 print(next((ratio for ratio in tries if ratio <= 2.3), 4.0))
 """
-"""How many times longer twice the chunks take."""
+"""A program that prints how many times longer twice the chunks take."""
 
 
-def paths() -> dict[str, str]:
-    """This process's environment, with the packages of this checkout in reach."""
+def environment() -> dict[str, str]:
+    """Returns this process's environment, with the packages of this checkout importable."""
     return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
 
 
 @pytest.mark.parametrize(
     ("chunk", "count"),
     [
-        # From 32 MiB on, glibc takes every block fresh from the system: a step in cost that only a pair on one side of it leaves out.
+        # From 32 MiB on, glibc requests every block from the system: a step in cost, so both sizes
+        # must be on one side of it.
         (b"x" * 1024, 32 * 1024),
         (b"x", 100_000),
         (b"data: 0123456\n", 20_000),
@@ -671,18 +680,19 @@ def paths() -> dict[str, str]:
         "one event of many lines",
         "blank lines",
         "stray lines",
-        "events cut anywhere",
+        "events split anywhere",
     ],
 )
 def test_twice_the_input_takes_about_twice_the_time(chunk: bytes, count: int) -> None:
-    # In a process of its own: the memory that other tests left behind changes what a fresh page costs, and large lines are mostly that.
+    # In a process of its own: memory that other tests left behind changes the cost of a fresh page,
+    # and large lines cost little else.
     run = subprocess.run(
         [sys.executable, "-c", GROWTH, repr(chunk), str(count)],
         capture_output=True,
         text=True,
         check=True,
-        env=paths(),
+        env=environment(),
     )
     ratio = float(run.stdout)
-    say(f"{count} chunks of {len(chunk)}, twice as many: x{ratio:.2f}")
+    report(f"{count} chunks of {len(chunk)}, twice as many: x{ratio:.2f}")
     assert ratio <= 2.3

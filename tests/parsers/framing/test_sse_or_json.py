@@ -1,4 +1,4 @@
-"""The first byte that is not blank says whether a body is an event stream or JSON, at any split."""
+"""The first byte that is not blank decides between an event stream and JSON, in any partition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ARRAY = b'[{"a":1}\n,\n{"b":[{}]}\n]'
         (b'{"error":{}}', JsonArrayFraming),
     ],
 )
-def test_the_first_byte_picks_the_framing_at_any_split(
+def test_first_byte_chooses_the_framing_in_any_partition(
     blank: bytes, body: bytes, framing: type[SSEFraming | JsonArrayFraming]
 ) -> None:
     body = blank + body
@@ -44,13 +44,13 @@ def test_the_first_byte_picks_the_framing_at_any_split(
 
 
 @pytest.mark.parametrize("body", [b"", b"\n\n", b" \r\n\t", BOM])
-def test_a_blank_body_stays_blank(body: bytes) -> None:
+def test_blank_body_stays_blank(body: bytes) -> None:
     for chunks in ([body], byte_by_byte(body)):
         reading = read(SSEOrJsonFraming(), chunks)
         assert reading == ([], None, True)
 
 
-def test_blank_bytes_are_held_up_to_the_ceiling_and_no_further() -> None:
+def test_blank_bytes_are_buffered_up_to_the_limit() -> None:
     limits = Limits(event_bytes=64)
     for body in (b"\n" * 65, b"\n" * 65 + ARRAY, b" " * 100):
         for chunks in ([body], byte_by_byte(body), byte_by_byte(body, 7)):
@@ -60,7 +60,7 @@ def test_blank_bytes_are_held_up_to_the_ceiling_and_no_further() -> None:
 
 
 @given(st.data(), st.sampled_from([b"", b"[", b"{", b"data: ", BOM, b"\n"]), st.binary(max_size=40))
-def test_no_bytes_whatever_make_the_reading_depend_on_the_split(
+def test_any_bytes_read_the_same_in_any_partition(
     data: st.DataObject, start: bytes, rest: bytes
 ) -> None:
     body = start + rest

@@ -1,4 +1,4 @@
-"""Ollama's native wire, line by line: increments, whole calls, one last line."""
+"""Ollama's native wire, line by line: increments, complete calls, one last line."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def codes(events: list[ResponseEvent]) -> list[str]:
 LAST = last()
 
 
-def test_a_stream_becomes_events_in_its_order() -> None:
+def test_stream_becomes_events_in_order() -> None:
     sent = (
         line(thinking="Hm")
         + line(thinking=".")
@@ -152,7 +152,7 @@ def test_a_stream_becomes_events_in_its_order() -> None:
     ]
 
 
-def test_completed_comes_at_once_and_what_follows_is_ignored() -> None:
+def test_completed_is_emitted_at_once_and_ends_the_stream() -> None:
     p = parser("ollama")
     p.feed(line(content="Hi"))
     assert not p.complete
@@ -161,7 +161,7 @@ def test_completed_comes_at_once_and_what_follows_is_ignored() -> None:
     assert p.feed(line(content="more")) + p.close() == []
 
 
-def test_the_last_line_may_lack_its_end() -> None:
+def test_last_line_may_lack_its_line_feed() -> None:
     events = events_of(line(content="Hi"), LAST.rstrip())
     assert isinstance(events[-1], Completed)
     assert codes(events) == []
@@ -170,7 +170,7 @@ def test_the_last_line_may_lack_its_end() -> None:
 # --- items ---
 
 
-def test_a_change_of_kind_begins_another_item() -> None:
+def test_change_of_kind_opens_another_item() -> None:
     sent = [line(thinking="a"), line(content="b"), line(thinking="c"), line(content="d")]
     assert [type(item).__name__ + item.text for item in items_of(*sent)] == [
         "Reasoninga",
@@ -180,14 +180,14 @@ def test_a_change_of_kind_begins_another_item() -> None:
     ]
 
 
-def test_in_one_line_the_thought_comes_first_then_text_then_calls() -> None:
-    found = items_of(line(tool_calls=[call("f")], content="b", thinking="a"))
-    assert [type(item) for item in found] == [Reasoning, Message, FunctionCall]
+def test_one_line_emits_reasoning_then_text_then_calls() -> None:
+    items = items_of(line(tool_calls=[call("f")], content="b", thinking="a"))
+    assert [type(item) for item in items] == [Reasoning, Message, FunctionCall]
 
 
-def test_text_after_a_call_is_an_item_of_its_own() -> None:
-    found = items_of(line(content="a"), line(tool_calls=[call("f")]), line(content="b"))
-    assert [getattr(item, "text", "call") for item in found] == ["a", "call", "b"]
+def test_text_after_a_call_is_a_new_item() -> None:
+    items = items_of(line(content="a"), line(tool_calls=[call("f")]), line(content="b"))
+    assert [getattr(item, "text", "call") for item in items] == ["a", "call", "b"]
 
 
 def test_calls_stay_open_to_the_end() -> None:
@@ -198,20 +198,22 @@ def test_calls_stay_open_to_the_end() -> None:
     assert done == [1, 0, 2]
 
 
-def test_parallel_calls_with_one_index_are_two_calls() -> None:
+def test_parallel_calls_with_equal_index_are_two_calls() -> None:
     same = [call("f", {"a": 1}, id="call_x"), call("g", {"b": 2}, id="call_y")]
-    for one in same:
-        one["function"]["index"] = 0
-    found = items_of(line(tool_calls=same))
-    assert [(item.call_id, item.name, item.arguments, item.native) for item in found] == [
+    for each in same:
+        each["function"]["index"] = 0
+    items = items_of(line(tool_calls=same))
+    assert [(item.call_id, item.name, item.arguments, item.native) for item in items] == [
         ("call_x", "f", '{"a": 1}', None),
         ("call_y", "g", '{"b": 2}', None),
     ]
 
 
 def test_arguments_keep_their_own_bytes() -> None:
-    sent = b'{"message":{"tool_calls":[{"function":{"name":"f","arguments":{"b": 1.0,"a":1e2, "u":"\\u00e9"}}}]},"done":false}\n'
-    assert items_of(sent)[0].arguments == '{"b": 1.0,"a":1e2, "u":"\\u00e9"}'
+    sent = b'{"b": 1.0,"a":1e2, "u":"\\u00e9"}'
+    function = b'{"name":"f","arguments":%s}' % sent
+    chunk = b'{"message":{"tool_calls":[{"function":%s}]},"done":false}\n' % function
+    assert items_of(chunk)[0].arguments == sent.decode()
 
 
 @pytest.mark.parametrize(
@@ -228,35 +230,35 @@ def test_arguments_may_be_missing(function: Json) -> None:
     assert (item.arguments, item.parsed()) == ("", {})
 
 
-def test_arguments_that_are_broken_text_make_the_call_incomplete_and_leave_the_reason() -> None:
+def test_broken_argument_text_makes_the_call_incomplete() -> None:
     response = wires.response_of("ollama", line(tool_calls=[call("f", '{"a":')]), LAST)
     assert (response.calls, response.stop_reason) == ([], "stop")
 
 
-def test_calls_without_an_id_get_one_that_the_caller_may_choose() -> None:
+def test_calls_without_an_id_use_the_call_id_option() -> None:
     events = events_of(
         line(tool_calls=[call("f"), call("g", id=""), call("h", id="own")]),
         LAST,
         call_id=lambda n: f"mine_{n}",
     )
-    assert [one.call_id for one in accumulate(events).calls] == ["mine_0", "mine_1", "own"]
+    assert [each.call_id for each in accumulate(events).calls] == ["mine_0", "mine_1", "own"]
 
 
 @pytest.mark.parametrize("name", [None, ""])
-def test_a_nameless_call_is_never_callable(name: str | None) -> None:
+def test_nameless_call_is_never_callable(name: str | None) -> None:
     events = events_of(line(tool_calls=[call(name)]), LAST)
     assert accumulate(events).calls == []
     assert codes(events) == ["nameless_call"]
 
 
 def test_unknown_keys_of_a_call_are_native() -> None:
-    one = call("f", type="function", novel=1)
-    one["function"] |= {"index": 0, "strict": True}
-    assert items_of(line(tool_calls=[one]))[0].native == {"novel": 1, "function": {"strict": True}}
+    sent = call("f", type="function", novel=1)
+    sent["function"] |= {"index": 0, "strict": True}
+    assert items_of(line(tool_calls=[sent]))[0].native == {"novel": 1, "function": {"strict": True}}
 
 
 @pytest.mark.parametrize(("beginning", "media_type"), [*IMAGE_TYPES.items(), ("AAAA", "image/*")])
-def test_images_are_messages_of_their_own(beginning: str, media_type: str) -> None:
+def test_images_are_separate_messages(beginning: str, media_type: str) -> None:
     data = beginning.ljust(8, "A")
     events = events_of(line(content="a", images=[data]), line(content="b"), LAST)
     assert MediaDelta(1, 0, media_type, data) in events
@@ -265,16 +267,16 @@ def test_images_are_messages_of_their_own(beginning: str, media_type: str) -> No
     assert {item.status for item in accumulate(events).items} == {"completed"}
 
 
-def test_logprobs_go_with_the_text_of_their_line() -> None:
+def test_logprobs_belong_to_the_text_of_their_line() -> None:
     probable = [{"token": "Hi", "logprob": -0.1, "bytes": [72, 105]}]
     sent = raw_line({"message": {"content": "Hi"}, "logprobs": probable, "done": False})
-    thought = raw_line({"message": {"thinking": "Hm"}, "logprobs": probable, "done": False})
-    events = events_of(thought, sent, LAST)
+    reasoning = raw_line({"message": {"thinking": "Hm"}, "logprobs": probable, "done": False})
+    events = events_of(reasoning, sent, LAST)
     assert ReasoningContentDelta(0, 0, "Hm", probable) in events
     assert OutputTextDelta(1, 0, "Hi", probable) in events
 
 
-def test_generate_is_read_alike() -> None:
+def test_generate_lines_are_read_like_chat_lines() -> None:
     lines = [{"thinking": "Hm", "response": "", "done": False}, {"response": "Hi", "done": False}]
     end = raw_line(
         {"response": "", "done": True, "done_reason": "stop", "context": [1, 2], "eval_count": 2}
@@ -287,7 +289,7 @@ def test_generate_is_read_alike() -> None:
     )
 
 
-def test_a_thought_may_have_the_name_that_imitators_give_it() -> None:
+def test_reasoning_content_is_read_as_reasoning() -> None:
     assert [item.text for item in items_of(line(reasoning_content="Hm"))] == ["Hm"]
 
 
@@ -303,18 +305,20 @@ def test_a_thought_may_have_the_name_that_imitators_give_it() -> None:
         ("length", True, "length"),
         ("load", False, "other"),
         ("unload", False, "other"),
-        ("new_word", True, "other"),
+        ("new_reason", True, "other"),
         (None, False, "other"),
         (None, True, "tool_calls"),
     ],
 )
-def test_stop_reasons(reason: str | None, called: bool, stop_reason: str) -> None:
+def test_stop_reason_depends_on_done_reason_and_calls(
+    reason: str | None, called: bool, stop_reason: str
+) -> None:
     sent = line(tool_calls=[call("f")]) if called else line(content="Hi")
     response = wires.response_of("ollama", sent, last(reason))
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, reason)
 
 
-def test_what_was_not_counted_is_unknown() -> None:
+def test_missing_counts_are_unknown() -> None:
     assert usage({"eval_count": 5}) == Usage(output_tokens=5, raw={"eval_count": 5})
     events = events_of(raw_line({"message": {"content": "Hi"}, "done": True}))
     assert not any(isinstance(event, TokenCount) for event in events)
@@ -332,42 +336,42 @@ def test_other_keys_of_the_last_line_are_metadata() -> None:
 @pytest.mark.parametrize(
     "sent", [line(), line(content="Hi"), line(content="Hi") * 2, line(tool_calls=[call("f")])]
 )
-def test_an_end_before_done_is_truncated(sent: bytes) -> None:
+def test_end_before_done_is_truncated(sent: bytes) -> None:
     assert wires.error_of("ollama", sent).kind == "truncated"
 
 
-def test_every_prefix_is_truncated_and_gives_no_call() -> None:
+def test_every_prefix_is_truncated_without_callable_call() -> None:
     body = line(content="Hi") + line(tool_calls=[call("f", {"x": 1})]) + LAST
-    for place in range(1, len(body) - 1):
-        response = wires.response_of("ollama", body[:place])
+    for offset in range(1, len(body) - 1):
+        response = wires.response_of("ollama", body[:offset])
         assert response.error is not None
         assert response.error.kind == "truncated"
         assert response.calls == []
 
 
-def test_no_bytes_are_no_answer() -> None:
+def test_empty_body_is_malformed() -> None:
     assert wires.error_of("ollama", b"\n \n").kind == "malformed"
 
 
-# --- what is not this wire ---
+# --- errors and lines of another kind ---
 
 
 @pytest.mark.parametrize("before", [b"", line(content="Hi")], ids=["first", "later"])
-def test_an_error_line_fails_and_keeps_what_came(before: bytes) -> None:
+def test_error_line_fails_and_keeps_the_items_before_it(before: bytes) -> None:
     events = events_of(before, raw_line({"error": "model 'nope' not found"}))
     assert isinstance(events[-1], Failed)
     assert events[-1].error.message == "model 'nope' not found"
     assert accumulate(events).text == ("Hi" if before else "")
 
 
-def test_an_error_may_be_an_object() -> None:
+def test_error_may_be_an_object() -> None:
     assert (
         wires.error_of("ollama", raw_line({"error": {"message": "slow down", "code": 429}})).kind
         == "rate_limited"
     )
 
 
-def test_a_line_of_another_kind_passes_through() -> None:
+def test_line_of_another_kind_is_passed_through() -> None:
     events = events_of(raw_line({"status": "pulling manifest"}), line(content="Hi"), LAST)
     assert Passthrough("line", {"status": "pulling manifest"}) in events
     assert accumulate(events).text == "Hi"
@@ -392,12 +396,13 @@ def test_foreign_lines_are_malformed(sent: bytes) -> None:
 
 
 @pytest.mark.parametrize("depth", [200, 480, 960, 5000])
-def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
+def test_deep_nesting_fails_without_exception(depth: int) -> None:
     for inner in ("1", '"\\ud83d"'):
         nested = "[" * depth + inner + "]" * depth
+        function = f'{{"name":"f","arguments":{{}},"x":{nested}}}'
         for sent in (
             f'{{"x":{nested}}}',
-            f'{{"message":{{"tool_calls":[{{"function":{{"name":"f","arguments":{{}},"x":{nested}}}}}]}}}}',
+            f'{{"message":{{"tool_calls":[{{"function":{function}}}]}}}}',
         ):
             assert isinstance(events_of(sent.encode() + b"\n")[-1], Failed)
 
@@ -405,23 +410,23 @@ def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
 # --- text ---
 
 
-def test_an_emoji_cut_in_two_is_joined() -> None:
+def test_split_surrogate_pair_is_joined() -> None:
     sent = [
         b'{"message":{"content":"%s"},"done":false}\n' % half for half in (b"\\ud83d", b"\\ude00")
     ]
     assert [item.text for item in items_of(*sent)] == ["😀"]
 
 
-def test_half_an_emoji_that_stays_alone_is_valid_text() -> None:
+def test_lone_surrogate_becomes_valid_text() -> None:
     assert [
         item.text for item in items_of(b'{"message":{"content":"a\\ud83d"},"done":false}\n')
     ] == ["a\ufffd"]
 
 
-# --- whole bodies ---
+# --- bodies ---
 
 
-def test_a_whole_body_gives_one_delta_a_part() -> None:
+def test_body_emits_one_delta_per_part() -> None:
     message = {
         "role": "assistant",
         "thinking": "Hm",
@@ -443,25 +448,25 @@ def test_a_whole_body_gives_one_delta_a_part() -> None:
 
 
 @pytest.mark.parametrize("sent", [b"{}", b"[]", b"nope", b'{"choices":[]}'])
-def test_a_body_of_another_wire_is_malformed(sent: bytes) -> None:
+def test_body_of_another_wire_is_malformed(sent: bytes) -> None:
     end = parse_body("ollama", sent)[-1]
     assert isinstance(end, Failed)
     assert end.error.kind == "malformed"
 
 
-def test_an_error_body_fails_by_its_words() -> None:
+def test_error_body_is_classified_by_its_message() -> None:
     end = parse_body("ollama", b'{"error":"model \'nope\' not found"}', status=404)[-1]
     assert isinstance(end, Failed)
     assert end.error.kind == "not_found"
 
 
-def test_a_whole_body_that_was_not_done_is_truncated() -> None:
+def test_body_without_done_is_truncated() -> None:
     end = parse_body("ollama", b'{"message":{"content":"Hi"},"done":false}')[-1]
     assert isinstance(end, Failed)
     assert end.error.kind == "truncated"
 
 
-# --- any cut ---
+# --- any partition ---
 
 MIXED = (
     line(thinking="Hm")
@@ -475,14 +480,14 @@ MIXED = (
 
 
 @given(cuts(MIXED))
-def test_events_do_not_depend_on_where_the_bytes_were_cut(chunks: list[bytes]) -> None:
+def test_events_do_not_depend_on_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(MIXED)
 
 
-def test_events_do_not_depend_on_any_single_cut() -> None:
-    whole = events_of(MIXED)
-    assert events_of(*byte_by_byte(MIXED)) == whole
-    assert all(events_of(*chunks) == whole for chunks in every_single_cut(MIXED))
+def test_events_do_not_depend_on_any_single_split() -> None:
+    expected = events_of(MIXED)
+    assert events_of(*byte_by_byte(MIXED)) == expected
+    assert all(events_of(*chunks) == expected for chunks in every_single_cut(MIXED))
 
 
 VALUE = st.recursive(
@@ -509,7 +514,7 @@ VALUE = st.recursive(
 
 
 @given(st.lists(VALUE, max_size=6))
-def test_hostile_lines_end_in_exactly_one_terminal(values: list[Any]) -> None:
+def test_random_lines_end_in_exactly_one_terminal_event(values: list[Any]) -> None:
     events = events_of(b"".join(map(raw_line, values)))
     assert [event for event in events if isinstance(event, (Completed, Failed))] == events[-1:]
     accumulate(events)
@@ -518,13 +523,13 @@ def test_hostile_lines_end_in_exactly_one_terminal(values: list[Any]) -> None:
 # --- the page ---
 
 
-def test_the_page_says_what_the_code_does() -> None:
+def test_page_agrees_with_the_code() -> None:
     lines = set(wires.documented("ollama", "Lines"))
     assert lines == TYPED_KEYS
     assert lines >= set(ChatLine.__struct_fields__) - {"error"} | set(USAGE_KEYS)
     assert set(wires.documented("ollama", "Messages")) == set(LineMessage.__struct_fields__)
     assert {
-        word: row[0][0] for word, row in wires.documented("ollama", "Stop reasons").items()
+        reason: row[0][0] for reason, row in wires.documented("ollama", "Stop reasons").items()
     } == STOP_REASONS
 
 
@@ -532,7 +537,7 @@ def test_the_page_says_what_the_code_does() -> None:
 
 
 @each_recording("ollama-native", (*STREAMS, *BODIES))
-def test_recordings_say_what_others_read_in_them(recording: Recording) -> None:
+def test_recordings_agree_with_expected_facts(recording: Recording) -> None:
     if b'"chat.completion"' in recording.body:
         pytest.skip("a chat completion that lies in this wire's folder")
     assert wires.disagreements(recording, STOP_REASONS) == []

@@ -1,6 +1,6 @@
-"""OpenAI Responses, event by event: what each becomes, why a response stops, how it fails, and the laws.
+"""OpenAI Responses, event by event: what each becomes, and a usual stream.
 
-Numbers in names are those of the project's list of cases that broke other libraries.
+A case number in a docstring is that of the project's list of cases that broke other libraries.
 """
 
 from __future__ import annotations
@@ -48,15 +48,16 @@ from streamlib_parsers.wires.responses.wire_items import wire_item
 from tests.support.partitions import byte_by_byte, cuts, every_single_cut
 from tests.support.responses_frames import (
     NESTED,
-    ODD,
     PLAIN,
-    STREAMS_MADE,
+    SYNTHETIC_STREAMS,
+    UNUSUAL,
     Json,
     about,
     added,
     arguments,
     body_of,
     call,
+    check_invariants,
     completed,
     created,
     done,
@@ -64,7 +65,6 @@ from tests.support.responses_frames import (
     failure,
     finals,
     frame,
-    hold,
     hosted,
     message,
     of,
@@ -77,7 +77,7 @@ from tests.support.shared import ROOT
 
 # --- every event ---
 
-IN_MESSAGE, IN_THOUGHT, IN_CALL = message(), reasoning(), call()
+IN_MESSAGE, IN_REASONING, IN_CALL = message(), reasoning(), call()
 RESPONSE = {"id": "resp_1", "model": "gpt-x", "status": "in_progress"}
 PART = {"item_id": "it_0", "output_index": 0, "content_index": 0}
 SUMMARY = {"item_id": "it_0", "output_index": 0, "summary_index": 0}
@@ -135,22 +135,22 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
         [RefusalDelta],
     ),
     "response.reasoning_part.added": (
-        IN_THOUGHT,
+        IN_REASONING,
         {**PART, "part": {"type": "reasoning_text", "text": ""}},
         [],
     ),
     "response.reasoning_part.done": (
-        IN_THOUGHT,
+        IN_REASONING,
         {**PART, "part": {"type": "reasoning_text", "text": "hm"}},
         [ReasoningContentDelta],
     ),
     "response.reasoning_summary_part.added": (
-        IN_THOUGHT,
+        IN_REASONING,
         {**SUMMARY, "part": {"type": "summary_text", "text": ""}},
         [],
     ),
     "response.reasoning_summary_part.done": (
-        IN_THOUGHT,
+        IN_REASONING,
         {**SUMMARY, "part": {"type": "summary_text", "text": "a"}},
         [ReasoningSummaryDelta],
     ),
@@ -168,17 +168,21 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
     "response.refusal.delta": (IN_MESSAGE, {**PART, "delta": "No"}, [RefusalDelta]),
     "response.refusal.done": (IN_MESSAGE, {**PART, "refusal": "No"}, [RefusalDelta]),
     "response.reasoning_summary_text.delta": (
-        IN_THOUGHT,
+        IN_REASONING,
         {**SUMMARY, "delta": "a"},
         [ReasoningSummaryDelta],
     ),
     "response.reasoning_summary_text.done": (
-        IN_THOUGHT,
+        IN_REASONING,
         {**SUMMARY, "text": "a"},
         [ReasoningSummaryDelta],
     ),
-    "response.reasoning_text.delta": (IN_THOUGHT, {**PART, "delta": "hm"}, [ReasoningContentDelta]),
-    "response.reasoning_text.done": (IN_THOUGHT, {**PART, "text": "hm"}, [ReasoningContentDelta]),
+    "response.reasoning_text.delta": (
+        IN_REASONING,
+        {**PART, "delta": "hm"},
+        [ReasoningContentDelta],
+    ),
+    "response.reasoning_text.done": (IN_REASONING, {**PART, "text": "hm"}, [ReasoningContentDelta]),
     "response.function_call_arguments.delta": (
         IN_CALL,
         {**ITEM, "delta": "{"},
@@ -289,7 +293,7 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
     "keepalive": (None, {}, []),
     "ping": (None, {}, []),
 }
-"""For each event: the item that is open, what it says, what it gives."""
+"""For each event: the open item, the fields of the event, the types of the events emitted."""
 
 
 def test_every_event_has_an_example() -> None:
@@ -297,18 +301,21 @@ def test_every_event_has_an_example() -> None:
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_an_event_gives_what_the_table_says(kind: str) -> None:
+def test_event_emits_what_the_table_lists(kind: str) -> None:
     item, values, expected = EXAMPLES[kind]
     p = parser("responses")
     before = p.feed(created() + added(item)) if item else []
-    given_ = p.feed(frame(kind, **values))
-    assert [type(event) for event in given_] == expected
-    assert not of(Notice, [*before, *given_])
+    emitted = p.feed(frame(kind, **values))
+    assert [type(event) for event in emitted] == expected
+    assert not of(Notice, [*before, *emitted])
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
-def test_an_event_may_come_without_the_item_it_is_about(kind: str) -> None:
-    """Nothing raises, nothing is lost: it opens an item, ends the stream, tells nothing new, or is passed through."""
+def test_event_may_arrive_without_its_item(kind: str) -> None:
+    """Nothing raises, nothing is lost.
+
+    The event opens an item, ends the stream, adds nothing, or is passed through.
+    """
     events = events_of(frame(kind, **EXAMPLES[kind][1]))
     known = {
         Created,
@@ -328,7 +335,7 @@ def test_an_event_may_come_without_the_item_it_is_about(kind: str) -> None:
     assert not tells or {type(event) for event in events} & {Passthrough, MediaDelta, *texts}
 
 
-def test_the_page_names_every_event_of_the_table() -> None:
+def test_page_lists_every_event_of_the_table() -> None:
     page = (ROOT / "docs" / "wires" / "responses.md").read_text(encoding="utf-8")
     table = page.partition("## Events")[2].partition("\n## ")[0]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("|")]
@@ -336,8 +343,8 @@ def test_the_page_names_every_event_of_the_table() -> None:
     assert named - {"[DONE]"} == EVENT_KINDS
 
 
-def test_an_unknown_event_is_passed_through_in_its_place() -> None:
-    """CASES 35: an unknown type aborts the turn elsewhere."""
+def test_unknown_event_is_passed_through_in_order() -> None:
+    """Case 35: an unknown type aborts the turn in other libraries."""
     events = events_of(
         created(),
         added(message()),
@@ -362,10 +369,10 @@ def test_an_unknown_event_is_passed_through_in_its_place() -> None:
     ]
 
 
-# --- the ordinary stream ---
+# --- a usual stream ---
 
 
-def test_a_text_answer_gives_the_promised_order_of_events() -> None:
+def test_text_response_emits_events_in_the_documented_order() -> None:
     part = {"type": "output_text", "text": "", "annotations": []}
     events = events_of(
         created(),
@@ -396,20 +403,20 @@ def test_a_text_answer_gives_the_promised_order_of_events() -> None:
     )  # type: ignore[union-attr]
 
 
-def test_logprobs_go_with_their_delta() -> None:
+def test_logprobs_belong_to_their_delta() -> None:
     logprob = {"token": "Hi", "logprob": -0.1}
     events = events_of(added(message()), text("Hi", logprobs=[logprob]), text("!", logprobs=[]))
     assert [event.logprobs for event in of(OutputTextDelta, events)] == [[logprob], None]
 
 
-def test_completed_comes_at_once_and_nothing_after_it() -> None:
+def test_completed_is_emitted_at_once_and_is_last() -> None:
     p = parser("responses")
     assert isinstance(p.feed(created() + completed())[-1], Completed)
     assert p.complete
     assert p.feed(text("late")) + p.close() == []
 
 
-def test_a_tail_that_no_delta_brought_is_given_once() -> None:
+def test_text_missing_from_deltas_is_emitted_once() -> None:
     events = events_of(
         added(message()),
         text("Hel"),
@@ -424,24 +431,24 @@ def test_a_tail_that_no_delta_brought_is_given_once() -> None:
     assert not of(Notice, events)
 
 
-def test_a_final_text_that_does_not_continue_the_stream_replaces_it_with_a_notice() -> None:
+def test_differing_final_text_replaces_the_streamed_text() -> None:
     events = events_of(added(message()), text("Hello"), done(message("Goodbye")), completed())
     assert [event.delta for event in of(OutputTextDelta, events)] == ["Hello"]
     assert [event.code for event in of(Notice, events)] == ["text_replaced"]
     assert finals(events)[0].text == "Goodbye"
 
 
-def test_a_final_item_without_its_text_leaves_what_was_streamed() -> None:
-    thought = events_of(
+def test_final_item_without_text_keeps_the_streamed_text() -> None:
+    events = events_of(
         added(reasoning()),
         about("reasoning_text.delta", delta="hm", content_index=0),
         done(reasoning()),
         completed(),
     )
-    assert finals(thought)[0].content == "hm"
+    assert finals(events)[0].content == "hm"
 
 
-def test_summaries_are_paragraphs_and_the_encrypted_content_is_that_of_done() -> None:
+def test_encrypted_content_is_that_of_the_final_reasoning() -> None:
     events = events_of(
         added(reasoning(encrypted_content="early")),
         about(
@@ -467,25 +474,25 @@ def test_summaries_are_paragraphs_and_the_encrypted_content_is_that_of_done() ->
     assert (final.summary, final.encrypted_content) == (("**Plan**", "Act"), "late")
 
 
-def test_citations_are_given_once_each() -> None:
-    one, two = (
+def test_citations_are_emitted_once_each() -> None:
+    first, second = (
         {"type": "url_citation", "url": "https://a"},
         {"type": "url_citation", "url": "https://b"},
     )
-    cited = message(content=[{"type": "output_text", "text": "a", "annotations": [one, two]}])
+    cited = message(content=[{"type": "output_text", "text": "a", "annotations": [first, second]}])
     annotated = about(
-        "output_text.annotation.added", content_index=0, annotation_index=0, annotation=one
+        "output_text.annotation.added", content_index=0, annotation_index=0, annotation=first
     )
     events = events_of(added(message()), text("a"), annotated, done(cited), completed(cited))
-    assert [event.annotation for event in of(AnnotationAdded, events)] == [one, two]
-    assert finals(events)[0].content[0].annotations == (one, two)
+    assert [event.annotation for event in of(AnnotationAdded, events)] == [first, second]
+    assert finals(events)[0].content[0].annotations == (first, second)
     assert [
         event.annotation
         for event in of(AnnotationAdded, body_of({"status": "completed", "output": [cited]}))
-    ] == [one, two]
+    ] == [first, second]
 
 
-def test_partial_images_are_shown_and_not_kept() -> None:
+def test_partial_images_are_emitted_and_not_stored() -> None:
     image = "A" * 1_000_000
     p = parser("responses")
     p.feed(created() + added(hosted("image_generation_call")))
@@ -499,14 +506,14 @@ def test_partial_images_are_shown_and_not_kept() -> None:
         assert [
             (event.data == image, event.content_index) for event in of(MediaDelta, p.feed(frame_))
         ] == [(True, number)]
-    held, _ = tracemalloc.get_traced_memory()
+    traced, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert held < 5_000_000
+    assert traced < 5_000_000
     final = finals(p.feed(done(hosted("image_generation_call", result="iVBO"))))[0]
     assert final.native["result"] == "iVBO"
 
 
-def test_a_hosted_call_tells_its_progress_and_keeps_its_results() -> None:
+def test_hosted_call_emits_progress_and_keeps_results() -> None:
     ran = hosted(
         "code_interpreter_call",
         code="1+1",
@@ -530,7 +537,8 @@ def test_a_hosted_call_tells_its_progress_and_keeps_its_results() -> None:
 # --- calls ---
 
 
-def test_case_01_two_calls_keep_their_own_arguments() -> None:
+def test_two_calls_keep_their_own_arguments() -> None:
+    """Case 1."""
     first, second = (
         call(item_id="a", call_id="c1", name="f"),
         call(item_id="b", call_id="c2", name="g"),
@@ -555,7 +563,8 @@ def test_case_01_two_calls_keep_their_own_arguments() -> None:
     ]  # type: ignore[union-attr]
 
 
-def test_case_01_a_bridge_that_gives_every_call_index_0_is_read_by_its_ids() -> None:
+def test_calls_with_equal_index_are_distinguished_by_id() -> None:
+    """Case 1: a bridge sends index 0 with every call; its ids are right."""
     first, second = (
         call(item_id="a", call_id="c1", name="f"),
         call(item_id="b", call_id="c2", name="g"),
@@ -579,19 +588,21 @@ def test_case_01_a_bridge_that_gives_every_call_index_0_is_read_by_its_ids() -> 
     assert [c.call_id for c in accumulate(events).calls] == ["c1", "c2"]
 
 
-def test_case_06_a_call_without_arguments_keeps_its_empty_text() -> None:
+def test_call_without_arguments_keeps_empty_text() -> None:
+    """Case 6."""
     (only,) = response_of(added(call()), done(call()), completed()).calls
     assert isinstance(only, FunctionCall)
     assert (only.arguments, only.parsed()) == ("", {})
 
 
-def test_case_10_arguments_cut_in_a_string_are_never_callable() -> None:
-    cut = call('{"city":"Par', status="incomplete")
+def test_call_with_truncated_arguments_is_never_callable() -> None:
+    """Case 10."""
+    truncated = call('{"city":"Par', status="incomplete")
     stream = [
         added(call()),
         arguments('{"city":"Par'),
-        done(cut),
-        completed(cut, kind="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+        done(truncated),
+        completed(truncated, kind="incomplete", incomplete_details={"reason": "max_output_tokens"}),
     ]
     response = response_of(*stream)
     assert (response.calls, response.stop_reason, response.items[0].status) == (
@@ -608,7 +619,7 @@ def test_case_10_arguments_cut_in_a_string_are_never_callable() -> None:
     )
 
 
-def test_a_call_cut_before_its_done_is_incomplete() -> None:
+def test_call_truncated_before_done_is_incomplete() -> None:
     response = response_of(created(), added(call()), arguments('{"a":1}'))
     assert (response.status, response.calls, response.items[0].status) == (
         "failed",
@@ -617,7 +628,7 @@ def test_a_call_cut_before_its_done_is_incomplete() -> None:
     )
 
 
-def test_a_call_named_only_when_done_begins_there() -> None:
+def test_call_named_only_in_done_opens_there() -> None:
     events = events_of(
         created(), added(call(name="")), arguments("{}"), done(call("{}")), completed()
     )
@@ -634,21 +645,21 @@ def test_a_call_named_only_when_done_begins_there() -> None:
     assert of(OutputItemAdded, events)[0].item.name == "f"
 
 
-def test_arguments_of_an_unnamed_call_never_go_to_another() -> None:
+def test_arguments_of_an_unnamed_call_reach_no_other_call() -> None:
     unnamed = frame("response.output_item.added", item=call(name="", item_id="b"))
     other = frame("response.function_call_arguments.delta", item_id="b", delta='{"b":1}')
     events = events_of(frame("response.output_item.added", item=call(item_id="a")), unnamed, other)
     assert not of(FunctionCallArgumentsDelta, events)
 
 
-def test_a_call_that_stays_nameless_is_closed_incomplete_with_a_notice() -> None:
+def test_nameless_call_is_incomplete_with_a_notice() -> None:
     events = events_of(done(call("{}", name="")), completed())
     assert [event.code for event in of(Notice, events)] == ["nameless_call"]
     assert accumulate(events).calls == []
     assert accumulate(events).stop_reason == "stop"
 
 
-def test_a_call_without_an_id_is_given_one_that_stays() -> None:
+def test_call_without_an_id_gets_one_stable_id() -> None:
     sent = call("{}", call_id="")
     events = events_of(added(sent), done(sent), completed(), call_id=lambda n: f"mine_{n}")
     assert [
@@ -656,7 +667,7 @@ def test_a_call_without_an_id_is_given_one_that_stays() -> None:
     ] == ["mine_0", "mine_0"]
 
 
-def test_names_that_were_mapped_come_back_as_the_callers_own() -> None:
+def test_mapped_tool_names_become_the_callers_again() -> None:
     events = events_of(
         added(call(name="srv__f")),
         done(call("{}", name="srv__f")),
@@ -666,7 +677,7 @@ def test_names_that_were_mapped_come_back_as_the_callers_own() -> None:
     assert [c.name for c in accumulate(events).calls] == ["srv.f"]
 
 
-def test_one_calls_arguments_have_a_ceiling() -> None:
+def test_arguments_of_a_call_are_limited() -> None:
     events = events_of(
         added(call()), *[arguments("x" * 50) for _ in range(5)], limits=Limits(argument_bytes=120)
     )
@@ -676,7 +687,7 @@ def test_one_calls_arguments_have_a_ceiling() -> None:
 # --- the envelope ---
 
 
-def test_metadata_is_what_says_something_and_only_when_it_changes() -> None:
+def test_metadata_is_emitted_only_when_filled_and_changed() -> None:
     echo = {
         "service_tier": "auto",
         "tools": [],
@@ -695,7 +706,7 @@ def test_metadata_is_what_says_something_and_only_when_it_changes() -> None:
     ]
 
 
-def test_a_key_that_becomes_empty_is_told_once() -> None:
+def test_metadata_key_that_becomes_empty_is_emitted_once() -> None:
     events = events_of(
         created(user="u"),
         frame("response.in_progress", response={"user": None}),
@@ -707,7 +718,7 @@ def test_a_key_that_becomes_empty_is_told_once() -> None:
     ]
 
 
-def test_usage_is_inclusive_already() -> None:
+def test_usage_is_already_inclusive() -> None:
     raw = {
         "input_tokens": 328,
         "input_tokens_details": {
@@ -733,16 +744,16 @@ def test_usage_is_inclusive_already() -> None:
 
 
 @pytest.mark.parametrize("raw", [None, {}, {"input_tokens_details": None, "output_tokens": "many"}])
-def test_what_usage_does_not_say_is_none(raw: Json | None) -> None:
-    told = response_of(completed(usage=raw)).usage
-    assert told is None or (
-        told.input_tokens,
-        told.output_tokens,
-        told.reasoning_output_tokens,
+def test_missing_usage_is_none(raw: Json | None) -> None:
+    counts = response_of(completed(usage=raw)).usage
+    assert counts is None or (
+        counts.input_tokens,
+        counts.output_tokens,
+        counts.reasoning_output_tokens,
     ) == (None, None, None)
 
 
-def test_rate_limits_come_in_band() -> None:
+def test_rate_limits_are_read_in_band() -> None:
     sent = frame(
         "codex.rate_limits", rate_limits={"primary": {"used_percent": 12.5, "reset_at": 1800000000}}
     )
@@ -750,7 +761,7 @@ def test_rate_limits_come_in_band() -> None:
     assert limits.windows["codex-primary"].remaining == 87.5
 
 
-# --- errors and ends ---
+# --- errors and truncation ---
 
 FLAT = {"code": "insufficient_quota", "message": "no credits", "param": None}
 
@@ -762,9 +773,8 @@ FLAT = {"code": "insufficient_quota", "message": "no credits", "param": None}
     "before", [b"", created() + added(message()) + text("Hel")], ids=["first", "after-text"]
 )
 @pytest.mark.parametrize("followed", [True, False])
-def test_case_31_an_error_in_the_stream_gives_one_failed(
-    error: Json, before: bytes, followed: bool
-) -> None:
+def test_error_in_the_stream_emits_one_failed(error: Json, before: bytes, followed: bool) -> None:
+    """Case 31."""
     failed = frame(
         "response.failed",
         response={
@@ -777,7 +787,7 @@ def test_case_31_an_error_in_the_stream_gives_one_failed(
     assert accumulate(events).text == ("Hel" if before else "")
 
 
-def test_an_error_does_not_wait_for_the_end_of_input() -> None:
+def test_error_is_emitted_before_the_end_of_input() -> None:
     assert isinstance(parser("responses").feed(frame("error", **FLAT))[-1], Failed)
 
 
@@ -791,7 +801,7 @@ def test_an_error_does_not_wait_for_the_end_of_input() -> None:
         ("something_new", "server_error"),
     ],
 )
-def test_a_failed_response_is_named_by_its_code(code: str, kind: str) -> None:
+def test_failed_response_is_classified_by_its_code(code: str, kind: str) -> None:
     events = events_of(
         created(),
         completed(kind="failed", error={"code": code, "message": "m"}, usage={"input_tokens": 1}),
@@ -800,7 +810,7 @@ def test_a_failed_response_is_named_by_its_code(code: str, kind: str) -> None:
     assert len(of(TokenCount, events)) == 1
 
 
-def test_a_failed_response_without_a_reason_still_fails() -> None:
+def test_failed_response_without_a_reason_still_fails() -> None:
     assert failure(events_of(completed(kind="failed", error=None))).kind == "server_error"
     assert (
         failure(events_of(frame("response.completed", response={"status": "failed"}))).kind
@@ -808,7 +818,7 @@ def test_a_failed_response_without_a_reason_still_fails() -> None:
     )
 
 
-def test_an_error_object_without_a_type_ends_the_stream() -> None:
+def test_error_object_without_a_type_ends_the_stream() -> None:
     assert (
         failure(
             events_of(created(), b'data: {"error":{"code":429,"message":"slow down"}}\n\n')
@@ -818,7 +828,8 @@ def test_an_error_object_without_a_type_ends_the_stream() -> None:
 
 
 @pytest.mark.parametrize("tail", [b"", b"data: [DONE]\n\n"], ids=["eof", "done-marker"])
-def test_case_29_an_end_before_the_last_event_is_truncated(tail: bytes) -> None:
+def test_end_before_the_last_event_is_truncated(tail: bytes) -> None:
+    """Case 29."""
     error = failure(events_of(created(), added(message()), text("Hi"), done(message("Hi")), tail))
     assert (error.kind, error.retryable, error.detail) == (
         "truncated",
@@ -827,24 +838,27 @@ def test_case_29_an_end_before_the_last_event_is_truncated(tail: bytes) -> None:
     )
 
 
-def test_case_29_every_cut_before_the_last_event_is_truncated() -> None:
+def test_every_prefix_before_the_last_event_is_truncated() -> None:
+    """Case 29."""
     body = created() + added(message()) + text("Hi") + done(message("Hi"))
     last = completed(message("Hi"))
-    whole = finals(events_of(body + last))
-    for place in range(len(body + last)):
-        events = events_of((body + last)[:place])
+    expected = finals(events_of(body + last))
+    for length in range(len(body + last)):
+        events = events_of((body + last)[:length])
         if isinstance(events[-1], Completed):
-            assert finals(events) == whole
+            assert finals(events) == expected
         else:
-            assert failure(events).kind == ("malformed" if place == 0 else "truncated")
+            assert failure(events).kind == ("malformed" if length == 0 else "truncated")
 
 
-def test_case_30_a_last_event_without_its_blank_line_is_complete() -> None:
+def test_last_event_without_its_blank_line_is_complete() -> None:
+    """Case 30."""
     events = events_of((created() + completed(message("Hi"))).rstrip(b"\n"))
     assert isinstance(events[-1], Completed)
 
 
-def test_case_21_a_thought_and_its_call_stay_together_in_order() -> None:
+def test_reasoning_and_its_call_stay_in_order() -> None:
+    """Case 21."""
     output = [
         reasoning("plan", item_id="rs_1", encrypted_content="gAA"),
         call("{}", item_id="fc_1"),
@@ -854,14 +868,16 @@ def test_case_21_a_thought_and_its_call_stay_together_in_order() -> None:
     assert [wire_item(item) for item in items] == [same(item) for item in output]
 
 
-def test_case_22_an_empty_summary_is_sent_back_as_one() -> None:
+def test_empty_summary_is_sent_back_empty() -> None:
+    """Case 22."""
     (final,) = finals(
         events_of(added(reasoning()), done(reasoning(encrypted_content="gAA")), completed())
     )
     assert wire_item(final) == reasoning(encrypted_content="gAA")
 
 
-def test_case_26_phase_is_kept_on_every_message() -> None:
+def test_phase_is_preserved_on_every_message() -> None:
+    """Case 26."""
     stream = [added(message(phase="commentary")), done(message("a", phase="commentary"))]
     stream += [
         added(message(item_id="m"), 1),
@@ -873,14 +889,15 @@ def test_case_26_phase_is_kept_on_every_message() -> None:
     ]
 
 
-def test_case_35_ids_of_any_form_are_taken() -> None:
+def test_ids_of_any_form_are_accepted() -> None:
+    """Case 35."""
     sent = message("Hi", item_id="42:äö")
     assert (
         finals(events_of(added(message(item_id="42:äö")), done(sent), completed()))[0].id == "42:äö"
     )
 
 
-# --- whole bodies ---
+# --- bodies ---
 
 
 def body(**values: Any) -> Json:
@@ -894,7 +911,7 @@ def body(**values: Any) -> Json:
     }
 
 
-def test_a_whole_body_gives_each_item_with_one_delta() -> None:
+def test_body_emits_each_item_with_one_delta() -> None:
     kinds = [
         type(event)
         for event in body_of(
@@ -913,16 +930,14 @@ def test_a_whole_body_gives_each_item_with_one_delta() -> None:
 
 
 @pytest.mark.parametrize("status", ["queued", "in_progress", "cancelled"])
-def test_a_body_that_is_no_answer_yet_is_truncated_and_says_why(status: str) -> None:
+def test_body_with_unfinished_status_is_truncated(status: str) -> None:
     events = body_of(body(status=status))
     assert (failure(events).kind, failure(events).detail) == ("truncated", {"status": status})
     assert accumulate(events).response_id == "resp_1"
 
 
 @pytest.mark.parametrize(("status", "native"), [("complete", "complete"), (None, None), ("", None)])
-def test_a_body_with_no_status_of_the_wire_is_complete_all_the_same(
-    status: str | None, native: str | None
-) -> None:
+def test_body_with_unknown_status_is_complete(status: str | None, native: str | None) -> None:
     response = accumulate(body_of(body(status=status)))
     assert (response.status, response.stop_reason, response.native_stop_reason) == (
         "completed",
@@ -931,7 +946,7 @@ def test_a_body_with_no_status_of_the_wire_is_complete_all_the_same(
     )
 
 
-def test_a_body_of_a_compaction_keeps_the_users_turns_out_of_the_answer() -> None:
+def test_compaction_body_keeps_user_turns_out_of_the_text() -> None:
     turn = {
         "type": "message",
         "id": "m",
@@ -945,7 +960,7 @@ def test_a_body_of_a_compaction_keeps_the_users_turns_out_of_the_answer() -> Non
     assert ([type(item) for item in response.items], response.text) == ([Message, Compaction], "")
 
 
-def test_an_incomplete_call_of_a_body_is_not_callable() -> None:
+def test_incomplete_call_of_a_body_is_not_callable() -> None:
     response = accumulate(
         body_of(body(status="incomplete", output=[call("{}", status="in_progress")]))
     )
@@ -975,18 +990,18 @@ def test_an_incomplete_call_of_a_body_is_not_callable() -> None:
         ([], "malformed"),
     ],
 )
-def test_a_body_that_is_no_response_fails(sent: Any, kind: str) -> None:
+def test_body_that_is_no_response_fails(sent: Any, kind: str) -> None:
     assert failure(body_of(json.dumps(sent).encode())).kind == kind
 
 
-def test_a_whole_body_where_a_stream_was_asked_for_is_read_as_one() -> None:
+def test_body_in_place_of_a_stream_is_read() -> None:
     assert accumulate(events_of(json.dumps(body()).encode())).text == "Hi"
 
 
 # --- bytes ---
 
 
-def test_halves_of_an_emoji_are_joined_over_deltas_and_bodies() -> None:
+def test_surrogate_halves_are_joined_in_deltas_and_bodies() -> None:
     halves = text("Hi \ud83d") + text("\ude00!")
     events = events_of(
         added(message()),
@@ -1011,21 +1026,21 @@ def test_halves_of_an_emoji_are_joined_over_deltas_and_bodies() -> None:
     )
 
 
-def test_a_half_that_stays_alone_is_shown_as_such() -> None:
+def test_lone_surrogate_becomes_a_replacement_character() -> None:
     events = events_of(added(message()), text("a\ud83d"), done(message("a\ud83d")), completed())
     assert accumulate(events).text == "a\ufffd"
     assert not of(Notice, events)
 
 
-@pytest.mark.parametrize("at", [b'"type": "web_search_call"', b'"query"', b'"it_0"', b"search"])
-def test_bytes_that_are_no_text_are_replaced_wherever_they_stand(at: bytes) -> None:
+@pytest.mark.parametrize("target", [b'"type": "web_search_call"', b'"query"', b'"it_0"', b"search"])
+def test_invalid_utf8_is_replaced_anywhere(target: bytes) -> None:
     sent = done(hosted("web_search_call", action={"query": "search"}))
-    broken = sent.replace(at, at[:-1] + b"\xff" + at[-1:])
+    broken = sent.replace(target, target[:-1] + b"\xff" + target[-1:])
     assert broken != sent
     msgspec.json.encode(events_of(broken, completed()))
 
 
-def test_nesting_past_the_stack_raises_nothing() -> None:
+def test_deep_nesting_fails_without_exception() -> None:
     for depth in (400, 900, 5_000):
         deep = b'{"x":' * depth + b'"\\ud83d"' + b"}" * depth
         events = events_of(
@@ -1037,33 +1052,38 @@ def test_nesting_past_the_stack_raises_nothing() -> None:
         assert isinstance(events[-1], Failed)
 
 
-# --- laws ---
+# --- invariants ---
 
 
 def log(events: list[ResponseEvent]) -> list[bytes]:
     return [msgspec.json.encode(event) for event in events]
 
 
-@pytest.mark.parametrize("name", STREAMS_MADE)
-def test_law_1_no_single_cut_and_no_single_bytes_change_the_events(name: str) -> None:
-    whole = log(events_of(STREAMS_MADE[name]))
-    for chunks in [*every_single_cut(STREAMS_MADE[name], 300), byte_by_byte(STREAMS_MADE[name])]:
-        assert log(events_of(*chunks)) == whole
+@pytest.mark.parametrize("name", SYNTHETIC_STREAMS)
+def test_no_single_split_changes_the_events(name: str) -> None:
+    expected = log(events_of(SYNTHETIC_STREAMS[name]))
+    for chunks in [
+        *every_single_cut(SYNTHETIC_STREAMS[name], 300),
+        byte_by_byte(SYNTHETIC_STREAMS[name]),
+    ]:
+        assert log(events_of(*chunks)) == expected
 
 
-@pytest.mark.parametrize("name", STREAMS_MADE)
+@pytest.mark.parametrize("name", SYNTHETIC_STREAMS)
 @given(data=st.data())
-def test_law_1_no_partition_changes_the_events(name: str, data: st.DataObject) -> None:
-    sent = STREAMS_MADE[name].replace(b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"])))
+def test_no_partition_changes_the_events(name: str, data: st.DataObject) -> None:
+    sent = SYNTHETIC_STREAMS[name].replace(
+        b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"]))
+    )
     assert log(events_of(*data.draw(cuts(sent)))) == log(events_of(sent))
 
 
-@given(st.lists(st.sampled_from([*PLAIN, *ODD]), max_size=30), st.booleans())
-def test_law_2_any_order_of_known_frames_gives_closed_items_and_one_end(
+@given(st.lists(st.sampled_from([*PLAIN, *UNUSUAL]), max_size=30), st.booleans())
+def test_any_order_of_frames_closes_all_items_and_ends_once(
     frames: list[bytes], ends: bool
 ) -> None:
     events = events_of(*frames, PLAIN[-1] if ends else b"")
-    hold(events)
+    check_invariants(events)
     if ends and not isinstance(events[-1], Failed):
         assert [
             call_.arguments for call_ in accumulate(events).calls if isinstance(call_, FunctionCall)
@@ -1071,11 +1091,11 @@ def test_law_2_any_order_of_known_frames_gives_closed_items_and_one_end(
 
 
 @given(st.permutations(PLAIN[:-1]), st.data())
-def test_whatever_was_lost_or_reordered_on_the_way_the_last_event_has_every_item(
+def test_last_event_restores_lost_and_reordered_items(
     frames: list[bytes], data: st.DataObject
 ) -> None:
-    kept = data.draw(st.lists(st.sampled_from(frames), max_size=len(frames), unique=True))
-    response = accumulate(events_of(*kept, PLAIN[-1]))
+    remaining = data.draw(st.lists(st.sampled_from(frames), max_size=len(frames), unique=True))
+    response = accumulate(events_of(*remaining, PLAIN[-1]))
     assert response.status == "completed"
     assert response.text == "Grüße"
     assert [c.arguments for c in response.calls if isinstance(c, FunctionCall)] == [

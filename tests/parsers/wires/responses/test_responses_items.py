@@ -1,4 +1,4 @@
-"""OpenAI Responses, item by item: what each becomes, that it goes back as it came, and which of them wait for the caller."""
+"""OpenAI Responses, item by item: what each becomes, round trip, and which wait for the caller."""
 
 from __future__ import annotations
 
@@ -198,11 +198,11 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
         )
     },
 }
-"""Items of the wire: (as sent, our kind, fields). The 28 output types of the SDK are all among them."""
+"""Items of the wire: (as sent, our kind, fields). All 28 output types of the SDK are included."""
 
 
 @pytest.mark.parametrize("name", ITEMS)
-def test_an_item_becomes_its_kind_and_goes_back_as_it_came(name: str) -> None:
+def test_item_is_read_as_its_kind_and_sent_back_unchanged(name: str) -> None:
     sent, kind, fields = ITEMS[name]
     events = events_of(created(), done(sent), completed())
     (final,) = finals(events)
@@ -213,16 +213,16 @@ def test_an_item_becomes_its_kind_and_goes_back_as_it_came(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ITEMS)
-def test_an_item_is_the_same_added_and_done_or_told_by_the_last_event_or_a_whole_body(
+def test_item_is_the_same_in_events_last_event_and_body(
     name: str,
 ) -> None:
     sent = ITEMS[name][0]
-    whole = {"id": "resp_1", "model": "gpt-x", "status": "completed", "output": [sent]}
+    body = {"id": "resp_1", "model": "gpt-x", "status": "completed", "output": [sent]}
     ways = [
         events_of(created(), added(sent), done(sent), completed(sent)),
         events_of(created(), added({**sent, "status": "in_progress"}), completed(sent)),
         events_of(created(), completed(sent)),
-        body_of(whole),
+        body_of(body),
     ]
     assert [finals(events) for events in ways] == [finals(ways[0])] * len(ways)
     assert (
@@ -230,24 +230,25 @@ def test_an_item_is_the_same_added_and_done_or_told_by_the_last_event_or_a_whole
     )
 
 
-def test_every_kind_with_an_item_of_its_own_has_an_example() -> None:
+def test_every_typed_kind_has_an_example() -> None:
     assert READERS.keys() | TO_ANSWER.keys() <= {sent["type"] for sent, _, _ in ITEMS.values()}
 
 
 @pytest.mark.parametrize("kind", [kind for kind, row in HOSTED.items() if row.free_text])
-def test_code_is_no_json_and_its_item_is_whole_all_the_same(kind: str) -> None:
+def test_code_of_a_hosted_call_need_not_be_json(kind: str) -> None:
     (final,) = finals(events_of(done(hosted(kind, call_id="c", code="print('{')")), completed()))
     assert final.status == "completed"
 
 
-def test_arguments_that_are_a_json_value_keep_their_own_bytes() -> None:
-    sent = b'{"type":"response.output_item.done","output_index":0,"item":{"type":"web_search_call","id":"w","action":{"b": 1.0, "a" :1e5}}}'
+def test_json_value_arguments_keep_their_own_bytes() -> None:
+    item = b'{"type":"web_search_call","id":"w","action":{"b": 1.0, "a" :1e5}}'
+    sent = b'{"type":"response.output_item.done","output_index":0,"item":%s}' % item
     (final,) = finals(events_of(b"data: " + sent + b"\n\n", completed()))
     assert final.arguments == '{"b": 1.0, "a" :1e5}'
     assert b'"action":{"b": 1.0, "a" :1e5}' in msgspec.json.encode(wire_item(final))
 
 
-def test_a_part_of_an_unknown_kind_is_an_opaque_that_knows_its_place() -> None:
+def test_part_of_unknown_kind_is_an_opaque_with_its_index() -> None:
     hologram = {"type": "hologram", "beam": 1}
     parts = [{"type": "output_text", "text": "a"}, hologram, {"type": "output_text", "text": "b"}]
     item, opaque = finals(events_of(done(message(content=parts)), completed()))
@@ -257,7 +258,7 @@ def test_a_part_of_an_unknown_kind_is_an_opaque_that_knows_its_place() -> None:
     )
 
 
-def test_keys_of_parts_and_items_that_no_field_holds_are_native() -> None:
+def test_untyped_keys_of_items_and_parts_are_native() -> None:
     sent = message(
         content=[
             {"type": "output_text", "text": "a"},
@@ -269,7 +270,7 @@ def test_keys_of_parts_and_items_that_no_field_holds_are_native() -> None:
     assert final.native == {"extra": {"y": 1}, "content": [{}, {"x": None}]}
 
 
-# --- why it stopped ---
+# --- stop reasons ---
 
 WAITING = [
     sent
@@ -282,7 +283,7 @@ CONTAINER = hosted(
 
 
 @pytest.mark.parametrize("sent", WAITING, ids=lambda sent: str(sent["type"]))
-def test_a_call_that_waits_for_the_caller_stops_with_tool_calls(sent: Json) -> None:
+def test_call_that_waits_for_the_caller_stops_with_tool_calls(sent: Json) -> None:
     assert response_of(created(), done(sent), completed(sent)).stop_reason == "tool_calls"
 
 
@@ -298,7 +299,7 @@ def test_a_call_that_waits_for_the_caller_stops_with_tool_calls(sent: Json) -> N
     ],
     ids=["hosted", "container", "answered", "server-search", "mcp", "broken-call"],
 )
-def test_what_nobody_waits_for_stops_with_stop(output: list[Json]) -> None:
+def test_items_without_pending_calls_stop_with_stop(output: list[Json]) -> None:
     assert accumulate(body_of({"status": "completed", "output": output})).stop_reason == "stop"
 
 
@@ -340,7 +341,7 @@ def test_what_nobody_waits_for_stops_with_stop(output: list[Json]) -> None:
         (frame("response.incomplete", response={"status": "completed"}), "other", "incomplete"),
     ],
 )
-def test_the_stop_reason_is_read_from_status_details_and_items(
+def test_stop_reason_follows_status_details_and_items(
     last: bytes, stop: str, native: str | None
 ) -> None:
     response = response_of(created(), last)

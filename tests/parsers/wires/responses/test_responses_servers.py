@@ -1,4 +1,4 @@
-"""OpenAI Responses as servers really speak it: what each departs from, by name, and the recordings of many."""
+"""OpenAI Responses as servers really send it: deviations by server, and recordings of many."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from tests.support.responses_frames import (
     arguments,
     body_of,
     call,
+    check_invariants,
     completed,
     created,
     done,
@@ -47,7 +48,6 @@ from tests.support.responses_frames import (
     failure,
     finals,
     frame,
-    hold,
     hosted,
     message,
     of,
@@ -58,7 +58,7 @@ from tests.support.responses_frames import (
 )
 from tests.support.shared import BODIES, MISSING, PAYLOADS, SHARED, STREAMS, Recording, recordings
 
-# --- where servers depart from the wire ---
+# --- servers that deviate from the wire ---
 
 
 def test_copilot_changes_every_id_in_every_event() -> None:
@@ -89,36 +89,36 @@ def test_copilot_changes_every_id_in_every_event() -> None:
     assert response.metadata["copilot_usage"] == {"n": 1}
 
 
-def test_llama_cpp_sends_no_index_and_finishes_items_late() -> None:
+def test_llama_cpp_sends_no_index_and_late_done_events() -> None:
     def bare(kind: str, **values: Any) -> bytes:
         return frame(f"response.{kind}", **values)
 
-    thought, asked = (
+    reasoning_item, function_call = (
         reasoning(item_id="rs_1", content=[], encrypted_content=""),
         call(item_id="fc_1"),
     )
-    told = reasoning(
+    final_reasoning = reasoning(
         item_id="rs_1", content=[{"type": "reasoning_text", "text": "hm"}], encrypted_content=""
     )
     stream = [
         bare("created", response={"id": "r", "object": "response", "status": "in_progress"}),
-        bare("output_item.added", item=thought),
+        bare("output_item.added", item=reasoning_item),
     ]
     stream += [
         bare("reasoning_text.delta", item_id="rs_1", delta="hm"),
-        bare("output_item.added", item=asked),
+        bare("output_item.added", item=function_call),
     ]
     stream += [
         bare("function_call_arguments.delta", item_id="fc_1", delta="{}"),
-        bare("output_item.done", item=told),
+        bare("output_item.done", item=final_reasoning),
     ]
-    stream += [bare("output_item.done", item={**asked, "arguments": "{}"})]
+    stream += [bare("output_item.done", item={**function_call, "arguments": "{}"})]
     usage_ = {"input_tokens": 4, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 3}}
     last = {
         "id": "r",
         "status": "completed",
         "model": "smol",
-        "output": [told, {**asked, "arguments": "{}"}],
+        "output": [final_reasoning, {**function_call, "arguments": "{}"}],
         "usage": usage_,
     }
     response = response_of(*stream, bare("completed", response=last, timings={"predicted_n": 2}))
@@ -132,7 +132,7 @@ def test_llama_cpp_sends_no_index_and_finishes_items_late() -> None:
     assert response.notices == ()
 
 
-def test_an_event_with_neither_index_nor_id_goes_to_the_newest_open_item() -> None:
+def test_event_without_index_and_id_uses_the_newest_open_item() -> None:
     stream = [
         frame("response.output_item.added", item=message(item_id="")),
         frame("response.output_text.delta", delta="Hi"),
@@ -143,7 +143,7 @@ def test_an_event_with_neither_index_nor_id_goes_to_the_newest_open_item() -> No
     assert len(finals(events)) == 1
 
 
-def test_vllm_counts_content_index_up_and_changes_the_index_before_done() -> None:
+def test_vllm_counts_content_index_up_and_shifts_the_index() -> None:
     stream = [created(), added(reasoning(item_id="msg_1"), 7)]
     stream += [
         about(
@@ -155,8 +155,8 @@ def test_vllm_counts_content_index_up_and_changes_the_index_before_done() -> Non
         )
     ]
     stream += [
-        about("reasoning_text.delta", 7, "msg_1", content_index=n, delta=word)
-        for n, word in enumerate(("one ", "two ", "three"))
+        about("reasoning_text.delta", 7, "msg_1", content_index=n, delta=delta)
+        for n, delta in enumerate(("one ", "two ", "three"))
     ]
     stream += [about("reasoning_text.done", 8, "msg_1", content_index=3, text="one two three")]
     stream += [
@@ -192,7 +192,7 @@ def test_codex_completes_with_an_empty_output() -> None:
     assert (response.text, response.status, len(response.items)) == ("Hi", "completed", 1)
 
 
-def test_items_that_only_the_last_event_tells_of_are_given_there() -> None:
+def test_items_only_in_the_last_event_are_emitted_there() -> None:
     first, last = message("Hi"), call("{}", item_id="fc")
     events = events_of(
         created(),
@@ -205,20 +205,20 @@ def test_items_that_only_the_last_event_tells_of_are_given_there() -> None:
     assert accumulate(events).stop_reason == "tool_calls"
 
 
-def test_an_open_item_is_settled_by_the_last_event() -> None:
+def test_open_item_is_finished_by_the_last_event() -> None:
     events = events_of(created(), added(message()), text("Hel"), completed(message("Hello")))
     assert [event.delta for event in of(OutputTextDelta, events)] == ["Hel", "lo"]
     assert finals(events)[0].status == "completed"
 
 
-def test_an_item_the_last_event_leaves_out_is_whole_if_its_text_was() -> None:
-    whole = [added(call()), arguments("{}"), about("function_call_arguments.done", arguments="{}")]
-    assert response_of(created(), *whole, completed()).stop_reason == "tool_calls"
-    assert response_of(created(), *whole[:2], completed()).calls == []
-    assert response_of(created(), *whole, completed(kind="incomplete")).calls == []
+def test_item_missing_in_the_last_event_completes_with_its_text() -> None:
+    stream = [added(call()), arguments("{}"), about("function_call_arguments.done", arguments="{}")]
+    assert response_of(created(), *stream, completed()).stop_reason == "tool_calls"
+    assert response_of(created(), *stream[:2], completed()).calls == []
+    assert response_of(created(), *stream, completed(kind="incomplete")).calls == []
 
 
-def test_gaps_between_indexes_match_by_type() -> None:
+def test_items_with_index_gaps_are_matched_by_type() -> None:
     stream = [
         done(reasoning("a"), 1),
         done(message("b", item_id="m"), 3),
@@ -241,7 +241,7 @@ def test_items_may_be_done_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("status", ["in_progress", "searching", "generating", None])
-def test_done_means_done_whatever_the_status_says(status: str | None) -> None:
+def test_done_item_is_completed_whatever_its_status(status: str | None) -> None:
     (final,) = finals(events_of(done(call("{}", status=status)), completed()))
     assert final.status == "completed"
     assert (final.native or {}).get("status") == (
@@ -249,7 +249,7 @@ def test_done_means_done_whatever_the_status_says(status: str | None) -> None:
     )
 
 
-def test_openrouter_adds_null_and_tells_no_output() -> None:
+def test_openrouter_adds_null_and_sends_no_output() -> None:
     stream = [
         created(output=None),
         added(None),
@@ -261,19 +261,19 @@ def test_openrouter_adds_null_and_tells_no_output() -> None:
     assert (response.text, len(response.items), response.notices) == ("Hi", 1, ())
 
 
-def test_arguments_for_an_item_that_was_never_added_are_passed_through_until_its_done() -> None:
+def test_arguments_before_their_item_are_passed_through() -> None:
     events = events_of(created(), added(None), arguments("{}"), done(call("{}")), completed())
     assert len(of(Passthrough, events)) == 1
     assert len(accumulate(events).calls) == 1
 
 
-def test_no_created_event_is_needed() -> None:
+def test_created_event_is_optional() -> None:
     events = events_of(added(message()), text("Hi"), done(message("Hi")), completed())
     assert events[0] == Created()
     assert accumulate(events).response_id == "resp_1"
 
 
-def test_lm_studio_tells_arguments_without_deltas_and_reasoning_as_a_content_part() -> None:
+def test_lm_studio_sends_arguments_only_in_done() -> None:
     stream = [
         added(reasoning()),
         about("content_part.added", content_index=0, part={"type": "reasoning_text", "text": ""}),
@@ -292,7 +292,7 @@ def test_lm_studio_tells_arguments_without_deltas_and_reasoning_as_a_content_par
     assert accumulate(events).reasoning == "hm"
 
 
-def test_a_tool_search_takes_its_call_id_from_done() -> None:
+def test_tool_search_takes_its_call_id_from_done() -> None:
     search = hosted("tool_search_call", execution="client", call_id="early", arguments={})
     (final,) = finals(
         events_of(
@@ -304,7 +304,7 @@ def test_a_tool_search_takes_its_call_id_from_done() -> None:
     assert final.payload["call_id"] == "late"
 
 
-def test_a_custom_call_needs_no_input_done() -> None:
+def test_custom_call_needs_no_input_done() -> None:
     sent = {"type": "custom_tool_call", "id": "i", "call_id": "c", "name": "sql", "input": "SELECT"}
     stream = [
         added({**sent, "input": ""}),
@@ -317,13 +317,13 @@ def test_a_custom_call_needs_no_input_done() -> None:
     assert accumulate(events).stop_reason == "tool_calls"
 
 
-def test_text_that_the_added_item_holds_is_its_first_delta() -> None:
+def test_text_in_the_added_item_is_its_first_delta() -> None:
     events = events_of(added(message("Hel")), text("lo"), done(message("Hello")), completed())
     assert [event.delta for event in of(OutputTextDelta, events)] == ["Hel", "lo"]
     assert of(OutputItemAdded, events)[0].item.content == ()
 
 
-def test_an_item_told_twice_is_given_once_with_a_notice() -> None:
+def test_repeated_item_is_emitted_once_with_a_notice() -> None:
     events = events_of(
         added(message()),
         added(message()),
@@ -342,7 +342,7 @@ def test_an_item_told_twice_is_given_once_with_a_notice() -> None:
     ]
 
 
-def test_another_item_at_the_same_place_is_another_item() -> None:
+def test_item_with_another_id_at_the_same_index_is_new() -> None:
     stream = [
         added(message(item_id="a")),
         done(message("a", item_id="a")),
@@ -352,14 +352,14 @@ def test_another_item_at_the_same_place_is_another_item() -> None:
     assert [item.text for item in finals(events_of(*stream, completed()))] == ["a", "b"]
 
 
-def test_a_delta_of_another_kind_spoils_the_item_it_names() -> None:
+def test_delta_of_another_kind_makes_its_item_incomplete() -> None:
     events = events_of(added(call()), text("Hi"), done(call("{}")), completed())
     assert [event.code for event in of(Notice, events)] == ["unknown_delta"]
     assert len(of(Passthrough, events)) == 1
     assert accumulate(events).calls == []
 
 
-def test_a_delta_for_an_item_that_is_done_is_passed_through() -> None:
+def test_delta_for_a_done_item_is_passed_through() -> None:
     events = events_of(
         added(message()),
         done(message("Hi")),
@@ -371,7 +371,7 @@ def test_a_delta_for_an_item_that_is_done_is_passed_through() -> None:
 
 
 @pytest.mark.parametrize("index", [-1, 2_000_000, "0", 1.5, [], True])
-def test_an_index_that_is_none_is_malformed(index: Any) -> None:
+def test_invalid_index_is_malformed(index: Any) -> None:
     for values in (
         {"type": "response.output_text.delta", "delta": "a"},
         {"type": "response.output_text.done", "text": "a"},
@@ -380,7 +380,7 @@ def test_an_index_that_is_none_is_malformed(index: Any) -> None:
         assert failure(events_of(added(message()), body)).kind == "malformed"
 
 
-def test_an_integral_float_and_a_null_are_read_as_what_they_mean() -> None:
+def test_integral_float_index_and_null_are_accepted() -> None:
     loose = frame(
         "response.output_text.delta",
         item_id="it_0",
@@ -399,20 +399,22 @@ def test_an_integral_float_and_a_null_are_read_as_what_they_mean() -> None:
     assert [event.delta for event in of(OutputTextDelta, events)] == ["Hi", "!"]
 
 
-def test_the_type_may_stand_in_the_event_line_alone_or_in_the_data_alone() -> None:
+def test_type_may_be_in_the_event_line_or_in_the_data() -> None:
     named = b'event: response.output_text.delta\ndata: {"output_index":0,"delta":"a"}\n\n'
     data_only = b'data: {"type":"response.output_text.delta","output_index":0,"delta":"b"}\n\n'
     assert accumulate(events_of(created(), added(message()), named, data_only)).text == "ab"
 
 
-def test_web_socket_messages_enter_above_the_framing() -> None:
+def test_web_socket_messages_bypass_the_framing() -> None:
     p = parser("responses")
     sent = [
-        json.loads(one.partition(b"data: ")[2])
-        for one in (created(), added(message()), text("Hi"), done(message("Hi")), completed())
+        json.loads(chunk.partition(b"data: ")[2])
+        for chunk in (created(), added(message()), text("Hi"), done(message("Hi")), completed())
     ]
     events = [
-        event for one in sent for event in p.feed_event(json.dumps({**one, "stream_id": "lane1"}))
+        event
+        for chunk in sent
+        for event in p.feed_event(json.dumps({**chunk, "stream_id": "lane1"}))
     ]
     assert isinstance(events[-1], Completed)
     assert accumulate(events).text == "Hi"
@@ -421,16 +423,18 @@ def test_web_socket_messages_enter_above_the_framing() -> None:
 # --- recordings ---
 
 NOT_THIS_WIRE = re.compile(r"falsy-argument-conversation-[12]\.sse$")
-"""Chat streams that lie among the recordings of this wire."""
+"""Chat streams among the recordings of this wire."""
 EXPLAINED = {
-    "vercel-ai__openai-openai-custom-tool.1.jsonl": "the comparison reads a custom tool's free text as JSON",
-    "vercel-ai__openai-parallel-tool-call-wrapper.1.jsonl": "its first and last line are not whole JSON",
+    # The comparison reads a custom tool's free text as JSON.
+    "vercel-ai__openai-openai-custom-tool.1.jsonl",
+    # Its first and last line are not complete JSON.
+    "vercel-ai__openai-parallel-tool-call-wrapper.1.jsonl",
 }
 
 
 @cache
-def judge() -> ModuleType:
-    """The comparison with expected facts that lies beside the recordings."""
+def facts_module() -> ModuleType:
+    """Loads the comparison with expected facts, which is stored beside the recordings."""
     path = SHARED / "check" / "facts.py"
     if not path.exists():
         pytest.skip(f"{MISSING}: {path.name}")
@@ -443,23 +447,18 @@ def judge() -> ModuleType:
 
 
 def facts_of(response: Response, last: ResponseEvent) -> Json:
-    calls = [
-        {
-            "id": c.call_id,
-            "name": c.name,
-            "arguments": c.arguments if isinstance(c, FunctionCall) else c.input,
-        }
-        for c in response.calls
-    ]
-    return {
+    calls: list[Json] = []
+    for item in response.calls:
+        call_arguments = item.arguments if isinstance(item, FunctionCall) else item.input
+        calls.append({"id": item.call_id, "name": item.name, "arguments": call_arguments})
+    facts: Json = {
         "terminal": "completed" if isinstance(last, Completed) else "failed",
         "tool_calls": calls,
         "usage": msgspec.to_builtins(response.usage) if response.usage else {},
-        **{
-            name: getattr(response, name)
-            for name in ("response_id", "model", "text", "reasoning", "refusal", "stop_reason")
-        },
     }
+    for name in ("response_id", "model", "text", "reasoning", "refusal", "stop_reason"):
+        facts[name] = getattr(response, name)
+    return facts
 
 
 def read(recording: Recording) -> list[ResponseEvent]:
@@ -474,31 +473,32 @@ def read(recording: Recording) -> list[ResponseEvent]:
     return events_of(recording.body)
 
 
-def test_the_facts_of_every_recording_agree_but_for_those_explained() -> None:
-    found = recordings("openai-responses", (*STREAMS, *BODIES, *PAYLOADS))
-    if not found:
+def test_facts_agree_in_every_recording_but_the_explained() -> None:
+    recorded = recordings("openai-responses", (*STREAMS, *BODIES, *PAYLOADS))
+    if not recorded:
         pytest.skip(f"{MISSING}: recordings of openai-responses")
     wrong: dict[str, Any] = {}
-    for recording in found:
+    for recording in recorded:
         facts = recording.expected.get("facts")
         if facts and not NOT_THIS_WIRE.search(recording.path.name):
             events = read(recording)
-            hold(events)
-            differences = judge().diffs(
+            check_invariants(events)
+            differences = facts_module().diffs(
                 "responses",
                 facts,
                 facts_of(accumulate(events), events[-1]),
                 recording.meta.get("status"),
             )
-            wrong.update({recording.path.name: differences} if differences else {})
-    assert wrong.keys() <= EXPLAINED.keys(), wrong
+            if differences:
+                wrong[recording.path.name] = differences
+    assert wrong.keys() <= EXPLAINED, wrong
 
 
-def test_every_recorded_item_goes_back_as_it_came() -> None:
-    found = recordings("openai-responses", BODIES)
-    if not found:
+def test_every_recorded_item_is_sent_back_unchanged() -> None:
+    recorded = recordings("openai-responses", BODIES)
+    if not recorded:
         pytest.skip(f"{MISSING}: recordings of openai-responses")
-    for recording in found:
+    for recording in recorded:
         for sent in json.loads(recording.body).get("output") or []:
             item = item_of(sent, json.dumps(sent).encode())
             back = json.loads(msgspec.json.encode(wire_item(item)))
@@ -506,7 +506,7 @@ def test_every_recorded_item_goes_back_as_it_came() -> None:
 
 
 def comparable(item: Json) -> Json:
-    """Less what is told elsewhere or says nothing: status, logprobs, nulls and empty annotations."""
+    """Removes what other events have or what is empty: status, logprobs, nulls, annotations."""
     parts = item.get("content")
     if isinstance(parts, list):
         item = {
