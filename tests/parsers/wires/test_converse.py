@@ -1,4 +1,4 @@
-"""Bedrock ConverseStream, frame by frame: what each member becomes, what its law refuses, and how a stream may end."""
+"""Bedrock ConverseStream, frame by frame: what each member becomes, and how a stream may end."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_reco
 Json = dict[str, Any]
 
 HALVES = '"\\ud83d"', '"\\ude00"'
-"""An emoji as JSON text, cut between its UTF-16 halves."""
+"""An emoji as JSON text, split between its UTF-16 halves."""
 
 
 def event(name: str, /, **payload: Any) -> bytes:
@@ -94,15 +94,15 @@ def stop(index: int) -> bytes:
     return event("contentBlockStop", contentBlockIndex=index)
 
 
-def texts(index: int, *said: str) -> bytes:
-    return b"".join(delta(index, text=one) for one in said) + stop(index)
+def texts(index: int, *fragments: str) -> bytes:
+    return b"".join(delta(index, text=fragment) for fragment in fragments) + stop(index)
 
 
 def call(index: int, *fragments: str, **start: Any) -> bytes:
     use = {"toolUseId": "tooluse_1", "name": "get_weather", **start}
     return (
         begin(index, toolUse=use)
-        + b"".join(delta(index, toolUse={"input": one}) for one in fragments)
+        + b"".join(delta(index, toolUse={"input": fragment}) for fragment in fragments)
         + stop(index)
     )
 
@@ -138,7 +138,7 @@ def error_kind(*chunks: bytes) -> str:
 # --- tables ---
 
 
-def test_the_law_and_the_handlers_name_the_same_events() -> None:
+def test_transition_table_and_handlers_name_the_same_events() -> None:
     assert {name for row in TRANSITIONS.values() for name in row} == set(Machine.HANDLERS)
     assert (
         set(TRANSITIONS)
@@ -147,31 +147,31 @@ def test_the_law_and_the_handlers_name_the_same_events() -> None:
     )
 
 
-def test_every_member_of_a_delta_can_be_applied_and_says_to_what() -> None:
+def test_every_member_of_a_delta_has_a_handler() -> None:
     assert set(Delta.__struct_fields__) == set(Machine.DELTAS) >= set(OPENERS)
 
 
 @pytest.mark.parametrize(
-    ("word", "stop_reason"),
-    [*STOP_REASONS.items(), ("malformed_tool_use", "other"), ("new_word", "other")],
+    ("native", "stop_reason"),
+    [*STOP_REASONS.items(), ("malformed_tool_use", "other"), ("new_reason", "other")],
 )
-def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: str) -> None:
-    response = wires.response_of("converse", START, texts(0, "Hi"), end(word), METADATA)
-    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, word)
+def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> None:
+    response = wires.response_of("converse", START, texts(0, "Hi"), end(native), METADATA)
+    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
 
 
-# --- the ordinary stream ---
+# --- a usual stream ---
 
 
-def test_a_stream_becomes_events_in_its_order() -> None:
-    thought = (
+def test_stream_emits_events_in_order() -> None:
+    thinking = (
         delta(0, reasoningContent={"text": "Hm"})
         + delta(0, reasoningContent={"signature": "c2ln"})
         + stop(0)
     )
     events = events_of(
         START,
-        thought,
+        thinking,
         texts(1, "Hel", "lo"),
         call(2, '{"city":', '"Paris"}'),
         end("tool_use"),
@@ -210,14 +210,14 @@ def test_a_stream_becomes_events_in_its_order() -> None:
     ]
 
 
-def test_padding_is_never_shown() -> None:
+def test_padding_is_never_emitted() -> None:
     events = events_of(START, texts(0, "Hi"), event("news", a=1), TAIL)
     assert not any(
         "abcdefg" in repr(event) for event in events if not isinstance(event, Passthrough)
     )
 
 
-def test_completed_comes_with_the_usage_and_not_before() -> None:
+def test_completed_waits_for_usage() -> None:
     p = parser("converse")
     p.feed(START + texts(0, "Hi"))
     assert not p.complete
@@ -228,7 +228,7 @@ def test_completed_comes_with_the_usage_and_not_before() -> None:
     assert p.close() == []
 
 
-def test_without_metadata_the_end_of_input_completes_and_says_so() -> None:
+def test_end_of_input_completes_with_notice_when_no_metadata() -> None:
     events = events_of(START, texts(0, "Hi"), end())
     assert isinstance(events[-1], Completed)
     assert codes(events) == ["end_inferred"]
@@ -238,7 +238,7 @@ def test_message_start_may_be_missing() -> None:
     assert wires.response_of("converse", texts(0, "Hi"), TAIL).text == "Hi"
 
 
-def test_metadata_may_come_before_the_stop() -> None:
+def test_metadata_may_precede_message_stop() -> None:
     events = events_of(START, texts(0, "Hi"), METADATA, end())
     assert isinstance(events[-1], Completed)
     assert codes(events) == []
@@ -247,7 +247,7 @@ def test_metadata_may_come_before_the_stop() -> None:
 # --- blocks ---
 
 
-def test_blocks_are_kept_by_index_even_when_they_interleave() -> None:
+def test_interleaved_blocks_are_tracked_by_index() -> None:
     mixed = (
         delta(0, text="a")
         + delta(1, reasoningContent={"text": "x"})
@@ -262,25 +262,25 @@ def test_blocks_are_kept_by_index_even_when_they_interleave() -> None:
     "shape",
     [{"text": "Hm", "signature": "c2ln"}, {"reasoningText": {"text": "Hm", "signature": "c2ln"}}],
 )
-def test_a_thought_may_be_flat_or_nested_in_streams_and_bodies(shape: Json) -> None:
-    wanted = [Reasoning(content="Hm", signature="c2ln")]
-    assert items_of(delta(0, reasoningContent=shape), stop(0)) == wanted
-    assert items_of(begin(0, reasoningContent=shape), stop(0)) == wanted
+def test_reasoning_may_be_flat_or_nested(shape: Json) -> None:
+    expected = [Reasoning(content="Hm", signature="c2ln")]
+    assert items_of(delta(0, reasoningContent=shape), stop(0)) == expected
+    assert items_of(begin(0, reasoningContent=shape), stop(0)) == expected
 
 
-def test_a_signature_without_a_thought_is_kept() -> None:
+def test_signature_without_reasoning_text_is_kept() -> None:
     assert items_of(delta(0, reasoningContent={"signature": "c2ln"}), stop(0)) == [
         Reasoning(signature="c2ln")
     ]
 
 
-def test_a_signature_in_pieces_is_one() -> None:
-    pieces = [delta(0, reasoningContent={"signature": one}) for one in ("ab", "cd", "ef")]
-    assert items_of(*pieces, stop(0)) == [Reasoning(signature="abcdef")]
+def test_signature_fragments_are_joined() -> None:
+    fragments = [delta(0, reasoningContent={"signature": text}) for text in ("ab", "cd", "ef")]
+    assert items_of(*fragments, stop(0)) == [Reasoning(signature="abcdef")]
 
 
 @pytest.mark.parametrize("name", ["redactedContent", "data"])
-def test_sealed_thought_is_kept_as_it_came(name: str) -> None:
+def test_encrypted_reasoning_is_kept_unchanged(name: str) -> None:
     added = events_of(START, delta(0, reasoningContent={name: "c2VhbGVk"}), stop(0), TAIL)[1]
     assert isinstance(added, OutputItemAdded)
     assert isinstance(added.item, Reasoning)
@@ -290,17 +290,17 @@ def test_sealed_thought_is_kept_as_it_came(name: str) -> None:
     ]
 
 
-def test_sealed_pieces_are_base64_each_and_are_joined_as_bytes() -> None:
-    pieces = [base64.b64encode(one).decode() for one in (b"a", b"bc", b"def")]
+def test_encrypted_fragments_are_joined_as_bytes() -> None:
+    fragments = [base64.b64encode(data).decode() for data in (b"a", b"bc", b"def")]
     (item,) = items_of(
-        *(delta(0, reasoningContent={"redactedContent": one}) for one in pieces), stop(0)
+        *(delta(0, reasoningContent={"redactedContent": data}) for data in fragments), stop(0)
     )
     assert base64.b64decode(item.encrypted_content, validate=True) == b"abcdef"
 
 
-def test_sealed_pieces_that_are_no_base64_are_joined_as_text() -> None:
+def test_encrypted_fragments_join_as_text_when_not_base64() -> None:
     (item,) = items_of(
-        *(delta(0, reasoningContent={"redactedContent": one}) for one in ("é", "?")), stop(0)
+        *(delta(0, reasoningContent={"redactedContent": text}) for text in ("é", "?")), stop(0)
     )
     assert item.encrypted_content == "é?"
 
@@ -312,12 +312,12 @@ def test_empty_arguments_are_an_empty_object(fragments: tuple[str, ...]) -> None
     assert (item.status, item.parsed()) == ("completed", {})
 
 
-def test_arguments_that_are_not_whole_make_the_call_incomplete() -> None:
+def test_invalid_arguments_make_the_call_incomplete() -> None:
     (item,) = items_of(call(0, '{"city":"Par'))
     assert item.status == "incomplete"
 
 
-def test_a_tool_of_the_server_is_never_to_be_answered() -> None:
+def test_server_tool_call_is_never_callable() -> None:
     response = wires.response_of(
         "converse", START, call(0, '{"snippet":"1"}', type="server_tool_use"), TAIL
     )
@@ -326,7 +326,7 @@ def test_a_tool_of_the_server_is_never_to_be_answered() -> None:
     assert response.items[0].native == {"type": "server_tool_use"}
 
 
-def test_unknown_keys_of_a_call_are_native_and_its_usual_type_is_not() -> None:
+def test_unknown_keys_of_a_call_are_native() -> None:
     assert items_of(call(0, type="tool_use"))[0].native is None
     assert items_of(call(0, type="other_use", extra=1))[0].native == {
         "type": "other_use",
@@ -334,21 +334,21 @@ def test_unknown_keys_of_a_call_are_native_and_its_usual_type_is_not() -> None:
     }
 
 
-def test_a_call_without_an_id_gets_one() -> None:
+def test_call_without_id_gets_a_generated_id() -> None:
     events = events_of(
-        START, call(0, toolUseId=None), call(1, toolUseId=""), TAIL, call_id=lambda n: f"mine_{n}"
+        START, call(0, toolUseId=None), call(1, toolUseId=""), TAIL, call_id=lambda n: f"own_{n}"
     )
-    assert [one.call_id for one in accumulate(events).calls] == ["mine_0", "mine_1"]
+    assert [item.call_id for item in accumulate(events).calls] == ["own_0", "own_1"]
 
 
-def test_a_nameless_call_is_never_callable() -> None:
+def test_nameless_call_is_never_callable() -> None:
     events = events_of(START, call(0, "{}", name=None), TAIL)
     assert accumulate(events).calls == []
     assert "nameless_call" in codes(events)
 
 
-def test_a_tool_result_is_joined_where_its_text_goes_on() -> None:
-    pieces = [
+def test_tool_result_text_is_joined_across_deltas() -> None:
+    deltas = [
         [{"text": "a"}],
         [{"text": "b"}, {"text": "c"}],
         [{"json": {"x": 1}}],
@@ -358,7 +358,7 @@ def test_a_tool_result_is_joined_where_its_text_goes_on() -> None:
         0,
         toolResult={"toolUseId": "t1", "type": "nova_code_interpreter_result", "status": "success"},
     )
-    (item,) = items_of(start, *(delta(0, toolResult=piece) for piece in pieces), stop(0))
+    (item,) = items_of(start, *(delta(0, toolResult=content) for content in deltas), stop(0))
     assert item == ServerToolResult(
         "t1",
         "nova_code_interpreter",
@@ -367,36 +367,40 @@ def test_a_tool_result_is_joined_where_its_text_goes_on() -> None:
     )
 
 
-def test_a_citation_may_come_with_its_text() -> None:
+def test_citation_may_accompany_its_text() -> None:
     events = events_of(START, delta(0, text="Ruby", citation={"title": "facts"}), TAIL)
-    assert accumulate(events).items[0].content == (Text("Ruby", ({"title": "facts"},)),)  # type: ignore[union-attr]
+    (item,) = accumulate(events).items
+    assert isinstance(item, Message)
+    assert item.content == (Text("Ruby", ({"title": "facts"},)),)
 
 
-def test_a_citation_may_come_before_its_text() -> None:
+def test_citation_may_precede_its_text() -> None:
     citation = {
         "title": "facts",
         "location": {"documentChar": {"documentIndex": 0, "start": 0, "end": 73}},
     }
     events = events_of(START, delta(0, citation=citation), texts(0, "Ruby"), TAIL)
     assert AnnotationAdded(0, 0, citation) in events
-    assert accumulate(events).items[0].content == (Text("Ruby", (citation,)),)  # type: ignore[union-attr]
+    (item,) = accumulate(events).items
+    assert isinstance(item, Message)
+    assert item.content == (Text("Ruby", (citation,)),)
 
 
-def test_an_image_in_pieces_is_one_and_every_delta_can_be_decoded() -> None:
-    pieces = [base64.b64encode(one).decode() for one in (b"\x89", b"PNG")]
+def test_image_fragments_are_joined() -> None:
+    fragments = [base64.b64encode(data).decode() for data in (b"\x89", b"PNG")]
     blocks = [
         begin(0, image={"format": "png"}),
-        *(delta(0, image={"source": {"bytes": one}}) for one in pieces),
+        *(delta(0, image={"source": {"bytes": data}}) for data in fragments),
         stop(0),
     ]
     events = events_of(START, *blocks, TAIL)
-    assert [event.data for event in events if isinstance(event, MediaDelta)] == pieces
+    assert [event.data for event in events if isinstance(event, MediaDelta)] == fragments
     assert items_of(*blocks)[0].content == (
         Image(data=base64.b64encode(b"\x89PNG").decode(), media_type="image/png"),
     )
 
 
-def test_an_image_may_lie_in_a_bucket() -> None:
+def test_image_in_a_bucket_has_a_url() -> None:
     source = {"s3Location": {"uri": "s3://bucket/a.png", "bucketOwner": "1"}}
     (item,) = items_of(
         begin(0, image={"format": "jpeg"}), delta(0, image={"source": source}), stop(0)
@@ -404,7 +408,7 @@ def test_an_image_may_lie_in_a_bucket() -> None:
     assert item.content == (Image(url="s3://bucket/a.png", media_type="image/jpeg"),)
 
 
-def test_an_image_that_failed_is_incomplete_and_its_error_is_shown() -> None:
+def test_failed_image_is_incomplete_and_passes_its_error() -> None:
     events = events_of(
         START,
         begin(0, image={"format": "png"}),
@@ -416,26 +420,26 @@ def test_an_image_that_failed_is_incomplete_and_its_error_is_shown() -> None:
     assert "no" in str([event.data for event in events if isinstance(event, Passthrough)])
 
 
-def test_an_empty_start_says_nothing_and_the_first_delta_opens_the_block() -> None:
+def test_first_delta_opens_the_block_after_an_empty_start() -> None:
     assert [item.text for item in items_of(begin(0), texts(0, "Hi"))] == ["Hi"]
     assert items_of(begin(0), stop(0)) == []
 
 
-def test_nulls_are_absent_members() -> None:
+def test_null_members_are_ignored() -> None:
     assert items_of(
         begin(0, toolUse=None, text=None), delta(0, text="Hi", toolUse=None), stop(0)
     ) == [Message("assistant", (Text("Hi"),))]
 
 
-# --- what we do not know ---
+# --- unknown input ---
 
 
-def test_an_unknown_block_is_kept_whole() -> None:
+def test_unknown_block_is_kept_completely() -> None:
     video = {"format": "mp4", "source": {"bytes": "AAAA"}}
     assert items_of(begin(0, video=video), stop(0)) == [Opaque("video", {"video": video})]
 
 
-def test_an_unknown_event_passes_through_in_its_place() -> None:
+def test_unknown_event_passes_through_in_order() -> None:
     events = events_of(
         START,
         delta(0, text="a"),
@@ -452,7 +456,7 @@ def test_an_unknown_event_passes_through_in_its_place() -> None:
 @pytest.mark.parametrize(
     "member", [{"video": {}}, {"reasoningContent": {"novel": "x"}}, {"toolUse": {"input": "{}"}}]
 )
-def test_a_delta_that_cannot_be_applied_spoils_its_block_and_is_not_lost(member: Json) -> None:
+def test_inapplicable_delta_marks_its_block_incomplete(member: Json) -> None:
     opener = (
         {"reasoningContent": {"text": "Hm"}} if "reasoningContent" in member else {"text": "Hi"}
     )
@@ -474,32 +478,32 @@ WRONG_BLOCKS = [
 
 
 @pytest.mark.parametrize(("opener", "member"), WRONG_BLOCKS)
-def test_a_delta_for_another_kind_of_block_is_rejected(opener: bytes, member: Json) -> None:
+def test_delta_for_another_kind_of_block_is_rejected(opener: bytes, member: Json) -> None:
     events = events_of(START, opener, delta(0, **member), stop(0), TAIL)
     assert accumulate(events).items[0].status == "incomplete"
     assert codes(events) == ["unknown_delta"]
     assert [event.data["delta"] for event in events if isinstance(event, Passthrough)] == [member]
 
 
-def test_a_citation_with_text_in_an_open_block_keeps_both() -> None:
+def test_citation_with_text_in_an_open_block_keeps_both() -> None:
     cited = delta(0, text="Ruby", citation={"title": "facts"})
     (item,) = items_of(delta(0, text="A "), cited, stop(0))
     assert item.content == (Text("A Ruby", ({"title": "facts"},)),)
 
 
-def test_an_unknown_delta_without_a_block_passes_through() -> None:
+def test_unknown_delta_without_a_block_passes_through() -> None:
     events = events_of(START, delta(0, video={"x": 1}), stop(0), texts(1, "Hi"), TAIL)
     assert accumulate(events).text == "Hi"
     assert codes(events) == ["unknown_delta"]
 
 
-def test_an_empty_delta_is_nothing() -> None:
+def test_empty_delta_is_ignored() -> None:
     assert items_of(delta(0), delta(0, text="Hi"), delta(0), stop(0)) == [
         Message("assistant", (Text("Hi"),))
     ]
 
 
-# --- what the law refuses ---
+# --- malformed input ---
 
 
 @pytest.mark.parametrize(
@@ -523,20 +527,20 @@ def test_an_empty_delta_is_nothing() -> None:
     ],
     ids=range(15),
 )
-def test_broken_brackets_and_foreign_payloads_are_malformed(blocks: bytes) -> None:
+def test_invalid_event_order_and_payloads_are_malformed(blocks: bytes) -> None:
     assert error_kind(START, blocks, TAIL) == "malformed"
 
 
 @pytest.mark.parametrize("index", [-1, "0", 1.5, 10**7, None, True])
 @pytest.mark.parametrize("name", ["contentBlockStart", "contentBlockDelta", "contentBlockStop"])
-def test_an_index_is_a_small_whole_number(name: str, index: Any) -> None:
+def test_invalid_index_is_malformed(name: str, index: Any) -> None:
     assert (
         error_kind(START, event(name, contentBlockIndex=index, delta={"text": "a"}, start={}), TAIL)
         == "malformed"
     )
 
 
-def test_a_float_index_with_a_whole_value_is_accepted() -> None:
+def test_integral_float_index_is_accepted() -> None:
     deltas = (
         event("contentBlockDelta", contentBlockIndex=0.0, delta={"text": "Hi"}),
         event("contentBlockStop", contentBlockIndex=0.0),
@@ -554,7 +558,7 @@ def test_a_float_index_with_a_whole_value_is_accepted() -> None:
     assert (call.name, call.arguments, call.status) == ("f", '{"a":1}', "completed")
 
 
-def test_after_the_stop_nothing_is_applied_and_nothing_is_lost() -> None:
+def test_events_after_message_stop_pass_through() -> None:
     events = events_of(START, texts(0, "Hi"), end(), delta(1, text="late"), START, METADATA)
     assert accumulate(events).text == "Hi"
     assert codes(events) == ["out_of_order", "out_of_order"]
@@ -564,7 +568,7 @@ def test_after_the_stop_nothing_is_applied_and_nothing_is_lost() -> None:
     ]
 
 
-def test_blocks_that_a_gateway_never_stopped_are_closed_by_the_stop() -> None:
+def test_message_stop_closes_blocks_without_stop() -> None:
     open_call = begin(1, toolUse={"toolUseId": "t", "name": "f"}) + delta(
         1, toolUse={"input": "{}"}
     )
@@ -573,7 +577,7 @@ def test_blocks_that_a_gateway_never_stopped_are_closed_by_the_stop() -> None:
     assert codes(events) == ["unclosed_block", "unclosed_block"]
 
 
-def test_a_block_that_ran_into_the_limit_unstopped_is_not_whole() -> None:
+def test_block_without_stop_is_incomplete_at_the_limit() -> None:
     response = wires.response_of(
         "converse",
         START,
@@ -588,7 +592,7 @@ def test_a_block_that_ran_into_the_limit_unstopped_is_not_whole() -> None:
 # --- usage and metadata ---
 
 
-def test_cached_input_counts_once_whatever_its_spelling() -> None:
+def test_cached_input_counts_once_in_either_spelling() -> None:
     both = {
         "cacheReadInputTokens": 5,
         "cacheReadInputTokenCount": 5,
@@ -622,7 +626,7 @@ def test_cache_writes_are_split_by_lifetime() -> None:
     ) == (5, 4, None)
 
 
-def test_what_was_not_said_is_unknown() -> None:
+def test_usage_is_none_when_not_reported() -> None:
     assert usage({}) == Usage()
     assert usage({"outputTokens": 1, "cacheDetails": "x"}) == Usage(
         output_tokens=1, raw={"outputTokens": 1, "cacheDetails": "x"}
@@ -642,13 +646,13 @@ def test_metadata_without_usage_erases_nothing() -> None:
         assert response.metadata == {"trace": {"a": 1}, "metrics": {"latencyMs": 1251}}
 
 
-def test_metadata_without_usage_at_the_end_completes_without_a_notice() -> None:
+def test_metadata_without_usage_completes_without_notice() -> None:
     events = events_of(START, texts(0, "Hi"), end(), event("metadata", metrics={"latencyMs": 1}))
     assert isinstance(events[-1], Completed)
     assert codes(events) == []
 
 
-def test_what_the_model_answered_besides_is_read() -> None:
+def test_additional_model_response_fields_are_read() -> None:
     fields = {
         "delta": {"stop_sequence": "END"},
         "usage": {"output_tokens_details": {"thinking_tokens": 12}},
@@ -668,7 +672,7 @@ def test_what_the_model_answered_besides_is_read() -> None:
     assert wires.response_of("converse", START, flat, METADATA).stop_sequence == "\n"
 
 
-def test_a_router_names_the_model_it_chose() -> None:
+def test_prompt_router_names_the_model() -> None:
     trace = {"promptRouter": {"invokedModelId": "arn:model"}}
     assert (
         wires.response_of(
@@ -692,7 +696,7 @@ EXCEPTIONS = {
 
 @pytest.mark.parametrize(("name", "kind"), EXCEPTIONS.items())
 @pytest.mark.parametrize("before", [b"", START + delta(0, text="Hi")], ids=["first", "later"])
-def test_an_exception_fails_by_its_name_and_keeps_what_came(
+def test_exception_is_classified_by_name_and_keeps_text(
     name: str, kind: str, before: bytes
 ) -> None:
     events = events_of(before, exception(name, message="Too bad"))
@@ -702,14 +706,14 @@ def test_an_exception_fails_by_its_name_and_keeps_what_came(
     assert accumulate(events).text == ("Hi" if before else "")
 
 
-def test_an_exception_after_the_stop_is_still_a_failure() -> None:
+def test_exception_after_message_stop_is_a_failure() -> None:
     assert (
         error_kind(START, texts(0, "Hi"), end(), exception("internalServerException", message="x"))
         == "server_error"
     )
 
 
-def test_an_upstream_error_goes_by_its_own_status() -> None:
+def test_upstream_error_is_classified_by_its_status() -> None:
     error = wires.error_of(
         "converse",
         START,
@@ -719,7 +723,7 @@ def test_an_upstream_error_goes_by_its_own_status() -> None:
     assert error.retryable
 
 
-def test_an_error_message_without_a_payload_is_a_failure() -> None:
+def test_error_frame_without_payload_is_a_failure() -> None:
     frame = encode_message(
         {":message-type": "error", ":error-code": "503", ":error-message": "busy"}, b""
     )
@@ -728,7 +732,7 @@ def test_an_error_message_without_a_payload_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize("code", ["²²²", "ServiceUnavailable", "5030"])
-def test_an_error_code_that_is_no_http_status_is_kept(code: str) -> None:
+def test_error_code_that_is_no_http_status_is_kept(code: str) -> None:
     """`"²".isdigit()` is true, yet `int` raised ValueError out of the parser."""
     frame = encode_message(
         {":message-type": "error", ":error-code": code, ":error-message": "busy"}, b""
@@ -737,7 +741,7 @@ def test_an_error_code_that_is_no_http_status_is_kept(code: str) -> None:
     assert (error.status, error.code) == (None, code)
 
 
-def test_an_exception_recorded_as_a_line_is_a_failure() -> None:
+def test_exception_recorded_as_a_line_is_a_failure() -> None:
     events = wires.events_of_lines(
         "converse", [json.dumps({"throttlingException": {"message": "slow down"}})]
     )
@@ -745,23 +749,22 @@ def test_an_exception_recorded_as_a_line_is_a_failure() -> None:
     assert events[-1].error.kind == "rate_limited"
 
 
-@pytest.mark.parametrize("place", ["before any event", "inside", "before the stop"])
-def test_an_end_without_message_stop_is_truncated(place: str) -> None:
-    sent = {
-        "before any event": START,
-        "inside": START + delta(0, text="Hi"),
-        "before the stop": START + texts(0, "Hi"),
-    }[place]
-    assert error_kind(sent) == "truncated"
+@pytest.mark.parametrize(
+    "body",
+    [START, START + delta(0, text="Hi"), START + texts(0, "Hi")],
+    ids=["before any block", "inside", "before the stop"],
+)
+def test_end_without_message_stop_is_truncated(body: bytes) -> None:
+    assert error_kind(body) == "truncated"
 
 
-def test_a_cut_frame_is_truncated_even_after_the_stop() -> None:
+def test_truncated_frame_after_message_stop_is_truncated() -> None:
     body = START + texts(0, "Hi") + TAIL
-    for place in range(len(body) - len(METADATA) + 1, len(body)):
-        assert error_kind(body[:place]) == "truncated"
+    for length in range(len(body) - len(METADATA) + 1, len(body)):
+        assert error_kind(body[:length]) == "truncated"
 
 
-def test_a_cut_block_keeps_what_came_of_it() -> None:
+def test_truncated_block_keeps_its_fragments() -> None:
     start = (
         begin(0, toolResult={"toolUseId": "t1"})
         + delta(0, toolResult=[{"text": "a"}])
@@ -772,22 +775,22 @@ def test_a_cut_block_keeps_what_came_of_it() -> None:
     assert response.items[0].status == "incomplete"
 
 
-def test_a_prefix_of_a_stream_is_never_a_completed_answer_with_less_in_it() -> None:
+def test_prefix_of_a_stream_never_completes_with_less() -> None:
     body = START + texts(0, "Hel", "lo") + call(1, '{"a":', "1}") + end("tool_use") + METADATA
-    whole = wires.response_of("converse", body)
-    for place in range(len(body)):
-        response = wires.response_of("converse", body[:place])
-        assert response.status == "failed" or response.items == whole.items
+    complete = wires.response_of("converse", body)
+    for length in range(len(body)):
+        response = wires.response_of("converse", body[:length])
+        assert response.status == "failed" or response.items == complete.items
 
 
-def test_arguments_have_a_ceiling() -> None:
+def test_arguments_over_the_limit_fail() -> None:
     events = events_of(START, call(0, "1" * 50, "2" * 51), TAIL, limits=Limits(argument_bytes=100))
     assert isinstance(events[-1], Failed)
     assert (events[-1].error.kind, events[-1].error.code) == ("limit_exceeded", "argument_bytes")
 
 
 @pytest.mark.parametrize("depth", [200, 480, 960, 5000])
-def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
+def test_deep_nesting_fails_without_an_exception(depth: int) -> None:
     for inner in ("1", HALVES[0]):
         nested = "[" * depth + inner + "]" * depth
         for payload in (
@@ -800,15 +803,17 @@ def test_nesting_past_the_stack_is_our_error(depth: int) -> None:
 # --- text ---
 
 
-def test_an_emoji_cut_in_two_is_joined() -> None:
-    deltas = [b'{"contentBlockIndex":0,"delta":{"text":%s}}' % half.encode() for half in HALVES]
+def test_split_surrogate_pair_is_joined() -> None:
+    payloads = [b'{"contentBlockIndex":0,"delta":{"text":%s}}' % half.encode() for half in HALVES]
     assert [
         item.text
-        for item in items_of(*(raw_event("contentBlockDelta", one) for one in deltas), stop(0))
+        for item in items_of(
+            *(raw_event("contentBlockDelta", payload) for payload in payloads), stop(0)
+        )
     ] == ["😀"]
 
 
-def test_half_an_emoji_that_stays_alone_is_valid_text() -> None:
+def test_lone_surrogate_becomes_valid_text() -> None:
     lone = raw_event(
         "contentBlockDelta", b'{"contentBlockIndex":0,"delta":{"text":%s}}' % HALVES[0].encode()
     )
@@ -826,7 +831,7 @@ MEMBERS = [
 ]
 
 
-def test_recorded_lines_may_wrap_the_payload_in_its_name() -> None:
+def test_recorded_lines_may_wrap_payload_in_its_name() -> None:
     framed = events_of(*(event(name, **payload) for name, payload in MEMBERS))
     assert (
         wires.events_of_lines(
@@ -836,19 +841,21 @@ def test_recorded_lines_may_wrap_the_payload_in_its_name() -> None:
     )
     p = parser("converse")
     named = [
-        one for name, payload in MEMBERS for one in p.feed_event(json.dumps({name: payload}), name)
+        event
+        for name, payload in MEMBERS
+        for event in p.feed_event(json.dumps({name: payload}), name)
     ]
     assert [*named, *p.close()] == framed
 
 
 def body(*content: Json, **values: Any) -> bytes:
-    answer = {
+    response = {
         "output": {"message": {"role": "assistant", "content": content}},
         "stopReason": "end_turn",
         "usage": USAGE,
         **values,
     }
-    return json.dumps(answer).encode()
+    return json.dumps(response).encode()
 
 
 def body_items(*content: Json) -> list[Any]:
@@ -857,7 +864,7 @@ def body_items(*content: Json) -> list[Any]:
     return [msgspec.structs.replace(item, origin=None) for item in response.items]
 
 
-def test_a_whole_body_gives_one_delta_a_part() -> None:
+def test_body_emits_one_delta_per_part() -> None:
     events = parse_body(
         "converse", body({"text": "Hi"}, {"toolUse": {"toolUseId": "t", "name": "f", "input": {}}})
     )
@@ -874,12 +881,17 @@ def test_a_whole_body_gives_one_delta_a_part() -> None:
     ]
 
 
-def test_a_whole_body_keeps_the_bytes_of_arguments() -> None:
-    sent = b'{"output":{"message":{"content":[{"toolUse":{"toolUseId":"t","name":"f","input":{"b": 1.0, "a":1e2}}}]}},"stopReason":"tool_use"}'
-    assert accumulate(parse_body("converse", sent)).calls[0].arguments == '{"b": 1.0, "a":1e2}'  # type: ignore[union-attr]
+def test_body_keeps_the_bytes_of_arguments() -> None:
+    raw_body = (
+        b'{"output":{"message":{"content":[{"toolUse":{"toolUseId":"t","name":"f",'
+        b'"input":{"b": 1.0, "a":1e2}}}]}},"stopReason":"tool_use"}'
+    )
+    (call_item,) = accumulate(parse_body("converse", raw_body)).calls
+    assert isinstance(call_item, FunctionCall)
+    assert call_item.arguments == '{"b": 1.0, "a":1e2}'
 
 
-def test_every_block_of_a_whole_body_has_its_item() -> None:
+def test_every_block_of_a_body_becomes_an_item() -> None:
     citation = {"title": "t", "sourceContent": [{"text": "s"}]}
     assert body_items(
         {"reasoningContent": {"reasoningText": {"text": "Hm", "signature": "c2ln"}}},
@@ -916,20 +928,23 @@ def test_every_block_of_a_whole_body_has_its_item() -> None:
     ]
 
 
-def test_a_whole_body_is_complete_even_without_a_reason_or_usage() -> None:
+def test_body_without_stop_reason_or_usage_is_complete() -> None:
     response = accumulate(
         parse_body("converse", b'{"output":{"message":{"content":[{"text":"Hi"}]}}}')
     )
     assert (response.status, response.stop_reason, response.notices) == ("completed", "other", ())
 
 
-def test_a_whole_body_holds_valid_text() -> None:
-    sent = b'{"output":{"message":{"content":[{"text":"a\\ud83d"},{"text":"\\ude00b"}]}},"stopReason":"end_turn"}'
-    assert accumulate(parse_body("converse", sent)).text == "a\ufffd\ufffdb"
+def test_body_with_surrogates_has_valid_text() -> None:
+    raw_body = (
+        b'{"output":{"message":{"content":[{"text":"a\\ud83d"},{"text":"\\ude00b"}]}},'
+        b'"stopReason":"end_turn"}'
+    )
+    assert accumulate(parse_body("converse", raw_body)).text == "a\ufffd\ufffdb"
 
 
 @pytest.mark.parametrize(
-    ("sent", "kind"),
+    ("raw_body", "kind"),
     [
         (b'{"message":"Too many requests, please wait"}', "rate_limited"),
         (b'{"message":"no"}', None),
@@ -941,13 +956,13 @@ def test_a_whole_body_holds_valid_text() -> None:
         (b'{"output":{"message":{"content":3}}}', "malformed"),
     ],
 )
-def test_a_body_that_is_no_answer_fails(sent: bytes, kind: str | None) -> None:
-    last = parse_body("converse", sent)[-1]
+def test_body_that_is_no_response_fails(raw_body: bytes, kind: str | None) -> None:
+    last = parse_body("converse", raw_body)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind or (kind is None and last.error.message == "no")
 
 
-# --- any cut ---
+# --- partitions and hostile input ---
 
 MIXED = (
     START
@@ -966,14 +981,14 @@ MIXED = (
 
 
 @given(cuts(MIXED))
-def test_events_do_not_depend_on_where_the_bytes_were_cut(chunks: list[bytes]) -> None:
+def test_events_are_independent_of_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(MIXED)
 
 
-def test_events_do_not_depend_on_any_single_cut() -> None:
-    whole = events_of(MIXED)
-    assert events_of(*byte_by_byte(MIXED)) == whole
-    assert all(events_of(*chunks) == whole for chunks in every_single_cut(MIXED, at_most=200))
+def test_events_are_independent_of_every_single_split() -> None:
+    expected = events_of(MIXED)
+    assert events_of(*byte_by_byte(MIXED)) == expected
+    assert all(events_of(*chunks) == expected for chunks in every_single_cut(MIXED, at_most=200))
 
 
 PAYLOAD = st.recursive(
@@ -1005,29 +1020,30 @@ SHAPED = st.fixed_dictionaries(
         max_size=8,
     )
 )
-def test_hostile_payloads_end_in_exactly_one_terminal(frames: list[tuple[str, Any]]) -> None:
+def test_hostile_payloads_end_in_one_terminal_event(frames: list[tuple[str, Any]]) -> None:
     p = parser("converse")
-    events = [
-        one for name, payload in frames for one in p.feed_event(json.dumps(payload), name)
-    ] + p.close()
+    events: list[ResponseEvent] = []
+    for name, payload in frames:
+        events += p.feed_event(json.dumps(payload), name)
+    events += p.close()
     terminals = [event for event in events if isinstance(event, (Completed, Failed))]
     assert terminals == events[-1:]
     accumulate(events)
 
 
-# --- the page ---
+# --- documentation ---
 
 
-def test_the_page_says_what_the_code_does() -> None:
+def test_documentation_page_matches_the_tables() -> None:
     def camel(name: str) -> str:
         first, *rest = name.split("_")
-        return first + "".join(word.title() for word in rest)
+        return first + "".join(part.title() for part in rest)
 
     assert set(wires.documented("converse", "Events")) == set(Machine.HANDLERS)
     assert set(wires.documented("converse", "Blocks")) == set(BLOCKS)
     assert set(wires.documented("converse", "Deltas")) == {camel(name) for name in Machine.DELTAS}
     assert {
-        word: row[0][0] for word, row in wires.documented("converse", "Stop reasons").items()
+        reason: row[0][0] for reason, row in wires.documented("converse", "Stop reasons").items()
     } == STOP_REASONS
 
 
@@ -1035,10 +1051,10 @@ def test_the_page_says_what_the_code_does() -> None:
 
 
 @each_recording("bedrock-converse", (*STREAMS, *BODIES, *PAYLOADS))
-def test_recordings_say_what_others_read_in_them(recording: Recording) -> None:
+def test_recordings_agree_with_their_facts(recording: Recording) -> None:
     differences = wires.disagreements(recording, STOP_REASONS)
     if "citationsContent" in ((recording.expected.get("facts") or {}).get("blocks") or ()):
         differences = [
-            one for one in differences if not one.startswith("text:")
+            difference for difference in differences if not difference.startswith("text:")
         ]  # the facts lack the text of cited blocks
     assert differences == []

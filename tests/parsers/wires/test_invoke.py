@@ -1,4 +1,4 @@
-"""Bedrock InvokeModel: which machine reads a payload, what each family's payloads become, and when they are complete."""
+"""Bedrock InvokeModel: which machine reads a payload, and what each family's payloads become."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def codes(events: list[ResponseEvent]) -> list[str]:
     return [event.code for event in events if hasattr(event, "code")]
 
 
-def said_by_claude(*, metrics: bool = True) -> list[Json]:
+def claude_payloads() -> list[Json]:
     usage = {"input_tokens": 45, "output_tokens": 1}
     return [
         {
@@ -98,7 +98,7 @@ def said_by_claude(*, metrics: bool = True) -> list[Json]:
             "delta": {"stop_reason": "end_turn"},
             "usage": {"output_tokens": 3},
         },
-        {"type": "message_stop", **(MEASURED if metrics else {})},
+        {"type": "message_stop", **MEASURED},
     ]
 
 
@@ -139,7 +139,7 @@ COHERE_END = {
     "finish_reason": "COMPLETE",
 }
 STREAMED: dict[str, list[Json]] = {
-    "claude": said_by_claude(),
+    "claude": claude_payloads(),
     "claude-2": [
         {"type": "completion", "completion": "Hel", "stop_reason": None, "stop": None},
         {
@@ -252,17 +252,17 @@ every_family = pytest.mark.parametrize("name", [family.name for family in FAMILI
 # --- families ---
 
 
-def test_every_family_has_a_stream_and_a_body_here() -> None:
+def test_every_family_has_a_stream_and_a_body() -> None:
     assert set(STREAMED) == set(BODY) == set(BY_NAME)
 
 
-def test_a_family_is_read_by_a_wire_or_by_its_own_paths() -> None:
+def test_family_has_a_wire_or_its_own_paths() -> None:
     for family in FAMILIES:
         assert family.wire in WIRE_APIS if family.wire else (family.text and family.stop)
 
 
 @every_family
-def test_a_stream_of_the_family_is_read(name: str) -> None:
+def test_stream_of_the_family_is_read(name: str) -> None:
     events = events_of(stream(STREAMED[name]))
     response = accumulate(events)
     assert (response.text, response.stop_reason, response.error) == ("Hello", "stop", None)
@@ -277,7 +277,7 @@ def test_a_stream_of_the_family_is_read(name: str) -> None:
 
 
 @every_family
-def test_a_whole_body_of_the_family_is_read(name: str) -> None:
+def test_body_of_the_family_is_read(name: str) -> None:
     events = parse_body("invoke", json.dumps(BODY[name]).encode())
     response = accumulate(events)
     assert (response.text, response.stop_reason, response.error) == ("Hello", "stop", None)
@@ -286,15 +286,15 @@ def test_a_whole_body_of_the_family_is_read(name: str) -> None:
 
 
 @every_family
-def test_every_prefix_of_a_stream_is_truncated_or_says_it_all(name: str) -> None:
+def test_prefix_of_a_stream_is_truncated_or_has_all_text(name: str) -> None:
     body = stream(STREAMED[name])
-    for place in range(len(body)):
-        response = wires.response_of("invoke", body[:place])
+    for length in range(len(body)):
+        response = wires.response_of("invoke", body[:length])
         assert response.status == "failed" or response.text == "Hello"
 
 
 @every_family
-def test_an_end_between_two_frames_before_the_terminal_is_truncated(name: str) -> None:
+def test_end_before_the_terminal_event_is_truncated(name: str) -> None:
     assert (
         wires.error_of(
             "invoke", stream(STREAMED[name][:2] if name not in SHORT else STREAMED[name][:1])
@@ -307,11 +307,11 @@ SHORT = {"claude-2", "completions", "titan", "llama", "mistral"}
 
 
 @every_family
-def test_events_do_not_depend_on_where_the_bytes_were_cut(name: str) -> None:
+def test_events_are_independent_of_every_single_split(name: str) -> None:
     body = stream(STREAMED[name])
-    whole = events_of(body)
-    assert events_of(*byte_by_byte(body)) == whole
-    assert all(events_of(*chunks) == whole for chunks in every_single_cut(body, at_most=80))
+    expected = events_of(body)
+    assert events_of(*byte_by_byte(body)) == expected
+    assert all(events_of(*chunks) == expected for chunks in every_single_cut(body, at_most=80))
 
 
 LONG = stream(
@@ -324,22 +324,25 @@ LONG = stream(
 
 
 @given(cuts(LONG))
-def test_events_do_not_depend_on_any_cuts(chunks: list[bytes]) -> None:
+def test_events_are_independent_of_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(LONG)
 
 
 @every_family
-def test_padding_and_frames_are_gone_and_recorded_payloads_read_alike(name: str) -> None:
+def test_recorded_payloads_give_the_events_of_frames(name: str) -> None:
     framed = events_of(stream(STREAMED[name]))
     assert "abcdef" not in repr(framed)
     lines = [json.dumps(payload) for payload in STREAMED[name]]
     assert wires.events_of_lines("invoke", lines) == framed
     encoded = [base64.b64encode(line.encode()).decode() for line in lines]
     assert (
-        wires.events_of_lines("invoke", [json.dumps({"bytes": one}) for one in encoded]) == framed
+        wires.events_of_lines("invoke", [json.dumps({"bytes": payload}) for payload in encoded])
+        == framed
     )
     assert (
-        wires.events_of_lines("invoke", [json.dumps({"chunk": {"bytes": one}}) for one in encoded])
+        wires.events_of_lines(
+            "invoke", [json.dumps({"chunk": {"bytes": payload}}) for payload in encoded]
+        )
         == framed
     )
 
@@ -352,38 +355,40 @@ def test_completed_waits_for_the_end_of_input() -> None:
         assert isinstance(p.close()[-1], Completed)
 
 
-def test_the_inner_machines_tables_hold() -> None:
-    for name, word, table in (
+def test_inner_wire_maps_its_own_stop_reasons() -> None:
+    for name, reason, table in (
         ("nova", "guardrail_intervened", converse),
         ("claude", "refusal", messages),
         ("chat", "length", chat),
     ):
         payloads = json.loads(
             json.dumps(STREAMED[name])
-            .replace('"end_turn"', f'"{word}"')
-            .replace('"stop"', f'"{word}"')
+            .replace('"end_turn"', f'"{reason}"')
+            .replace('"stop"', f'"{reason}"')
         )
-        assert wires.response_of("invoke", stream(payloads)).stop_reason == table.STOP_REASONS[word]
+        assert (
+            wires.response_of("invoke", stream(payloads)).stop_reason == table.STOP_REASONS[reason]
+        )
 
 
-def test_claude_thinks_and_calls_through_invoke() -> None:
+def test_claude_reasoning_and_calls_are_read() -> None:
     blocks = [
         {"type": "thinking", "thinking": "Hm", "signature": "c2ln"},
         {"type": "tool_use", "id": "toolu_bdrk_1", "name": "f", "input": {"a": 1.0}},
     ]
     starts = [
-        {"type": "content_block_start", "index": n, "content_block": one}
-        for n, one in enumerate(blocks)
+        {"type": "content_block_start", "index": n, "content_block": block}
+        for n, block in enumerate(blocks)
     ]
     stops = [{"type": "content_block_stop", "index": n} for n in range(2)]
-    payloads = [said_by_claude()[0], *starts, *stops, *said_by_claude()[-2:]]
+    payloads = [claude_payloads()[0], *starts, *stops, *claude_payloads()[-2:]]
     response = wires.response_of("invoke", stream(payloads))
     assert [type(item) for item in response.items] == [Reasoning, FunctionCall]
     assert response.calls[0].arguments == '{"a": 1.0}'  # type: ignore[union-attr]
     assert response.response_id == "msg_bdrk_1"
 
 
-def test_mistral_large_speaks_chat_with_another_word_for_the_end() -> None:
+def test_mistral_large_stop_reason_is_its_finish_reason() -> None:
     payloads = [
         {
             "choices": [
@@ -411,7 +416,7 @@ def test_mistral_large_speaks_chat_with_another_word_for_the_end() -> None:
         "length",
         "incomplete",
     )
-    whole = {
+    body = {
         "choices": [
             {
                 "index": 0,
@@ -420,38 +425,38 @@ def test_mistral_large_speaks_chat_with_another_word_for_the_end() -> None:
             }
         ]
     }
-    assert accumulate(parse_body("invoke", json.dumps(whole).encode())).stop_reason == "length"
+    assert accumulate(parse_body("invoke", json.dumps(body).encode())).stop_reason == "length"
 
 
 # --- text families ---
 
 
 @pytest.mark.parametrize(
-    ("word", "stop_reason"),
-    [*((word, reason) for word, reason in STOP_REASONS.items()), ("ERROR", "other")],
+    ("native", "stop_reason"),
+    [*STOP_REASONS.items(), ("ERROR", "other")],
 )
-def test_stop_reasons_are_the_table_and_keep_the_word(word: str, stop_reason: str) -> None:
-    response = wires.response_of("invoke", chunk(mistral("Hi", word)))
-    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, word)
+def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> None:
+    response = wires.response_of("invoke", chunk(mistral("Hi", native)))
+    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
 
 
-def test_the_stop_sequence_of_claude_2_is_kept() -> None:
+def test_stop_sequence_of_claude_2_is_kept() -> None:
     assert wires.response_of("invoke", stream(STREAMED["claude-2"])).stop_sequence == "\n\nHuman:"
 
 
-def test_an_answer_without_text_has_no_items() -> None:
+def test_response_without_text_has_no_items() -> None:
     response = wires.response_of("invoke", chunk(titan("", "FINISH", 0)))
     assert (response.items, response.status) == ((), "completed")
 
 
-def test_text_after_the_reason_is_not_lost() -> None:
+def test_text_after_the_stop_reason_is_kept() -> None:
     assert (
         wires.response_of("invoke", stream([mistral("Hel", "stop"), mistral("lo", None)])).text
         == "Hello"
     )
 
 
-def test_a_guardrail_that_spoke_instead_of_the_model_is_a_filter() -> None:
+def test_guardrail_that_replaced_the_response_is_a_filter() -> None:
     blocked = {
         "outputText": "Input blocked",
         "index": 0.0,
@@ -470,7 +475,7 @@ def test_a_guardrail_that_spoke_instead_of_the_model_is_a_filter() -> None:
     }
 
 
-def test_a_guardrail_that_only_masked_leaves_the_models_own_end() -> None:
+def test_guardrail_that_only_masked_keeps_the_stop_reason() -> None:
     masked = {"amazon-bedrock-guardrailAction": "INTERVENED"}
     assert (
         wires.response_of("invoke", chunk({**mistral("Hi", "stop"), **masked})).stop_reason
@@ -484,7 +489,7 @@ def test_a_guardrail_that_only_masked_leaves_the_models_own_end() -> None:
     )
 
 
-def test_own_counts_go_before_the_metrics() -> None:
+def test_own_counts_take_precedence_over_metrics() -> None:
     counted = usage(
         {
             "prompt_token_count": 5,
@@ -513,7 +518,7 @@ def test_metrics_count_cached_input_apart() -> None:
     ) == (7, 2, 4)
 
 
-def test_cohere_events_that_are_no_text_pass_through_in_their_place() -> None:
+def test_cohere_events_without_text_pass_through_in_order() -> None:
     events = events_of(LONG)
     kinds = [type(event).__name__ for event in events]
     assert kinds.index("Passthrough") < kinds.index("OutputTextDelta", 3)
@@ -521,7 +526,7 @@ def test_cohere_events_that_are_no_text_pass_through_in_their_place() -> None:
     assert accumulate(events).response_id == "r1"
 
 
-def test_unknown_keys_of_a_text_payload_are_metadata_and_known_ones_are_not() -> None:
+def test_only_unknown_keys_of_a_text_payload_are_metadata() -> None:
     metadata = wires.response_of(
         "invoke", chunk({**titan("Hi", "FINISH", 1), "novel": {"a": 1}})
     ).metadata
@@ -532,19 +537,19 @@ def test_unknown_keys_of_a_text_payload_are_metadata_and_known_ones_are_not() ->
     )
 
 
-def test_an_emoji_cut_in_two_is_joined() -> None:
+def test_split_surrogate_pair_is_joined() -> None:
     payloads = [
         b'{"generation":"\\ud83d","stop_reason":null}',
         b'{"generation":"\\ude00","stop_reason":"stop"}',
     ]
-    sent = b"".join(
-        raw_chunk(json.dumps({"bytes": base64.b64encode(one).decode()}).encode())
-        for one in payloads
+    body = b"".join(
+        raw_chunk(json.dumps({"bytes": base64.b64encode(payload).decode()}).encode())
+        for payload in payloads
     )
-    assert wires.response_of("invoke", sent).text == "😀"
+    assert wires.response_of("invoke", body).text == "😀"
 
 
-def test_a_recorded_payload_may_have_a_key_named_bytes() -> None:
+def test_recorded_payload_may_have_a_key_named_bytes() -> None:
     line = '{"generation":"Hi","bytes":5,"stop_reason":"stop"}'
     assert accumulate(wires.events_of_lines("invoke", [line])).text == "Hi"
     last = wires.events_of_lines("invoke", ['["bytes"]'])[-1]
@@ -555,12 +560,12 @@ def test_a_recorded_payload_may_have_a_key_named_bytes() -> None:
 @pytest.mark.parametrize(
     "choices", [[5], [{"message": {"content": "Hi"}, "stop_reason": "stop"}, 5], {"0": 5}]
 )
-def test_malformed_choices_with_a_stop_reason_are_malformed(choices: Any) -> None:
+def test_invalid_choices_with_a_stop_reason_are_malformed(choices: Any) -> None:
     sent = chunk({"choices": choices, "stop_reason": "stop"})
     assert wires.error_of("invoke", sent).kind == "malformed"
 
 
-def test_an_empty_key_is_metadata_and_ends_nothing() -> None:
+def test_empty_key_is_metadata_and_ends_nothing() -> None:
     """Families without a `finished` key read the key "" for it: true there ended the response."""
     sent = chunk({"generation": "Hi", "": True})
     assert wires.error_of("invoke", sent).kind == "truncated"
@@ -568,10 +573,10 @@ def test_an_empty_key_is_metadata_and_ends_nothing() -> None:
     assert ended.metadata == {"": True}
 
 
-# --- what we do not know ---
+# --- unknown input ---
 
 
-def test_an_unknown_family_passes_through_and_ends_where_its_frames_end() -> None:
+def test_unknown_family_passes_through_to_the_last_frame() -> None:
     events = events_of(stream([{"tokens": [1]}, {"tokens": [2]}]))
     assert [event.data for event in events if isinstance(event, Passthrough)] == [
         {"tokens": [1]},
@@ -582,14 +587,14 @@ def test_an_unknown_family_passes_through_and_ends_where_its_frames_end() -> Non
     assert codes(events) == ["unknown_family", "end_inferred"]
 
 
-def test_a_cut_frame_of_an_unknown_family_is_truncated() -> None:
+def test_truncated_frame_of_unknown_family_is_truncated() -> None:
     assert (
         wires.error_of("invoke", stream([{"tokens": [1]}, {"tokens": [2]}])[:-1]).kind
         == "truncated"
     )
 
 
-def test_metrics_alone_are_no_answer() -> None:
+def test_metrics_alone_are_no_response() -> None:
     assert wires.error_of("invoke", chunk(MEASURED)).kind == "truncated"
 
 
@@ -613,7 +618,7 @@ def test_unknown_frames_pass_through() -> None:
         ("serviceUnavailableException", "overloaded"),
     ],
 )
-def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str) -> None:
+def test_exception_is_classified_by_name_and_keeps_text(name: str, kind: str) -> None:
     events = events_of(chunk(mistral("Hi", None)), exception(name, message="Too bad"))
     last = events[-1]
     assert isinstance(last, Failed)
@@ -621,10 +626,10 @@ def test_an_exception_fails_by_its_name_and_keeps_what_came(name: str, kind: str
     assert accumulate(events).text == "Hi"
 
 
-def test_an_error_inside_a_chunk_is_the_familys_own() -> None:
+def test_error_inside_a_chunk_is_read_by_its_family() -> None:
     sent = stream(
         [
-            *said_by_claude()[:3],
+            *claude_payloads()[:3],
             {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}},
         ]
     )
@@ -643,7 +648,7 @@ def test_an_error_inside_a_chunk_is_the_familys_own() -> None:
         b'{"bytes":"e30"}',
     ],
 )
-def test_a_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
+def test_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
     assert wires.error_of("invoke", raw_chunk(payload)).kind == "malformed"
 
 
@@ -660,26 +665,26 @@ def test_a_chunk_without_an_object_inside_is_malformed(payload: bytes) -> None:
         ),
     ],
 )
-def test_a_body_that_is_no_answer_fails(sent: bytes, kind: str) -> None:
+def test_body_that_is_no_response_fails(sent: bytes, kind: str) -> None:
     last = parse_body("invoke", sent)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind
 
 
-def test_a_whole_body_is_complete_even_without_a_reason() -> None:
+def test_body_without_stop_reason_is_complete() -> None:
     response = accumulate(parse_body("invoke", b'{"text":"Hi","chat_history":[]}'))
     assert (response.status, response.stop_reason, response.text) == ("completed", "other", "Hi")
 
 
-def test_one_message_holds_the_text() -> None:
+def test_text_is_one_message() -> None:
     (item,) = wires.response_of("invoke", stream(STREAMED["llama"])).items
     assert isinstance(item, Message)
     assert item.status == "completed"
 
 
 @pytest.mark.parametrize("kind", [[], {}, ["stream-end"], 5])
-def test_an_event_type_that_is_no_word_passes_through(kind: Any) -> None:
-    """It was looked up in a table: a list there raised an exception that is none of ours."""
+def test_event_type_that_is_no_string_passes_through(kind: Any) -> None:
+    """It was looked up in a set: a list there raised TypeError out of the parser."""
     events = events_of(
         stream([STREAMED["cohere"][0], {"event_type": kind, "text": "a"}, *STREAMED["cohere"][1:]])
     )
@@ -696,8 +701,8 @@ PAYLOAD = st.recursive(
                 sorted(
                     {
                         mark.partition(".")[0]
-                        for one in FAMILIES
-                        for mark in (*one.marks, *one.text, *one.stop)
+                        for family in FAMILIES
+                        for mark in (*family.marks, *family.text, *family.stop)
                     }
                 )
             ),
@@ -710,17 +715,17 @@ PAYLOAD = st.recursive(
 
 
 @given(st.lists(PAYLOAD, max_size=6))
-def test_hostile_payloads_end_in_exactly_one_terminal(payloads: list[Any]) -> None:
+def test_hostile_payloads_end_in_one_terminal_event(payloads: list[Any]) -> None:
     events = events_of(b"".join(chunk(payload) for payload in payloads))
     terminals = [event for event in events if isinstance(event, (Completed, Failed))]
     assert terminals == events[-1:]
     accumulate(events)
 
 
-# --- the page ---
+# --- documentation ---
 
 
-def test_the_page_says_what_the_code_does() -> None:
+def test_documentation_page_matches_the_tables() -> None:
     page = wires.documented("invoke", "Families")
     assert list(page) == [family.name for family in FAMILIES]
     for family in FAMILIES:
@@ -729,10 +734,13 @@ def test_the_page_says_what_the_code_does() -> None:
         assert read_by == ([family.wire] if family.wire else [])
         assert text == list(family.text)
         if not family.wire:
-            assert complete == [*family.stop, *([family.finished] if family.finished else [])]
+            finished = [family.finished] if family.finished else []
+            assert complete == [*family.stop, *finished]
     assert {
-        word: row[0][0]
-        for word, row in wires.documented("invoke", "Stop reasons of the table's families").items()
+        reason: row[0][0]
+        for reason, row in wires.documented(
+            "invoke", "Stop reasons of the table's families"
+        ).items()
     } == STOP_REASONS
 
 
@@ -740,6 +748,6 @@ def test_the_page_says_what_the_code_does() -> None:
 
 
 @each_recording("bedrock-invoke", (*STREAMS, *BODIES))
-def test_recordings_say_what_others_read_in_them(recording: Recording) -> None:
+def test_recordings_agree_with_their_facts(recording: Recording) -> None:
     stops = {**messages.STOP_REASONS, **converse.STOP_REASONS, **STOP_REASONS}
     assert wires.disagreements(recording, stops) == []

@@ -1,4 +1,4 @@
-"""Odd shapes of the other wires, each with the one thing it must lead to."""
+"""Malformed and unusual shapes of several wires, each with its required outcome."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def responses(*frames: bytes) -> list[Any]:
         frame("response.output_item.added", output_index=-1, item={}),
     ],
 )  # type: ignore[arg-type]
-def test_responses_ends_on_what_is_no_event_and_no_item(bad: bytes) -> None:
+def test_responses_fails_on_a_malformed_event_or_item(bad: bytes) -> None:
     last = responses(bad)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "malformed"
 
 
-def test_responses_gives_nothing_more_to_an_item_that_was_done_as_another_kind() -> None:
+def test_responses_passes_deltas_of_an_item_done_as_another_kind() -> None:
     events = responses(
         added(message(item_id="m")),
         done(call("{}", item_id="m"), 1),
@@ -81,26 +81,24 @@ def test_responses_gives_nothing_more_to_an_item_that_was_done_as_another_kind()
 @pytest.mark.parametrize(
     ("item_id", "status"), [("m", "incomplete"), ("x", "completed"), (None, "completed")]
 )
-def test_responses_mistrusts_an_item_only_for_what_was_surely_said_to_it(
-    item_id: str | None, status: str
-) -> None:
-    """A delta that does not fit: by its id it was meant for the message; without a name it may have been for anything."""
-    odd = frame(
+def test_responses_marks_an_item_only_for_its_own_deltas(item_id: str | None, status: str) -> None:
+    """An inapplicable delta: its id names the message; without one it may be for any item."""
+    inapplicable = frame(
         "response.function_call_arguments.delta",
         delta="{}",
         **({"item_id": item_id} if item_id else {}),
     )
     (item,) = accumulate(
-        responses(added(message(item_id="m")), odd, done(message("a", item_id="m")))
+        responses(added(message(item_id="m")), inapplicable, done(message("a", item_id="m")))
     ).items
     assert item.status == status
 
 
-def test_responses_takes_a_null_item_for_nothing() -> None:
+def test_responses_ignores_a_null_item() -> None:
     assert accumulate(responses(done(None))).items == ()
 
 
-def test_responses_closes_an_item_that_is_done_as_another_kind() -> None:
+def test_responses_closes_an_item_done_as_another_kind() -> None:
     items = accumulate(
         responses(added(message(item_id="it_0")), done(reasoning("so", item_id="it_0")))
     ).items
@@ -110,23 +108,24 @@ def test_responses_closes_an_item_that_is_done_as_another_kind() -> None:
     ]
 
 
-def test_responses_gives_text_without_a_name_to_the_newest_item_that_is_open() -> None:
+def test_responses_adds_text_without_id_to_the_newest_item() -> None:
     events = responses(
         added(message(item_id="a")),
         added(message(item_id="b"), 1),
         done(message("two", item_id="b"), 1),
         frame("response.output_text.delta", delta="one"),
     )
-    assert [item.text for item in accumulate(events).items] == ["one", "two"]  # type: ignore[union-attr]
+    items: Any = accumulate(events).items
+    assert [item.text for item in items] == ["one", "two"]
 
 
-def test_responses_gives_audio_without_a_message_one_of_its_own() -> None:
+def test_responses_opens_a_message_for_audio_without_one() -> None:
     (item,) = accumulate(responses(frame("response.audio.delta", delta="QUJD"))).items
     assert isinstance(item, Message)
     assert item.content
 
 
-def test_responses_puts_audio_into_the_part_it_names() -> None:
+def test_responses_adds_audio_to_the_part_it_names() -> None:
     sound = frame("response.audio.delta", delta="QUJD", content_index=1)
     events = responses(
         added(message(item_id="m")),
@@ -136,7 +135,7 @@ def test_responses_puts_audio_into_the_part_it_names() -> None:
     assert [event.content_index for event in events if isinstance(event, MediaDelta)] == [1]
 
 
-def test_responses_tells_what_is_said_in_audio_from_its_bytes() -> None:
+def test_responses_separates_audio_data_from_its_transcript() -> None:
     events = responses(
         frame("response.audio.delta", delta="QUJD"),
         frame("response.audio.transcript.delta", delta="Hi"),
@@ -146,7 +145,7 @@ def test_responses_tells_what_is_said_in_audio_from_its_bytes() -> None:
     ] == [("QUJD", None), (None, "Hi")]
 
 
-def test_responses_ends_audio_that_was_told_done_as_whole() -> None:
+def test_responses_completes_audio_at_its_done_event() -> None:
     sound = frame("response.audio.delta", delta="QUJD")
     for frames, status in (
         ([sound, frame("response.audio.done")], "completed"),
@@ -156,13 +155,13 @@ def test_responses_ends_audio_that_was_told_done_as_whole() -> None:
         assert item.status == status
 
 
-def test_responses_takes_a_delta_without_a_part_for_the_first() -> None:
+def test_responses_adds_a_delta_without_index_to_part_zero() -> None:
     events = responses(added(message(item_id="m")), about("output_text.delta", 0, "m", delta="a"))
     assert [event.content_index for event in events if isinstance(event, OutputTextDelta)] == [0]
 
 
 @pytest.mark.parametrize(
-    ("kind", "told", "status"),
+    ("kind", "item_status", "status"),
     [
         ("completed", "completed", "completed"),
         ("completed", "in_progress", "completed"),
@@ -171,35 +170,37 @@ def test_responses_takes_a_delta_without_a_part_for_the_first() -> None:
         ("incomplete", None, "completed"),
     ],
 )
-def test_responses_believes_the_status_of_an_item_only_in_an_answer_that_is_not_whole(
-    kind: str, told: str | None, status: str
+def test_responses_trusts_item_status_when_incomplete(
+    kind: str, item_status: str | None, status: str
 ) -> None:
     events = events_of(
-        "responses", [created(), completed({**call("{}"), "status": told}, kind=kind)]
+        "responses", [created(), completed({**call("{}"), "status": item_status}, kind=kind)]
     )
     assert [item.status for item in accumulate(events).items] == [status]
 
 
-def test_gemini_takes_a_signature_that_comes_with_a_piece_of_a_streamed_call() -> None:
-    begun = {"functionCall": {"name": "f", "willContinue": True}}
+def test_gemini_reads_a_signature_with_a_call_fragment() -> None:
+    first = {"functionCall": {"name": "f", "willContinue": True}}
     last = {
         "functionCall": {"partialArgs": [{"jsonPath": "$.a", "numberValue": 1}]},
         "thoughtSignature": "late",
     }
-    (item,) = read(gemini_chunk(begun), gemini_chunk(last), gemini_chunk(finish="STOP")).items
+    (item,) = read(gemini_chunk(first), gemini_chunk(last), gemini_chunk(finish="STOP")).items
     assert (item.signature, item.arguments) == ("late", '{"a":1}')  # type: ignore[union-attr]
 
 
-def test_responses_takes_a_summary_without_a_number_for_the_first_paragraph() -> None:
-    whole = frame("response.reasoning_summary_text.done", item_id="r", output_index=0, text="Plan")
+def test_responses_adds_a_summary_without_index_to_the_first() -> None:
+    summary_done = frame(
+        "response.reasoning_summary_text.done", item_id="r", output_index=0, text="Plan"
+    )
     (item,) = accumulate(
-        responses(added(reasoning(item_id="r")), whole, done(reasoning("Plan", item_id="r")))
+        responses(added(reasoning(item_id="r")), summary_done, done(reasoning("Plan", item_id="r")))
     ).items
     assert item.summary == ("Plan",)  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(("index", "kind"), [(1_000_000, "completed"), (1_000_001, "malformed")])
-def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
+def test_index_limit_is_a_million(index: int, kind: str) -> None:
     text = framed(
         "messages",
         json.dumps(
@@ -218,7 +219,7 @@ def test_the_highest_index_is_a_million(index: int, kind: str) -> None:
         assert kind == (last.error.kind if isinstance(last, Failed) else "completed")
 
 
-def test_responses_passes_rate_limits_through_that_say_nothing() -> None:
+def test_responses_passes_empty_rate_limits_through() -> None:
     assert [
         event.event
         for event in responses(frame("codex.rate_limits"))
@@ -226,14 +227,14 @@ def test_responses_passes_rate_limits_through_that_say_nothing() -> None:
     ] == ["codex.rate_limits"]
 
 
-def test_responses_takes_a_response_without_a_name_that_is_a_word_for_nameless() -> None:
+def test_responses_ignores_an_id_and_model_that_are_no_strings() -> None:
     response = accumulate(
         events_of("responses", [created(id=5, model=["m"]), completed(id=5, model=["m"])])
     )
     assert (response.response_id, response.model) == (None, None)
 
 
-def test_responses_puts_an_annotation_into_the_part_it_names() -> None:
+def test_responses_adds_an_annotation_to_the_part_it_names() -> None:
     quoted = about(
         "output_text.annotation.added", 0, "m", content_index=1, annotation={"type": "url_citation"}
     )
@@ -243,19 +244,19 @@ def test_responses_puts_an_annotation_into_the_part_it_names() -> None:
     assert [event.content_index for event in events if isinstance(event, AnnotationAdded)] == [1]
 
 
-def test_responses_takes_an_id_that_is_no_word_for_none() -> None:
+def test_responses_ignores_an_item_id_that_is_no_string() -> None:
     events = responses(added({**message(), "id": 5}), done(message("a", item_id="m")))
     assert [item.id for item in accumulate(events).items] == ["m"]
 
 
-def test_responses_takes_a_whole_text_that_is_none_for_nothing() -> None:
+def test_responses_ignores_a_done_text_that_is_no_string() -> None:
     events = responses(
         added(message(item_id="m")), about("output_text.done", 0, "m", content_index=0, text=5)
     )
     assert not [event for event in events if isinstance(event, OutputTextDelta)]
 
 
-def test_responses_tells_of_a_call_that_never_got_a_name() -> None:
+def test_responses_reports_a_call_that_never_got_a_name() -> None:
     nameless = call(name="", item_id="fc", call_id="c")
     for frames in ([created(), added(nameless), completed()], [created(), added(nameless)]):
         events = events_of("responses", frames)
@@ -266,7 +267,7 @@ def test_responses_tells_of_a_call_that_never_got_a_name() -> None:
 
 
 @pytest.mark.parametrize("other_id", ["other", None])
-def test_responses_tells_of_a_nameless_call_although_another_item_is_done(
+def test_responses_reports_a_nameless_call_beside_a_done_item(
     other_id: str | None,
 ) -> None:
     """Two items without an id have none in common."""
@@ -283,8 +284,8 @@ def test_responses_tells_of_a_nameless_call_although_another_item_is_done(
     assert [type(item) for item in accumulate(events).items] == [Message, FunctionCall]
 
 
-def test_responses_tells_items_apart_that_share_one_index() -> None:
-    """A bridge numbers every call 0: the ids are right, and the index alone is the one that began last."""
+def test_responses_separates_items_that_share_an_index() -> None:
+    """A bridge numbers every call 0: ids are right, an index alone names the newest item."""
     calls = [call(item_id=name, call_id=name) for name in ("a", "b")]
     more = [
         about("function_call_arguments.delta", 0, name, delta=text)
@@ -292,26 +293,27 @@ def test_responses_tells_items_apart_that_share_one_index() -> None:
     ]
     nobody = frame("response.function_call_arguments.delta", output_index=0, delta=" ")
     events = responses(
-        *(added(one) for one in calls),
+        *(added(item) for item in calls),
         *more,
         nobody,
-        *(about("output_item.done", 0, one["id"], item=one) for one in calls),
+        *(about("output_item.done", 0, item["id"], item=item) for item in calls),
     )
-    assert [item.arguments for item in accumulate(events).items] == ["{}", "[1] "]  # type: ignore[union-attr]
+    items: Any = accumulate(events).items
+    assert [item.arguments for item in items] == ["{}", "[1] "]
 
 
 @pytest.mark.parametrize(
-    "told", [done(call("{}", item_id="fc")), completed(call("{}", item_id="other"))]
+    "named", [done(call("{}", item_id="fc")), completed(call("{}", item_id="other"))]
 )
-def test_responses_tells_once_of_a_call_that_got_its_name_late(told: bytes) -> None:
+def test_responses_accepts_a_call_name_that_arrives_late(named: bytes) -> None:
     events = events_of(
-        "responses", [created(), added(call(name="", item_id="fc")), told, completed()]
+        "responses", [created(), added(call(name="", item_id="fc")), named, completed()]
     )
     (item,) = accumulate(events).items
     assert (item.name, item.status) == ("f", "completed")  # type: ignore[union-attr]
 
 
-def test_responses_says_so_where_a_final_item_lacks_a_part_that_was_streamed() -> None:
+def test_responses_reports_a_streamed_part_missing_at_the_end() -> None:
     streamed = [
         added(message(item_id="m")),
         about("output_text.delta", 0, "m", content_index=0, delta="a"),
@@ -326,7 +328,7 @@ def test_responses_says_so_where_a_final_item_lacks_a_part_that_was_streamed() -
     ]
 
 
-def test_responses_keeps_a_refusal_and_a_text_of_one_part_apart() -> None:
+def test_responses_separates_refusal_and_text_of_one_part() -> None:
     events = responses(
         about("refusal.delta", 0, "m", content_index=0, delta="No."),
         about("output_text.delta", 0, "m", content_index=0, delta="Yes."),
@@ -336,7 +338,7 @@ def test_responses_keeps_a_refusal_and_a_text_of_one_part_apart() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "inapplicable",
     [
         frame("response.in_progress", response=5),
         about("output_text.annotation.added", 0, "m", content_index=0, annotation=5),
@@ -346,33 +348,33 @@ def test_responses_keeps_a_refusal_and_a_text_of_one_part_apart() -> None:
         about("reasoning_summary_text.delta", 0, "m", summary_index=0, delta="Hm."),
     ],
 )
-def test_responses_passes_through_what_it_cannot_apply(odd: bytes) -> None:
-    events = responses(added(message(item_id="m")), added(reasoning(item_id="rs"), 1), odd)
+def test_responses_passes_inapplicable_events_through(inapplicable: bytes) -> None:
+    events = responses(added(message(item_id="m")), added(reasoning(item_id="rs"), 1), inapplicable)
     assert len([event for event in events if isinstance(event, Passthrough)]) == 1
 
 
-def test_responses_counts_parts_as_they_come_where_their_numbers_drift() -> None:
+def test_responses_renumbers_parts_when_indexes_drift() -> None:
     deltas = [
-        about("output_text.delta", 0, "m", content_index=place, delta=text)
-        for place, text in ((1, "a"), (1, "b"), (3, "c"))
+        about("output_text.delta", 0, "m", content_index=index, delta=text)
+        for index, text in ((1, "a"), (1, "b"), (3, "c"))
     ]
     (item,) = accumulate(responses(added(message(item_id="m")), *deltas)).items
     assert [part.text for part in item.content] == ["ab", "c"]  # type: ignore[union-attr]
 
 
-def test_responses_begins_another_item_where_another_id_is_done_at_its_place() -> None:
+def test_responses_opens_an_item_for_another_id_at_its_index() -> None:
     items = accumulate(
         responses(added(message(item_id="m")), done(reasoning("so", item_id="rs")))
     ).items
     assert {type(item) for item in items} == {Message, Reasoning}
 
 
-def test_responses_gives_no_nameless_call_past_the_ceiling_of_items() -> None:
+def test_responses_adds_no_nameless_call_over_the_item_limit() -> None:
     frames = [created(), added(message(item_id="m")), added(call(name="", item_id="fc"), 1)]
     assert len(accumulate(events_of("responses", frames, limits=Limits(items=1))).items) == 1
 
 
-def test_gemini_tells_of_each_time_of_creation() -> None:
+def test_gemini_reports_every_create_time() -> None:
     chunks = [
         gemini_chunk({"text": letter}, createTime=time)
         for letter, time in (("a", "1"), ("b", "2"), ("c", "2"))
@@ -381,7 +383,7 @@ def test_gemini_tells_of_each_time_of_creation() -> None:
     assert (response.text, response.metadata["createTime"]) == ("abc", "2")
 
 
-def test_responses_has_no_part_for_an_image_of_its_own() -> None:
+def test_responses_cannot_write_an_image_part() -> None:
     with pytest.raises(TypeError, match="Image part"):
         wire_item(Message("assistant", [Image(data="AA==")]))
 
@@ -389,7 +391,7 @@ def test_responses_has_no_part_for_an_image_of_its_own() -> None:
 # --- the others ---
 
 
-def test_ollama_reads_the_error_of_a_line_that_is_otherwise_broken() -> None:
+def test_ollama_reads_the_error_of_a_malformed_line() -> None:
     last = events_of("ollama", [b'{"message": 5, "error": "model not found"}\n'])[-1]
     assert isinstance(last, Failed)
     assert last.error.kind != "malformed"
@@ -404,18 +406,18 @@ def test_invoke_skips_an_empty_payload() -> None:
     assert (response.text, response.status) == ("Hi", "completed")
 
 
-def test_gemini_ends_a_string_of_a_streamed_call_with_a_piece_that_says_nothing() -> None:
+def test_gemini_ends_a_streamed_string_at_an_empty_fragment() -> None:
     parts = [
         {"functionCall": {"name": "f", "willContinue": True}},
         piece("$.k", stringValue="a", willContinue=True),
         piece("$.k"),
         {"functionCall": {}},
     ]
-    (made,) = read(*(gemini_chunk(part) for part in parts), gemini_chunk(finish="STOP")).calls
-    assert made.parsed() == {"k": "a"}  # type: ignore[union-attr]
+    (call_item,) = read(*(gemini_chunk(part) for part in parts), gemini_chunk(finish="STOP")).calls
+    assert call_item.parsed() == {"k": "a"}  # type: ignore[union-attr]
 
 
-WHOLE: dict[WireApi, Any] = {
+BODIES: dict[WireApi, Any] = {
     "messages": {"type": "message", "content": {}},
     "responses": {"output": 5},
     "chat": {"choices": [{"message": 5}]},
@@ -426,10 +428,8 @@ WHOLE: dict[WireApi, Any] = {
 }
 
 
-@pytest.mark.parametrize(("wire_api", "body"), WHOLE.items())
-def test_a_whole_body_of_the_wrong_shape_is_malformed_or_empty(
-    wire_api: WireApi, body: Any
-) -> None:
+@pytest.mark.parametrize(("wire_api", "body"), BODIES.items())
+def test_body_of_the_wrong_shape_is_malformed_or_empty(wire_api: WireApi, body: Any) -> None:
     events = parse_body(wire_api, json.dumps(body).encode())
     assert isinstance(events[-1], (Failed, Completed))
     assert accumulate(events).items == ()
@@ -461,13 +461,13 @@ def messages(*payloads: Any) -> list[Any]:
         {"type": "content_block_start", "index": -1, "content_block": {"type": "text"}},
     ],
 )
-def test_messages_ends_on_what_its_law_refuses(bad: Any) -> None:
+def test_messages_fails_on_malformed_events(bad: Any) -> None:
     last = messages(bad)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "malformed"
 
 
-def test_messages_keeps_content_of_the_start_and_citations_of_a_block() -> None:
+def test_messages_keeps_content_of_message_start_and_citations() -> None:
     block = {"type": "text", "text": "a", "citations": [{"cited_text": "c"}, 5]}
     events = messages(
         {
@@ -484,7 +484,7 @@ def test_messages_keeps_content_of_the_start_and_citations_of_a_block() -> None:
     assert item.content[0].annotations == ({"cited_text": "c"},)  # type: ignore[union-attr]
 
 
-def test_messages_reads_what_has_no_type() -> None:
+def test_messages_reads_objects_without_a_type() -> None:
     last = messages({"error": {"type": "overloaded_error", "message": "Overloaded"}})[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "overloaded"
@@ -493,7 +493,7 @@ def test_messages_reads_what_has_no_type() -> None:
     }
 
 
-def test_messages_keeps_an_input_of_a_block_that_is_no_call() -> None:
+def test_messages_keeps_the_input_of_a_block_that_is_no_call() -> None:
     block = {"type": "text", "text": "a", "input": {"k": 1}}
     events = messages(
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -502,7 +502,7 @@ def test_messages_keeps_an_input_of_a_block_that_is_no_call() -> None:
     assert accumulate(events).items[0].native == {"input": {"k": 1}}
 
 
-def test_messages_reads_an_error_as_a_whole_body() -> None:
+def test_messages_reads_an_error_body() -> None:
     last = parse_body(
         "messages", b'{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}'
     )[-1]
@@ -512,13 +512,16 @@ def test_messages_reads_an_error_as_a_whole_body() -> None:
         assert isinstance(parse_body("messages", body)[-1], Failed)
 
 
-def test_messages_reads_a_block_with_bytes_that_are_no_utf8() -> None:
-    body = b'data: {"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"f","x":"\xff"}}\n\n'
+def test_messages_reads_a_block_with_invalid_utf8() -> None:
+    body = (
+        b'data: {"type":"content_block_start","index":0,"content_block":'
+        b'{"type":"tool_use","id":"c","name":"f","x":"\xff"}}\n\n'
+    )
     (item,) = accumulate(events_of("messages", [body])).items
     assert (item.name, item.native) == ("f", {"x": "\ufffd"})  # type: ignore[union-attr]
 
 
-def test_messages_names_the_model_that_a_fallback_goes_on_with() -> None:
+def test_messages_reports_the_model_of_a_fallback() -> None:
     block = {"type": "fallback", "to": {"model": "other"}}
     events = messages(
         {"type": "content_block_start", "index": 0, "content_block": block},
@@ -528,7 +531,7 @@ def test_messages_names_the_model_that_a_fallback_goes_on_with() -> None:
     assert events[-1].model == "other"
 
 
-def test_base64_of_an_inner_event_may_be_anything() -> None:
+def test_invoke_fails_on_an_inner_event_that_is_no_json() -> None:
     body = framed(
         "converse", json.dumps({"bytes": base64.b64encode(b"nonsense").decode()}).encode(), "chunk"
     )

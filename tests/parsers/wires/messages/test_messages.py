@@ -1,4 +1,4 @@
-"""Anthropic Messages, event by event: what each frame becomes, and what happens to frames the wire's law does not know."""
+"""Anthropic Messages, event by event: what each becomes, and what happens to unknown ones."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def start(**message: Any) -> bytes:
 def block(index: int, content: Json, *deltas: Json) -> bytes:
     return (
         frame("content_block_start", index=index, content_block=content)
-        + b"".join(delta(index, **one) for one in deltas)
+        + b"".join(delta(index, **values) for values in deltas)
         + frame("content_block_stop", index=index)
     )
 
@@ -102,8 +102,8 @@ THINKING = {"type": "thinking", "thinking": "", "signature": ""}
 TOOL = {"type": "tool_use", "id": "toolu_1", "name": "get_weather", "input": {}}
 
 
-def said(*deltas: str) -> list[Json]:
-    return [{"kind": "text_delta", "text": text} for text in deltas]
+def text_deltas(*texts: str) -> list[Json]:
+    return [{"kind": "text_delta", "text": text} for text in texts]
 
 
 def events_of(*chunks: bytes, **options: Any) -> list[ResponseEvent]:
@@ -121,28 +121,28 @@ def error_of(*chunks: bytes) -> str:
     return last.error.kind
 
 
-# --- the law ---
+# --- tables ---
 
 
-def test_the_law_and_the_handlers_name_the_same_events() -> None:
+def test_transition_table_names_every_event() -> None:
     assert {kind for row in TRANSITIONS.values() for kind in row} == KINDS
     assert set(TRANSITIONS) == set(State)
 
 
-def test_every_row_of_the_law_leads_to_a_state_of_it() -> None:
+def test_transitions_lead_to_known_states() -> None:
     assert {state for row in TRANSITIONS.values() for state in row.values()} <= set(TRANSITIONS)
 
 
-def test_every_item_kind_says_which_deltas_it_takes() -> None:
+def test_every_delta_is_accepted_by_an_item() -> None:
     applied = {kind for row in messages.ACCEPTED_DELTAS.values() for kind in row}
     assert applied == set(DELTAS)
 
 
-# --- the ordinary stream ---
+# --- a usual stream ---
 
 
-def test_a_text_answer_gives_the_promised_order_of_events() -> None:
-    events = events_of(start() + block(0, TEXT, *said("Hel", "lo")) + end())
+def test_text_response_emits_events_in_order() -> None:
+    events = events_of(start() + block(0, TEXT, *text_deltas("Hel", "lo")) + end())
     kinds = [type(event) for event in events]
     deltas = [OutputTextDelta, OutputTextDelta]
     assert kinds == [
@@ -158,8 +158,8 @@ def test_a_text_answer_gives_the_promised_order_of_events() -> None:
     assert accumulate(events).text == "Hello"
 
 
-def test_thinking_keeps_its_signature_and_comes_before_the_call_it_led_to() -> None:
-    thought = block(
+def test_thinking_keeps_signature_and_precedes_its_call() -> None:
+    thinking = block(
         0,
         THINKING,
         {"kind": "thinking_delta", "thinking": "hm"},
@@ -171,13 +171,13 @@ def test_thinking_keeps_its_signature_and_comes_before_the_call_it_led_to() -> N
         {"kind": "input_json_delta", "partial_json": '{"city":'},
         {"kind": "input_json_delta", "partial_json": ' "Paris"}'},
     )
-    items = response_of(start() + thought + call + end("tool_use")).items
+    items = response_of(start() + thinking + call + end("tool_use")).items
     assert [type(item) for item in items] == [Reasoning, FunctionCall]
     assert (items[0].signature, items[0].text) == ("EqQB", "hm")  # type: ignore[union-attr]
     assert items[1].arguments == '{"city": "Paris"}'  # type: ignore[union-attr]
 
 
-def test_thinking_without_text_is_kept_for_its_signature() -> None:
+def test_thinking_without_text_keeps_its_signature() -> None:
     """CASES 16: `display: omitted` sends a signature only."""
     item = response_of(
         start() + block(0, THINKING, {"kind": "signature_delta", "signature": "sig"}) + end()
@@ -186,7 +186,7 @@ def test_thinking_without_text_is_kept_for_its_signature() -> None:
     assert (item.content, item.signature) == ("", "sig")
 
 
-def test_a_signature_in_the_start_of_a_thought_is_its_signature() -> None:
+def test_signature_is_read_from_the_start_of_thinking() -> None:
     item = response_of(start() + block(0, {**THINKING, "signature": "sig"}) + end()).items[0]
     assert isinstance(item, Reasoning)
     assert (item.signature, item.native) == ("sig", None)
@@ -195,12 +195,12 @@ def test_a_signature_in_the_start_of_a_thought_is_its_signature() -> None:
 @pytest.mark.parametrize(
     ("native", "normal"), [*STOP_REASONS.items(), ("brand_new_reason", "other")]
 )
-def test_every_stop_reason_has_its_normal_word(native: str, normal: str) -> None:
-    response = response_of(start() + block(0, TEXT, *said("x")) + end(native))
+def test_stop_reason_is_normalized(native: str, normal: str) -> None:
+    response = response_of(start() + block(0, TEXT, *text_deltas("x")) + end(native))
     assert (response.stop_reason, response.native_stop_reason) == (normal, native)
 
 
-def test_the_last_stop_reason_that_is_not_null_wins() -> None:
+def test_last_stop_reason_that_is_not_null_wins() -> None:
     again = frame("message_delta", delta={"stop_reason": None}, usage={"output_tokens": 9})
     assert (
         response_of(start() + end("max_tokens").removesuffix(STOP) + again + STOP).stop_reason
@@ -208,7 +208,7 @@ def test_the_last_stop_reason_that_is_not_null_wins() -> None:
     )
 
 
-def test_stop_sequence_is_given_on() -> None:
+def test_stop_sequence_is_reported() -> None:
     stop = frame(
         "message_delta",
         delta={"stop_reason": "stop_sequence", "stop_sequence": "END"},
@@ -219,7 +219,7 @@ def test_stop_sequence_is_given_on() -> None:
 
 # --- blocks ---
 
-WHOLE_BLOCKS: list[tuple[Json, Any]] = [
+COMPLETE_BLOCKS: list[tuple[Json, Any]] = [
     (
         {"type": "redacted_thinking", "data": "Emw"},
         Reasoning(redacted=True, encrypted_content="Emw"),
@@ -263,11 +263,13 @@ WHOLE_BLOCKS: list[tuple[Json, Any]] = [
 
 
 @pytest.mark.parametrize(
-    ("content", "item"), WHOLE_BLOCKS, ids=[content["type"] for content, _ in WHOLE_BLOCKS]
+    ("content", "expected"),
+    COMPLETE_BLOCKS,
+    ids=[content["type"] for content, _ in COMPLETE_BLOCKS],
 )
-def test_blocks_that_come_whole_are_items_of_their_own(content: Json, item: Any) -> None:
-    found = response_of(start() + block(0, content) + end()).items[0]
-    assert type(found) is type(item)
+def test_complete_blocks_become_items(content: Json, expected: Any) -> None:
+    parsed = response_of(start() + block(0, content) + end()).items[0]
+    assert type(parsed) is type(expected)
     fields = (
         "encrypted_content",
         "redacted",
@@ -278,11 +280,11 @@ def test_blocks_that_come_whole_are_items_of_their_own(content: Json, item: Any)
         "payload",
         "native",
     )
-    assert all(getattr(found, name, None) == getattr(item, name, None) for name in fields)
+    assert all(getattr(parsed, name, None) == getattr(expected, name, None) for name in fields)
 
 
 @pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
-def test_server_tool_calls_stream_their_arguments_and_keep_their_kind(kind: str) -> None:
+def test_server_tool_call_streams_arguments_and_keeps_kind(kind: str) -> None:
     """CASES 9, 26: a server tool is named from its start, and never to be answered."""
     content = {"type": kind, "id": "srv_1", "name": "web_search", "input": {}, "server_name": "s"}
     response = response_of(
@@ -298,36 +300,38 @@ def test_server_tool_calls_stream_their_arguments_and_keep_their_kind(kind: str)
     assert response.calls == []
 
 
-def test_case_06_a_call_without_arguments_reads_as_an_empty_object() -> None:
+def test_call_without_arguments_parses_as_empty_object() -> None:
     call = response_of(start() + block(0, TOOL) + end("tool_use")).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.parsed() == {}
 
 
-def test_arguments_that_stand_in_the_start_keep_their_own_bytes() -> None:
+def test_arguments_in_the_start_keep_their_bytes() -> None:
     raw = b'{"z": 1.0, "a":[1e5 , "x"]}'
-    begun = (
+    block_start = (
         b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
         b'"content_block":{"type":"tool_use","id":"t","name":"f","input":%s}}\n\n'
     )
     call = response_of(
-        start() + begun % raw + frame("content_block_stop", index=0) + end("tool_use")
+        start() + block_start % raw + frame("content_block_stop", index=0) + end("tool_use")
     ).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.arguments.encode() == raw
 
 
-def test_what_no_field_holds_stays_in_native() -> None:
+def test_keys_without_a_field_stay_in_native() -> None:
     call = response_of(
         start() + block(0, {**TOOL, "caller": {"type": "direct"}}) + end("tool_use")
     ).items[0]
     assert call.native == {"caller": {"type": "direct"}}
 
 
-def test_citations_come_as_annotations_of_their_text() -> None:
+def test_citations_are_annotations_of_their_text() -> None:
     note = {"type": "char_location", "cited_text": "x", "document_index": 0}
     events = events_of(
-        start() + block(0, TEXT, {"kind": "citations_delta", "citation": note}, *said("so")) + end()
+        start()
+        + block(0, TEXT, {"kind": "citations_delta", "citation": note}, *text_deltas("so"))
+        + end()
     )
     assert [event.annotation for event in events if isinstance(event, AnnotationAdded)] == [note]
     item = accumulate(events).items[0]
@@ -336,22 +340,28 @@ def test_citations_come_as_annotations_of_their_text() -> None:
 
 
 @pytest.mark.parametrize("encrypted", [None, "EpwB"])
-def test_compaction_arrives_whole_in_its_done(encrypted: str | None) -> None:
-    given = {"content": "Summary.", **({"encrypted_content": encrypted} if encrypted else {})}
-    item = response_of(
+def test_compaction_is_complete_in_its_done_item(encrypted: str | None) -> None:
+    values = {"content": "Summary."}
+    if encrypted:
+        values["encrypted_content"] = encrypted
+    response = response_of(
         start()
-        + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **given})
+        + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **values})
         + end("compaction")
     )
-    assert isinstance(item.items[0], Compaction)
-    assert (item.items[0].content, item.items[0].encrypted_content, item.stop_reason) == (
+    assert isinstance(response.items[0], Compaction)
+    assert (
+        response.items[0].content,
+        response.items[0].encrypted_content,
+        response.stop_reason,
+    ) == (
         "Summary.",
         encrypted,
         "pause",
     )
 
 
-def test_compaction_delta_without_content_keeps_the_content_of_the_start() -> None:
+def test_compaction_keeps_content_of_start_when_delta_has_none() -> None:
     content = {"type": "compaction", "content": "Summary."}
     body = start() + block(0, content, {"kind": "compaction_delta"}) + end("compaction")
     (item,) = response_of(body).items
@@ -359,13 +369,13 @@ def test_compaction_delta_without_content_keeps_the_content_of_the_start() -> No
     assert (item.content, item.encrypted_content) == ("Summary.", None)
 
 
-def test_a_fallback_block_names_the_model_that_goes_on() -> None:
+def test_fallback_block_renames_the_model() -> None:
     content = {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}
     response = response_of(start() + block(0, content) + end())
     assert (response.model, type(response.items[0])) == ("b", Opaque)
 
 
-def test_overlapping_blocks_stay_apart_and_a_late_signature_finds_its_own() -> None:
+def test_overlapping_blocks_keep_their_own_signatures() -> None:
     """llama.cpp sends block 0's signature and stop after block 1's deltas."""
     body = (
         start()
@@ -378,12 +388,14 @@ def test_overlapping_blocks_stay_apart_and_a_late_signature_finds_its_own() -> N
         + frame("content_block_stop", index=1)
         + end()
     )
-    items = response_of(body).items
-    assert (items[0].signature, items[0].text, items[1].text) == ("late", "think", "text")  # type: ignore[union-attr]
+    reasoning, message = response_of(body).items
+    assert isinstance(reasoning, Reasoning)
+    assert isinstance(message, Message)
+    assert (reasoning.signature, reasoning.text, message.text) == ("late", "think", "text")
 
 
-def test_sparse_indexes_are_kept_in_the_order_they_begin() -> None:
-    body = start() + block(7, TEXT, *said("a")) + block(3, TEXT, *said("b")) + end()
+def test_sparse_indexes_keep_the_order_of_their_starts() -> None:
+    body = start() + block(7, TEXT, *text_deltas("a")) + block(3, TEXT, *text_deltas("b")) + end()
     assert [event.index for event in events_of(body) if isinstance(event, OutputItemAdded)] == [
         0,
         1,
@@ -395,7 +407,7 @@ def test_sparse_indexes_are_kept_in_the_order_they_begin() -> None:
 
 
 def test_usage_replaces_and_never_adds() -> None:
-    """The worked example of the wire reference, and CASES 43."""
+    """The example of the wire reference, and CASES 43."""
     first = {
         "input_tokens": 25,
         "cache_creation_input_tokens": 10,
@@ -409,15 +421,15 @@ def test_usage_replaces_and_never_adds() -> None:
         "cache_read_input_tokens": 7,
         "output_tokens": 8,
     }
-    thought = {"output_tokens_details": {"thinking_tokens": 3}}
-    done = frame("message_delta", delta={"stop_reason": "end_turn"}, usage={**last, **thought})
+    details = {"output_tokens_details": {"thinking_tokens": 3}}
+    done = frame("message_delta", delta={"stop_reason": "end_turn"}, usage={**last, **details})
     usage = response_of(start(usage={**first, **split}) + done + STOP).usage
     assert usage is not None
     expected = Usage(59, 8, 7, 12, 3, cache_write_5m_input_tokens=12, cache_write_1h_input_tokens=0)
     assert usage.same_numbers(expected)
 
 
-def test_usage_the_provider_did_not_give_is_none() -> None:
+def test_usage_is_none_when_not_reported() -> None:
     response = response_of(
         start(usage={}) + frame("message_delta", delta={"stop_reason": "end_turn"}) + STOP
     )
@@ -431,7 +443,7 @@ def test_usage_of_an_unknown_event_is_not_counted() -> None:
     assert response.usage.output_tokens == 9
 
 
-def test_envelope_keys_are_metadata_once_and_when_they_change() -> None:
+def test_envelope_keys_are_metadata_when_new_or_changed() -> None:
     details = {"stop_details": {"type": "refusal", "category": "cyber"}}
     edits = {"applied_edits": []}
     done = frame(
@@ -445,7 +457,7 @@ def test_envelope_keys_are_metadata_once_and_when_they_change() -> None:
     ]
 
 
-# --- the open world ---
+# --- unknown and repeated events ---
 
 
 def test_unknown_events_pass_through_in_order() -> None:
@@ -454,7 +466,7 @@ def test_unknown_events_pass_through_in_order() -> None:
         frame("future_event", x=1)
         + start()
         + frame("another", y=2)
-        + block(0, TEXT, *said("x"))
+        + block(0, TEXT, *text_deltas("x"))
         + end()
     )
     events = events_of(body)
@@ -465,8 +477,12 @@ def test_unknown_events_pass_through_in_order() -> None:
     assert isinstance(events[-1], Completed)
 
 
-def test_an_unknown_delta_leaves_its_item_incomplete() -> None:
-    body = start() + block(0, TEXT, *said("x"), {"kind": "hologram_delta", "hologram": 1}) + end()
+def test_unknown_delta_marks_its_item_incomplete() -> None:
+    body = (
+        start()
+        + block(0, TEXT, *text_deltas("x"), {"kind": "hologram_delta", "hologram": 1})
+        + end()
+    )
     response = response_of(body)
     assert response.items[0].status == "incomplete"
     assert [(notice.code, notice.index) for notice in response.notices] == [("unknown_delta", 0)]
@@ -478,38 +494,40 @@ def test_an_unknown_delta_leaves_its_item_incomplete() -> None:
     assert passed == [1]
 
 
-def test_a_delta_of_another_kind_of_block_is_not_applied() -> None:
+def test_delta_for_another_kind_of_block_is_not_applied() -> None:
     response = response_of(
         start() + block(0, TEXT, {"kind": "input_json_delta", "partial_json": "{}"}) + end()
     )
     assert (response.text, response.items[0].status) == ("", "incomplete")
 
 
-def test_a_second_message_start_adds_items_to_the_same_response() -> None:
-    one = start() + block(0, TEXT, *said("a")) + end()
-    response = response_of(one + start(id="msg_2") + block(0, TEXT, *said("b")) + end("max_tokens"))
+def test_second_message_start_continues_the_response() -> None:
+    first = start() + block(0, TEXT, *text_deltas("a")) + end()
+    response = response_of(
+        first + start(id="msg_2") + block(0, TEXT, *text_deltas("b")) + end("max_tokens")
+    )
     assert (response.text, response.response_id, response.stop_reason) == ("ab", "msg_1", "length")
     assert "second_message_start" in [notice.code for notice in response.notices]
 
 
-def test_a_text_block_without_a_word_is_an_empty_text_all_the_same() -> None:
+def test_text_block_without_text_is_an_empty_text() -> None:
     (item,) = response_of(start() + block(0, TEXT) + end()).items
     assert item.content == (Text(""),)  # type: ignore[union-attr]
 
 
-def test_a_second_message_start_forgets_the_blocks_that_were_open() -> None:
-    began = start() + frame(
+def test_second_message_start_forgets_open_blocks() -> None:
+    opened = start() + frame(
         "content_block_start", index=0, content_block={"type": "text", "text": ""}
     )
     late = frame("content_block_delta", index=0, delta={"type": "text_delta", "text": "a"})
-    response = response_of(began + start(id="msg_2") + late)
+    response = response_of(opened + start(id="msg_2") + late)
     assert (response.text, response.error.kind) == ("", "malformed")
 
 
 def test_events_after_message_stop_are_not_applied() -> None:
     response = response_of(
         start()
-        + block(0, TEXT, *said("Hello"))
+        + block(0, TEXT, *text_deltas("Hello"))
         + end()
         + frame("content_block_stop", index=0)
         + STOP
@@ -529,18 +547,18 @@ def test_events_after_message_stop_are_not_applied() -> None:
     ],
 )
 def test_sentinels_pings_and_blanks_change_nothing(tail: bytes) -> None:
-    whole = start() + block(0, TEXT, *said("x")) + end()
-    assert events_of(whole + tail) == events_of(whole)
+    stream = start() + block(0, TEXT, *text_deltas("x")) + end()
+    assert events_of(stream + tail) == events_of(stream)
 
 
-def test_events_without_an_event_line_are_read_by_their_type() -> None:
-    body = start() + block(0, TEXT, *said("x")) + end()
+def test_events_without_event_line_are_read_by_type() -> None:
+    body = start() + block(0, TEXT, *text_deltas("x")) + end()
     bare = b"\n".join(line for line in body.split(b"\n") if not line.startswith(b"event:"))
     assert events_of(bare) == events_of(body)
 
 
-def test_events_whose_type_stands_only_in_the_event_line() -> None:
-    body = start() + block(0, TEXT, *said("x")) + end()
+def test_events_with_type_only_in_event_line_are_read() -> None:
+    body = start() + block(0, TEXT, *text_deltas("x")) + end()
     untyped = b"".join(_without_type(line) for line in body.splitlines(keepends=True))
     assert events_of(untyped) == events_of(body)
 
@@ -553,21 +571,21 @@ def _without_type(line: bytes) -> bytes:
     return b"data: " + json.dumps(values).encode() + b"\n"
 
 
-# --- ends ---
+# --- ends and failures ---
 
 
 @pytest.mark.parametrize("reason", ["end_turn", None])
-def test_case_29_a_stream_that_stops_before_message_stop_is_truncated(reason: str | None) -> None:
-    body = start() + block(0, TEXT, *said("Hello")) + end(reason).removesuffix(STOP)
+def test_stream_without_message_stop_is_truncated(reason: str | None) -> None:
+    body = start() + block(0, TEXT, *text_deltas("Hello")) + end(reason).removesuffix(STOP)
     response = response_of(body)
     assert (response.status, response.text) == ("failed", "Hello")
     assert response.error is not None
     assert (response.error.kind, response.error.retryable) == ("truncated", True)
 
 
-def test_case_30_a_cut_inside_message_stop_is_truncated_with_the_whole_answer_attached() -> None:
-    """The frame's JSON is not whole, so the law says truncated; what came before it is all there."""
-    response = response_of((start() + block(0, TEXT, *said("Hello")) + end())[:-5])
+def test_truncated_message_stop_keeps_the_partial_response() -> None:
+    """The frame's JSON is incomplete: truncated, with everything before it."""
+    response = response_of((start() + block(0, TEXT, *text_deltas("Hello")) + end())[:-5])
     assert response.error is not None
     assert (response.error.kind, response.text, response.usage) == (
         "truncated",
@@ -577,17 +595,17 @@ def test_case_30_a_cut_inside_message_stop_is_truncated_with_the_whole_answer_at
 
 
 @pytest.mark.parametrize("missing", [1, 2])
-def test_only_the_last_blank_line_missing_is_complete_and_says_so(missing: int) -> None:
-    response = response_of((start() + block(0, TEXT, *said("x")) + end())[:-missing])
+def test_missing_last_blank_line_completes_with_a_notice(missing: int) -> None:
+    response = response_of((start() + block(0, TEXT, *text_deltas("x")) + end())[:-missing])
     assert response.status == "completed"
     assert [notice.code for notice in response.notices] == ["end_inferred"]
 
 
-def test_a_call_cut_by_max_tokens_is_kept_and_never_callable() -> None:
-    begun = frame("content_block_start", index=0, content_block=TOOL) + delta(
+def test_call_truncated_by_max_tokens_is_never_callable() -> None:
+    unfinished = frame("content_block_start", index=0, content_block=TOOL) + delta(
         0, "input_json_delta", partial_json='{"city": "Par'
     )
-    response = response_of(start() + begun + end("max_tokens"))
+    response = response_of(start() + unfinished + end("max_tokens"))
     assert (response.stop_reason, response.calls) == ("length", [])
     assert (response.items[0].status, response.items[0].arguments) == (
         "incomplete",
@@ -595,7 +613,7 @@ def test_a_call_cut_by_max_tokens_is_kept_and_never_callable() -> None:
     )  # type: ignore[union-attr]
 
 
-def test_case_10_a_closed_call_whose_json_is_not_whole_is_never_callable() -> None:
+def test_closed_call_with_invalid_json_is_never_callable() -> None:
     response = response_of(
         start()
         + block(0, TOOL, {"kind": "input_json_delta", "partial_json": '{"unit": celsius}'})
@@ -605,11 +623,11 @@ def test_case_10_a_closed_call_whose_json_is_not_whole_is_never_callable() -> No
     assert [notice.code for notice in response.notices] == ["invalid_arguments"]
 
 
-def test_case_31_an_error_inside_the_stream_is_classified_and_keeps_what_came() -> None:
+def test_error_event_is_classified_and_keeps_partial_text() -> None:
     failed = frame("error", error={"type": "overloaded_error", "message": "Overloaded"})
     for body, text in (
         (start() + failed, ""),
-        (start() + block(0, TEXT, *said("Hel")) + failed, "Hel"),
+        (start() + block(0, TEXT, *text_deltas("Hel")) + failed, "Hel"),
     ):
         response = response_of(body)
         assert response.error is not None
@@ -620,7 +638,7 @@ def test_case_31_an_error_inside_the_stream_is_classified_and_keeps_what_came() 
         )
 
 
-def test_case_42_usage_is_known_from_the_first_event_on() -> None:
+def test_usage_is_reported_with_the_first_event() -> None:
     p = parser("messages")
     assert any(isinstance(event, TokenCount) for event in p.feed(start()))
 
@@ -654,29 +672,31 @@ def test_case_42_usage_is_known_from_the_first_event_on() -> None:
         "comments",
     ],
 )
-def test_what_is_not_this_wire_is_malformed(body: bytes) -> None:
+def test_input_of_another_format_is_malformed(body: bytes) -> None:
     assert error_of(body) == "malformed"
 
 
 @pytest.mark.parametrize("index", [-1, 2**53 + 1, 2**64, "0", None, True, 1.5])
-def test_an_index_that_is_none_is_malformed(index: Any) -> None:
+def test_invalid_index_is_malformed(index: Any) -> None:
     assert (
         error_of(start() + frame("content_block_start", index=index, content_block=TEXT))
         == "malformed"
     )
 
 
-def test_a_fractional_index_is_malformed_where_the_type_is_in_the_event_line() -> None:
+def test_fractional_index_is_malformed_when_type_is_missing() -> None:
     untyped = b'event: content_block_start\ndata: {"index":1.5,"content_block":{"type":"text"}}\n\n'
     assert error_of(start() + untyped) == "malformed"
 
 
-def test_a_float_index_with_an_integral_value_is_read_as_it() -> None:
-    body = start() + block(0, TEXT, *said("x")).replace(b'"index": 0', b'"index": 0.0') + end()
+def test_integral_float_index_is_accepted() -> None:
+    body = (
+        start() + block(0, TEXT, *text_deltas("x")).replace(b'"index": 0', b'"index": 0.0') + end()
+    )
     assert response_of(body).text == "x"
 
 
-def test_ceilings_end_the_stream_with_their_name() -> None:
+def test_exceeded_limits_end_the_stream_with_their_name() -> None:
     call = frame("content_block_start", index=0, content_block=TOOL) + delta(
         0, "input_json_delta", partial_json="x" * 50
     )
@@ -687,17 +707,17 @@ def test_ceilings_end_the_stream_with_their_name() -> None:
         (Limits(response_bytes=200), start() + many, "response_bytes"),
         (Limits(event_bytes=100), start() + many, "event_bytes"),
     ):
-        whole = events_of(body, limits=limits)
-        assert isinstance(whole[-1], Failed)
-        assert (whole[-1].error.kind, whole[-1].error.code) == ("limit_exceeded", code)
-        assert events_of(*byte_by_byte(body), limits=limits) == whole
+        events = events_of(body, limits=limits)
+        assert isinstance(events[-1], Failed)
+        assert (events[-1].error.kind, events[-1].error.code) == ("limit_exceeded", code)
+        assert events_of(*byte_by_byte(body), limits=limits) == events
 
 
 # --- text ---
 
 
 @each_vector("surrogate_vectors")
-def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json) -> None:
+def test_surrogate_halves_are_joined_across_deltas(vector: Json) -> None:
     if "partial_json" in vector:
         call = block(
             0,
@@ -707,12 +727,12 @@ def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json)
                 for part in vector["partial_json"]
             ),
         )
-        found = response_of(start() + call + end("tool_use")).calls[0]
-        assert isinstance(found, FunctionCall)
-        assert found.parsed() == vector["arguments"]
+        call_item = response_of(start() + call + end("tool_use")).calls[0]
+        assert isinstance(call_item, FunctionCall)
+        assert call_item.parsed() == vector["arguments"]
         return
     blocks, texts = vector.get("blocks", [vector.get("deltas")]), vector["text"]
-    wanted = texts if "blocks" in vector else [texts]
+    texts_by_block = texts if "blocks" in vector else [texts]
     stops = vector.get("at_stop", [""] * len(blocks))
     stops = stops if isinstance(stops, list) else [stops]
     for n, deltas in enumerate(blocks):
@@ -724,39 +744,36 @@ def test_halves_of_emoji_join_over_deltas_and_never_reach_the_user(vector: Json)
             + frame("content_block_stop", index=0)
             + end()
         )
-        expected = [text for text in [*wanted[n], stops[n] if n < len(stops) else ""] if text]
+        expected = [
+            text for text in [*texts_by_block[n], stops[n] if n < len(stops) else ""] if text
+        ]
         for chunks in (*every_single_cut(body, 200), [body], byte_by_byte(body)):
-            given = [
+            emitted = [
                 event.delta for event in events_of(*chunks) if isinstance(event, OutputTextDelta)
             ]
-            assert given == expected
-            assert all(text.encode() for text in given)
+            assert emitted == expected
+            assert all(text.encode() for text in emitted)
 
 
 def _raw_delta(literal: str) -> bytes:
-    text = literal.encode("utf-8", "surrogatepass") if not literal.isascii() else literal.encode()
+    """A text delta whose text is this JSON literal, unchanged."""
     return (
-        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":'
-        + text
-        + b"}}\n\n"
-    )
+        b'event: content_block_delta\ndata: {"type":"content_block_delta","index":0,'
+        b'"delta":{"type":"text_delta","text":%s}}\n\n'
+    ) % literal.encode("utf-8", "surrogatepass")
 
 
 @given(st.text(min_size=1, max_size=30), st.integers(0, 60))
 @example("private \U0010f800, noncharacter \ufdd0", 9)
-def test_text_escaped_and_cut_at_any_code_unit_comes_out_whole(text: str, at: int) -> None:
-    """Law 7: a gateway may cut JSON escapes between the halves of a pair."""
-    units = [
-        text.encode("utf-16-be", "surrogatepass")[at : at + 2]
-        for at in range(0, 2 * len(text.encode("utf-16-be")) // 2, 2)
-    ]
-    pieces = ["".join(f"\\u{unit.hex()}" for unit in part) for part in (units[:at], units[at:])]
+def test_escaped_text_split_at_any_code_unit_is_joined(text: str, split: int) -> None:
+    """Invariant 7: a gateway may split JSON escapes between the halves of a pair."""
+    encoded = text.encode("utf-16-be", "surrogatepass")
+    units = [encoded[index : index + 2] for index in range(0, len(encoded), 2)]
     body = start() + frame("content_block_start", index=0, content_block=TEXT)
-    body += (
-        b"".join(_raw_delta(f'"{piece}"') for piece in pieces)
-        + frame("content_block_stop", index=0)
-        + end()
-    )
+    for part in (units[:split], units[split:]):
+        escaped = "".join(f"\\u{unit.hex()}" for unit in part)
+        body += _raw_delta(f'"{escaped}"')
+    body += frame("content_block_stop", index=0) + end()
     assert response_of(body).text == text
 
 
@@ -804,33 +821,29 @@ TEXTS = {
 }
 
 
-MADE = {
+GENERATED = {
     "int-5000digits": b'{"index":' + b"9" * 5000 + b"}",
     "deep-5000": b'{"zzz":' + b"[" * 5000 + b"]" * 5000 + b"}",
     "deep-100k": b'{"zzz":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
     "deep-open-1M": b"[" * 1_000_000,
     "bigstr-8MB": b'{"delta":{"text":"' + b"x" * (8 << 20) + b'"}}',
 }
-"""The vectors that are too long to write down."""
+"""Vectors that are too long for the file of vectors."""
 
 
-def made(vector: Json) -> bytes:
-    return base64.b64decode(vector["raw_b64"]) if "raw_b64" in vector else MADE[vector["id"]]
+def raw_json(vector: Json) -> bytes:
+    return base64.b64decode(vector["raw_b64"]) if "raw_b64" in vector else GENERATED[vector["id"]]
 
 
 @each_vector("json_vectors")
-def test_hostile_json_has_the_one_meaning_that_was_chosen(vector: Json) -> None:
-    raw, name = made(vector), vector["id"]
+def test_hostile_json_has_its_documented_meaning(vector: Json) -> None:
+    raw, name = raw_json(vector), vector["id"]
     if name in TEXTS:
-        text = (
-            decode_any(raw)["delta"]["text"]
-            if mark_surrogates(raw) is None
-            else decode_any(mark_surrogates(raw) or b"")["delta"]["text"]
-        )
-        halves = SurrogateJoiner()
+        text = decode_any(mark_surrogates(raw) or raw)["delta"]["text"]
+        joiner = SurrogateJoiner()
         assert [
             part
-            for part in (halves.join((0, "text", 0), text), halves.rest((0, "text", 0)))
+            for part in (joiner.join((0, "text", 0), text), joiner.rest((0, "text", 0)))
             if part
         ] == TEXTS[name]
     elif name in JSON_ERRORS:
@@ -876,10 +889,10 @@ def test_hostile_json_has_the_one_meaning_that_was_chosen(vector: Json) -> None:
         assert decode_any(raw) is not None
 
 
-# --- whole bodies ---
+# --- complete bodies ---
 
 
-def test_a_whole_body_gives_added_one_delta_and_done_for_each_item() -> None:
+def test_body_emits_added_one_delta_and_done_per_item() -> None:
     content = [
         {"type": "thinking", "thinking": "hm", "signature": "s"},
         {"type": "text", "text": "Hello"},
@@ -905,8 +918,8 @@ def test_a_whole_body_gives_added_one_delta_and_done_for_each_item() -> None:
     assert isinstance(events[-1], Completed)
 
 
-def test_a_whole_body_says_the_same_as_its_stream() -> None:
-    stream = events_of(start(content=[]) + block(0, TEXT, *said("Hel", "lo")) + end())
+def test_body_and_stream_emit_the_same_events() -> None:
+    stream = events_of(start(content=[]) + block(0, TEXT, *text_deltas("Hel", "lo")) + end())
     body = {
         "id": "msg_1",
         "type": "message",
@@ -914,16 +927,16 @@ def test_a_whole_body_says_the_same_as_its_stream() -> None:
         "content": [{"type": "text", "text": "Hello"}],
         "stop_reason": "end_turn",
     }
-    whole = parse_body(
+    complete = parse_body(
         "messages", json.dumps({**body, "usage": {"input_tokens": 25, "output_tokens": 9}}).encode()
     )
-    pick = (OutputItemAdded, OutputTextDelta, OutputItemDone)
-    assert [event for event in join_deltas(stream) if isinstance(event, pick)] == [
-        event for event in whole if isinstance(event, pick)
+    compared = (OutputItemAdded, OutputTextDelta, OutputItemDone)
+    assert [event for event in join_deltas(stream) if isinstance(event, compared)] == [
+        event for event in complete if isinstance(event, compared)
     ]
 
 
-def test_a_body_without_a_reason_is_complete() -> None:
+def test_body_without_stop_reason_is_complete() -> None:
     response = accumulate(parse_body("messages", b'{"type":"message","content":[]}'))
     assert (response.status, response.stop_reason) == ("completed", "other")
 
@@ -950,16 +963,14 @@ def test_a_body_without_a_reason_is_complete() -> None:
         (200, b'{"something":"else"}', "malformed"),
     ],
 )
-def test_error_bodies_end_failed_with_their_kind(
-    status: int | None, body: bytes, kind: str
-) -> None:
+def test_error_bodies_fail_with_their_kind(status: int | None, body: bytes, kind: str) -> None:
     response = accumulate(parse_body("messages", body, status=status))
     assert response.error is not None
     assert (response.error.kind, response.error.status or status) == (kind, status)
 
 
 @each_recording("anthropic-messages", BODIES)
-def test_recorded_bodies_never_end_without_a_terminal(recording: Recording) -> None:
+def test_recorded_bodies_end_in_a_terminal_event(recording: Recording) -> None:
     events = parse_body("messages", recording.body, status=recording.meta.get("status"))
     assert isinstance(events[-1], (Completed, Failed))
     assert isinstance(events[-1], Failed) == (recording.meta.get("status", 200) >= 400)
@@ -969,15 +980,15 @@ def test_recorded_bodies_never_end_without_a_terminal(recording: Recording) -> N
     cuts(
         start()
         + block(0, THINKING, {"kind": "thinking_delta", "thinking": "é😀"})
-        + block(1, TEXT, *said("a\u2028b"))
+        + block(1, TEXT, *text_deltas("a\u2028b"))
         + end()
     )
 )
-def test_any_cut_gives_the_same_events(chunks: list[bytes]) -> None:
+def test_events_are_independent_of_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(b"".join(chunks))
 
 
-def test_machine_says_complete_before_the_terminal_is_given() -> None:
+def test_machine_is_complete_before_the_terminal_event() -> None:
     p = parser("messages")
     p.feed(start() + end())
     assert (p.complete, p.ended) == (True, False)
@@ -985,8 +996,8 @@ def test_machine_says_complete_before_the_terminal_is_given() -> None:
     assert (p.ended, p.close(), p.feed(start())) == (True, [], [])
 
 
-def test_block_kinds_are_all_tried_here() -> None:
-    """A new block kind must come with its case above."""
+def test_every_block_kind_has_a_test() -> None:
+    """A new block kind needs its test above."""
     assert set(BLOCKS) == {
         "text",
         "thinking",
