@@ -1,47 +1,51 @@
-"""Events as AG-UI 1.0, the agent-user interaction protocol: server-sent events without an end mark.
+"""Encodes events as AG-UI 1.0, the agent-user interaction protocol: server-sent events.
 
-    RUN_STARTED … TEXT_MESSAGE_START/CONTENT/END … TOOL_CALL_START/ARGS/END … RUN_FINISHED{outcome, usage} | RUN_ERROR{message, code}
+    RUN_STARTED … TEXT_MESSAGE_START/CONTENT/END … TOOL_CALL_START/ARGS/END
+    … RUN_FINISHED{outcome, usage} | RUN_ERROR{message, code}
 
-Thoughts are REASONING_*; what is signed or sealed rides in REASONING_ENCRYPTED_VALUE, the protocol's own slot for it. What the
-protocol has no event for is CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`), unknown events are RAW.
+There is no end mark. Reasoning is REASONING_*; signatures and encrypted state are in
+REASONING_ENCRYPTED_VALUE, the protocol's own slot for them. What the protocol has no event for is
+CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`); unknown events are RAW.
 
-Message ids must be unique in a conversation, since the client appends to a message whose id it knows: they are made of `run_id`
-(take both ids from the request), else of the response's id. A text begins with its first word, so that no message is empty. Calls
-hang on the message before them, as providers want them back. A call that was cut gets a result that says so: the client takes
-every call without one as its own to answer.
+Message ids must be unique in a conversation, since the client appends to a message whose id it
+knows: they are made of `run_id` (take both ids from the request), else of the response's id. A text
+starts with its first delta, so that no message is empty. Calls belong to the message before them,
+as providers expect them back. A truncated call gets a result that says so: the client would otherwise
+take it as its own to answer, like every call without a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
 from streamlib.request.report import Change, Report
+from streamlib.ui.agui_body import encode_body
+from streamlib.ui.agui_events import agui_usage, as_text, error_body, event_frame, result_id
 from streamlib.ui.ui_parts import (
+    ABANDONED,
     CALLS,
-    CUT,
+    TRUNCATED_CALL,
     Call,
     CallIds,
-    Paragraphs,
+    ReasoningGaps,
     files,
-    hidden,
-    own_result,
-    thought,
-    total_tokens,
-    words,
+    inline_result,
+    opaque_state,
+    why_hidden,
 )
 from streamlib.wires.encoders import sse
-from streamlib_parsers.accumulate import Response
-from streamlib_parsers.errors import ErrorInfo
+from streamlib.wires.event_handlers import EventHandlers
 from streamlib_parsers.events import (
     AnnotationAdded,
     Completed,
     Created,
     Failed,
     FunctionCallArgumentsDelta,
+    ItemProgress,
     MediaDelta,
+    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
@@ -55,7 +59,6 @@ from streamlib_parsers.events import (
     TokenCount,
 )
 from streamlib_parsers.items import (
-    CustomToolCall,
     JsonObject,
     Message,
     Reasoning,
@@ -63,11 +66,15 @@ from streamlib_parsers.items import (
     ServerToolCall,
     ServerToolResult,
 )
-from streamlib_parsers.usage import Usage
+
+__all__ = ["Encoder", "encode_body", "error_body"]
 
 
 class Encoder:
-    """Writes one run. thread_id, run_id: what the front end asked under (`threadId` and `runId` of its request)."""
+    """Encodes one run.
+
+    thread_id, run_id: `threadId` and `runId` of the front end's request.
+    """
 
     media_type = "text/event-stream"
 
@@ -79,40 +86,49 @@ class Encoder:
         thread_id: str = "thread_0",
         run_id: str | None = None,
     ) -> None:
-        self._losses = Report()
-        self._thread = thread_id
-        self._run = run_id or response_id or "run_0"
+        self._report = Report()
+        self._thread_id = thread_id
+        self._run_id = run_id or response_id or "run_0"
+        # Prefix of message ids; None until `Created` if neither id was given.
         self._prefix = run_id or response_id
+        # Model of the usage; `Created` replaces it.
         self._model = model
-        self._started = self._ended = False
-        self._calls = CallIds()
-        self._paragraphs = Paragraphs()
+        # Whether `RUN_STARTED` was sent.
+        self._started = False
+        # Whether the terminal event was encoded.
+        self._ended = False
+        self._call_ids = CallIds()
+        self._gaps = ReasoningGaps()
+        # Message ids of shown texts and of reasoning, by item index.
         self._texts: dict[int, str] = {}
-        self._thoughts: dict[int, str] = {}
-        self._begun: set[int] = set()
+        self._reasonings: dict[int, str] = {}
+        # Texts whose `TEXT_MESSAGE_START` was sent.
+        self._open: set[int] = set()
+        # The message to which the next call belongs; None if that call starts one.
         self._parent: str | None = None
+        # Ids of calls that the client has to answer.
         self._pending: list[str] = []
+        # Ids of provider-run calls that have no result yet.
         self._running: list[str] = []
 
     @property
     def report(self) -> list[Change]:
-        """What the protocol could not say."""
-        return self._losses.changes
+        """What the protocol could not carry."""
+        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """The protocol's events for one of ours."""
+        """Returns the protocol's events for one event."""
         handler = _HANDLERS.get(type(event))
-        return handler(self, event) if handler else b""
+        if handler is None:
+            self._report.dropped(f"/{type(event).__name__}", "the protocol has no such event")
+            return b""
+        return handler(self, event)
 
     def close(self) -> bytes:
-        """The last event is the end; an error, where no terminal event came."""
-        return (
-            b""
-            if self._ended
-            else self._on_failed(
-                Failed(ErrorInfo("truncated", "the stream was left before its end"))
-            )
-        )
+        """Returns an error if no terminal event came: the last event is the end."""
+        if self._ended:
+            return b""
+        return self._on_failed(Failed(ABANDONED))
 
     # --- the run ---
 
@@ -120,7 +136,9 @@ class Encoder:
         if self._started:
             return b""
         self._started = True
-        return _event("RUN_STARTED", threadId=self._thread, runId=self._run, protocolVersion="1.0")
+        return event_frame(
+            "RUN_STARTED", threadId=self._thread_id, runId=self._run_id, protocolVersion="1.0"
+        )
 
     def _on_created(self, event: Created) -> bytes:
         self._model = event.model or self._model
@@ -128,18 +146,17 @@ class Encoder:
         return self._start()
 
     def _on_completed(self, event: Completed) -> bytes:
-        answers = (
-            b"".join(self._result(self._of(name), name, "") for name in self._running)
-            if event.stop_reason != "pause"
-            else b""
-        )
-        outcome = (
-            {"outcome": {"type": "success", "pendingToolCallIds": self._pending}}
-            if self._pending
-            else {}
-        )
-        usage = {"usage": [_usage(event.usage, event.model or self._model)]} if event.usage else {}
-        return self._start() + answers + self._finish(**outcome, **usage)
+        out = self._start()
+        # After a pause the provider continues its calls in the next response.
+        if event.stop_reason != "pause":
+            for call_id in self._running:
+                out += self._inline_result(call_id, "")
+        fields: JsonObject = {}
+        if self._pending:
+            fields["outcome"] = {"type": "success", "pendingToolCallIds": self._pending}
+        if event.usage:
+            fields["usage"] = [agui_usage(event.usage, event.model or self._model)]
+        return out + self._finish(**fields)
 
     def _on_failed(self, event: Failed) -> bytes:
         if event.error.kind == "cancelled":
@@ -149,304 +166,203 @@ class Encoder:
 
     def _finish(self, **fields: Any) -> bytes:
         self._ended = True
-        return _event("RUN_FINISHED", threadId=self._thread, runId=self._run, **fields)
+        return event_frame("RUN_FINISHED", threadId=self._thread_id, runId=self._run_id, **fields)
 
-    # --- what stands beside the answer ---
+    # --- what accompanies the response ---
 
     def _custom(self, name: str, value: Any) -> bytes:
-        return self._start() + _event("CUSTOM", name=name, value=value)
+        return self._start() + event_frame("CUSTOM", name=name, value=value)
 
-    def _on_limits(self, event: RateLimits) -> bytes:
-        return self._custom(
-            "rate_limits", msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
-        )
+    def _on_rate_limits(self, event: RateLimits) -> bytes:
+        values = msgspec.to_builtins(msgspec.structs.replace(event, raw={}, seq=0))
+        return self._custom("rate_limits", values)
 
     def _on_usage(self, event: TokenCount) -> bytes:
-        return self._custom("usage", _usage(event.usage, self._model))
+        return self._custom("usage", agui_usage(event.usage, self._model))
 
     def _on_metadata(self, event: ResponseMetadata) -> bytes:
         return self._custom("metadata", event.values)
 
     def _on_passthrough(self, event: Passthrough) -> bytes:
-        return self._start() + _event("RAW", event=event.data, source=event.event)
+        return self._start() + event_frame("RAW", event=event.data, source=event.event)
 
     def _on_annotation(self, event: AnnotationAdded) -> bytes:
-        name = self._texts.get(event.index)
-        return (
-            self._custom("annotation", {"messageId": name, "annotation": event.annotation})
-            if name
-            else b""
-        )
+        message_id = self._texts.get(event.index)
+        if message_id is None:
+            return b""
+        value = {"messageId": message_id, "annotation": event.annotation}
+        return self._custom("annotation", value)
 
     # --- items ---
 
-    def _id(self, index: int) -> str:
-        return f"{self._prefix or self._run}-{index}"
+    def _id_prefix(self) -> str:
+        return self._prefix or self._run_id
+
+    def _message_id(self, index: int) -> str:
+        return f"{self._id_prefix()}-{index}"
 
     def _on_added(self, event: OutputItemAdded) -> bytes:
-        item, out = event.item, self._start()
-        reason = hidden(item)
-        if reason is not None:
-            self._losses.dropped(*reason)
+        item = event.item
+        out = self._start()
+        hidden = why_hidden(item)
+        if hidden is not None:
+            self._report.dropped(hidden.path, hidden.reason)
         elif isinstance(item, CALLS):
-            return out + self._begin_call(event.index, item)
+            out += self._start_call(event.index, item)
         elif isinstance(item, Reasoning):
-            self._thoughts[event.index] = name = self._id(event.index)
+            message_id = self._message_id(event.index)
+            self._reasonings[event.index] = message_id
             self._parent = None
-            return (
-                out
-                + _event("REASONING_START", messageId=name)
-                + _event("REASONING_MESSAGE_START", messageId=name, role="reasoning")
-            )
+            out += event_frame("REASONING_START", messageId=message_id)
+            out += event_frame("REASONING_MESSAGE_START", messageId=message_id, role="reasoning")
         elif isinstance(item, Message):
-            self._texts[event.index] = self._id(event.index)
+            self._texts[event.index] = self._message_id(event.index)
         return out
 
-    def _begin_call(self, index: int, item: Call) -> bytes:
-        self._parent = self._parent or self._id(index)
-        name = self._calls.begin(index, item.call_id)
-        return _event(
-            "TOOL_CALL_START", toolCallId=name, toolCallName=item.name, parentMessageId=self._parent
+    def _start_call(self, index: int, item: Call) -> bytes:
+        self._parent = self._parent or self._message_id(index)
+        return event_frame(
+            "TOOL_CALL_START",
+            toolCallId=self._call_ids.add(index, item.call_id),
+            toolCallName=item.name,
+            parentMessageId=self._parent,
         )
 
-    def _begin_text(self, index: int) -> bytes:
-        if index in self._begun:
+    def _start_text(self, index: int) -> bytes:
+        if index in self._open:
             return b""
-        self._begun.add(index)
-        self._parent = self._texts[index]
-        return _event("TEXT_MESSAGE_START", messageId=self._texts[index], role="assistant")
+        self._open.add(index)
+        message_id = self._texts[index]
+        self._parent = message_id
+        return event_frame("TEXT_MESSAGE_START", messageId=message_id, role="assistant")
 
     def _on_text(self, event: OutputTextDelta | RefusalDelta) -> bytes:
-        return self._write(event.index, event.delta)
+        return self._text_delta(event.index, event.delta)
 
     def _on_media(self, event: MediaDelta) -> bytes:
-        return self._write(event.index, event.transcript or "")
+        return self._text_delta(event.index, event.transcript or "")
 
-    def _write(self, index: int, delta: str) -> bytes:
+    def _text_delta(self, index: int, delta: str) -> bytes:
         if index not in self._texts or not delta:
             return b""
-        return self._begin_text(index) + _event(
+        start = self._start_text(index)
+        return start + event_frame(
             "TEXT_MESSAGE_CONTENT", messageId=self._texts[index], delta=delta
         )
 
-    def _on_thought(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
-        name = self._thoughts.get(event.index)
-        delta = self._paragraphs.gap(event) + event.delta
-        return (
-            _event("REASONING_MESSAGE_CONTENT", messageId=name, delta=delta)
-            if name and event.delta
-            else b""
-        )
+    def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> bytes:
+        message_id = self._reasonings.get(event.index)
+        delta = self._gaps.with_gap(event)
+        if message_id is None or not event.delta:
+            return b""
+        return event_frame("REASONING_MESSAGE_CONTENT", messageId=message_id, delta=delta)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
-        name = self._calls.at(event.index)
-        return (
-            _event("TOOL_CALL_ARGS", toolCallId=name, delta=event.delta)
-            if name is not None and event.delta
-            else b""
-        )
+        call_id = self._call_ids.get(event.index)
+        if call_id is None or not event.delta:
+            return b""
+        return event_frame("TOOL_CALL_ARGS", toolCallId=call_id, delta=event.delta)
 
-    # --- their ends ---
+    # --- ends of items ---
 
     def _on_done(self, event: OutputItemDone) -> bytes:
-        item, index = event.item, event.index
-        name = self._calls.at(index)
+        index, item = event.index, event.item
         if isinstance(item, CALLS):
-            return self._call_done(name, item) if name is not None else b""
+            call_id = self._call_ids.get(index)
+            if call_id is None:
+                return b""
+            return self._end_call(call_id, item)
         if isinstance(item, ServerToolResult) and not item.choice:
-            return self._server_result(index, item)
-        if index in self._thoughts:
-            name = self._thoughts[index]
-            return (
-                _sealed(item, name)
-                + _event("REASONING_MESSAGE_END", messageId=name)
-                + _event("REASONING_END", messageId=name)
-            )
-        return (
-            self._text_done(index, item)
-            if isinstance(item, Message) and index in self._texts
-            else b""
-        )
+            return self._result(index, item)
+        if index in self._reasonings:
+            message_id = self._reasonings[index]
+            out = _encrypted_value(item, message_id)
+            out += event_frame("REASONING_MESSAGE_END", messageId=message_id)
+            return out + event_frame("REASONING_END", messageId=message_id)
+        if isinstance(item, Message) and index in self._texts:
+            return self._end_text(index, item)
+        return b""
 
-    def _text_done(self, index: int, item: Message) -> bytes:
-        name = self._texts[index]
-        begin = self._begin_text(index) if item.signature else b""
-        sealed = _sealed(item, name)
-        end = _event("TEXT_MESSAGE_END", messageId=name) if index in self._begun else b""
-        found = list(files(item))
-        if None in found:
-            self._losses.dropped("/files", "a file that only its provider can fetch")
-        media = (
-            self._custom(
-                "media", {"messageId": name, "mediaType": file.media_type, "url": file.url}
-            )
-            for file in found
-            if file
-        )
-        return begin + sealed + end + b"".join(media)
-
-    def _call_done(self, name: str, item: Call) -> bytes:
-        out = _sealed(item, name) + _event("TOOL_CALL_END", toolCallId=name)
-        if item.status == "incomplete":
-            return out + self._result(self._of(name), name, CUT)
-        result = own_result(item)
-        if result is not None:
-            return out + self._result(self._of(name), name, _text(result))
-        (self._running if isinstance(item, ServerToolCall) else self._pending).append(name)
+    def _end_text(self, index: int, item: Message) -> bytes:
+        message_id = self._texts[index]
+        out = b""
+        if item.signature:
+            # Its value needs a message, even an empty one.
+            out = self._start_text(index)
+        out += _encrypted_value(item, message_id)
+        if index in self._open:
+            out += event_frame("TEXT_MESSAGE_END", messageId=message_id)
+        for file in files(item):
+            if file is None:
+                self._report.dropped("/files", "a file that only its provider can fetch")
+            else:
+                value = {"messageId": message_id, "mediaType": file.media_type, "url": file.url}
+                out += self._custom("media", value)
         return out
 
-    def _server_result(self, index: int, item: ServerToolResult) -> bytes:
-        name = self._calls.answered(item.call_id)
-        if name is None:
-            self._losses.dropped("/items/server_tool_result", "a result without its call")
+    def _end_call(self, call_id: str, item: Call) -> bytes:
+        out = _encrypted_value(item, call_id) + event_frame("TOOL_CALL_END", toolCallId=call_id)
+        result = inline_result(item)
+        if item.status == "incomplete":
+            out += self._inline_result(call_id, TRUNCATED_CALL)
+        elif result is not None:
+            out += self._inline_result(call_id, as_text(result))
+        elif isinstance(item, ServerToolCall):
+            self._running.append(call_id)
+        else:
+            self._pending.append(call_id)
+        return out
+
+    def _result(self, index: int, item: ServerToolResult) -> bytes:
+        call_id = self._call_ids.of_result(item.call_id)
+        if call_id is None:
+            self._report.dropped("/items/server_tool_result", "a result without its call")
             return b""
-        self._running = [running for running in self._running if running != name]
-        return self._result(self._id(index), name, _text(item.output))
+        if call_id in self._running:
+            self._running.remove(call_id)
+        return self._result_frame(self._message_id(index), call_id, as_text(item.output))
 
-    def _of(self, name: str) -> str:
-        """The id of a result that came with its call."""
-        return f"{self._prefix or self._run}-{name}-result"
+    def _inline_result(self, call_id: str, content: str) -> bytes:
+        """Returns a result that has no item of its own."""
+        message_id = result_id(self._id_prefix(), call_id)
+        return self._result_frame(message_id, call_id, content)
 
-    def _result(self, message_id: str, name: str, content: str) -> bytes:
+    def _result_frame(self, message_id: str, call_id: str, content: str) -> bytes:
         self._parent = None
-        return _event("TOOL_CALL_RESULT", messageId=message_id, toolCallId=name, content=content)
+        return event_frame(
+            "TOOL_CALL_RESULT", messageId=message_id, toolCallId=call_id, content=content
+        )
 
 
-_HANDLERS: Final[dict[type, Callable[[Encoder, Any], bytes]]] = {
-    OutputTextDelta: Encoder._on_text,
-    RefusalDelta: Encoder._on_text,
-    ReasoningContentDelta: Encoder._on_thought,
-    ReasoningSummaryDelta: Encoder._on_thought,
-    FunctionCallArgumentsDelta: Encoder._on_arguments,
-    MediaDelta: Encoder._on_media,
-    AnnotationAdded: Encoder._on_annotation,
-    OutputItemAdded: Encoder._on_added,
-    OutputItemDone: Encoder._on_done,
-    TokenCount: Encoder._on_usage,
-    RateLimits: Encoder._on_limits,
-    ResponseMetadata: Encoder._on_metadata,
-    Passthrough: Encoder._on_passthrough,
-    Created: Encoder._on_created,
-    Completed: Encoder._on_completed,
-    Failed: Encoder._on_failed,
-}
-
-
-def _event(kind: str, /, **fields: Any) -> bytes:
-    return sse({"type": kind, **fields})
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _seal(item: ResponseItem) -> str | None:
-    return item.signature or getattr(item, "encrypted_content", None)
-
-
-def _sealed(item: ResponseItem, name: str) -> bytes:
-    """Signatures and encrypted thoughts, in the protocol's slot for them."""
-    value, subtype = _seal(item), "tool-call" if isinstance(item, CALLS) else "message"
-    return (
-        _event("REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=name, encryptedValue=value)
-        if value
-        else b""
+def _encrypted_value(item: ResponseItem, entity_id: str) -> bytes:
+    """Returns the protocol's event for a signature or encrypted reasoning, if there is one."""
+    state = opaque_state(item)
+    if not state:
+        return b""
+    subtype = "message"
+    if isinstance(item, CALLS):
+        subtype = "tool-call"
+    return event_frame(
+        "REASONING_ENCRYPTED_VALUE", subtype=subtype, entityId=entity_id, encryptedValue=state
     )
 
 
-def _usage(usage: Usage, model: str | None) -> JsonObject:
-    named = {
-        "inputTokens": usage.input_tokens,
-        "outputTokens": usage.output_tokens,
-        "totalTokens": total_tokens(usage),
-        "reasoningTokens": usage.reasoning_output_tokens,
-        "cachedInputTokens": usage.cache_read_input_tokens,
-        "cacheWriteInputTokens": usage.cache_write_input_tokens,
-    }
-    return {
-        **({"model": model} if model else {}),
-        **{name: value for name, value in named.items() if value is not None},
-    }
-
-
-def error_body(error: ErrorInfo) -> JsonObject:
-    """The protocol's error event."""
-    return {"type": "RUN_ERROR", "message": error.message, "code": error.kind}
-
-
-# --- whole ---
-
-
-def encode_body(response: Response, model: str | None = None) -> bytes:
-    """A whole response as AG-UI messages: what a reader of the stream ends with."""
-    body = _Body(response.response_id or "run_0")
-    for index, item in enumerate(response.items):
-        if hidden(item) is None:
-            body.add(index, item)
-    for call_id in body.running if response.stop_reason != "pause" else ():
-        body.answer(f"{body.prefix}-{call_id}-result", call_id, "")
-    return msgspec.json.encode(body.messages)
-
-
-class _Body:
-    """Messages while they are put together. running: calls of the provider's own tools whose results are not there yet."""
-
-    def __init__(self, prefix: str) -> None:
-        self.prefix = prefix
-        self.messages: list[JsonObject] = []
-        self.running: list[str] = []
-        self._ids = CallIds()
-
-    def add(self, index: int, item: ResponseItem) -> None:
-        name = f"{self.prefix}-{index}"
-        if isinstance(item, CALLS):
-            self._call(name, self._ids.begin(index, item.call_id), item)
-        elif isinstance(item, ServerToolResult):
-            self.answer(name, self._ids.answered(item.call_id), _text(item.output))
-        elif isinstance(item, Reasoning):
-            self.messages.append(
-                {"id": name, "role": "reasoning", "content": thought(item), **_seal_of(item)}
-            )
-        elif isinstance(item, Message) and (words(item) or item.signature):
-            self.messages.append(
-                {"id": name, "role": "assistant", "content": words(item), **_seal_of(item)}
-            )
-
-    def _call(self, name: str, call_id: str, item: Call) -> None:
-        if not self.messages or self.messages[-1]["role"] != "assistant":
-            self.messages.append({"id": name, "role": "assistant"})
-        arguments = item.input if isinstance(item, CustomToolCall) else item.arguments
-        call = {
-            "id": call_id,
-            "type": "function",
-            "function": {"name": item.name, "arguments": arguments},
-            **_seal_of(item),
-        }
-        self.messages[-1].setdefault("toolCalls", []).append(call)
-        result = CUT if item.status == "incomplete" else own_result(item)
-        if result is not None:
-            self.answer(f"{self.prefix}-{call_id}-result", call_id, _text(result))
-        elif isinstance(item, ServerToolCall):
-            self.running.append(call_id)
-
-    def answer(self, name: str, call_id: str | None, content: str) -> None:
-        """A result stands behind the message with its call and the results that are there already."""
-        owners = [
-            at
-            for at, message in enumerate(self.messages)
-            if any(call["id"] == call_id for call in message.get("toolCalls", ()))
-        ]
-        if call_id is None or not owners:
-            return
-        at = owners[0] + 1
-        while at < len(self.messages) and self.messages[at]["role"] == "tool":
-            at += 1
-        self.messages.insert(
-            at, {"id": name, "role": "tool", "toolCallId": call_id, "content": content}
-        )
-        self.running = [running for running in self.running if running != call_id]
-
-
-def _seal_of(item: ResponseItem) -> JsonObject:
-    value = _seal(item)
-    return {"encryptedValue": value} if value else {}
+_HANDLERS: Final = EventHandlers[Encoder]()
+_HANDLERS.register(OutputTextDelta, Encoder._on_text)
+_HANDLERS.register(RefusalDelta, Encoder._on_text)
+_HANDLERS.register(ReasoningContentDelta, Encoder._on_reasoning)
+_HANDLERS.register(ReasoningSummaryDelta, Encoder._on_reasoning)
+_HANDLERS.register(FunctionCallArgumentsDelta, Encoder._on_arguments)
+_HANDLERS.register(MediaDelta, Encoder._on_media)
+_HANDLERS.register(AnnotationAdded, Encoder._on_annotation)
+_HANDLERS.register(OutputItemAdded, Encoder._on_added)
+_HANDLERS.register(OutputItemDone, Encoder._on_done)
+_HANDLERS.register(TokenCount, Encoder._on_usage)
+_HANDLERS.register(RateLimits, Encoder._on_rate_limits)
+_HANDLERS.register(ResponseMetadata, Encoder._on_metadata)
+_HANDLERS.register(Passthrough, Encoder._on_passthrough)
+_HANDLERS.register(Created, Encoder._on_created)
+_HANDLERS.register(Completed, Encoder._on_completed)
+_HANDLERS.register(Failed, Encoder._on_failed)
+# The protocol has no event for either, and a front end needs none.
+_HANDLERS.ignore(Notice, ItemProgress)

@@ -1,4 +1,7 @@
-"""Events as JSON lines: one object a line, as `streamlib.recording.load_events` reads them; for WebSockets and logs."""
+"""Encodes events as JSON lines, one event per line, for WebSockets and logs.
+
+`streamlib.recording.load_events` reads them.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,29 @@ from streamlib_parsers.items import JsonObject
 
 
 class Encoder:
-    """Writes every event; nothing is lost."""
+    """Encodes every event; nothing is lost."""
 
     media_type = "application/x-ndjson"
 
     def __init__(self, *, model: str | None = None, response_id: str | None = None) -> None:
+        # Always empty.
         self.report: list[Change] = []
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """One line."""
+        """Returns one line."""
         return msgspec.json.encode(event) + b"\n"
 
     def close(self) -> bytes:
-        """The terminal event is the end."""
+        """Returns nothing: the terminal event is the end."""
         return b""
 
 
 def error_body(error: ErrorInfo) -> JsonObject:
-    """A failure as the event that tells it."""
+    """Returns a failure as its event."""
     body: JsonObject = msgspec.to_builtins(Failed(error))
     return body
 
 
 def encode_body(response: Response, model: str | None = None) -> bytes:
-    """A response as one JSON object."""
+    """Returns a response as one JSON object."""
     return msgspec.json.encode(response)

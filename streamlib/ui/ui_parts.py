@@ -1,5 +1,7 @@
-"""What the encoders for screens have in common (`vercel.py`, `agui.py`): what may be shown, ids that a front end can rely on, the
-gaps between paragraphs of a thought, a call's input as a JSON value, sources and files as addresses.
+"""What the encoders `vercel` and `agui` have in common.
+
+Which items a front end sees, unique call ids, the gaps between paragraphs of reasoning, the input
+of a call as a JSON value, and sources and files as addresses.
 """
 
 from __future__ import annotations
@@ -7,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from streamlib_parsers.errors import InvalidArguments
+from streamlib_parsers.errors import ErrorInfo, InvalidArguments
 from streamlib_parsers.events import ReasoningContentDelta, ReasoningSummaryDelta
 from streamlib_parsers.items import (
     Audio,
+    Compaction,
     ContentPart,
     CustomToolCall,
     Document,
@@ -32,128 +35,195 @@ from streamlib_parsers.usage import Usage
 Call: TypeAlias = FunctionCall | CustomToolCall | ServerToolCall
 
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
+"""The classes of `Call`, for `isinstance`."""
 SHOWN: Final = (Message, Reasoning, ServerToolResult, *CALLS)
-CUT: Final = "the call was cut off and is not run"
-RESULTS: Final = ("outputs", "results", "result", "output", "error")
-"""Where a hosted call keeps what it gave, on wires that send call and result as one item (Responses)."""
-MEDIA_TYPES: Final = {Image: "image/png", Audio: "audio/wav", Document: "application/octet-stream"}
-"""Where the wire did not say."""
+"""Item classes that both protocols can show."""
+TRUNCATED_CALL: Final = "the call was truncated and is not run"
+ABANDONED: Final = ErrorInfo("truncated", "the stream was closed before its end")
+"""The failure of a stream whose encoder was closed without a terminal event."""
+RESULT_KEYS: Final = ("outputs", "results", "result", "output", "error")
+"""Keys under which a hosted call has its result, on wires where both are one item (Responses)."""
+MEDIA_TYPES: Final[dict[type[ContentPart], str]] = {
+    Image: "image/png",
+    Audio: "audio/wav",
+    Document: "application/octet-stream",
+}
+"""Used if the wire does not name the media type."""
 
 
-def hidden(item: ResponseItem) -> tuple[str, str] | None:
-    """Why an item is not shown, as path and reason of a report; None where it is."""
+class Hidden(NamedTuple):
+    """Why an item is not shown: path and reason of a reported change."""
+
+    path: str
+    reason: str
+
+
+def why_hidden(item: ResponseItem) -> Hidden | None:
+    """Returns why the front end does not see an item; None if it does."""
     if item.choice:
-        return "/choices", "a screen shows one answer"
+        return Hidden("/choices", "a front end shows one choice")
     if isinstance(item, Message) and item.role != "assistant":
-        return f"/items/{item.role}", "an earlier turn that a compaction gave back"
+        return Hidden(f"/items/{item.role}", "an earlier turn that a compaction returned")
     if not isinstance(item, SHOWN):
-        return f"/items/{tag(type(item))}", "the protocol has no part for it"
+        return Hidden(f"/items/{tag(type(item))}", "the protocol has no part for it")
+    return None
+
+
+def opaque_state(item: ResponseItem) -> str | None:
+    """Returns the signature or encrypted content of an item, if it has one."""
+    if item.signature:
+        return item.signature
+    if isinstance(item, (Reasoning, Compaction)):
+        return item.encrypted_content
     return None
 
 
 class CallIds:
-    """The ids of calls as the front end sees them: never empty, no two the same, whatever the provider sent."""
+    """The ids of calls as the front end sees them: never empty, always unique."""
 
     def __init__(self) -> None:
         self._by_index: dict[int, str] = {}
-        self._latest: dict[str, str] = {}
-        self._taken: set[str] = set()
+        # The newest id for each `call_id` of the provider, which may repeat it.
+        self._newest: dict[str, str] = {}
+        # All ids so far.
+        self._used: set[str] = set()
 
-    def begin(self, index: int, call_id: str) -> str:
-        """The id of a call that begins."""
-        name = call_id or f"call-{index}"
-        while name in self._taken:
-            name = f"{name}-{index}"
-        self._taken.add(name)
-        self._by_index[index] = self._latest[call_id] = name
-        return name
+    def add(self, index: int, call_id: str) -> str:
+        """Returns the id of a call that starts; `call_id` is the provider's."""
+        unique_id = call_id or f"call-{index}"
+        while unique_id in self._used:
+            unique_id = f"{unique_id}-{index}"
+        self._used.add(unique_id)
+        self._by_index[index] = unique_id
+        self._newest[call_id] = unique_id
+        return unique_id
 
-    def at(self, index: int) -> str | None:
-        """The id of the call at `index`; None where no call is shown there."""
+    def get(self, index: int) -> str | None:
+        """Returns the id of the call with this item index; None if none is shown."""
         return self._by_index.get(index)
 
-    def answered(self, call_id: str) -> str | None:
-        """The id of the call that a result with this `call_id` is for."""
-        return self._latest.get(call_id)
+    def of_result(self, call_id: str) -> str | None:
+        """Returns the id of the call that a result with this `call_id` belongs to."""
+        return self._newest.get(call_id)
 
 
-class Paragraphs:
-    """Summaries come in paragraphs that no character separates: a blank line goes between them, and before the thought itself."""
+# --- texts ---
+
+
+class ReasoningGaps:
+    """Puts a blank line between paragraphs of a summary, and between summary and content.
+
+    The wire has no character between them.
+    """
 
     def __init__(self) -> None:
-        self._last: dict[int, int | None] = {}
+        # By item index, the paragraph of the latest delta; None for content.
+        self._latest: dict[int, int | None] = {}
 
-    def gap(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> str:
-        """What stands before this delta."""
-        place = event.summary_index if isinstance(event, ReasoningSummaryDelta) else None
-        new = event.index in self._last and self._last[event.index] != place
-        self._last[event.index] = place
-        return "\n\n" if new else ""
-
-
-def thought(item: Reasoning) -> str:
-    """A whole thought, with the gaps that `Paragraphs` makes."""
-    return "\n\n".join(part for part in (*item.summary, item.content) if part)
-
-
-def words(item: Message) -> str:
-    """Everything a message says: text, refusals, what is spoken in its sounds."""
-    return "".join(_words(part) for part in item.content)
+    def with_gap(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> str:
+        """Returns the text of a delta, after a blank line if it starts a further paragraph."""
+        paragraph: int | None = None
+        if isinstance(event, ReasoningSummaryDelta):
+            paragraph = event.summary_index
+        is_further = event.index in self._latest and self._latest[event.index] != paragraph
+        self._latest[event.index] = paragraph
+        if is_further:
+            return "\n\n" + event.delta
+        return event.delta
 
 
-def _words(part: ContentPart) -> str:
-    if isinstance(part, Text):
-        return part.text
-    if isinstance(part, Refusal):
-        return part.refusal
-    return (part.transcript or "") if isinstance(part, Audio) else ""
+def visible_reasoning(item: Reasoning) -> str:
+    """Returns the text of reasoning with the gaps of `ReasoningGaps`."""
+    paragraphs = [*item.summary, item.content]
+    return "\n\n".join(filter(None, paragraphs))
 
 
-def total_tokens(usage: Usage) -> int | None:
-    """Input and output together; None where one is unknown."""
-    known = usage.input_tokens is not None and usage.output_tokens is not None
-    return (usage.input_tokens or 0) + (usage.output_tokens or 0) if known else None
+def message_text(item: Message) -> str:
+    """Returns the text, the refusals and the transcripts of a message, joined."""
+    return "".join(map(_part_text, item.content))
+
+
+def _part_text(part: ContentPart) -> str:
+    match part:
+        case Text():
+            return part.text
+        case Refusal():
+            return part.refusal
+        case Audio():
+            return part.transcript or ""
+        case _:
+            return ""
+
+
+# --- calls ---
 
 
 def call_input(item: Call) -> tuple[Any, str | None]:
-    """A call's input as a JSON value, and why it cannot be run, if so. Programs that the provider runs itself are text."""
-    value, fault = _input(item)
-    return value, fault or (CUT if item.status == "incomplete" else None)
+    """Returns the input of a call as a JSON value, and why the call cannot be run, if so."""
+    value, fault = _parsed_input(item)
+    if fault is None and item.status == "incomplete":
+        fault = TRUNCATED_CALL
+    return value, fault
 
 
-def _input(item: Call) -> tuple[Any, str | None]:
+def _parsed_input(item: Call) -> tuple[Any, str | None]:
     if isinstance(item, CustomToolCall):
         return item.input, None
     try:
         return parse_arguments(item.arguments, item.name), None
     except InvalidArguments as error:
-        return item.arguments, None if isinstance(item, ServerToolCall) else str(error)
+        # A program that the provider runs itself is text, and not a fault.
+        if isinstance(item, ServerToolCall):
+            return item.arguments, None
+        return item.arguments, str(error)
 
 
-def own_result(item: Call) -> JsonObject | None:
-    """What a hosted call says it gave, where call and result are one item."""
-    native = (item.native if isinstance(item, ServerToolCall) else None) or {}
-    return {key: native[key] for key in RESULTS if native.get(key) is not None} or None
+def inline_result(item: Call) -> JsonObject | None:
+    """Returns the result of a hosted call that has it in the same item, if there is one."""
+    if not isinstance(item, ServerToolCall) or item.native is None:
+        return None
+    result: JsonObject = {}
+    for key in RESULT_KEYS:
+        if item.native.get(key) is not None:
+            result[key] = item.native[key]
+    return result or None
+
+
+# --- usage ---
+
+
+def total_tokens(usage: Usage) -> int | None:
+    """Returns input and output tokens together; None if either is not known."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return usage.input_tokens + usage.output_tokens
+
+
+# --- files and sources ---
 
 
 class File(NamedTuple):
-    """A file of an answer. url: an address, or a `data:` one that holds it."""
+    """A file of a response. url: an address, or a `data:` URL with the content."""
 
     url: str
     media_type: str
 
 
 def files(item: Message) -> Iterator[File | None]:
-    """The images, sounds and documents of a message; None for one that only its provider can fetch."""
+    """Yields images, audio and documents of a message; None if only the provider can fetch one."""
     for part in item.content:
-        if isinstance(part, (Image, Audio, Document)) and (part.data or part.url or part.file_id):
-            kind = part.media_type or MEDIA_TYPES[type(part)]
-            url = part.url or (f"data:{kind};base64,{part.data}" if part.data else None)
-            yield File(url, kind) if url else None
+        if isinstance(part, (Image, Audio, Document)):
+            media_type = part.media_type or MEDIA_TYPES[type(part)]
+            if part.url:
+                yield File(part.url, media_type)
+            elif part.data:
+                yield File(f"data:{media_type};base64,{part.data}", media_type)
+            elif part.file_id:
+                yield None
 
 
 class Source(NamedTuple):
-    """What an annotation points at: a page (`url`) or a document."""
+    """The target of an annotation: a page, if it has a `url`, else a document."""
 
     url: str | None
     title: str | None
@@ -161,21 +231,30 @@ class Source(NamedTuple):
 
 
 def source(annotation: JsonObject) -> Source | None:
-    """The source that a citation names, on any wire; None for an annotation that names none."""
-    flat = dict(annotation)
+    """Returns the source that a citation of any wire names, if it names one."""
+    fields = dict(annotation)
     for key in ("url_citation", "location", "web"):
-        inner = flat.get(key)
-        flat.update(inner if isinstance(inner, dict) else {})
-    page = next((flat[key] for key in ("url", "source", "uri") if _is_page(flat.get(key))), None)
-    title = _first(flat, "title", "document_title", "filename", "file_id")
-    return Source(page, title, _first(flat, "filename")) if page or title else None
+        inner = fields.get(key)
+        if isinstance(inner, dict):
+            fields.update(inner)
+    url = _first_url(fields, "url", "source", "uri")
+    title = _first_text(fields, "title", "document_title", "filename", "file_id")
+    if url is None and title is None:
+        return None
+    return Source(url, title, _first_text(fields, "filename"))
 
 
-def _is_page(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith(("https://", "http://"))
+def _first_url(fields: JsonObject, *keys: str) -> str | None:
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, str) and value.startswith(("https://", "http://")):
+            return value
+    return None
 
 
-def _first(values: JsonObject, *keys: str) -> str | None:
-    return next(
-        (values[key] for key in keys if isinstance(values.get(key), str) and values[key]), None
-    )
+def _first_text(fields: JsonObject, *keys: str) -> str | None:
+    for key in keys:
+        value = fields.get(key)
+        if isinstance(value, str) and value:
+            return value
+    return None

@@ -294,7 +294,7 @@ def test_a_cut_call_is_an_error_and_never_available() -> None:
     (fault,) = named(found, "tool-input-error")
     assert (fault["input"], bool(fault["errorText"])) == ('{"a', True)
     whole = parts(FunctionCall("c", "f", "{}", status="incomplete"), stop="length")
-    assert "cut off" in named(whole, "tool-input-error")[0]["errorText"]
+    assert "truncated" in named(whole, "tool-input-error")[0]["errorText"]
     assert not named(found, "tool-input-available") + named(whole, "tool-input-available")
 
 
@@ -463,7 +463,7 @@ def test_only_whole_calls_are_pending() -> None:
     assert found[-1]["outcome"] == {"type": "success", "pendingToolCallIds": ["a"]}
     results = {event["toolCallId"]: event["content"] for event in named(found, "TOOL_CALL_RESULT")}
     assert set(results) == {"b", "c"}
-    assert "cut off" in results["b"]
+    assert "truncated" in results["b"]
 
 
 def test_what_the_provider_ran_itself_is_answered_once() -> None:

@@ -1,0 +1,130 @@
+"""Encodes a response as AG-UI messages."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamlib.ui.agui_events import as_text, result_id
+from streamlib.ui.ui_parts import (
+    TRUNCATED_CALL,
+    Call,
+    CallIds,
+    inline_result,
+    message_text,
+    opaque_state,
+    visible_reasoning,
+    why_hidden,
+)
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
+
+
+def encode_body(response: Response, model: str | None = None) -> bytes:
+    """Returns a response as AG-UI messages, as a reader of the stream ends with."""
+    messages = _Messages(response.response_id or "run_0")
+    for index, item in enumerate(response.items):
+        if why_hidden(item) is None:
+            messages.add(index, item)
+    # After a pause the provider continues its calls in the next response.
+    if response.stop_reason != "pause":
+        messages.end_running_calls()
+    return msgspec.json.encode(messages.messages)
+
+
+class _Messages:
+    """The messages of a response while they are collected."""
+
+    def __init__(self, prefix: str) -> None:
+        # Prefix of every message id.
+        self._prefix = prefix
+        self.messages: list[JsonObject] = []
+        # Ids of provider-run calls that have no result yet.
+        self._running: list[str] = []
+        self._call_ids = CallIds()
+
+    def add(self, index: int, item: ResponseItem) -> None:
+        """Adds an item that the front end shows."""
+        message_id = f"{self._prefix}-{index}"
+        match item:
+            case FunctionCall() | CustomToolCall() | ServerToolCall():
+                self._add_call(message_id, self._call_ids.add(index, item.call_id), item)
+            case ServerToolResult():
+                call_id = self._call_ids.of_result(item.call_id)
+                if call_id is not None:
+                    self._add_result(message_id, call_id, as_text(item.output))
+            case Reasoning():
+                self._append(message_id, "reasoning", visible_reasoning(item), item)
+            case Message():
+                text = message_text(item)
+                if text or item.signature:
+                    self._append(message_id, "assistant", text, item)
+            case _:
+                pass
+
+    def end_running_calls(self) -> None:
+        """Gives provider-run calls without a result an empty one: the response has ended."""
+        for call_id in list(self._running):
+            self._add_result(result_id(self._prefix, call_id), call_id, "")
+
+    def _append(self, message_id: str, role: str, content: str, item: ResponseItem) -> None:
+        message = {"id": message_id, "role": role, "content": content}
+        self.messages.append({**message, **_encrypted_value(item)})
+
+    def _add_call(self, message_id: str, call_id: str, item: Call) -> None:
+        """Adds a call to the assistant's message before it, as providers expect it back."""
+        if not self.messages or self.messages[-1]["role"] != "assistant":
+            self.messages.append({"id": message_id, "role": "assistant"})
+        if isinstance(item, CustomToolCall):
+            arguments = item.input
+        else:
+            arguments = item.arguments
+        call: JsonObject = {
+            "id": call_id,
+            "type": "function",
+            "function": {"name": item.name, "arguments": arguments},
+            **_encrypted_value(item),
+        }
+        self.messages[-1].setdefault("toolCalls", []).append(call)
+        result = inline_result(item)
+        if item.status == "incomplete":
+            self._add_result(result_id(self._prefix, call_id), call_id, TRUNCATED_CALL)
+        elif result is not None:
+            self._add_result(result_id(self._prefix, call_id), call_id, as_text(result))
+        elif isinstance(item, ServerToolCall):
+            self._running.append(call_id)
+
+    def _add_result(self, message_id: str, call_id: str, content: str) -> None:
+        """Inserts a result after the message with its call and the results that follow it."""
+        position = self._position_of_call(call_id)
+        if position is None:
+            return
+        position += 1
+        while position < len(self.messages) and self.messages[position]["role"] == "tool":
+            position += 1
+        message = {"id": message_id, "role": "tool", "toolCallId": call_id, "content": content}
+        self.messages.insert(position, message)
+        if call_id in self._running:
+            self._running.remove(call_id)
+
+    def _position_of_call(self, call_id: str) -> int | None:
+        for position, message in enumerate(self.messages):
+            for call in message.get("toolCalls", ()):
+                if call["id"] == call_id:
+                    return position
+        return None
+
+
+def _encrypted_value(item: ResponseItem) -> JsonObject:
+    state = opaque_state(item)
+    if not state:
+        return {}
+    return {"encryptedValue": state}

@@ -1,0 +1,108 @@
+"""Encodes a response as a UI message of Vercel's AI SDK."""
+
+from __future__ import annotations
+
+import msgspec
+
+from streamlib.ui.ui_parts import (
+    Call,
+    CallIds,
+    call_input,
+    files,
+    inline_result,
+    message_text,
+    visible_reasoning,
+    why_hidden,
+)
+from streamlib.ui.vercel_parts import message_metadata, provider_executed
+from streamlib_parsers.accumulate import Response
+from streamlib_parsers.items import (
+    CustomToolCall,
+    FunctionCall,
+    JsonObject,
+    Message,
+    Reasoning,
+    ResponseItem,
+    ServerToolCall,
+    ServerToolResult,
+)
+
+
+def encode_body(response: Response, model: str | None = None) -> bytes:
+    """Returns a UI message `{id, role, metadata, parts}`, as a reader of the stream ends with."""
+    call_ids = CallIds()
+    parts: list[JsonObject] = [{"type": "step-start"}]
+    for index, item in enumerate(response.items):
+        if why_hidden(item) is None:
+            _add_item(index, item, call_ids, parts)
+    if response.stop_reason != "pause":
+        _end_running_calls(parts)
+    body: JsonObject = {"id": response.response_id or "", "role": "assistant"}
+    metadata = message_metadata(response.usage, response.model or model)
+    if metadata:
+        body["metadata"] = metadata
+    body["parts"] = parts
+    return msgspec.json.encode(body)
+
+
+def _add_item(index: int, item: ResponseItem, call_ids: CallIds, parts: list[JsonObject]) -> None:
+    match item:
+        case Message():
+            parts += _message_parts(item)
+        case Reasoning():
+            text = visible_reasoning(item)
+            parts.append({"type": "reasoning", "id": str(index), "text": text, "state": "done"})
+        case FunctionCall() | CustomToolCall() | ServerToolCall():
+            parts.append(_call_part(call_ids.add(index, item.call_id), item))
+        case ServerToolResult():
+            _add_result(call_ids.of_result(item.call_id), item, parts)
+        case _:
+            pass
+
+
+def _message_parts(item: Message) -> list[JsonObject]:
+    parts: list[JsonObject] = []
+    text = message_text(item)
+    if text:
+        parts.append({"type": "text", "text": text, "state": "done"})
+    for file in files(item):
+        if file is not None:
+            parts.append({"type": "file", "mediaType": file.media_type, "url": file.url})
+    return parts
+
+
+def _call_part(call_id: str, item: Call) -> JsonObject:
+    value, fault = call_input(item)
+    part: JsonObject = {
+        "type": "dynamic-tool",
+        "toolName": item.name,
+        "toolCallId": call_id,
+        "input": value,
+        **provider_executed(item),
+    }
+    result = inline_result(item)
+    if fault is not None:
+        part["state"] = "output-error"
+        part["errorText"] = fault
+    elif result is not None:
+        part["state"] = "output-available"
+        part["output"] = result
+    else:
+        part["state"] = "input-available"
+    return part
+
+
+def _add_result(call_id: str | None, item: ServerToolResult, parts: list[JsonObject]) -> None:
+    """Puts a result into the part of its call."""
+    if call_id is None:
+        return
+    for part in parts:
+        if part.get("toolCallId") == call_id:
+            part.update(state="output-available", output=item.output)
+
+
+def _end_running_calls(parts: list[JsonObject]) -> None:
+    """Gives provider-run calls without a result an empty one: the response has ended."""
+    for part in parts:
+        if part.get("providerExecuted") and part["state"] == "input-available":
+            part.update(state="output-available", output=None)
