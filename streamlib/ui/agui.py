@@ -10,8 +10,8 @@ CUSTOM (`rate_limits`, `usage`, `metadata`, `annotation`, `media`); unknown even
 Message ids must be unique in a conversation, since the client appends to a message whose id it
 knows: they are made of `run_id` (take both ids from the request), else of the response's id. A text
 starts with its first delta, so that no message is empty. Calls belong to the message before them,
-as providers expect them back. A truncated call gets a result that says so: the client would otherwise
-take it as its own to answer, like every call without a result.
+as providers expect them back. A truncated call gets a result that says so: the client would
+otherwise take it as its own to answer, like every call without a result.
 """
 
 from __future__ import annotations

@@ -16,8 +16,8 @@ client. 7 adds `custom` parts for items of unknown kinds. Send `HEADERS` with th
 
 Usage is in the message's metadata, in the SDK's own shape, and grows; rate limits are a transient
 `data-rate-limits` part. Tools are dynamic parts, since only the page knows their types. Each item
-is one part; a text starts with its first delta, so that none is empty. Signatures and encrypted state
-stay on the server, where the history is.
+is one part; a text starts with its first delta, so that none is empty. Signatures and encrypted
+state stay on the server, where the history is.
 """
 
 from __future__ import annotations

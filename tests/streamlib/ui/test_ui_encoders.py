@@ -13,7 +13,7 @@ from streamlib import encode_body, encoder
 from streamlib.pipeline import coalesce, through
 from streamlib.recording import load_events
 from streamlib.ui.ui_parts import source
-from streamlib.ui.vercel import FINISH, HEADERS
+from streamlib.ui.vercel import FINISH_REASONS, HEADERS
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers import (
     Audio,
@@ -411,7 +411,7 @@ def test_a_cancelled_stream_is_an_abort() -> None:
 
 
 def test_every_stop_reason_has_a_word() -> None:
-    assert set(FINISH) == set(StopReason.__args__)  # type: ignore[attr-defined]
+    assert set(FINISH_REASONS) == set(StopReason.__args__)  # type: ignore[attr-defined]
     assert HEADERS["x-vercel-ai-ui-message-stream"] == "v1"
 
 
