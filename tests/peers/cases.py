@@ -10,17 +10,17 @@ from typing import Any, Final, NamedTuple
 from tests.peers.told import Want, brief
 from tests.support.response_bodies import (
     CALL,
+    COMPLETE_BODY,
     CREATED,
     DONE,
     HELLO,
+    HELLO_TEXT,
     LAST,
     MESSAGE,
     OPENED,
     OVERLOADED,
     PING,
-    SAID,
     START,
-    WHOLE_BODY,
     arguments,
     aws,
     block,
@@ -38,12 +38,12 @@ from tests.support.scripted_server import (
     FIN,
     HANG,
     RST,
-    Again,
+    Repeat,
     Script,
     Step,
     chunk,
+    complete_response,
     head,
-    whole,
 )
 
 
@@ -106,7 +106,7 @@ def raw(
     return Case(id, source, wire, condition, scripts, want, **more)
 
 
-ALL: Final = Want(text=SAID)
+ALL: Final = Want(text=HELLO_TEXT)
 ERROR: Final = Want(error="")
 BUSY: Final = Want(error="overloaded")
 
@@ -209,7 +209,7 @@ SAID_ITEM: Final = {
     **MESSAGE_ITEM,
     "type": "message",
     "status": "completed",
-    "content": [{**PART, "text": SAID}],
+    "content": [{**PART, "text": HELLO_TEXT}],
 }
 FULL: Final = {
     "object": "response",
@@ -226,8 +226,8 @@ FULL: Final = {
     },
 }
 RESPONSES_TAIL: Final = (
-    named("response.output_text.done", **TEXT_PLACE, text=SAID, logprobs=[])
-    + named("response.content_part.done", **TEXT_PLACE, part={**PART, "text": SAID})
+    named("response.output_text.done", **TEXT_PLACE, text=HELLO_TEXT, logprobs=[])
+    + named("response.content_part.done", **TEXT_PLACE, part={**PART, "text": HELLO_TEXT})
     + item(
         0, "message", "done", **{key: value for key, value in SAID_ITEM.items() if key != "type"}
     )
@@ -237,7 +237,7 @@ RESPONSES: Final = RESPONSES_HELLO + RESPONSES_TAIL + RESPONSES_END
 GEMINI_HELLO: Final = gemini({"text": "Hello"}) + gemini({"text": " there"})
 GEMINI: Final = GEMINI_HELLO + gemini({"text": ""}, finish_reason="STOP")
 CONVERSE_HELLO: Final = converse("messageStart", role="assistant") + converse(
-    "contentBlockDelta", contentBlockIndex=0, delta={"text": SAID}
+    "contentBlockDelta", contentBlockIndex=0, delta={"text": HELLO_TEXT}
 )
 CONVERSE_USAGE: Final = converse(
     "metadata",
@@ -376,7 +376,7 @@ ENDS: Final = (
         "responses",
         "last blank line missing: the response.completed event counts",
         RESPONSES[:-1],
-        want=Want(text=SAID, tokens=(7, 5)),
+        want=Want(text=HELLO_TEXT, tokens=(7, 5)),
     ),
     case(
         "done-missing",
@@ -425,7 +425,7 @@ NO_STREAMS: Final = (
             "html-200",
             wire,
             "status 200, a page of HTML",
-            whole(PAGE, content_type="text/html"),
+            complete_response(PAGE, content_type="text/html"),
             want=ERROR,
         )
         for wire in ("messages", "chat", "responses", "gemini")
@@ -435,7 +435,9 @@ NO_STREAMS: Final = (
         "json-200",
         "messages",
         "status 200, an error as JSON",
-        whole(error_body("overloaded_error", "Overloaded"), content_type="application/json"),
+        complete_response(
+            error_body("overloaded_error", "Overloaded"), content_type="application/json"
+        ),
         want=BUSY,
     ),
     raw(
@@ -443,7 +445,7 @@ NO_STREAMS: Final = (
         "json-200",
         "chat",
         "status 200, an error as JSON",
-        whole(
+        complete_response(
             b'{"error":{"message":"server overloaded","type":"server_error"}}',
             content_type="application/json",
         ),
@@ -454,7 +456,7 @@ NO_STREAMS: Final = (
         "json-200-ok",
         "messages",
         "status 200, the whole answer as JSON, not streamed",
-        whole(WHOLE_BODY, content_type="application/json"),
+        complete_response(COMPLETE_BODY, content_type="application/json"),
         want=ALL,
     ),
     *(
@@ -537,7 +539,7 @@ IN_BAND: Final = (
             **{**FULL, "output": [SAID_ITEM]},
             incomplete_details={"reason": "max_output_tokens"},
         ),
-        want=Want(text=SAID, stop=("length", "max_output_tokens", "incomplete")),
+        want=Want(text=HELLO_TEXT, stop=("length", "max_output_tokens", "incomplete")),
     ),
     case(
         "28",
@@ -660,7 +662,7 @@ PAYLOADS: Final = (
         block(0, "hologram", depth=3),
         stop(),
         block(1),
-        text(SAID, 1),
+        text(HELLO_TEXT, 1),
         stop(1),
         finish(),
         LAST,
@@ -808,7 +810,7 @@ STATES: Final = (
         stop(),
         finish(),
         LAST,
-        want=Want(text=SAID + "!"),
+        want=Want(text=HELLO_TEXT + "!"),
     ),
 )
 
@@ -905,11 +907,11 @@ CALLS: Final = (
         block(1, "web_search_tool_result", tool_use_id="srvtoolu_0", content=[]),
         stop(1),
         block(2),
-        text(SAID, 2),
+        text(HELLO_TEXT, 2),
         stop(2),
         finish(),
         LAST,
-        want=Want(text=SAID, calls=()),
+        want=Want(text=HELLO_TEXT, calls=()),
     ),
     case(
         "8",
@@ -993,11 +995,11 @@ REASONING: Final = (
         tool(0, "f", '{"a":1}'),
         tool(1, "g", '{"b":2}'),
         block(2),
-        text(SAID, 2),
+        text(HELLO_TEXT, 2),
         stop(2),
         finish("tool_use"),
         LAST,
-        want=Want(text=SAID, calls=(F, G), order=("call", "call", "text")),
+        want=Want(text=HELLO_TEXT, calls=(F, G), order=("call", "call", "text")),
     ),
     case(
         "16",
@@ -1007,11 +1009,11 @@ REASONING: Final = (
         START,
         thought(0, "", "s1"),
         block(1),
-        text(SAID, 1),
+        text(HELLO_TEXT, 1),
         stop(1),
         finish(),
         LAST,
-        want=Want(text=SAID, signatures=("s1",)),
+        want=Want(text=HELLO_TEXT, signatures=("s1",)),
     ),
     case(
         "17",
@@ -1025,11 +1027,11 @@ REASONING: Final = (
             delta={"reasoningContent": {"signature": "s1"}},
         ),
         converse("contentBlockStop", contentBlockIndex=0),
-        converse("contentBlockDelta", contentBlockIndex=1, delta={"text": SAID}),
+        converse("contentBlockDelta", contentBlockIndex=1, delta={"text": HELLO_TEXT}),
         converse("contentBlockStop", contentBlockIndex=1),
         converse("messageStop", stopReason="end_turn"),
         CONVERSE_USAGE,
-        want=Want(text=SAID, signatures=("s1",)),
+        want=Want(text=HELLO_TEXT, signatures=("s1",)),
     ),
     case(
         "23",
@@ -1050,9 +1052,9 @@ REASONING: Final = (
         "gemini",
         "a signature on an empty text after the answer",
         gemini({"text": "why", "thought": True}),
-        gemini({"text": SAID}),
+        gemini({"text": HELLO_TEXT}),
         gemini({"text": "", "thoughtSignature": "c2ln"}, finish_reason="STOP"),
-        want=Want(text=SAID, reasoning="why", signatures=("c2ln",)),
+        want=Want(text=HELLO_TEXT, reasoning="why", signatures=("c2ln",)),
     ),
     case(
         "reasoning",
@@ -1063,7 +1065,7 @@ REASONING: Final = (
         HELLOS["chat"],
         part(finish_reason="stop"),
         DONE,
-        want=Want(text=SAID, reasoning="why"),
+        want=Want(text=HELLO_TEXT, reasoning="why"),
     ),
 )
 
@@ -1076,7 +1078,7 @@ def replayed(id: str, source: str, condition: str, *pieces: bytes, sent: tuple[s
         "messages",
         condition,
         streamed("messages", START, *pieces, finish("tool_use"), LAST),
-        whole(MESSAGE),
+        complete_response(MESSAGE),
         want=Want(sent=sent),
         replay=True,
     )
@@ -1145,12 +1147,12 @@ USAGE: Final = (
         "usage that is sent again, cumulative",
         START,
         block(0),
-        text(SAID),
+        text(HELLO_TEXT),
         stop(),
         finish(tokens=3),
         finish(tokens=5),
         LAST,
-        want=Want(text=SAID, tokens=(7, 5)),
+        want=Want(text=HELLO_TEXT, tokens=(7, 5)),
     ),
     case(
         "42",
@@ -1177,7 +1179,7 @@ USAGE: Final = (
             }
         ),
         DONE,
-        want=Want(text=SAID, tokens=(7, 5)),
+        want=Want(text=HELLO_TEXT, tokens=(7, 5)),
     ),
 )
 
@@ -1298,7 +1300,7 @@ LINES: Final = (
         "ct-missing",
         "chat",
         "no content-type",
-        whole(CHAT, content_type=None),
+        complete_response(CHAT, content_type=None),
         want=ALL,
         framing=True,
     ),
@@ -1307,7 +1309,7 @@ LINES: Final = (
         "ct-case",
         "chat",
         "Text/Event-Stream; Charset=UTF-8",
-        whole(CHAT, content_type="Text/Event-Stream; Charset=UTF-8"),
+        complete_response(CHAT, content_type="Text/Event-Stream; Charset=UTF-8"),
         want=ALL,
         framing=True,
     ),
@@ -1316,7 +1318,7 @@ LINES: Final = (
         "gzip",
         "chat",
         "packed with gzip",
-        whole(gzip.compress(CHAT), content_encoding="gzip"),
+        complete_response(gzip.compress(CHAT), content_encoding="gzip"),
         want=ALL,
         framing=True,
     ),
@@ -1347,7 +1349,7 @@ HTTP: Final = (
         "429-hour",
         "messages",
         "429, retry-after: 3600: not waited for",
-        whole(
+        complete_response(
             error_body("rate_limit_error"), "429 Too Many", "application/json", retry_after="3600"
         ),
         want=Want(error="", requests=1),
@@ -1358,9 +1360,11 @@ HTTP: Final = (
         "429-s",
         "messages",
         "429, retry-after: 1, then an answer",
-        whole(error_body("rate_limit_error"), "429 Too Many", "application/json", retry_after="1"),
-        whole(MESSAGE),
-        want=Want(text=SAID, requests=2),
+        complete_response(
+            error_body("rate_limit_error"), "429 Too Many", "application/json", retry_after="1"
+        ),
+        complete_response(MESSAGE),
+        want=Want(text=HELLO_TEXT, requests=2),
         retries=2,
     ),
     raw(
@@ -1368,9 +1372,9 @@ HTTP: Final = (
         "529",
         "messages",
         "529, then an answer",
-        whole(error_body("overloaded_error"), "529 Overloaded", "application/json"),
-        whole(MESSAGE),
-        want=Want(text=SAID, requests=2),
+        complete_response(error_body("overloaded_error"), "529 Overloaded", "application/json"),
+        complete_response(MESSAGE),
+        want=Want(text=HELLO_TEXT, requests=2),
         retries=2,
     ),
     raw(
@@ -1379,7 +1383,7 @@ HTTP: Final = (
         "messages",
         "an error after text: not sent again",
         streamed("messages", HELLO, OVERLOADED),
-        whole(MESSAGE),
+        complete_response(MESSAGE),
         want=Want(error="", requests=1),
         retries=2,
     ),
@@ -1391,7 +1395,7 @@ HTTP: Final = (
         [
             b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://localhost:{port}/v1/messages\r\ncontent-length: 0\r\n\r\n"
         ],
-        whole(MESSAGE),
+        complete_response(MESSAGE),
         want=Want(error="", requests=1),
     ),
     raw(
@@ -1400,7 +1404,7 @@ HTTP: Final = (
         "messages",
         "308 to another path of the same host: followed",
         [b"HTTP/1.1 308 Permanent Redirect\r\nlocation: /v2/messages\r\ncontent-length: 0\r\n\r\n"],
-        whole(MESSAGE),
+        complete_response(MESSAGE),
         want=ALL,
     ),
     case(
@@ -1411,7 +1415,7 @@ HTTP: Final = (
         OPENED,
         text("x"),
         want=Want(closed=True),
-        then=(Again(chunk(text("x")), 0.02),),
+        then=(Repeat(chunk(text("x")), 0.02),),
         leave=True,
     ),
 )
@@ -1424,7 +1428,7 @@ HANGS: Final = (
         "comments for ever after some text",
         HELLOS["chat"],
         want=ERROR,
-        then=(Again(chunk(b": ping\n\n"), 0.05),),
+        then=(Repeat(chunk(b": ping\n\n"), 0.05),),
         patience=12,
     ),
     case(
@@ -1434,7 +1438,7 @@ HANGS: Final = (
         "ping events for ever after some text",
         HELLO,
         want=ERROR,
-        then=(Again(chunk(PING), 0.05),),
+        then=(Repeat(chunk(PING), 0.05),),
         patience=12,
     ),
     case(
@@ -1443,7 +1447,7 @@ HANGS: Final = (
         "chat",
         "comments for ever and nothing else",
         want=ERROR,
-        then=(Again(chunk(b": ping\n\n"), 0.05),),
+        then=(Repeat(chunk(b": ping\n\n"), 0.05),),
         patience=12,
     ),
     case(
@@ -1470,7 +1474,7 @@ HANGS: Final = (
         "a line without an end",
         b"data: ",
         want=ERROR,
-        then=(Again(chunk(b"x" * 500_000), 0.005),),
+        then=(Repeat(chunk(b"x" * 500_000), 0.005),),
         patience=12,
         framing=True,
     ),

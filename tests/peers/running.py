@@ -18,7 +18,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 from tests.peers.cases import CASES, Case
 from tests.peers.peer import Ask, Peer, ReportedError
 from tests.peers.told import Told, brief
-from tests.support.scripted_server import Script, scripted, whole
+from tests.support.scripted_server import Script, complete_response, scripted
 
 
 def peers(modules: list[str]) -> list[Peer]:
@@ -76,7 +76,7 @@ def chosen(case: Case) -> Any:
 
     def choose(request: bytes) -> Script:
         if request.startswith(b"POST /api/show"):  # a question about the model, not for the answer
-            return whole(b"{}", "404 Not Found", "application/json")
+            return complete_response(b"{}", "404 Not Found", "application/json")
         script = case.scripts[min(len(turns), len(case.scripts) - 1)]
         turns.append(request)
         port = next(

@@ -63,8 +63,8 @@ PROMISES: Final = (
         (
             f"{PROOF}/test_cuts.py -k test_1_",
             "tests/streamlib/client/test_faults.py",
-            f"{STREAM} -k leaving_after_any_event or dropped_open or cancellation_at_any_place",
-            "tests/streamlib/transport/test_transport.py -k kept_connection",
+            f"{STREAM} -k leaving_after_any_event or dropped_open or cancellation_at_any_await",
+            "tests/streamlib/transport/test_transport.py -k reused_connection",
             "tests/properties/test_invariants.py -k law_3 and sample",
         ),
         remark="cut at every byte of a recorded stream, by a clean end or a reset, and every fault of the catalogue on a real socket",
@@ -84,7 +84,7 @@ PROMISES: Final = (
         "Nothing leaks, wherever you stop",
         (Demand("stops", 10_000),),
         (
-            f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or cancellation_that_no_shield",
+            f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or unshielded_cancellation",
         ),
         remark="a cancellation at every place where the code waits, three wires, both loops, both HTTP libraries; warnings are errors",
     ),

@@ -20,9 +20,9 @@ from streamlib_parsers import (
 from tests.support.response_bodies import (
     CREATED,
     DONE,
+    HELLO_TEXT,
     LAST,
     OPENED,
-    SAID,
     START,
     aws,
     calls,
@@ -96,20 +96,20 @@ def shared(largest: int) -> list[Stream]:
 def short() -> list[Stream]:
     """An answer of two words or one call on every wire, a few hundred bytes each."""
     said = {
-        "candidates": [{"content": {"parts": [{"text": SAID}]}, "finishReason": "STOP"}],
+        "candidates": [{"content": {"parts": [{"text": HELLO_TEXT}]}, "finishReason": "STOP"}],
         "responseId": "r",
     }
     line = b'{"model":"m","message":{"role":"assistant","content":"Hello there"},"done":true,"done_reason":"stop"}\n'
     call = calls({"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a":1}'}})
     bodies = [
-        ("messages", OPENED + text(SAID) + stop() + LAST),
-        ("chat", part({"content": SAID}) + part(finish_reason="stop") + DONE),
+        ("messages", OPENED + text(HELLO_TEXT) + stop() + LAST),
+        ("chat", part({"content": HELLO_TEXT}) + part(finish_reason="stop") + DONE),
         ("chat", call + part(finish_reason="tool_calls")),
         ("responses", CREATED + response_end("completed")),
         ("gemini", sse(said)),
         (
             "converse",
-            converse("contentBlockDelta", contentBlockIndex=0, delta={"text": SAID})
+            converse("contentBlockDelta", contentBlockIndex=0, delta={"text": HELLO_TEXT})
             + converse("messageStop", stopReason="end_turn"),
         ),
         ("ollama", line),

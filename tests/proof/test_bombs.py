@@ -22,10 +22,10 @@ from streamlib.transport.content_encoding import decode_content
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Limits, parser
 from streamlib_parsers.limits import MIB
-from tests.support.clients import asked, client
+from tests.support.clients import make_client, make_request
 from tests.support.metrics import figure
 from tests.support.response_bodies import CALL, OPENED, START, arguments, block, part, stop, text
-from tests.support.scripted_server import Again, scripted
+from tests.support.scripted_server import Repeat, scripted
 
 pytestmark = [pytest.mark.slow]
 
@@ -164,9 +164,9 @@ def test_9_headers_of_http_without_an_end_are_ended() -> None:
             "retry": RetryPolicy(retries=0),
             "errors": "event",
         }
-        script = [b"HTTP/1.1 200 OK\r\n", Again(b"x-more: " + b"y" * 100 + b"\r\n")]
-        async with scripted(script) as server, client(server.url, **options) as made:
-            return (await made.respond(asked(server.url))).error
+        script = [b"HTTP/1.1 200 OK\r\n", Repeat(b"x-more: " + b"y" * 100 + b"\r\n")]
+        async with scripted(script) as server, make_client(server.url, **options) as made:
+            return (await made.respond(make_request(server.url))).error
 
     anyio.run(asking)  # the first loads the library
     error, peak = traced(lambda: anyio.run(asking))

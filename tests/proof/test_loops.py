@@ -17,7 +17,7 @@ from streamlib.client import Client
 from streamlib.client.stream import ResponseStream
 from streamlib_parsers import parser
 from tests.proof.streams import own
-from tests.support.clients import Memory, asked, client
+from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
 from tests.support.partitions import byte_by_byte
 from tests.support.response_bodies import OVERLOADED
@@ -43,9 +43,9 @@ async def log(wire: Any, *steps: bytes | BaseException) -> list[bytes]:
 
 async def asked_log(wire: Any, body: bytes) -> list[bytes]:
     """The events of a whole request, retries and all."""
-    http = Memory([OVERLOADED], [body]) if wire == "messages" else Memory([body])
-    made: Client = client("http://memory.example", http, errors="event")
-    async with made, made.stream(asked("http://memory.example", wire)) as stream:
+    http = MemoryTransport([OVERLOADED], [body]) if wire == "messages" else MemoryTransport([body])
+    made: Client = make_client("http://memory.example", http, errors="event")
+    async with made, made.stream(make_request("http://memory.example", wire)) as stream:
         return [ENCODE.encode(event) async for event in stream]
 
 

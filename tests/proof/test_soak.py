@@ -16,10 +16,19 @@ import trio
 from streamlib.client import Client
 from streamlib.client.retry import RetryPolicy
 from streamlib.transport.deadlines import Deadlines
-from tests.support.clients import LIBRARIES, asked, client, opened
+from tests.support.clients import LIBRARIES, make_client, make_request, open_http
 from tests.support.metrics import figure
-from tests.support.response_bodies import HELLO, MESSAGE, OVERLOADED, SAID, error_body
-from tests.support.scripted_server import END, FIN, RST, Script, chunk, head, scripted, whole
+from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, OVERLOADED, error_body
+from tests.support.scripted_server import (
+    END,
+    FIN,
+    RST,
+    Script,
+    chunk,
+    complete_response,
+    head,
+    scripted,
+)
 
 pytestmark = [pytest.mark.slow]
 
@@ -31,8 +40,8 @@ FAULTS: Final[Sequence[Script]] = (
     [head(), chunk(HELLO), RST],
     [head(), chunk(HELLO), chunk(OVERLOADED), END],
     [head(), chunk(HELLO), chunk(b"data: {oops\n\n"), END],
-    whole(error_body("overloaded_error"), "529 Overloaded", "application/json"),
-    whole(b"<html>", content_type="text/html"),
+    complete_response(error_body("overloaded_error"), "529 Overloaded", "application/json"),
+    complete_response(b"<html>", content_type="text/html"),
     [RST],
 )
 
@@ -59,19 +68,19 @@ class Turns:
 
     def __call__(self, request: bytes) -> Script:
         self.n += 1
-        return FAULTS[self.n // 3 % len(FAULTS)] if self.n % 3 == 0 else whole(MESSAGE)
+        return FAULTS[self.n // 3 % len(FAULTS)] if self.n % 3 == 0 else complete_response(MESSAGE)
 
 
 async def one(made: Client, url: str, n: int) -> str:
     """A stream: every third is left after its second event. How it ended."""
-    async with made.stream(asked(url)) as stream:
+    async with made.stream(make_request(url)) as stream:
         seen = 0
         async for _ in stream:
             seen += 1
             if n % 3 == 1 and seen == 2:
                 break
     response = stream.response
-    assert response.status != "completed" or response.text == SAID
+    assert response.status != "completed" or response.text == HELLO_TEXT
     return response.status
 
 
@@ -94,8 +103,8 @@ async def test_23_a_soak_leaves_memory_sockets_and_tasks_flat(
     }
     async with (
         scripted(choose=Turns()) as server,
-        opened(http) as inner,
-        client(server.url, inner, **options) as made,
+        open_http(http) as inner,
+        make_client(server.url, inner, **options) as made,
     ):
         for n in range(WARM):
             await one(made, server.url, n)

@@ -162,7 +162,7 @@ async def test_tee_gives_each_branch_every_event() -> None:
 
 async def _into(branch: Any, seen: list[ResponseEvent]) -> None:
     async for event in branch:
-        seen.append(event)  # noqa: PERF401  # one by one: what came before an error must be seen
+        seen.append(event)  # one by one: what came before an error must be seen
 
 
 async def test_a_stalled_branch_makes_the_source_wait() -> None:

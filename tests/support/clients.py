@@ -28,7 +28,7 @@ def library(name: str) -> Any:
     )
 
 
-def opened(name: str, **options: Any) -> Any:
+def open_http(name: str, **options: Any) -> Any:
     """A client of that library. Trust is read from the disk once: it takes longer than most tests."""
     if name == "aiohttp":
         return _aiohttp()
@@ -50,7 +50,7 @@ def _aiohttp() -> Any:
     return Opened()
 
 
-def asked(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') -> Request:
+def make_request(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') -> Request:
     """A request for any wire, as a builder would make it."""
     headers = {"content-type": "application/json"}
     return Request(
@@ -58,7 +58,7 @@ def asked(url: str, wire: Any = "messages", body: bytes = b'{"stream":true}') ->
     )
 
 
-def client(url: str, http: Any = None, **options: Any) -> Client:
+def make_client(url: str, http: Any = None, **options: Any) -> Client:
     """A client of a provider at that address."""
     place = Provider(name="faulty", wires=WIRE_APIS, base_url=url, auth="x-api-key")
     return Client(
@@ -66,7 +66,7 @@ def client(url: str, http: Any = None, **options: Any) -> Client:
     )
 
 
-class Answer:
+class MemoryResponse:
     """An answer from memory."""
 
     def __init__(
@@ -87,7 +87,7 @@ class Answer:
             await close()
 
 
-class Memory:
+class MemoryTransport:
     """A transport that answers from memory: one list of chunks or exceptions a request; a float is a pause."""
 
     def __init__(
@@ -100,14 +100,14 @@ class Memory:
         self.status = status
         self.headers = headers
         self.sent: list[tuple[str, str, Mapping[str, str], bytes, Deadlines]] = []
-        self.answers: list[Answer] = []
+        self.answers: list[MemoryResponse] = []
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
-    ) -> Answer:
+    ) -> MemoryResponse:
         script = self.scripts[min(len(self.sent), len(self.scripts) - 1)]
         self.sent.append((method, url, headers, body, deadlines))
-        answer = Answer(played(script), self.status, self.headers)
+        answer = MemoryResponse(play(script), self.status, self.headers)
         self.answers.append(answer)
         return answer
 
@@ -115,7 +115,7 @@ class Memory:
         pass
 
 
-async def played(script: Sequence[bytes | float | BaseException]) -> AsyncIterator[bytes]:
+async def play(script: Sequence[bytes | float | BaseException]) -> AsyncIterator[bytes]:
     """The chunks of a script, with its pauses, or its exception."""
     for step in script:
         if isinstance(step, BaseException):

@@ -32,7 +32,7 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, Origin, WireApi, user
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.usage import Usage
-from tests.support.clients import Answer
+from tests.support.clients import MemoryResponse
 
 CLIENTS: Final[tuple[WireApi, ...]] = ("messages", "chat", "responses", "gemini")
 MODELS: Final[tuple[WireApi, ...]] = (*CLIENTS, "converse", "ollama")
@@ -59,10 +59,10 @@ class Upstream:
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Any
-    ) -> Answer:
+    ) -> MemoryResponse:
         status, given, chunks = self._answers[min(len(self.asked), len(self._answers) - 1)]
         self.asked.append((url, dict(headers), body))
-        return Answer(self._chunks(chunks), status, given)
+        return MemoryResponse(self._chunks(chunks), status, given)
 
     async def _chunks(self, chunks: Chunks) -> AsyncIterator[bytes]:
         self.open += 1

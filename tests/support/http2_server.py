@@ -12,14 +12,14 @@ from anyio.abc import SocketAttribute, SocketStream
 
 
 @asynccontextmanager
-async def going_away(pieces: Sequence[bytes], error_code: int = 0) -> AsyncIterator[str]:
+async def goaway_server(chunks: Sequence[bytes], error_code: int = 0) -> AsyncIterator[str]:
     """Its address. Each request is answered with the pieces; then GOAWAY, and the connection is closed."""
     pytest.importorskip("h2", reason="h2 is not installed: GOAWAY in mid-stream goes untested")
 
     async def connection(stream: SocketStream) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):
             async with stream:
-                await _answer(stream, pieces, error_code)
+                await _respond(stream, chunks, error_code)
 
     listener: Any = await anyio.create_tcp_listener(local_host="127.0.0.1")
     async with listener, anyio.create_task_group() as group:
@@ -28,7 +28,7 @@ async def going_away(pieces: Sequence[bytes], error_code: int = 0) -> AsyncItera
         group.cancel_scope.cancel()
 
 
-async def _answer(stream: SocketStream, pieces: Sequence[bytes], error_code: int) -> None:
+async def _respond(stream: SocketStream, chunks: Sequence[bytes], error_code: int) -> None:
     import h2.config
     import h2.connection
     import h2.events
@@ -45,8 +45,8 @@ async def _answer(stream: SocketStream, pieces: Sequence[bytes], error_code: int
         ]
         await stream.send(http.data_to_send())
     http.send_headers(ended[0], [(":status", "200"), ("content-type", "text/event-stream")])
-    for piece in pieces:
-        http.send_data(ended[0], piece)
+    for chunk in chunks:
+        http.send_data(ended[0], chunk)
     await stream.send(http.data_to_send())
     http.close_connection(error_code, last_stream_id=ended[0])
     await stream.send(http.data_to_send())

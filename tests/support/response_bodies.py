@@ -7,7 +7,7 @@ import struct
 import zlib
 from typing import Any, Final
 
-SAID: Final = "Hello there"
+HELLO_TEXT: Final = "Hello there"
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
@@ -77,13 +77,13 @@ MESSAGE: Final = HELLO + stop() + finish() + LAST
 CALL: Final = START + block(0, "tool_use", id="toolu_1", name="get_weather", input={})
 OVERLOADED: Final = named("error", error={"type": "overloaded_error", "message": "Overloaded"})
 
-WHOLE_BODY: Final = json.dumps(
+COMPLETE_BODY: Final = json.dumps(
     {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": "m-1",
-        "content": [{"type": "text", "text": SAID}],
+        "content": [{"type": "text", "text": HELLO_TEXT}],
         "stop_reason": "end_turn",
         "usage": {"input_tokens": 7, "output_tokens": 5},
     }

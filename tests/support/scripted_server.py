@@ -28,7 +28,7 @@ class Wait(NamedTuple):
     seconds: float
 
 
-class Again(NamedTuple):
+class Repeat(NamedTuple):
     """The same bytes every so many seconds, until the client goes."""
 
     data: bytes
@@ -40,7 +40,7 @@ RST: Final = "RST"
 HANG: Final = "HANG"
 """Silence until the client goes."""
 
-Step: TypeAlias = bytes | Wait | Again | str
+Step: TypeAlias = bytes | Wait | Repeat | str
 Script: TypeAlias = Sequence[Step]
 
 
@@ -62,7 +62,7 @@ def chunk(data: bytes) -> bytes:
 END: Final = b"0\r\n\r\n"
 
 
-def whole(
+def complete_response(
     body: bytes,
     status: str = "200 OK",
     content_type: str | None = "text/event-stream",
@@ -141,7 +141,7 @@ async def _serve(
             await stream.send(step)
         elif isinstance(step, Wait):
             await anyio.sleep(step.seconds)
-        elif isinstance(step, Again):
+        elif isinstance(step, Repeat):
             while True:
                 await stream.send(step.data)
                 await anyio.sleep(step.every)

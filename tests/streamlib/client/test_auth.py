@@ -29,10 +29,27 @@ from streamlib.request.build import Request
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import ErrorInfo, Origin
 from streamlib_parsers.redaction import MASK
-from tests.support.clients import KEY, LIBRARIES, Memory, asked, client, opened
+from tests.support.clients import (
+    KEY,
+    LIBRARIES,
+    MemoryTransport,
+    make_client,
+    make_request,
+    open_http,
+)
 from tests.support.metrics import figure
 from tests.support.response_bodies import HELLO, MESSAGE, error_body, named
-from tests.support.scripted_server import FIN, HANG, RST, Script, Wait, chunk, head, scripted, whole
+from tests.support.scripted_server import (
+    FIN,
+    HANG,
+    RST,
+    Script,
+    Wait,
+    chunk,
+    complete_response,
+    head,
+    scripted,
+)
 
 ODD: Final = "zQ7-canary/9f+1"
 """A key that looks like no provider's, so that no pattern masks it."""
@@ -65,7 +82,7 @@ async def stamped(
 # --- secrets ---
 
 
-def test_a_secret_shows_itself_to_nobody() -> None:
+def test_secret_is_shown_nowhere() -> None:
     secret = Secret(f"  {KEY}\n")
     assert secret.reveal() == KEY
     for shown in (
@@ -90,13 +107,13 @@ def test_a_secret_shows_itself_to_nobody() -> None:
 @pytest.mark.parametrize(
     "wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr
 )
-def test_a_key_that_could_break_a_header_is_refused_without_being_shown(wrong: str) -> None:
+def test_invalid_key_is_refused_and_not_shown(wrong: str) -> None:
     wrong = wrong if not wrong.strip() else f"{ODD}{wrong}{ODD}"
     for make in (
         Secret,
         lambda key: KeyStore(key).check(),
         lambda key: Client(api_key=key),
-        lambda key: Client().stream(asked("http://a.example"), provider=ACME, api_key=key),
+        lambda key: Client().stream(make_request("http://a.example"), provider=ACME, api_key=key),
     ):
         with pytest.raises(StreamError) as raised:
             make(wrong)
@@ -125,14 +142,14 @@ def told(error: BaseException, *, own: bool = True) -> str:
     )
 
 
-def test_headers_with_a_key_show_only_their_names() -> None:
+def test_redacted_headers_show_only_names() -> None:
     headers = RedactedHeaders({"authorization": f"Bearer {KEY}", "a": "b"})
     assert repr(headers) == str(headers) == f"{headers}" == "RedactedHeaders(authorization, a)"
     with pytest.raises(TypeError):
         pickle.dumps(headers)
 
 
-def test_what_a_server_echoes_is_masked() -> None:
+def test_key_echoed_by_a_server_is_masked() -> None:
     stamp = RequestAuth(RedactedHeaders(), (Secret(ODD),))
     info = ErrorInfo(
         "authentication", f"bad key {ODD}", code=ODD, detail={"keys": [{ODD: ODD}], "n": 1}
@@ -153,13 +170,13 @@ def test_what_a_server_echoes_is_masked() -> None:
         ("api-key", "api-key", "k-1"),
     ],
 )
-async def test_each_style_has_its_header(auth: Any, header: str, value: str) -> None:
+async def test_each_auth_style_has_its_header(auth: Any, header: str, value: str) -> None:
     assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {
         header: value
     }
 
 
-async def test_no_key_is_needed_where_none_is_asked_for() -> None:
+async def test_no_key_is_sent_when_none_is_required() -> None:
     assert (
         await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
     )
@@ -173,7 +190,7 @@ async def test_no_key_is_needed_where_none_is_asked_for() -> None:
     }
 
 
-async def test_a_missing_key_is_an_error_that_names_the_variables() -> None:
+async def test_missing_key_error_names_the_variables() -> None:
     with pytest.raises(StreamError) as raised:
         await stamped(KeyStore(environ={}), "https://api.acme.example/v1/x")
     assert raised.value.kind == "authentication"
@@ -181,7 +198,7 @@ async def test_a_missing_key_is_an_error_that_names_the_variables() -> None:
     assert not raised.value.retryable
 
 
-async def test_the_first_variable_that_is_set_is_taken() -> None:
+async def test_first_variable_that_is_set_is_used() -> None:
     assert await stamped(
         KeyStore(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x"
     ) == {"authorization": "Bearer k-2"}
@@ -202,7 +219,7 @@ async def test_the_first_variable_that_is_set_is_taken() -> None:
         "http://127.0.0.1:1234/v1/x",
     ],
 )
-async def test_a_key_of_the_environment_goes_to_the_providers_own_addresses_alone(url: str) -> None:
+async def test_environment_key_is_sent_to_own_origins_only(url: str) -> None:
     """Otherwise whoever can set `base_url` would be given the key (CVE-2024-6587 of another library)."""
     keys = KeyStore(environ={"ACME_KEY": KEY})
     if "127.0.0.1" in url:
@@ -213,7 +230,7 @@ async def test_a_key_of_the_environment_goes_to_the_providers_own_addresses_alon
     assert KEY not in told(raised.value)
 
 
-async def test_one_key_belongs_to_one_origin() -> None:
+async def test_single_key_belongs_to_one_origin() -> None:
     keys = KeyStore("k-1", environ={})
     assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
     assert await stamped(keys, "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
@@ -225,7 +242,7 @@ async def test_one_key_belongs_to_one_origin() -> None:
         await stamped(based, "https://api.acme.example/v1/x")
 
 
-async def test_keys_by_provider_do_not_mix() -> None:
+async def test_keys_by_provider_are_not_mixed() -> None:
     keys = KeyStore({"acme": "k-1", "other": "k-2"}, environ={})
     assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
     assert await stamped(
@@ -235,9 +252,7 @@ async def test_keys_by_provider_do_not_mix() -> None:
         await stamped(keys, "https://o.example/x")
 
 
-async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_the_providers_own() -> (
-    None
-):
+async def test_url_variable_matches_one_label_of_a_host() -> None:
     place = Provider(
         "p",
         base_url="https://{region}-ai.example/v1",
@@ -256,20 +271,20 @@ async def test_places_in_an_address_stand_for_one_label_and_other_spellings_are_
             await stamped(keys, url, place)
 
 
-async def test_a_key_given_with_the_request_goes_where_the_request_goes() -> None:
+async def test_key_of_a_request_is_sent_anywhere() -> None:
     assert await stamped(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {
         "authorization": "Bearer k-9"
     }
 
 
-async def test_a_provider_without_an_address_of_its_own_takes_its_key_anywhere() -> None:
+async def test_key_is_sent_anywhere_when_provider_has_no_url() -> None:
     azure = Provider("azure", key_env=("AZURE_KEY",), auth="api-key")
     assert await stamped(
         KeyStore(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure
     ) == {"api-key": "k-1"}
 
 
-async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
+async def test_key_function_is_called_for_each_request() -> None:
     tokens = iter(["k-1", Secret("k-2")])
 
     async def later() -> Any:
@@ -284,7 +299,7 @@ async def test_a_token_may_come_from_a_function_asked_each_time() -> None:
     }
 
 
-async def test_a_function_that_fails_tells_nothing_of_what_it_holds() -> None:
+async def test_failing_key_function_exposes_no_key() -> None:
     def broken() -> str:
         raise OSError(f"cannot refresh {KEY}")
 
@@ -311,14 +326,14 @@ async def test_a_function_that_fails_tells_nothing_of_what_it_holds() -> None:
         "http://[::1",
     ],
 )
-def test_an_address_that_is_none_is_refused(url: str) -> None:
+def test_invalid_url_is_refused(url: str) -> None:
     with pytest.raises(StreamError) as raised:
         origin_of(url)
     assert raised.value.kind == "invalid_request"
     assert "pass" not in raised.value.message.replace("password", "")
 
 
-def test_an_origin_has_one_spelling() -> None:
+def test_origin_is_normalized() -> None:
     assert (
         origin_of("https://API.Acme.example/v1")
         == origin_of("https://api.acme.example:443")
@@ -329,13 +344,13 @@ def test_an_origin_has_one_spelling() -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "a:b", "", "a\r\nb", "é"], ids=repr)
-def test_a_header_name_that_is_none_is_refused(name: str) -> None:
+def test_invalid_header_name_is_refused(name: str) -> None:
     with pytest.raises(StreamError, match="header"):
         validated_headers({name: "x"})
 
 
 @given(st.text(max_size=20))
-def test_no_header_can_begin_another(value: str) -> None:
+def test_header_value_cannot_add_a_header(value: str) -> None:
     harmless = (
         value == value.strip()
         and value.isascii()
@@ -380,7 +395,7 @@ def _random_request(rng: random.Random) -> dict[str, Any]:
     }
 
 
-def test_signatures_equal_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_signature_equals_that_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thousand random requests: paths to be encoded twice, queries, session tokens, odd headers."""
     auth = pytest.importorskip(
         "botocore.auth", reason="botocore is not installed: signatures are compared with nothing"
@@ -407,7 +422,7 @@ def test_signatures_equal_those_of_botocore(monkeypatch: pytest.MonkeyPatch) -> 
         assert ours["authorization"] == theirs.headers["Authorization"], given_
 
 
-async def test_aws_keys_come_from_the_usual_variables() -> None:
+async def test_aws_keys_are_read_from_the_usual_variables() -> None:
     url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a%3Ab/converse-stream"
     bearer = await stamped(
         KeyStore(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS
@@ -447,7 +462,7 @@ async def test_region_and_service_are_read_from_the_host(url: str, place: str) -
     assert place in headers["authorization"]
 
 
-async def test_aws_keys_of_the_environment_stay_with_aws() -> None:
+async def test_environment_aws_keys_are_sent_to_aws_only() -> None:
     environ = {"AWS_BEARER_TOKEN_BEDROCK": KEY}
     for url in (
         "https://evil.example/x",
@@ -470,10 +485,14 @@ def test_credentials_show_no_secret() -> None:
 
 ECHO: Final = error_body("authentication_error", f"x-api-key {ODD} is no good, nor is Bearer {ODD}")
 SCRIPTS: Final[dict[str, Script]] = {
-    "whole": whole(MESSAGE),
-    "echo 401": whole(ECHO, "401 Unauthorized", "application/json"),
-    "echo 400 in HTML": whole(f"<html>{ODD}</html>".encode(), "400 Bad Request", "text/html"),
-    "echo in a header": whole(ECHO, "403 Forbidden", "application/json", x_request_id=ODD),
+    "whole": complete_response(MESSAGE),
+    "echo 401": complete_response(ECHO, "401 Unauthorized", "application/json"),
+    "echo 400 in HTML": complete_response(
+        f"<html>{ODD}</html>".encode(), "400 Bad Request", "text/html"
+    ),
+    "echo in a header": complete_response(
+        ECHO, "403 Forbidden", "application/json", x_request_id=ODD
+    ),
     "echo in the stream": [
         head(),
         chunk(HELLO),
@@ -494,10 +513,10 @@ SCRIPTS: Final[dict[str, Script]] = {
 PATIENCE: Final = Deadlines(headers=2, first_byte=0.15, first_event=0.15, idle=0.15)
 
 
-def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterator[str]:
+def exposures(client: Client, stream: Any, error: BaseException | None) -> Iterator[str]:
     """All that a careless program could print, log or store."""
     things = [
-        made,
+        client,
         stream,
         stream.request,
         stream.response,
@@ -513,30 +532,30 @@ def exposures(made: Client, stream: Any, error: BaseException | None) -> Iterato
         yield f"{thing}"
     for thing in (stream.request, stream.response, error):
         yield repr(pickle.dumps(thing))
-    for thing in (made, made._keys, stream, stream._config.source):
+    for thing in (client, client._keys, stream, stream._config.source):
         with pytest.raises(TypeError):
             pickle.dumps(thing)
     yield repr(vars(stream._config.source))
-    yield repr(vars(made))
+    yield repr(vars(client))
     if error is not None:
         yield told(error, own=False)
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("style", ["bearer", "x-api-key", "x-goog-api-key", "api-key"])
-async def test_the_canary_is_found_nowhere(
+async def test_key_is_found_in_no_output(
     http: str, style: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Faults that echo, break and redirect; DEBUG logs; tracebacks with their locals; over 1,000 exposures in all."""
     caplog.set_level(logging.DEBUG)
     searched = 0
-    inner = opened(http)
+    inner = open_http(http)
     for script in SCRIPTS.values():
         async with scripted(script) as server:
             place = Provider("faulty", wires=("messages",), base_url=server.url, auth=style)
             options: Any = {"deadlines": PATIENCE, "retry": RetryPolicy(retries=0)}
-            made = client(server.url, inner, providers=(place,), api_key=ODD, **options)
-            stream, error = made.stream(asked(server.url)), None
+            client = make_client(server.url, inner, providers=(place,), api_key=ODD, **options)
+            stream, error = client.stream(make_request(server.url)), None
             try:
                 async with stream:
                     async for _ in stream:
@@ -544,7 +563,7 @@ async def test_the_canary_is_found_nowhere(
             except StreamError as raised:
                 error = raised
             assert any(ODD.encode() in sent for sent in server.requests)
-            for shown in exposures(made, stream, error):
+            for shown in exposures(client, stream, error):
                 assert ODD not in shown
                 searched += 1
     await inner.aclose()
@@ -558,12 +577,12 @@ async def test_the_canary_is_found_nowhere(
     )
 
 
-async def test_a_cancellation_carries_no_frames_that_hold_the_key() -> None:
-    async with scripted([HANG]) as server, client(server.url, api_key=ODD) as made:
+async def test_cancellation_carries_no_frames_with_the_key() -> None:
+    async with scripted([HANG]) as server, make_client(server.url, api_key=ODD) as client:
         caught: list[BaseException] = []
         with anyio.move_on_after(0.05):
             try:
-                await made.respond(asked(server.url))
+                await client.respond(make_request(server.url))
             except BaseException as error:
                 caught.append(error)
                 raise
@@ -571,10 +590,10 @@ async def test_a_cancellation_carries_no_frames_that_hold_the_key() -> None:
         assert ODD not in told(caught[0], own=False)
 
 
-async def test_the_key_is_sent_in_its_header_and_nowhere_else() -> None:
-    memory = Memory([MESSAGE])
-    async with client("http://memory.example", memory, api_key=ODD) as made:
-        await made.respond(asked("http://memory.example"))
+async def test_key_is_sent_in_its_header_only() -> None:
+    memory = MemoryTransport([MESSAGE])
+    async with make_client("http://memory.example", memory, api_key=ODD) as client:
+        await client.respond(make_request("http://memory.example"))
     ((_, url, headers, body, _),) = memory.sent
     assert headers["x-api-key"] == ODD
     assert ODD not in url

@@ -34,12 +34,12 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from tests.support.clients import LIBRARIES, Memory, asked, client, opened
+from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
 from tests.support.response_bodies import (
     CALL,
+    COMPLETE_BODY,
+    HELLO_TEXT,
     MESSAGE,
-    SAID,
-    WHOLE_BODY,
     arguments,
     calls,
     finish,
@@ -48,7 +48,7 @@ from tests.support.response_bodies import (
     stop,
 )
 from tests.support.response_bodies import LAST as STOP
-from tests.support.scripted_server import HANG, Wait, chunk, head, scripted, whole
+from tests.support.scripted_server import HANG, Wait, chunk, complete_response, head, scripted
 
 MODEL: Final = "loopback:echo"
 WEATHER: Final = ToolSpec(
@@ -62,13 +62,13 @@ WEATHER: Final = ToolSpec(
 
 
 @pytest.mark.parametrize("http", [None, *LIBRARIES])
-async def test_a_conversation_with_a_tool_goes_on_to_its_end(http: str | None) -> None:
-    inner = opened(http) if http else None
+async def test_conversation_with_a_tool_completes(http: str | None) -> None:
+    inner = open_http(http) if http else None
     async with anyio.create_task_group() as group:
         url = await group.start(serve, Behaviour())
-        async with Client(base_url=url, http=inner) as asking:
+        async with Client(base_url=url, http=inner) as client:
             history: list[Any] = [user("What is the weather?")]
-            first = await asking.respond(
+            first = await client.respond(
                 Prompt(history, tools=[WEATHER], reasoning="high"), model=MODEL
             )
             assert first.stop_reason == "tool_calls"
@@ -79,7 +79,7 @@ async def test_a_conversation_with_a_tool_goes_on_to_its_end(http: str | None) -
                 for call in first.calls
                 if isinstance(call, FunctionCall)
             ]
-            second = await asking.respond(Prompt(history, tools=[WEATHER]), model=MODEL)
+            second = await client.respond(Prompt(history, tools=[WEATHER]), model=MODEL)
             assert second.text == "The tool says: text is sunny"
             assert not second.unfinished
         if inner is not None:
@@ -87,29 +87,29 @@ async def test_a_conversation_with_a_tool_goes_on_to_its_end(http: str | None) -
         group.cancel_scope.cancel()
 
 
-async def test_a_prompt_may_be_a_text_a_history_or_a_request() -> None:
+async def test_prompt_may_be_text_history_or_request() -> None:
     async with anyio.create_task_group() as group:
         url = await group.start(serve, Behaviour())
-        async with Client(base_url=url) as asking:
+        async with Client(base_url=url) as client:
             request = build(Prompt("hi"), MODEL, base_url=url)
             said = {
-                (await asking.respond(one, model=MODEL)).text
+                (await client.respond(one, model=MODEL)).text
                 for one in ("hi", Prompt("hi"), [user("hi")])
             }
-            said.add((await asking.respond(request)).text)
-            said.add((await asking.respond("hi", provider="loopback", model="echo")).text)
+            said.add((await client.respond(request)).text)
+            said.add((await client.respond("hi", provider="loopback", model="echo")).text)
         group.cancel_scope.cancel()
     assert len(said) == 1
 
 
-async def test_the_events_are_those_of_the_bytes_whatever_carries_them() -> None:
+async def test_events_are_equal_for_each_library_and_chunk_size() -> None:
     logs: list[list[Any]] = []
     for http in LIBRARIES:
         for chunk_size in (None, 7):
             async with anyio.create_task_group() as group:
                 url = await group.start(serve, Behaviour(chunk=chunk_size))
-                async with opened(http) as inner, Client(base_url=url, http=inner) as asking:
-                    async with asking.stream("hi", model=MODEL) as stream:
+                async with open_http(http) as inner, Client(base_url=url, http=inner) as client:
+                    async with client.stream("hi", model=MODEL) as stream:
                         events = [event async for event in stream]
                     logs.append([(type(event), getattr(event, "delta", None)) for event in events])
                 group.cancel_scope.cancel()
@@ -118,12 +118,12 @@ async def test_the_events_are_those_of_the_bytes_whatever_carries_them() -> None
     assert logs[0][-1][0] is Completed
 
 
-async def test_what_is_known_before_the_first_event() -> None:
+async def test_headers_are_known_before_the_first_event() -> None:
     async with (
         scripted([head(request_id="req_1", retry_after="3"), HANG]) as server,
-        client(server.url) as asking,
+        make_client(server.url) as client,
     ):
-        stream = asking.stream(asked(server.url))
+        stream = client.stream(make_request(server.url))
         async with stream:
             assert stream.status == 200
             assert stream.headers["request-id"] == "req_1"
@@ -136,10 +136,10 @@ async def test_what_is_known_before_the_first_event() -> None:
 # --- what is sent ---
 
 
-async def test_a_prompt_is_built_for_its_provider_and_sent_there() -> None:
-    memory = Memory([MESSAGE])
-    async with Client(http=memory, api_key="k-1", wire_api="messages") as asking:
-        await asking.respond(
+async def test_prompt_is_built_for_and_sent_to_its_provider() -> None:
+    memory = MemoryTransport([MESSAGE])
+    async with Client(http=memory, api_key="k-1", wire_api="messages") as client:
+        await client.respond(
             Prompt("hi", instructions="Be brief."), model="anthropic:claude-opus-5"
         )
     ((method, url, headers, body, _),) = memory.sent
@@ -150,10 +150,10 @@ async def test_a_prompt_is_built_for_its_provider_and_sent_there() -> None:
     assert json.loads(body)["model"] == "claude-opus-5"
 
 
-async def test_base_url_and_wire_of_the_call_go_before_those_of_the_client() -> None:
-    memory = Memory([MESSAGE])
-    async with Client(http=memory, base_url="http://127.0.0.1:1", wire_api="chat") as asking:
-        stream = asking.stream(
+async def test_options_of_a_call_override_those_of_the_client() -> None:
+    memory = MemoryTransport([MESSAGE])
+    async with Client(http=memory, base_url="http://127.0.0.1:1", wire_api="chat") as client:
+        stream = client.stream(
             "hi", model="custom:any", base_url="http://127.0.0.1:2", wire_api="messages"
         )
         assert (stream.request.url, stream.request.wire_api) == (
@@ -162,11 +162,11 @@ async def test_base_url_and_wire_of_the_call_go_before_those_of_the_client() -> 
         )
 
 
-async def test_a_provider_of_ones_own_is_found_by_name() -> None:
+async def test_custom_provider_is_found_by_name() -> None:
     acme = Provider("acme", wires=("messages",), base_url="https://acme.example", auth="bearer")
-    memory = Memory([MESSAGE])
-    async with Client(http=memory, providers=[acme], api_key="k-1") as asking:
-        response = await asking.respond("hi", model="acme:m-9")
+    memory = MemoryTransport([MESSAGE])
+    async with Client(http=memory, providers=[acme], api_key="k-1") as client:
+        response = await client.respond("hi", model="acme:m-9")
     assert memory.sent[0][1] == "https://acme.example/v1/messages"
     assert memory.sent[0][2]["authorization"] == "Bearer k-1"
     assert response.items[0].origin is not None
@@ -176,11 +176,11 @@ async def test_a_provider_of_ones_own_is_found_by_name() -> None:
 @pytest.mark.parametrize(
     "model", ["a\nb", "a b", "", "nobody", "anthropc:x", "acme:m\r\nx-evil: 1"]
 )
-async def test_what_cannot_be_built_is_said_before_anything_is_sent(model: str) -> None:
-    memory = Memory([MESSAGE])
-    async with Client(http=memory) as asking:
+async def test_invalid_request_raises_before_anything_is_sent(model: str) -> None:
+    memory = MemoryTransport([MESSAGE])
+    async with Client(http=memory) as client:
         with pytest.raises(StreamError) as raised:
-            asking.stream(
+            client.stream(
                 "hi",
                 model=model
                 if ":" in model
@@ -192,29 +192,29 @@ async def test_what_cannot_be_built_is_said_before_anything_is_sent(model: str) 
 
 
 @pytest.mark.parametrize("value", ["x\r\nevil: 1", "x\ny", "\x00", "é", " x"], ids=repr)
-async def test_no_value_can_add_a_header(value: str) -> None:
+async def test_provider_header_value_cannot_add_a_header(value: str) -> None:
     evil = Provider(
         "evil",
         wires=("messages",),
         base_url="http://127.0.0.1:9",
         headers={"x-conversation": value},
     )
-    memory = Memory([MESSAGE])
-    async with Client(http=memory, providers=[evil]) as asking:
+    memory = MemoryTransport([MESSAGE])
+    async with Client(http=memory, providers=[evil]) as client:
         with pytest.raises(StreamError) as raised:
-            await asking.respond("hi", model="evil:m")
+            await client.respond("hi", model="evil:m")
     assert (raised.value.kind, memory.sent) == ("invalid_request", [])
 
 
-async def test_a_missing_key_is_told_while_iterating_and_nothing_is_sent(
+async def test_missing_key_raises_while_iterating(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     monkeypatch.delenv("ANTHROPIC_AUTH_TOKEN", raising=False)
-    memory = Memory([MESSAGE])
+    memory = MemoryTransport([MESSAGE])
     async with (
-        Client(http=memory) as asking,
-        asking.stream("hi", model="anthropic:claude-opus-5") as stream,
+        Client(http=memory) as client,
+        client.stream("hi", model="anthropic:claude-opus-5") as stream,
     ):
         with pytest.raises(StreamError, match="ANTHROPIC_API_KEY"):
             await anext(stream)
@@ -226,10 +226,10 @@ async def test_a_missing_key_is_told_while_iterating_and_nothing_is_sent(
 # --- what comes back ---
 
 
-async def test_names_are_mapped_back_and_items_bear_their_origin() -> None:
+async def test_tool_names_are_restored_and_items_have_an_origin() -> None:
     tool = ToolSpec("weather.get!", schema={"type": "object"})
-    async with Client(http=Memory([MESSAGE]), base_url="http://127.0.0.1:1") as asking:
-        request = asking.stream(Prompt("hi", tools=[tool]), model=MODEL).request
+    async with Client(http=MemoryTransport([MESSAGE]), base_url="http://127.0.0.1:1") as client:
+        request = client.stream(Prompt("hi", tools=[tool]), model=MODEL).request
     (sent,) = request.names
     body = (
         CALL.replace(b"get_weather", sent.encode())
@@ -238,56 +238,57 @@ async def test_names_are_mapped_back_and_items_bear_their_origin() -> None:
         + finish("tool_use")
         + STOP
     )
-    async with Client(http=Memory([body]), base_url="http://127.0.0.1:1") as asking:
-        response = await asking.respond(Prompt("hi", tools=[tool]), model=MODEL)
+    async with Client(http=MemoryTransport([body]), base_url="http://127.0.0.1:1") as client:
+        response = await client.respond(Prompt("hi", tools=[tool]), model=MODEL)
     assert [call.name for call in response.calls] == ["weather.get!"]
     assert response.items[0].origin == request.origin
 
 
-async def test_calls_without_an_id_get_one_that_no_other_turn_has() -> None:
+async def test_generated_call_ids_differ_between_turns() -> None:
     body = (
         calls({"index": 0, "function": {"name": "f", "arguments": "{}"}})
         + part(finish_reason="tool_calls")
         + sse("[DONE]")
     )
     ids: list[str] = []
-    async with client("http://m.example", Memory([body])) as asking:
+    async with make_client("http://m.example", MemoryTransport([body])) as client:
         for content in (b"1", b"2", b"1"):
-            response = await asking.respond(asked("http://m.example", "chat", content))
+            response = await client.respond(make_request("http://m.example", "chat", content))
             ids += [call.call_id for call in response.calls]
     assert ids[0] == ids[2] != ids[1]
 
 
-async def test_a_body_that_was_not_streamed_gives_the_same_response() -> None:
+async def test_unstreamed_body_gives_the_same_response() -> None:
     for kind in ("application/json", "application/json; charset=utf-8", "text/plain", ""):
-        async with client(
+        async with make_client(
             "http://m.example",
-            Memory([WHOLE_BODY[:9], WHOLE_BODY[9:]], headers={"content-type": kind}),
-        ) as asking:
-            response = await asking.respond(asked("http://m.example"))
-        assert (response.text, response.stop_reason) == (SAID, "stop"), kind
+            MemoryTransport([COMPLETE_BODY[:9], COMPLETE_BODY[9:]], headers={"content-type": kind}),
+        ) as client:
+            response = await client.respond(make_request("http://m.example"))
+        assert (response.text, response.stop_reason) == (HELLO_TEXT, "stop"), kind
 
 
-async def test_a_stream_that_calls_itself_json_is_a_stream() -> None:
+async def test_stream_labelled_as_json_is_streamed() -> None:
     headers = {"content-type": "application/json"}
-    asking = client(
-        "http://m.example", Memory([b"\n", b" \n", MESSAGE[:500], MESSAGE[500:]], headers=headers)
+    client = make_client(
+        "http://m.example",
+        MemoryTransport([b"\n", b" \n", MESSAGE[:500], MESSAGE[500:]], headers=headers),
     )
-    async with asking.stream(asked("http://m.example")) as stream:
+    async with client.stream(make_request("http://m.example")) as stream:
         batches = [batch async for batch in stream.batches()]
-    assert stream.response.text == SAID
+    assert stream.response.text == HELLO_TEXT
     assert len(batches) > 1
 
 
-async def test_a_body_of_json_is_bounded_too() -> None:
+async def test_json_body_is_limited() -> None:
     headers = {"content-type": "application/json"}
-    async with client(
+    async with make_client(
         "http://m.example",
-        Memory([b"{" + b" " * 9000] * 99, headers=headers),
+        MemoryTransport([b"{" + b" " * 9000] * 99, headers=headers),
         limits=Limits(response_bytes=50_000),
-    ) as asking:
+    ) as client:
         with pytest.raises(StreamError) as raised:
-            await asking.respond(asked("http://m.example"))
+            await client.respond(make_request("http://m.example"))
     assert raised.value.kind == "limit_exceeded"
 
 
@@ -296,46 +297,50 @@ async def test_a_body_of_json_is_bounded_too() -> None:
     ["http://[", "//x.example/a", "", "\x01", "https://user:pw@y.example/?key=1"],
     ids=repr,
 )
-async def test_a_redirect_to_anywhere_is_an_error_of_ours(location: str) -> None:
-    async with client(
-        "http://m.example", Memory([], status=302, headers={"location": location}), errors="event"
-    ) as asking:
-        response = await asking.respond(asked("http://m.example"))
+async def test_redirect_is_an_invalid_request(location: str) -> None:
+    async with make_client(
+        "http://m.example",
+        MemoryTransport([], status=302, headers={"location": location}),
+        errors="event",
+    ) as client:
+        response = await client.respond(make_request("http://m.example"))
     assert response.error is not None
     assert (response.error.kind, response.error.code) == ("invalid_request", "redirect")
     assert "pw" not in response.error.message
     assert "key=1" not in response.error.message
 
 
-async def test_a_head_that_is_too_long_is_no_head() -> None:
-    async with client(
+async def test_headers_over_their_limit_are_malformed() -> None:
+    async with make_client(
         "http://m.example",
-        Memory([MESSAGE], headers={f"x-{n}": "y" * 1000 for n in range(70)}),
+        MemoryTransport([MESSAGE], headers={f"x-{n}": "y" * 1000 for n in range(70)}),
         errors="event",
-    ) as asking:
-        response = await asking.respond(asked("http://m.example"))
+    ) as client:
+        response = await client.respond(make_request("http://m.example"))
     assert response.error is not None
     assert response.error.kind == "malformed"
 
 
-async def test_errors_as_events_end_in_failed_and_raise_nothing() -> None:
-    async with client("http://m.example", Memory([b"{}"], status=401), errors="event") as asking:
-        async with asking.stream(asked("http://m.example")) as stream:
+async def test_errors_as_events_raise_nothing() -> None:
+    async with make_client(
+        "http://m.example", MemoryTransport([b"{}"], status=401), errors="event"
+    ) as client:
+        async with client.stream(make_request("http://m.example")) as stream:
             events = [event async for event in stream]
         assert [type(event) for event in events] == [RateLimits, Failed]
-        assert (await asking.respond(asked("http://m.example"))).status == "failed"
+        assert (await client.respond(make_request("http://m.example"))).status == "failed"
         with pytest.raises(StreamError):
-            await asking.respond(asked("http://m.example"), errors="raise")
+            await client.respond(make_request("http://m.example"), errors="raise")
 
 
-async def test_an_error_body_is_read_no_further_than_it_says_anything() -> None:
+async def test_error_body_is_limited_and_its_connection_closed() -> None:
     """And its connection is closed; a short one is read whole and its connection kept."""
     endless = [head("500 x", "text/html"), *[chunk(b"<p>" + b"x" * 8000)] * 100, HANG]
     async with (
         scripted(endless) as server,
-        client(server.url, retry=RetryPolicy(retries=0), errors="event") as asking,
+        make_client(server.url, retry=RetryPolicy(retries=0), errors="event") as client,
     ):
-        response = await asking.respond(asked(server.url))
+        response = await client.respond(make_request(server.url))
         assert response.error is not None
         assert response.error.status == 500
         assert len(repr(response.error)) < 6000
@@ -347,7 +352,7 @@ async def test_an_error_body_is_read_no_further_than_it_says_anything() -> None:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_one_client_serves_a_hundred_streams_at_once(http: str) -> None:
+async def test_client_serves_a_hundred_streams_at_once(http: str) -> None:
     answer = [
         head(),
         *(
@@ -361,55 +366,58 @@ async def test_one_client_serves_a_hundred_streams_at_once(http: str) -> None:
     texts: list[str] = []
     async with (
         scripted(answer) as server,
-        opened(http) as inner,
-        client(server.url, inner) as asking,
+        open_http(http) as inner,
+        make_client(server.url, inner) as client,
     ):
 
         async def one() -> None:
-            texts.append((await asking.respond(asked(server.url))).text)
+            texts.append((await client.respond(make_request(server.url))).text)
 
         async with anyio.create_task_group() as group:
             for _ in range(100):
                 group.start_soon(one)
-    assert texts == [SAID] * 100
+    assert texts == [HELLO_TEXT] * 100
 
 
-async def test_more_streams_than_connections_wait_their_turn() -> None:
+async def test_streams_wait_when_connections_are_used_up() -> None:
     async with (
-        scripted([Wait(0.005), *whole(MESSAGE)]) as server,
-        client(server.url, connections=3) as asking,
+        scripted([Wait(0.005), *complete_response(MESSAGE)]) as server,
+        make_client(server.url, connections=3) as client,
     ):
         async with anyio.create_task_group() as group:
             for _ in range(20):
-                group.start_soon(asking.respond, asked(server.url))
+                group.start_soon(client.respond, make_request(server.url))
         assert (server.connections, len(server.requests)) == (3, 20)
 
 
-def test_the_options_that_can_be_passed_on_are_those_of_a_stream() -> None:
+def test_stream_options_are_the_keywords_of_stream() -> None:
     parameters = inspect.signature(Client.stream).parameters.values()
     assert set(StreamOptions.__annotations__) == {
         one.name for one in parameters if one.kind is one.KEYWORD_ONLY
     }
 
 
-async def test_a_closed_client_says_so() -> None:
-    asking = Client()
-    await asking.aclose()
-    await asking.aclose()
-    assert repr(asking) == "<Client closed>"
+async def test_closed_client_raises() -> None:
+    client = Client()
+    await client.aclose()
+    await client.aclose()
+    assert repr(client) == "<Client closed>"
     with pytest.raises(RuntimeError, match="closed"):
-        asking.stream("hi", model=MODEL)
+        client.stream("hi", model=MODEL)
 
 
-async def test_a_client_that_closes_breaks_what_is_open() -> None:
+async def test_closing_the_client_ends_open_streams() -> None:
     async with scripted([head(), chunk(MESSAGE[:400]), HANG]) as server:
-        asking = client(server.url, errors="event", deadlines=Deadlines(idle=5))
-        async with asking.stream(asked(server.url)) as stream, anyio.create_task_group() as group:
+        client = make_client(server.url, errors="event", deadlines=Deadlines(idle=5))
+        async with (
+            client.stream(make_request(server.url)) as stream,
+            anyio.create_task_group() as group,
+        ):
             await anext(stream)
 
             async def close() -> None:
                 await anyio.sleep(0.02)
-                await asking.aclose()
+                await client.aclose()
 
             group.start_soon(close)
             with anyio.fail_after(2):
@@ -422,7 +430,7 @@ async def test_a_client_that_closes_breaks_what_is_open() -> None:
 # --- without HTTP of ours ---
 
 
-async def test_bytes_from_anywhere_become_the_same_stream() -> None:
+async def test_from_chunks_gives_the_same_events() -> None:
     """A file, aiohttp, botocore: whatever iterates."""
 
     async def lines() -> Any:
@@ -431,6 +439,6 @@ async def test_bytes_from_anywhere_become_the_same_stream() -> None:
 
     async with streamlib.ResponseStream.from_chunks(lines(), parser("messages")) as stream:
         events = [event async for event in stream]
-    assert accumulate(events).text == SAID
+    assert accumulate(events).text == HELLO_TEXT
     with pytest.raises(LookupError):
         _ = stream.request

@@ -36,28 +36,28 @@ async def kinds(
     return [type(item) for item in response.items], response.stop_reason
 
 
-async def test_a_model_known_to_write_calls_as_text_gives_calls() -> None:
+async def test_dialects_of_a_known_model_are_used() -> None:
     assert await kinds("custom:qwen3-32b") == ([Message, FunctionCall], "tool_calls")
 
 
-async def test_none_are_used_where_the_caller_says_so() -> None:
+async def test_no_dialects_are_used_when_disabled() -> None:
     assert await kinds("custom:qwen3-32b", dialects=()) == ([Message], "stop")
 
 
-async def test_a_caller_names_them() -> None:
+async def test_caller_may_name_dialects() -> None:
     assert await kinds("custom:grok-9", dialects=("hermes",)) == (
         [Message, FunctionCall],
         "tool_calls",
     )
 
 
-async def test_the_table_can_be_overridden_for_a_client() -> None:
+async def test_dialect_table_can_be_overridden_for_a_client() -> None:
     assert await kinds("custom:qwen3-32b", {"dialects": [("qwen3", ("xai",))]}) == (
         [Message],
         "stop",
     )
 
 
-async def test_an_unknown_name_is_an_error_with_near_ones() -> None:
+async def test_unknown_dialect_error_names_similar_ones() -> None:
     with pytest.raises(ValueError, match="hermes"):
         await kinds("custom:x", dialects=("hermez",))

@@ -12,16 +12,16 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
 from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, deadline_error
 from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
-from tests.support.clients import Memory, asked, client
+from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
     CHAT,
     HELLO,
+    HELLO_TEXT,
     LAST,
     MESSAGE,
     OPENED,
     PING,
-    SAID,
     START,
     converse,
     finish,
@@ -72,11 +72,11 @@ async def run(
     transport: Any, deadlines: Deadlines = LIMITS, wire: str = "messages", **options: Any
 ) -> tuple[float, Any, Any]:
     """Seconds that it took, the failure or None, and the stream."""
-    async with client(
+    async with make_client(
         URL, transport, deadlines=deadlines, **{"retry": NO_RETRY, **options}
-    ) as asking:
+    ) as client:
         began = anyio.current_time()
-        stream = asking.stream(asked(URL, wire))
+        stream = client.stream(make_request(URL, wire))
         try:
             async with stream:
                 async for _ in stream:
@@ -97,7 +97,7 @@ def test_deadlines_are_seconds() -> None:
     assert Deadlines(first_byte=1, first_event=3, idle=2).longest_silence == 3
 
 
-def test_by_default_a_read_needs_no_scope_of_its_own() -> None:
+def test_read_needs_no_scope_by_default() -> None:
     """A transport that ends a silent read by itself is told the longest silence; while the next deadline is that, it is enough."""
     watch = DeadlineTimer(Deadlines())
     watch.note_events([OutputTextDelta(0, 0, "x")])
@@ -105,7 +105,7 @@ def test_by_default_a_read_needs_no_scope_of_its_own() -> None:
 
 
 @pytest.mark.parametrize("event", [Notice("odd"), Passthrough("new", {}), RateLimits()])
-def test_signs_of_life_are_no_progress(event: Any) -> None:
+def test_keepalive_events_are_no_progress(event: Any) -> None:
     watch = DeadlineTimer(LIMITS)
     watch.note_events([OutputTextDelta(0, 0, "x")])
     watch.add_waited(10)
@@ -115,7 +115,7 @@ def test_signs_of_life_are_no_progress(event: Any) -> None:
     assert watch.next_deadline() == (30, "idle")
 
 
-def test_the_nearest_deadline_comes_first() -> None:
+def test_next_deadline_is_the_nearest() -> None:
     watch = DeadlineTimer(Deadlines(first_byte=5, first_event=8, idle=3, total=9))
     assert watch.next_deadline() == (5, "first_byte")
     watch.add_waited(4)
@@ -128,13 +128,13 @@ def test_the_nearest_deadline_comes_first() -> None:
     assert watch.next_deadline() == (2.5, "total")
 
 
-def test_nothing_ends_what_was_given_no_end() -> None:
+def test_deadlines_of_none_never_expire() -> None:
     watch = DeadlineTimer(Deadlines(first_byte=None, first_event=None, idle=None))
     assert watch.next_deadline()[0] == FOREVER
     assert watch.head_deadline(0)[0] == 900
 
 
-def test_the_total_is_a_deadline_and_every_other_phase_a_stall() -> None:
+def test_total_is_a_deadline_and_other_phases_stall() -> None:
     assert (deadline_error("total", LIMITS).kind, deadline_error("total", LIMITS).retryable) == (
         "deadline",
         False,
@@ -153,11 +153,13 @@ def test_the_total_is_a_deadline_and_every_other_phase_a_stall() -> None:
     ("wire", "sign"),
     [*((wire, sign) for wire in ("messages", "chat") for sign in SIGNS), ("converse", "silence")],
 )
-async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str) -> None:
+async def test_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str) -> None:
     """More than 500 of them on each loop; events come every two seconds before."""
     for place in range(1, len(BODIES[wire]) + 1):
         before = [step for piece in BODIES[wire][:place] for step in (2.0, piece)]
-        seconds, error, stream = await run(Memory([*before, *SIGNS[sign] * 10, 1e6]), LIMITS, wire)
+        seconds, error, stream = await run(
+            MemoryTransport([*before, *SIGNS[sign] * 10, 1e6]), LIMITS, wire
+        )
         assert failure(error) == ("stalled", "idle")
         assert seconds == pytest.approx(2 * place + 30, abs=1e-3), place
         figure("stalls")
@@ -168,19 +170,19 @@ async def test_a_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str
         )
 
 
-async def test_what_a_dialect_holds_back_is_progress() -> None:
+async def test_events_buffered_by_a_dialect_are_progress() -> None:
     """A model that writes one long call into its text is not stalled, although nothing is given out until it is whole."""
     call = '<tool_call>{"arguments": {"a": "' + "x" * 40 + '"}, "name": "f"}</tool_call>'
     steps = [step for letter in call for step in (20.0, text(letter))]
     took, error, stream = await run(
-        Memory([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))]
+        MemoryTransport([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))]
     )
     assert failure(error) == ("stalled", "idle")
     assert took == pytest.approx(20 * len(call) + 30, abs=1e-3)
     assert stream.response.text == call, "no tool of that name was offered, so it is text"
 
 
-class Late(Memory):
+class Late(MemoryTransport):
     """Answers after so many seconds."""
 
     def __init__(self, seconds: float, *scripts: Sequence[Any]) -> None:
@@ -198,9 +200,14 @@ class Late(Memory):
     ("transport", "phase", "seconds"),
     [
         pytest.param(lambda: Late(1e6, []), "headers", 50, id="no head"),
-        pytest.param(lambda: Memory([1e6]), "first_byte", 20, id="a head and then nothing"),
         pytest.param(
-            lambda: Memory([COMMENT, 5.0] * 100), "first_event", 40, id="a head and then comments"
+            lambda: MemoryTransport([1e6]), "first_byte", 20, id="a head and then nothing"
+        ),
+        pytest.param(
+            lambda: MemoryTransport([COMMENT, 5.0] * 100),
+            "first_event",
+            40,
+            id="a head and then comments",
         ),
         pytest.param(
             lambda: Late(49, [19.0, START, 29.0, PING, 29.0]),
@@ -216,9 +223,9 @@ async def test_each_phase_has_its_own_deadline(transport: Any, phase: str, secon
     assert took == pytest.approx(seconds, abs=1e-3)
 
 
-async def test_the_total_ends_a_stream_that_drips() -> None:
+async def test_total_ends_a_slow_stream() -> None:
     took, error, stream = await run(
-        Memory([OPENED, *(step for _ in range(1000) for step in (text("x"), 1.0))]),
+        MemoryTransport([OPENED, *(step for _ in range(1000) for step in (text("x"), 1.0))]),
         Deadlines(total=100),
     )
     assert failure(error) == ("deadline", "total")
@@ -226,19 +233,21 @@ async def test_the_total_ends_a_stream_that_drips() -> None:
     assert stream.response.text == "x" * 100
 
 
-async def test_a_model_that_thinks_for_long_is_left_alone() -> None:
+async def test_long_reasoning_is_not_interrupted() -> None:
     """Two minutes before the first event, then a minute of pings between two."""
-    transport = Memory([120.0, START, *[5.0, PING] * 12, MESSAGE.removeprefix(START)])
+    transport = MemoryTransport([120.0, START, *[5.0, PING] * 12, MESSAGE.removeprefix(START)])
     took, error, stream = await run(transport, Deadlines())
-    assert (error, stream.response.text) == (None, SAID)
+    assert (error, stream.response.text) == (None, HELLO_TEXT)
     assert took == pytest.approx(180, abs=1e-3)
 
 
-async def test_no_clock_runs_while_the_caller_holds_an_event() -> None:
-    async with client(
-        URL, Memory([START, 5.0, *MESSAGES[1:], LAST]), deadlines=Deadlines(idle=6, total=7)
-    ) as asking:
-        async with asking.stream(asked(URL)) as stream:
+async def test_no_deadline_runs_while_the_caller_works() -> None:
+    async with make_client(
+        URL,
+        MemoryTransport([START, 5.0, *MESSAGES[1:], LAST]),
+        deadlines=Deadlines(idle=6, total=7),
+    ) as client:
+        async with client.stream(make_request(URL)) as stream:
             async for _ in stream:
                 await anyio.sleep(1000)
         assert stream.response.status == "completed"
@@ -252,20 +261,20 @@ async def test_no_clock_runs_while_the_caller_holds_an_event() -> None:
     [("messages", MESSAGE, 0.5), ("chat", CHAT, 0.5), ("chat", CHAT[: CHAT.rindex(b"data:")], 5.0)],
     ids=["messages", "chat after [DONE]", "chat without [DONE]"],
 )
-async def test_a_server_that_stays_is_left_after_a_short_while(
+async def test_connection_left_open_is_closed_after_the_tail(
     wire: str, body: bytes, seconds: float
 ) -> None:
-    took, error, stream = await run(Memory([body, 1e6]), LIMITS, wire)
-    assert (error, stream.response.text) == (None, SAID)
+    took, error, stream = await run(MemoryTransport([body, 1e6]), LIMITS, wire)
+    assert (error, stream.response.text) == (None, HELLO_TEXT)
     assert took == pytest.approx(seconds, abs=1e-3)
 
 
-async def test_what_comes_after_a_finish_is_waited_for_each_time_anew() -> None:
+async def test_tail_restarts_with_each_event() -> None:
     usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(
         b'"choices": [{', b'"choices": [], "x": [{'
     )
     took, error, stream = await run(
-        Memory([CHAT[: CHAT.rindex(b"data:")], 4.0, usage, 4.0, b"data: [DONE]\n\n"]),
+        MemoryTransport([CHAT[: CHAT.rindex(b"data:")], 4.0, usage, 4.0, b"data: [DONE]\n\n"]),
         LIMITS,
         "chat",
     )
@@ -274,17 +283,17 @@ async def test_what_comes_after_a_finish_is_waited_for_each_time_anew() -> None:
     assert took == pytest.approx(8, abs=1e-3)
 
 
-async def test_a_stream_that_was_not_whole_is_never_let_off_as_if_it_were() -> None:
-    _, error, stream = await run(Memory([HELLO, 1e6]))
+async def test_incomplete_stream_never_ends_as_complete() -> None:
+    _, error, stream = await run(MemoryTransport([HELLO, 1e6]))
     assert (error.kind, stream.response.status) == ("stalled", "failed")
 
 
 # --- several attempts ---
 
 
-async def test_the_total_runs_on_over_every_attempt_and_the_pauses_between() -> None:
+async def test_total_counts_every_attempt_and_delay() -> None:
     """40 s until the first event is missed, 10 s of pause, 40 s, 20 s of pause that would pass the total: not begun."""
-    transport = Memory([COMMENT, 1e6])
+    transport = MemoryTransport([COMMENT, 1e6])
     policy = RetryPolicy(retries=5, base=10, cap=100, jitter=0)
     took, error, stream = await run(
         transport, Deadlines(first_byte=None, first_event=40, total=100), retry=policy
@@ -294,8 +303,8 @@ async def test_the_total_runs_on_over_every_attempt_and_the_pauses_between() -> 
     assert took == pytest.approx(90, abs=1e-3)
 
 
-async def test_the_total_ends_an_attempt_in_its_middle() -> None:
-    transport = Memory([COMMENT, 1e6])
+async def test_total_ends_an_attempt_midway() -> None:
+    transport = MemoryTransport([COMMENT, 1e6])
     policy = RetryPolicy(retries=5, base=10, cap=10, jitter=0)
     took, error, _ = await run(
         transport, Deadlines(first_byte=None, first_event=40, total=120), retry=policy
@@ -305,8 +314,8 @@ async def test_the_total_ends_an_attempt_in_its_middle() -> None:
     assert len(transport.sent) == 3
 
 
-async def test_queueing_for_a_connection_counts_for_the_total_alone() -> None:
-    class Narrow(Memory):
+async def test_waiting_for_a_connection_counts_for_total_only() -> None:
+    class Narrow(MemoryTransport):
         slots = None
 
     transport = Narrow([START, 60.0, MESSAGE.removeprefix(START)])
@@ -327,15 +336,15 @@ async def test_queueing_for_a_connection_counts_for_the_total_alone() -> None:
     assert transport.slots.borrowed_tokens == 0
 
 
-async def test_an_error_body_that_does_not_come_is_not_waited_for() -> None:
+async def test_missing_error_body_is_waited_for_briefly() -> None:
     took, error, _ = await run(
-        Memory([b'{"error": {"type": "overloaded_error", ', 1e6], status=529)
+        MemoryTransport([b'{"error": {"type": "overloaded_error", ', 1e6], status=529)
     )
     assert error.kind == "overloaded"
     assert took == pytest.approx(10, abs=1e-3)
 
 
-async def test_a_transport_that_ends_its_own_reads_names_the_phase() -> None:
+async def test_read_timeout_of_a_transport_names_the_phase() -> None:
     """As httpx does: told to allow the longest silence, it raises by itself, and no scope of ours was needed."""
 
     class ReadTimeout(Exception):  # by this name it is known
@@ -343,7 +352,7 @@ async def test_a_transport_that_ends_its_own_reads_names_the_phase() -> None:
 
     ReadTimeout.__name__ = "TimeoutException"
 
-    class Patient(Memory):
+    class Patient(MemoryTransport):
         async def send(
             self,
             method: str,

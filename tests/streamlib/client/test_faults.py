@@ -25,24 +25,24 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers import Failed, FunctionCall, Limits, Opaque, Response
-from tests.support import clients as asking
-from tests.support.clients import KEY, asked
-from tests.support.http2_server import going_away
+from tests.support import clients
+from tests.support.clients import KEY, make_request
+from tests.support.http2_server import goaway_server
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
     CALL,
     CHAT,
+    COMPLETE_BODY,
     CREATED,
     DONE,
     HELLO,
+    HELLO_TEXT,
     LAST,
     MESSAGE,
     OPENED,
     OVERLOADED,
     PING,
-    SAID,
     START,
-    WHOLE_BODY,
     arguments,
     aws,
     block,
@@ -62,15 +62,15 @@ from tests.support.scripted_server import (
     FIN,
     HANG,
     RST,
-    Again,
+    Repeat,
     Script,
     Server,
     Step,
     Wait,
     chunk,
+    complete_response,
     head,
     scripted,
-    whole,
 )
 from tests.support.shared import SHARED, vectors
 
@@ -161,9 +161,13 @@ def bomb() -> bytes:
     return gzip.compress(b":" + b" " * (64 << 20))
 
 
-OK: Final = whole(MESSAGE)
-OVERLOAD: Final = whole(error_body("overloaded_error"), "529 Overloaded", "application/json")
-FAILURE: Final = whole(error_body("api_error"), "500 Internal Server Error", "application/json")
+OK: Final = complete_response(MESSAGE)
+OVERLOAD: Final = complete_response(
+    error_body("overloaded_error"), "529 Overloaded", "application/json"
+)
+FAILURE: Final = complete_response(
+    error_body("api_error"), "500 Internal Server Error", "application/json"
+)
 
 
 def refusal(
@@ -174,7 +178,9 @@ def refusal(
     **headers: str,
 ) -> list[Step]:
     """An HTTP error."""
-    return whole(error_body(kind) if body is None else body, status, content_type, **headers)
+    return complete_response(
+        error_body(kind) if body is None else body, status, content_type, **headers
+    )
 
 
 def error(name: str, *scripts: Script, kind: str, **values: Any) -> Row:
@@ -184,7 +190,7 @@ def error(name: str, *scripts: Script, kind: str, **values: Any) -> Row:
 
 def good(name: str, *scripts: Script, **values: Any) -> Row:
     """A row that ends whole."""
-    return Row(name, scripts, None, **{"text": SAID, **values})
+    return Row(name, scripts, None, **{"text": HELLO_TEXT, **values})
 
 
 TOOL_START: Final = {
@@ -203,7 +209,7 @@ CONNECTION: Final = (
     error("silence-before-headers", [HANG], kind="stalled", phase="first_byte", deadlines=SHORT),
     error(
         "headers-drip",
-        [b"HTTP/1.1 200 OK\r\n", Again(b"x", 0.05)],
+        [b"HTTP/1.1 200 OK\r\n", Repeat(b"x", 0.05)],
         kind="stalled",
         phase="headers",
         deadlines=SHORT,
@@ -216,14 +222,19 @@ CONNECTION: Final = (
 )
 
 CUTS: Final = (
-    error("eof-no-terminal-clean", stream(HELLO), kind="truncated", text=SAID),
-    error("eof-no-terminal-close", closing(HELLO), kind="truncated", text=SAID),
-    error("eof-all-but-terminal", stream(HELLO, stop(), finish()), kind="truncated", text=SAID),
-    error("eof-mid-event", stream(HELLO, text("more")[:-20]), kind="truncated", text=SAID),
+    error("eof-no-terminal-clean", stream(HELLO), kind="truncated", text=HELLO_TEXT),
+    error("eof-no-terminal-close", closing(HELLO), kind="truncated", text=HELLO_TEXT),
     error(
-        "eof-mid-chunk", [head(), chunk(HELLO), b"400\r\ndata: {", FIN], kind="truncated", text=SAID
+        "eof-all-but-terminal", stream(HELLO, stop(), finish()), kind="truncated", text=HELLO_TEXT
     ),
-    error("rst-mid", [head(), chunk(HELLO), Wait(0.05), RST], kind="truncated", text=SAID),
+    error("eof-mid-event", stream(HELLO, text("more")[:-20]), kind="truncated", text=HELLO_TEXT),
+    error(
+        "eof-mid-chunk",
+        [head(), chunk(HELLO), b"400\r\ndata: {", FIN],
+        kind="truncated",
+        text=HELLO_TEXT,
+    ),
+    error("rst-mid", [head(), chunk(HELLO), Wait(0.05), RST], kind="truncated", text=HELLO_TEXT),
     good("no-final-blank", stream(HELLO, stop(), finish(), LAST[:-2]), notices=("end_inferred",)),
     good("done-missing", stream(CHAT.removesuffix(DONE)), wire="chat"),
     good(
@@ -238,23 +249,23 @@ OTHER_BODIES: Final = (
     error("only-comments", stream(b": ping\n\n", b": ping\n\n"), kind="malformed"),
     error(
         "html-200",
-        whole(PAGE, content_type="text/html"),
+        complete_response(PAGE, content_type="text/html"),
         kind="malformed",
         message="text/html",
         also=lambda r, s, _: "Just a" in str(r.error),
     ),
     error(
         "json-200",
-        whole(error_body("overloaded_error"), content_type="application/json"),
+        complete_response(error_body("overloaded_error"), content_type="application/json"),
         kind="overloaded",
         retryable=True,
     ),
-    good("json-200-ok", whole(WHOLE_BODY, content_type="application/json")),
-    good("ct-missing", whole(MESSAGE, content_type=None)),
-    good("ct-case", whole(MESSAGE, content_type="Text/Event-Stream; Charset=UTF-8")),
+    good("json-200-ok", complete_response(COMPLETE_BODY, content_type="application/json")),
+    good("ct-missing", complete_response(MESSAGE, content_type=None)),
+    good("ct-case", complete_response(MESSAGE, content_type="Text/Event-Stream; Charset=UTF-8")),
     good(
         "ct-charset-1252",
-        whole(
+        complete_response(
             OPENED + text("Grüße ✓") + stop() + finish() + LAST,
             content_type="text/event-stream; charset=windows-1252",
         ),
@@ -263,11 +274,15 @@ OTHER_BODIES: Final = (
 )
 
 IN_BAND: Final = (
-    error("error-event", stream(HELLO, OVERLOADED), kind="overloaded", text=SAID, retryable=True),
+    error(
+        "error-event", stream(HELLO, OVERLOADED), kind="overloaded", text=HELLO_TEXT, retryable=True
+    ),
     error("error-event-first", stream(OVERLOADED), kind="overloaded", text="", retryable=True),
     error(
         "error-in-chunk",
-        stream(part({"content": SAID}), sse({"error": {"message": "slow down", "code": 429}})),
+        stream(
+            part({"content": HELLO_TEXT}), sse({"error": {"message": "slow down", "code": 429}})
+        ),
         kind="rate_limited",
         wire="chat",
     ),
@@ -296,7 +311,7 @@ PAYLOADS: Final = (
         "bad-json",
         stream(HELLO, b'data: {"type": "content_block_delta", oops\n\n', LAST),
         kind="malformed",
-        text=SAID,
+        text=HELLO_TEXT,
     ),
     error("json-scalar", stream(HELLO, b"data: 1\n\n"), kind="malformed"),
     good("unknown-event", stream(HELLO, named("brand_new", a=1), stop(), finish(), LAST)),
@@ -335,19 +350,19 @@ PAYLOADS: Final = (
 STALLS: Final = (
     error(
         "ping-forever",
-        [head(), chunk(HELLO), Again(chunk(b": ping\n\n"), 0.02)],
+        [head(), chunk(HELLO), Repeat(chunk(b": ping\n\n"), 0.02)],
         kind="stalled",
         phase="idle",
         deadlines=SHORT,
-        text=SAID,
+        text=HELLO_TEXT,
     ),
     error(
         "ping-event-forever",
-        [head(), chunk(HELLO), Again(chunk(PING), 0.02)],
+        [head(), chunk(HELLO), Repeat(chunk(PING), 0.02)],
         kind="stalled",
         phase="idle",
         deadlines=SHORT,
-        text=SAID,
+        text=HELLO_TEXT,
     ),
     error(
         "stall",
@@ -355,11 +370,11 @@ STALLS: Final = (
         kind="stalled",
         phase="idle",
         deadlines=SHORT,
-        text=SAID,
+        text=HELLO_TEXT,
     ),
     error(
         "drip",
-        [head(), Again(chunk(text("a")), 0.02)],
+        [head(), Repeat(chunk(text("a")), 0.02)],
         kind="deadline",
         phase="total",
         deadlines=Deadlines(total=0.3),
@@ -369,9 +384,11 @@ STALLS: Final = (
 STATES: Final = (
     good("dup-terminal", stream(MESSAGE, LAST), also=lambda r, *_: r.status == "completed"),
     good("after-terminal", stream(CHAT, part({"content": "more"})), wire="chat"),
-    error("dup-start", stream(HELLO, block(0)), kind="malformed", text=SAID),
+    error("dup-start", stream(HELLO, block(0)), kind="malformed", text=HELLO_TEXT),
     error("delta-no-start", stream(START, text("lost")), kind="malformed"),
-    error("delta-after-stop", stream(HELLO, stop(), text("late")), kind="malformed", text=SAID),
+    error(
+        "delta-after-stop", stream(HELLO, stop(), text("late")), kind="malformed", text=HELLO_TEXT
+    ),
     error("stop-no-start", stream(START, stop(3)), kind="malformed"),
     good(
         "start-no-stop",
@@ -392,7 +409,7 @@ STATES: Final = (
             finish(),
             LAST,
         ),
-        text=SAID + "B",
+        text=HELLO_TEXT + "B",
     ),
     good(
         "index-jump",
@@ -494,39 +511,48 @@ CEILINGS: Final = (
     ),
     error(
         "args-1GiB",
-        [head(), chunk(CALL), Again(chunk(arguments("9" * 4000)))],
+        [head(), chunk(CALL), Repeat(chunk(arguments("9" * 4000)))],
         kind="limit_exceeded",
         limits=SMALL,
     ),
     error(
         "line-1GiB",
-        [head(), Again(chunk(b"data: " + b"x" * 16_000))],
+        [head(), Repeat(chunk(b"data: " + b"x" * 16_000))],
         kind="limit_exceeded",
         limits=SMALL,
     ),
     error(
         "lines-forever",
-        [head(), Again(chunk(b"data: x\n" * 2000))],
+        [head(), Repeat(chunk(b"data: x\n" * 2000))],
         kind="limit_exceeded",
         limits=SMALL,
     ),
     error(
         "text-forever",
-        [head(), chunk(OPENED), Again(chunk(text("y" * 4000)))],
+        [head(), chunk(OPENED), Repeat(chunk(text("y" * 4000)))],
         kind="limit_exceeded",
         limits=SMALL,
     ),
 )
 
 PACKED: Final = (
-    good("gzip", whole(packed(MESSAGE), content_encoding="gzip")),
-    error("gzip-bomb", whole(bomb(), content_encoding="gzip"), kind="limit_exceeded", limits=SMALL),
+    good("gzip", complete_response(packed(MESSAGE), content_encoding="gzip")),
+    error(
+        "gzip-bomb",
+        complete_response(bomb(), content_encoding="gzip"),
+        kind="limit_exceeded",
+        limits=SMALL,
+    ),
     error(
         "gzip-twice",
-        whole(gzip.compress(gzip.compress(MESSAGE)), content_encoding="gzip, gzip"),
+        complete_response(gzip.compress(gzip.compress(MESSAGE)), content_encoding="gzip, gzip"),
         kind="malformed",
     ),
-    error("gzip-cut", whole(packed(HELLO)[:-20], content_encoding="gzip"), kind="truncated"),
+    error(
+        "gzip-cut",
+        complete_response(packed(HELLO)[:-20], content_encoding="gzip"),
+        kind="truncated",
+    ),
 )
 
 STATUSES: Final = (
@@ -629,7 +655,7 @@ STATUSES: Final = (
         kind="overloaded",
         retry=QUICK,
         sent=1,
-        text=SAID,
+        text=HELLO_TEXT,
     ),
 )
 
@@ -680,30 +706,30 @@ HERE: Final = (
 )
 """Covered by a test of their own below."""
 ELSEWHERE: Final = {
-    "keepalive-stale": "test_client.py",
+    "keepalive-stale": "test_transport.py",
     "cancel-any": "test_stream.py",
     "break-early": "test_stream.py",
     "no-with": "test_stream.py",
 }
 
 
-def client(url: str, row: Row) -> Client:
+def client_for(url: str, row: Row) -> Client:
     """A client that keeps the row's rules."""
-    return asking.client(
+    return clients.make_client(
         url, deadlines=row.deadlines, retry=row.retry, limits=row.limits, errors="event"
     )
 
 
 async def outcome(url: str, row: Row) -> tuple[Response, ResponseStream, list[Any]]:
     """What one request comes to."""
-    async with client(url, row) as made:
-        async with made.stream(asked(url, row.wire)) as answer:
+    async with client_for(url, row) as client:
+        async with client.stream(make_request(url, row.wire)) as answer:
             events = [event async for event in answer]
         return answer.response, answer, events
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
-async def test_a_fault_ends_as_the_catalogue_wants(row: Row) -> None:
+async def test_fault_ends_as_the_catalogue_says(row: Row) -> None:
     async with scripted(*row.scripts) as server:
         with anyio.fail_after(10):
             response, answer, events = await outcome(server.url, row)
@@ -727,14 +753,14 @@ async def test_a_fault_ends_as_the_catalogue_wants(row: Row) -> None:
     figure(f"fault/{row.id}")
 
 
-async def test_dns_a_name_that_does_not_resolve_is_a_connection_failure() -> None:
+async def test_dns_failure_is_a_connection_failure() -> None:
     response, _, _ = await outcome("http://no-such-host.invalid", Row("dns", ()))
     assert response.error is not None
     assert (response.error.kind, response.error.retryable) == ("connection", True)
     figure("fault/dns")
 
 
-async def test_refused_a_closed_port_is_a_connection_failure() -> None:
+async def test_refused_connection_is_a_connection_failure() -> None:
     response, _, _ = await outcome(NOBODY, Row("refused", ()))
     assert response.error is not None
     assert (response.error.kind, response.error.retryable) == ("connection", True)
@@ -769,7 +795,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-async def test_tls_bad_a_certificate_that_is_not_trusted_is_not_tried_again(
+async def test_untrusted_certificate_is_not_retried(
     certificate: Path,
 ) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
@@ -782,7 +808,7 @@ async def test_tls_bad_a_certificate_that_is_not_trusted_is_not_tried_again(
     figure("fault/tls-bad")
 
 
-async def test_307_cross_nothing_is_sent_to_the_other_origin() -> None:
+async def test_redirect_sends_nothing_to_another_origin() -> None:
     async with scripted(OK) as other:
         there = other.url.replace("127.0.0.1", "localhost")
         redirect = f"HTTP/1.1 307 Temporary Redirect\r\nlocation: {there}/v1/messages?key=secret\r\ncontent-length: 0\r\n\r\n".encode()
@@ -796,7 +822,7 @@ async def test_307_cross_nothing_is_sent_to_the_other_origin() -> None:
     figure("fault/307-cross")
 
 
-async def test_slow_consumer_no_deadline_runs_while_the_caller_holds_an_event() -> None:
+async def test_slow_consumer_meets_no_deadline() -> None:
     """Neither idle nor total; and the server cannot run ahead further than the buffers of the sockets."""
     row = Row(
         "slow-consumer",
@@ -806,14 +832,17 @@ async def test_slow_consumer_no_deadline_runs_while_the_caller_holds_an_event() 
     async with scripted(
         stream(*(OPENED if n == 0 else text("x") for n in range(6)), stop(), finish(), LAST)
     ) as server:
-        async with client(server.url, row) as made, made.stream(asked(server.url)) as answer:
+        async with (
+            client_for(server.url, row) as client,
+            client.stream(make_request(server.url)) as answer,
+        ):
             async for _ in answer:
                 await anyio.sleep(0.15)
         assert answer.response.status == "completed"
     figure("fault/slow-consumer")
 
 
-async def test_tool_name_split_pieces_of_a_name_are_joined() -> None:
+async def test_fragments_of_a_tool_name_are_joined() -> None:
     """Or the name stays what came first, with a Notice: what may not happen is a call under a name that was never offered."""
     pieces = (
         calls({"index": 0, "id": "a", "function": {"name": "get_", "arguments": ""}}),
@@ -828,15 +857,15 @@ async def test_tool_name_split_pieces_of_a_name_are_joined() -> None:
 
 
 @pytest.mark.parametrize("error_code", [0, 2])
-@pytest.mark.parametrize("name", asking.LIBRARIES)
-async def test_h2_goaway_in_mid_stream_is_a_truncated_answer(name: str, error_code: int) -> None:
+@pytest.mark.parametrize("name", clients.LIBRARIES)
+async def test_http2_goaway_within_a_stream_is_truncated(name: str, error_code: int) -> None:
     """Whether the server says that all is well (0) or that it failed (2): the answer was not whole."""
     options: dict[str, Any] = {"deadlines": LONG, "retry": ONCE, "errors": "event"}
     async with (
-        going_away([OPENED + text("Hel")], error_code) as url,
-        asking.opened(name, http1=False, http2=True) as http,
-        asking.client(url, http, **options) as made,
-        made.stream(asked(url)) as answer,
+        goaway_server([OPENED + text("Hel")], error_code) as url,
+        clients.open_http(name, http1=False, http2=True) as http,
+        clients.make_client(url, http, **options) as client,
+        client.stream(make_request(url)) as answer,
     ):
         events = [event async for event in answer]
     failed = events[-1]
@@ -849,7 +878,7 @@ async def test_h2_goaway_in_mid_stream_is_a_truncated_answer(name: str, error_co
     figure("fault/h2-goaway")
 
 
-def test_every_fault_of_the_catalogue_is_made() -> None:
+def test_every_fault_of_the_catalogue_is_covered() -> None:
     """On a real socket, each."""
     catalogue = {vector["id"] for vector in vectors("faults")["vectors"]}
     covered = {row.id for row in ROWS} | set(HERE) | set(ELSEWHERE)

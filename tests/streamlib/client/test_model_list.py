@@ -14,16 +14,18 @@ from streamlib import Client, Limits, ModelInfo, Provider, StreamError
 from streamlib.client.model_list import models_request, read_models
 from streamlib.providers import provider
 from streamlib.transport.deadlines import Deadlines
-from tests.support.clients import KEY, Memory
+from tests.support.clients import KEY, MemoryTransport
 from tests.support.provider_cases import PLACES
 
 OPENAI = {"object": "list", "data": [{"id": "gpt-5.6", "owned_by": "openai"}, {"id": "o3"}]}
 
 
-def told(answer: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Memory:
+def told(
+    answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
+) -> MemoryTransport:
     """A transport that answers so."""
     body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
-    return Memory(
+    return MemoryTransport(
         [body[:7], body[7:]],
         status=status,
         headers={"content-type": "application/json", **(headers or {})},
@@ -60,7 +62,7 @@ async def models(
         ("openrouter", "https://openrouter.ai/api/v1/models", "authorization"),
     ],
 )
-async def test_a_provider_is_asked_where_it_lists_its_models(
+async def test_models_are_requested_where_the_provider_lists_them(
     name: str, url: str, header: str
 ) -> None:
     found, (method, asked, headers) = await models(name, OPENAI)
@@ -70,7 +72,7 @@ async def test_a_provider_is_asked_where_it_lists_its_models(
     assert found[0].raw == OPENAI["data"][0]
 
 
-async def test_another_wire_or_address_is_asked_as_it_lists_them() -> None:
+async def test_model_list_follows_wire_and_base_url() -> None:
     _, (_, url, headers) = await models("openrouter", OPENAI, wire_api="messages")
     assert url == "https://openrouter.ai/api/v1/models?limit=1000"
     assert headers["anthropic-version"]
@@ -93,7 +95,7 @@ async def test_another_wire_or_address_is_asked_as_it_lists_them() -> None:
         ({"data": []}, []),
     ],
 )
-def test_lists_of_every_form_are_read(answer: Any, ids: list[str]) -> None:
+def test_every_form_of_model_list_is_read(answer: Any, ids: list[str]) -> None:
     found = read_models(json.dumps(answer).encode())
     assert isinstance(found, list)
     assert [one.id for one in found] == ids
@@ -102,7 +104,7 @@ def test_lists_of_every_form_are_read(answer: Any, ids: list[str]) -> None:
 @pytest.mark.parametrize(
     "body", [b"", b"<html>", b"{}", b'{"data": 3}', b"3", b"[" * 5000, b'{"data": {"id": "a"}}']
 )
-async def test_an_answer_that_is_no_list_is_malformed(body: bytes) -> None:
+async def test_body_without_a_model_list_is_malformed(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:
         await models("openai", body)
     assert caught.value.kind == "malformed"
@@ -111,7 +113,7 @@ async def test_an_answer_that_is_no_list_is_malformed(body: bytes) -> None:
 @pytest.mark.parametrize(
     "name", ["bedrock", "vertex", "vertex-anthropic", "openai-codex", "perplexity", "xiaomi"]
 )
-def test_a_provider_without_a_list_says_so(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_provider_without_a_model_list_raises(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for variable, value in PLACES.items():
         monkeypatch.setitem(os.environ, variable, value)
     with pytest.raises(StreamError) as caught:
@@ -119,13 +121,13 @@ def test_a_provider_without_a_list_says_so(name: str, monkeypatch: pytest.Monkey
     assert (caught.value.kind, caught.value.code) == ("invalid_request", "models")
 
 
-async def test_an_unknown_provider_is_told_like_everywhere() -> None:
+async def test_unknown_provider_error_names_similar_ones() -> None:
     async with Client(http=told({})) as client:
         with pytest.raises(StreamError, match="anthropic"):
             await client.models("antropic")
 
 
-async def test_no_key_is_an_error_before_anything_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_model_list_without_a_key_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
     memory = told(OPENAI)
     async with Client(http=memory) as client:
@@ -135,7 +137,7 @@ async def test_no_key_is_an_error_before_anything_is_sent(monkeypatch: pytest.Mo
     assert memory.sent == []
 
 
-async def test_the_key_is_never_shown() -> None:
+async def test_model_list_error_shows_no_key() -> None:
     memory = told(
         {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}},
         status=401,
@@ -147,14 +149,14 @@ async def test_the_key_is_never_shown() -> None:
     assert KEY not in f"{caught.value}{caught.value.info}"
 
 
-async def test_a_list_without_end_and_a_silent_server_are_ended() -> None:
+async def test_model_list_is_limited_in_size_and_time() -> None:
     async with Client(
         http=told({"data": [{"id": "x" * 5000}]}), api_key=KEY, limits=Limits(response_bytes=1000)
     ) as client:
         with pytest.raises(StreamError) as caught:
             await client.models("openai")
     assert caught.value.kind == "limit_exceeded"
-    silent = Memory([b'{"data"', 60.0], headers={"content-type": "application/json"})
+    silent = MemoryTransport([b'{"data"', 60.0], headers={"content-type": "application/json"})
     with anyio.fail_after(10):
         async with Client(
             http=silent, api_key=KEY, deadlines=Deadlines(first_event=0.05, first_byte=0.05)
@@ -165,7 +167,7 @@ async def test_a_list_without_end_and_a_silent_server_are_ended() -> None:
     assert silent.answers[0].closed
 
 
-async def test_a_closed_client_asks_nothing() -> None:
+async def test_closed_client_requests_no_models() -> None:
     client = Client(http=told(OPENAI))
     await client.aclose()
     with pytest.raises(RuntimeError, match="closed"):
@@ -204,7 +206,7 @@ async def refused(answer: Any, headers: Mapping[str, str] | None = None) -> Stre
     return caught.value
 
 
-async def test_a_daily_limit_of_the_free_tier_says_what_to_do() -> None:
+async def test_daily_limit_of_the_free_tier_is_explained() -> None:
     error = await refused(exhausted("GenerateRequestsPerDayPerProjectPerModel-FreeTier", "250"))
     assert (error.kind, error.retryable) == ("quota_exhausted", False)
     assert "free tier" in str(error)
@@ -212,7 +214,7 @@ async def test_a_daily_limit_of_the_free_tier_says_what_to_do() -> None:
     assert "midnight Pacific" in str(error)
 
 
-async def test_a_small_daily_limit_is_that_of_the_free_tier_whatever_it_is_called() -> None:
+async def test_small_daily_limit_means_the_free_tier() -> None:
     error = await refused(exhausted("GenerateRequestsPerDayPerProjectPerModel", "1000"))
     assert "free tier" in str(error)
     paid = await refused(exhausted("GenerateRequestsPerDayPerProjectPerModel", "1001"))
@@ -223,9 +225,7 @@ async def test_a_small_daily_limit_is_that_of_the_free_tier_whatever_it_is_calle
 @pytest.mark.parametrize(
     ("limit", "free"), [("1000", True), ("250", True), ("1001", False), ("10000", False)]
 )
-async def test_the_daily_limit_in_the_headers_tells_the_free_tier_too(
-    limit: str, free: bool
-) -> None:
+async def test_daily_limit_in_headers_shows_the_free_tier(limit: str, free: bool) -> None:
     headers = {"x-ratelimit-limit-requests-per-day": limit, "retry-after": "999"}
     error = await refused(
         {"error": {"code": 429, "message": "Too many.", "status": "RESOURCE_EXHAUSTED"}}, headers

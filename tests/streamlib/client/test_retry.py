@@ -17,16 +17,16 @@ from streamlib.errors import StreamError
 from streamlib_parsers import ErrorInfo
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import RETRYABLE
-from tests.support.clients import Memory, asked, client
+from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
     CALL,
     CREATED,
     HELLO,
+    HELLO_TEXT,
     MESSAGE,
     OVERLOADED,
     PING,
-    SAID,
     START,
     arguments,
     error_body,
@@ -45,13 +45,13 @@ BUSY: Final = ErrorInfo("overloaded", "busy", retryable=True, status=529)
 # --- the policy ---
 
 
-def test_the_pause_doubles_up_to_its_cap_and_chance_only_shortens_it() -> None:
+def test_delay_doubles_up_to_its_cap_less_jitter() -> None:
     policy = RetryPolicy(retries=10, base=0.5, cap=8, jitter=0.25)
     assert [policy.wait(BUSY, n, 0, 0.0) for n in range(6)] == [0.5, 1, 2, 4, 8, 8]
     assert policy.wait(BUSY, 0, 0, 1.0) == 0.375
 
 
-def test_so_many_retries_and_no_more() -> None:
+def test_number_of_retries_is_limited() -> None:
     assert [POLICY.wait(BUSY, n, 0, 0) is None for n in range(4)] == [False, False, True, True]
     assert NO_RETRY.wait(BUSY, 0, 0, 0) is None
 
@@ -63,7 +63,7 @@ def test_so_many_retries_and_no_more() -> None:
     st.integers(0, 5),
     st.floats(0, 1e4),
 )
-def test_what_the_provider_asks_for_is_kept_to_the_letter_or_left_to_the_caller(
+def test_retry_after_is_exact_or_left_to_the_caller(
     kind: Any, asked_for: float, chance: float, attempt: int, elapsed: float
 ) -> None:
     failure = ErrorInfo(kind, "", retryable=True, retry_after=asked_for)
@@ -73,14 +73,14 @@ def test_what_the_provider_asks_for_is_kept_to_the_letter_or_left_to_the_caller(
 
 
 @given(st.floats(0, 200), st.floats(0, 200), st.floats(0, 1), st.integers(0, 9))
-def test_no_pause_passes_the_total(
+def test_no_delay_exceeds_the_total(
     elapsed: float, total: float, chance: float, attempt: int
 ) -> None:
     pause = RetryPolicy(retries=10).wait(BUSY, attempt, elapsed, chance, total)
     assert pause is None or elapsed + pause < total
 
 
-def test_a_failure_that_stays_one_is_not_tried_again() -> None:
+def test_permanent_failure_is_not_retried() -> None:
     assert POLICY.wait(ErrorInfo("authentication", ""), 0, 0, 0) is None
     assert (
         POLICY.wait(
@@ -94,7 +94,7 @@ def test_a_failure_that_stays_one_is_not_tried_again() -> None:
 
 
 @each_vector("retry_after_vectors")
-def test_retry_after_in_every_form(vector: dict[str, Any]) -> None:
+def test_retry_after_is_read_in_every_form(vector: dict[str, Any]) -> None:
     """The seconds that a 429 with these headers, or this message, is waited for."""
     now = parsedate_to_datetime(vectors("retry_after_vectors")["now"])
     body = {
@@ -120,7 +120,7 @@ def test_retry_after_in_every_form(vector: dict[str, Any]) -> None:
 # --- the client ---
 
 
-class Refusing(Memory):
+class Refusing(MemoryTransport):
     """Answers with these statuses and headers in turn, then with a whole answer."""
 
     def __init__(self, *refusals: tuple[int, Mapping[str, str]]) -> None:
@@ -135,12 +135,12 @@ class Refusing(Memory):
         return await super().send(*request)
 
 
-async def timed(transport: Memory, **options: Any) -> tuple[float, str | None, int]:
+async def timed(transport: MemoryTransport, **options: Any) -> tuple[float, str | None, int]:
     """Seconds that it took, the kind of the failure if it was one, and the requests sent."""
     began, kind = anyio.current_time(), None
-    async with client(URL, transport, **options) as asking:
+    async with make_client(URL, transport, **options) as client:
         try:
-            await asking.respond(asked(URL))
+            await client.respond(make_request(URL))
         except StreamError as error:
             kind = error.kind
     return round(anyio.current_time() - began, 6), kind, len(transport.sent)
@@ -160,20 +160,20 @@ async def timed(transport: Memory, **options: Any) -> tuple[float, str | None, i
         ([(400, {"x-should-retry": "true"})], (0.5, None, 2)),
     ],
 )
-async def test_the_client_waits_as_it_is_told(refusals: Any, expected: Any) -> None:
+async def test_client_honours_the_delay_of_the_provider(refusals: Any, expected: Any) -> None:
     now = datetime(2026, 11, 21, 20, tzinfo=UTC)
     assert await timed(Refusing(*refusals), now=lambda: now) == expected
 
 
-async def test_a_retry_after_on_an_answer_that_succeeded_delays_nothing() -> None:
-    assert await timed(Memory([MESSAGE], headers={"retry-after": "60"})) == (0, None, 1)
+async def test_retry_after_on_a_success_delays_nothing() -> None:
+    assert await timed(MemoryTransport([MESSAGE], headers={"retry-after": "60"})) == (0, None, 1)
 
 
-async def test_a_failure_before_any_event_is_tried_again_even_under_status_200() -> None:
-    transport = Memory([PING, OVERLOADED], [MESSAGE])
-    async with client(URL, transport) as asking, asking.stream(asked(URL)) as stream:
+async def test_failure_before_any_event_is_retried_under_status_200() -> None:
+    transport = MemoryTransport([PING, OVERLOADED], [MESSAGE])
+    async with make_client(URL, transport) as client, client.stream(make_request(URL)) as stream:
         events = [event async for event in stream]
-    assert (stream.response.text, len(transport.sent)) == (SAID, 2)
+    assert (stream.response.text, len(transport.sent)) == (HELLO_TEXT, 2)
     assert [failure.kind for failure in stream.retried] == ["overloaded"]
     assert [event.seq for event in events] == list(range(len(events)))
     assert all(answer.closed for answer in transport.answers)
@@ -190,10 +190,10 @@ async def test_a_failure_before_any_event_is_tried_again_even_under_status_200()
         pytest.param([HELLO], id="cut"),
     ],
 )
-async def test_nothing_is_sent_again_once_anything_was_given_out(script: Any) -> None:
-    transport = Memory(script, [MESSAGE])
-    async with client(URL, transport, errors="event") as asking:
-        response = await asking.respond(asked(URL))
+async def test_nothing_is_retried_after_an_event_was_delivered(script: Any) -> None:
+    transport = MemoryTransport(script, [MESSAGE])
+    async with make_client(URL, transport, errors="event") as client:
+        response = await client.respond(make_request(URL))
     assert len(transport.sent) == 1
     assert response.error is not None
     assert response.error.retryable
@@ -203,29 +203,29 @@ async def test_nothing_is_sent_again_once_anything_was_given_out(script: Any) ->
 
 
 @pytest.mark.parametrize("place", range(1, 6))
-async def test_a_fault_after_any_event_gives_the_partial_response(place: int) -> None:
+async def test_fault_after_any_event_gives_the_partial_response(place: int) -> None:
     frames = [START, *HELLO.removeprefix(START).split(b"\n\n")]
     frames = [frame if frame.endswith(b"\n\n") else frame + b"\n\n" for frame in frames if frame]
-    transport = Memory([*frames[:place], OVERLOADED], [MESSAGE])
-    async with client(URL, transport, errors="event") as asking:
-        response = await asking.respond(asked(URL))
+    transport = MemoryTransport([*frames[:place], OVERLOADED], [MESSAGE])
+    async with make_client(URL, transport, errors="event") as client:
+        response = await client.respond(make_request(URL))
     figure("faults after output")
     figure("repeats after output", len(transport.sent) - 1)
     assert (len(transport.sent), response.status) == (1, "failed")
-    assert SAID.startswith(response.text)
+    assert HELLO_TEXT.startswith(response.text)
 
 
-async def test_a_failure_told_by_responses_before_anything_else_is_not_after_an_event() -> None:
+async def test_failed_response_is_not_retried_after_created() -> None:
     """`response.created` was given out: the caller has seen an answer begin."""
-    transport = Memory(
+    transport = MemoryTransport(
         [CREATED + response_end("failed", error={"code": "server_error", "message": "x"})]
     )
-    async with client(URL, transport, errors="event") as asking:
-        assert (await asking.respond(asked(URL, "responses"))).status == "failed"
+    async with make_client(URL, transport, errors="event") as client:
+        assert (await client.respond(make_request(URL, "responses"))).status == "failed"
     assert len(transport.sent) == 1
 
 
-def test_kinds_that_may_pass_are_those_the_client_tries_again() -> None:
+def test_retryable_kinds_are_those_the_client_retries() -> None:
     assert {
         kind
         for kind in RETRYABLE

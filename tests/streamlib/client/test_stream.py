@@ -24,17 +24,17 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from tests.support.clients import LIBRARIES, Memory, asked, client, opened
+from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
     CALL,
     CHAT,
     DONE,
     HELLO,
+    HELLO_TEXT,
     LAST,
     MESSAGE,
     OPENED,
-    SAID,
     START,
     arguments,
     converse,
@@ -43,13 +43,22 @@ from tests.support.response_bodies import (
     stop,
     text,
 )
-from tests.support.scripted_server import END, HANG, Script, Wait, chunk, head, scripted, whole
+from tests.support.scripted_server import (
+    END,
+    HANG,
+    Script,
+    Wait,
+    chunk,
+    complete_response,
+    head,
+    scripted,
+)
 
 EVENTS: Final = [text("Hello"), text(" there")]
 FRAMES: Final = [START, OPENED.removeprefix(START), *EVENTS, stop(), finish(), LAST]
 CONVERSE: Final = [
     converse("messageStart", role="assistant"),
-    converse("contentBlockDelta", contentBlockIndex=0, delta={"text": SAID}),
+    converse("contentBlockDelta", contentBlockIndex=0, delta={"text": HELLO_TEXT}),
     converse("contentBlockStop", contentBlockIndex=0),
     converse("messageStop", stopReason="end_turn"),
     converse("metadata", usage={"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}),
@@ -103,7 +112,7 @@ async def everything(stream: ResponseStream) -> list[Any]:
 # --- what it gives ---
 
 
-async def test_the_events_are_those_of_the_parser() -> None:
+async def test_events_are_those_of_the_parser() -> None:
     p = parser("messages")
     expected = [*p.feed(MESSAGE), *p.close()]
     assert await everything(over(MESSAGE)) == await everything(over(*FRAMES))
@@ -112,7 +121,7 @@ async def test_the_events_are_those_of_the_parser() -> None:
     ] == expected
 
 
-async def test_batches_hold_the_same_events_one_list_a_read() -> None:
+async def test_batches_hold_the_same_events_in_one_list_per_read() -> None:
     async with over(*FRAMES) as stream:
         batches = [batch async for batch in stream.batches()]
     assert [event for batch in batches for event in batch] == await everything(over(*FRAMES))
@@ -120,7 +129,7 @@ async def test_batches_hold_the_same_events_one_list_a_read() -> None:
     assert all(batches)
 
 
-async def test_batches_and_events_can_be_mixed_without_loss() -> None:
+async def test_batches_and_events_can_be_mixed() -> None:
     async with over(*FRAMES) as stream:
         seen = [await anext(stream)]
         async for batch in stream.batches():
@@ -129,7 +138,7 @@ async def test_batches_and_events_can_be_mixed_without_loss() -> None:
     assert seen == await everything(over(*FRAMES))
 
 
-async def test_the_snapshot_is_what_the_events_given_so_far_add_up_to() -> None:
+async def test_snapshot_accumulates_the_delivered_events() -> None:
     async with over(MESSAGE) as stream:
         seen: list[Any] = []
         async for event in stream:
@@ -138,26 +147,26 @@ async def test_the_snapshot_is_what_the_events_given_so_far_add_up_to() -> None:
             assert snapshot.items == accumulate(seen).items
             assert snapshot.text == accumulate(seen).text
     assert stream.response.status == "completed"
-    assert stream.response.text == SAID
+    assert stream.response.text == HELLO_TEXT
 
 
-async def test_a_failure_is_raised_with_the_partial_response() -> None:
+async def test_failure_is_raised_with_the_partial_response() -> None:
     stream = over(HELLO)
     with pytest.raises(StreamError) as raised:
         await everything(stream)
     assert raised.value.kind == "truncated"
     assert raised.value.response is not None
-    assert raised.value.response.text == stream.response.text == SAID
+    assert raised.value.response.text == stream.response.text == HELLO_TEXT
     assert stream.response.status == "failed"
     assert (raised.value.__cause__, raised.value.__context__) == (None, None)
 
 
-async def test_a_failure_is_given_as_an_event_where_that_was_asked() -> None:
+async def test_failure_is_an_event_when_requested() -> None:
     events = await everything(over(HELLO, errors="event"))
     assert isinstance(events[-1], Failed)
 
 
-async def test_batches_give_what_came_before_they_raise() -> None:
+async def test_batches_deliver_events_before_they_raise() -> None:
     async with over(HELLO) as stream:
         batches = stream.batches()
         seen = [*await anext(batches), *await anext(batches)]
@@ -166,19 +175,19 @@ async def test_batches_give_what_came_before_they_raise() -> None:
             await anext(batches)
 
 
-async def test_a_connection_that_breaks_after_the_whole_answer_does_not_spoil_it() -> None:
+async def test_connection_reset_after_the_end_is_ignored() -> None:
     assert isinstance(
         (await everything(over(MESSAGE, ConnectionResetError("gone"))))[-1], Completed
     )
 
 
-async def test_a_connection_that_breaks_before_is_truncated_and_says_so() -> None:
+async def test_connection_reset_before_the_end_is_truncated() -> None:
     events = await everything(over(HELLO, ConnectionResetError("gone"), errors="event"))
     assert events[-1].error.kind == "truncated"
     assert "gone" in events[-1].error.message
 
 
-async def test_arguments_can_be_read_while_they_grow() -> None:
+async def test_partial_arguments_are_read_while_they_stream() -> None:
     """One read for each delta or one for all: the view is what the events so far allow."""
     deltas = [arguments(text) for text in ('{"city":', '"Par', 'is", "days": 1', "2}")]
     pieces = [CALL, *deltas, stop(), finish("tool_use"), LAST]
@@ -193,7 +202,7 @@ async def test_arguments_can_be_read_while_they_grow() -> None:
             assert stream.partial(0) == {"city": "Paris", "days": 12}
 
 
-async def test_arguments_are_asked_of_calls_alone() -> None:
+async def test_partial_raises_for_items_without_arguments() -> None:
     async with over(
         CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST
     ) as stream:
@@ -209,7 +218,7 @@ async def test_arguments_are_asked_of_calls_alone() -> None:
         stream.partial(0)
 
 
-async def test_timing_counts_from_the_request_and_leaves_out_what_the_caller_does() -> None:
+async def test_timing_counts_from_the_request_without_the_caller() -> None:
     now = 100.0
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -239,7 +248,7 @@ async def test_timing_counts_from_the_request_and_leaves_out_what_the_caller_doe
 # --- the end of it ---
 
 
-async def test_a_wire_that_may_say_more_is_read_on_for_its_usage() -> None:
+async def test_usage_after_completion_is_read() -> None:
     usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(
         b'"choices": [{', b'"choices": [], "x": [{'
     )
@@ -257,14 +266,14 @@ async def test_a_wire_that_may_say_more_is_read_on_for_its_usage() -> None:
     assert stream.response.usage.output_tokens == 2
 
 
-async def test_a_server_that_does_not_close_ends_nothing_but_the_waiting() -> None:
+async def test_server_that_does_not_close_ends_no_response() -> None:
     async with (
         scripted([head(), chunk(MESSAGE), HANG]) as server,
-        client(server.url, deadlines=Deadlines(drain=0.05)) as asking,
+        make_client(server.url, deadlines=Deadlines(drain=0.05)) as client,
     ):
         with anyio.fail_after(2):
-            response = await asking.respond(asked(server.url))
-        assert (response.status, response.text) == ("completed", SAID)
+            response = await client.respond(make_request(server.url))
+        assert (response.status, response.text) == ("completed", HELLO_TEXT)
         await server.quiet()
         assert server.open == 0
 
@@ -273,30 +282,30 @@ async def test_pings_after_the_end_do_not_keep_the_stream_open() -> None:
     pings = [Wait(0.02), chunk(b": ping\n\n")] * 100
     async with (
         scripted([head(), chunk(MESSAGE), *pings, HANG]) as server,
-        client(server.url, deadlines=Deadlines(drain=0.1)) as asking,
+        make_client(server.url, deadlines=Deadlines(drain=0.1)) as client,
     ):
         with anyio.fail_after(1):
-            assert (await asking.respond(asked(server.url))).status == "completed"
+            assert (await client.respond(make_request(server.url))).status == "completed"
 
 
 # --- misuse ---
 
 
-async def test_a_stream_is_not_read_without_its_block() -> None:
+async def test_stream_is_not_read_outside_async_with() -> None:
     stream = over(MESSAGE)
     with pytest.raises(RuntimeError, match="async with"):
         await anext(stream)
     assert [type(event) for event in await everything(stream)][-1] is Completed
 
 
-async def test_a_stream_is_entered_once() -> None:
+async def test_stream_is_entered_once() -> None:
     stream = over(MESSAGE)
     await everything(stream)
     with pytest.raises(RuntimeError, match="once"):
         await everything(stream)
 
 
-async def test_a_second_reader_is_refused_and_the_first_goes_on() -> None:
+async def test_second_reader_is_refused_and_the_first_goes_on() -> None:
     async with (
         over(START, 0.05, MESSAGE.removeprefix(START)) as stream,
         anyio.create_task_group() as group,
@@ -315,7 +324,7 @@ async def test_a_second_reader_is_refused_and_the_first_goes_on() -> None:
     assert stream.response.status == "completed"
 
 
-async def test_after_a_break_the_stream_says_that_it_was_closed() -> None:
+async def test_reading_after_a_break_raises_cancelled() -> None:
     async with over(*FRAMES) as stream:
         async for event in stream:
             if isinstance(event, OutputTextDelta):
@@ -325,7 +334,7 @@ async def test_after_a_break_the_stream_says_that_it_was_closed() -> None:
     assert raised.value.kind == "cancelled"
 
 
-async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> None:
+async def test_stream_dropped_open_names_the_line_that_created_it() -> None:
     stream = over(MESSAGE)
     await stream.__aenter__()
     with pytest.warns(ResourceWarning) as warned:  # noqa: PT031  # dropping it is what warns
@@ -336,23 +345,23 @@ async def test_a_stream_that_is_dropped_open_names_the_line_that_made_it() -> No
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_what_a_dropped_stream_held_is_closed_when_the_client_is_next_used(http: str) -> None:
+async def test_connection_of_a_dropped_stream_is_closed_by_the_next(http: str) -> None:
     async with (
-        scripted([head(), chunk(HELLO), HANG], whole(MESSAGE)) as server,
-        opened(http) as made,
-        client(server.url, made) as asking,
+        scripted([head(), chunk(HELLO), HANG], complete_response(MESSAGE)) as server,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
     ):
-        stream = asking.stream(asked(server.url))
+        stream = client.stream(make_request(server.url))
         await stream.__aenter__()
         await anext(stream)
         with pytest.warns(ResourceWarning):  # noqa: PT031  # dropping it is what warns
             del stream
             gc.collect()
-        assert (await asking.respond(asked(server.url))).text == SAID
+        assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
         await until(lambda: server.open == 1, 0.2)
         assert server.open == 1
-        assert [one.is_idle() for one in made._transport._pool.connections] == [True]
-        assert asking._transport.slots.borrowed_tokens == 0
+        assert [one.is_idle() for one in http_client._transport._pool.connections] == [True]
+        assert client._transport.slots.borrowed_tokens == 0
 
 
 # --- stopping ---
@@ -365,11 +374,11 @@ async def test_leaving_after_any_event_closes_the_connection(http: str, way: str
     count = len(await everything(over(MESSAGE)))
     async with (
         scripted(PACED["messages"]) as server,
-        opened(http) as made,
-        client(server.url, made) as asking,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
     ):
         for place in range(1, count):
-            async with asking.stream(asked(server.url)) as stream:
+            async with client.stream(make_request(server.url)) as stream:
                 with (
                     pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope()
                 ):
@@ -401,7 +410,11 @@ async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> 
         *(step for frame in FRAMES for step in (chunk(frame), Wait(0.003))),
         HANG,
     ]
-    async with scripted(slow) as server, opened(http) as made, client(server.url, made) as asking:
+    async with (
+        scripted(slow) as server,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
+    ):
         kinds: list[str] = []
 
         async def reading(stream: ResponseStream) -> None:
@@ -414,7 +427,7 @@ async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> 
 
         with anyio.fail_after(2):
             async with anyio.create_task_group() as group:
-                stream = asking.stream(asked(server.url))
+                stream = client.stream(make_request(server.url))
                 group.start_soon(reading, stream)
                 await anyio.sleep(delay)
                 await stream.aclose()
@@ -424,14 +437,14 @@ async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> 
         assert server.open == 0
 
 
-async def test_closing_while_it_waits_to_try_again_ends_the_waiting() -> None:
-    refused = whole(b"{}", "503 Busy", "application/json", retry_after="100")
+async def test_closing_ends_the_delay_before_a_retry() -> None:
+    refused = complete_response(b"{}", "503 Busy", "application/json", retry_after="100")
     async with (
         scripted(refused) as server,
-        client(server.url) as asking,
+        make_client(server.url) as client,
         anyio.create_task_group() as group,
     ):
-        stream = asking.stream(asked(server.url))
+        stream = client.stream(make_request(server.url))
 
         async def reading() -> None:
             with pytest.raises(StreamError) as raised:
@@ -515,15 +528,15 @@ async def sweep(
     stops, slowest = 0, 0.0
     async with (
         scripted(PACED[wire]) as server,
-        opened(http) as made,
-        client(server.url, made) as asking,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
     ):
-        pool, slots = made._transport._pool, asking._transport.slots
+        pool, slots = http_client._transport._pool, client._transport.slots
         for _ in range(rounds):
             n, more = 0, True
             while more:
                 n += 1
-                stream = asking.stream(asked(server.url, wire))
+                stream = client.stream(make_request(server.url, wire))
                 more = await stopped(stream, n)
                 stops += more
                 left = anyio.current_time()  # 0.1 s is enough on a machine that does nothing else
@@ -540,8 +553,8 @@ async def sweep(
                 ] == []
                 assert slots.borrowed_tokens == 0
                 assert stream.response.status in {"cancelled", "completed", "incomplete"}
-        assert (await asking.respond(asked(server.url, wire))).text == SAID
-        await made.aclose()
+        assert (await client.respond(make_request(server.url, wire))).text == HELLO_TEXT
+        await http_client.aclose()
         await server.quiet()
         assert server.open == 0
     figure("stops", stops)
@@ -561,28 +574,26 @@ async def until(settled: Callable[[], bool], seconds: float) -> None:
 
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("wire", PACED)
-async def test_a_cancellation_at_any_place_leaves_nothing_behind(http: str, wire: str) -> None:
+async def test_cancellation_at_any_await_leaves_nothing_open(http: str, wire: str) -> None:
     assert await sweep(http, wire, stopped_by_scope) > 5
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("wire", PACED)
-async def test_a_cancellation_that_no_shield_holds_back_leaves_nothing_behind(
-    http: str, wire: str
-) -> None:
+async def test_unshielded_cancellation_leaves_nothing_open(http: str, wire: str) -> None:
     assert await sweep(http, wire, stopped_by_asyncio) > 5
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("wire", PACED)
-async def test_ten_thousand_stops_leave_nothing_behind(http: str, wire: str) -> None:
+async def test_ten_thousand_stops_leave_nothing_open(http: str, wire: str) -> None:
     """Over both loops, both libraries and three wires."""
     assert await sweep(http, wire, stopped_by_scope, rounds=70) > 500
 
 
-async def test_bytes_of_the_callers_own_are_closed_with_the_stream() -> None:
+async def test_iterator_of_the_caller_is_closed_with_the_stream() -> None:
     closed = False
 
     async def chunks() -> AsyncIterator[bytes]:
@@ -599,11 +610,11 @@ async def test_bytes_of_the_callers_own_are_closed_with_the_stream() -> None:
     assert closed
 
 
-async def test_a_cancelled_wait_ends_the_stream_and_its_connection() -> None:
-    memory = Memory([START, 60.0])
+async def test_cancelled_wait_ends_the_stream_and_its_connection() -> None:
+    memory = MemoryTransport([START, 60.0])
     async with (
-        client("http://memory.example", memory) as asking,
-        asking.stream(asked("http://memory.example")) as stream,
+        make_client("http://memory.example", memory) as client,
+        client.stream(make_request("http://memory.example")) as stream,
     ):
         with anyio.move_on_after(0.05):
             async for _ in stream:

@@ -19,8 +19,8 @@ from streamlib.client.stream_state import (
     next_state,
 )
 from streamlib.errors import StreamError
-from tests.support.clients import Memory, asked, client
-from tests.support.response_bodies import HELLO, MESSAGE, OVERLOADED, SAID, START
+from tests.support.clients import MemoryTransport, make_client, make_request
+from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, OVERLOADED, START
 
 URL: Final = "http://memory.example"
 
@@ -125,8 +125,8 @@ async def read_to_end(stream: ResponseStream) -> list[StreamState]:
 
 
 async def test_stream_is_closed_after_its_own_end() -> None:
-    async with client(URL, Memory([MESSAGE])) as sender:
-        stream = sender.stream(asked(URL))
+    async with make_client(URL, MemoryTransport([MESSAGE])) as client:
+        stream = client.stream(make_request(URL))
         assert (stream._state, repr(stream)) == (
             StreamState.NEW,
             "<ResponseStream messages new>",
@@ -144,8 +144,8 @@ async def test_stream_is_closed_after_its_own_end() -> None:
 
 
 async def test_stream_is_cancelled_when_left_before_its_end() -> None:
-    async with client(URL, Memory([HELLO, 60.0])) as sender:
-        async with sender.stream(asked(URL)) as stream:
+    async with make_client(URL, MemoryTransport([HELLO, 60.0])) as client:
+        async with client.stream(make_request(URL)) as stream:
             await anext(stream)
             assert repr(stream) == "<ResponseStream messages open>"
         assert stream._state is StreamState.CANCELLED
@@ -154,9 +154,9 @@ async def test_stream_is_cancelled_when_left_before_its_end() -> None:
 
 
 async def test_stream_closed_before_it_is_entered_sends_nothing() -> None:
-    memory = Memory([MESSAGE])
-    async with client(URL, memory) as sender:
-        stream = sender.stream(asked(URL))
+    memory = MemoryTransport([MESSAGE])
+    async with make_client(URL, memory) as client:
+        stream = client.stream(make_request(URL))
         await stream.aclose()
         assert stream._state is StreamState.UNUSED
         with pytest.raises(StreamError) as raised:
@@ -167,8 +167,8 @@ async def test_stream_closed_before_it_is_entered_sends_nothing() -> None:
 
 
 async def test_stream_is_cancelling_while_its_reader_wakes() -> None:
-    async with client(URL, Memory([START, 60.0]), errors="event") as sender:
-        stream = sender.stream(asked(URL))
+    async with make_client(URL, MemoryTransport([START, 60.0]), errors="event") as client:
+        stream = client.stream(make_request(URL))
         async with anyio.create_task_group() as group:
             group.start_soon(read_to_end, stream)
             while stream._state is not StreamState.READING:  # noqa: ASYNC110  # nobody tells
@@ -190,21 +190,21 @@ async def test_stream_is_cancelling_while_its_reader_wakes() -> None:
 async def test_stream_is_connecting_until_events_are_delivered() -> None:
     """Only then may the request be sent again."""
     policy = RetryPolicy(retries=1, base=0.05, jitter=0.0)
-    async with client(URL, Memory([OVERLOADED], [MESSAGE]), retry=policy) as sender:
-        stream = sender.stream(asked(URL))
+    async with make_client(URL, MemoryTransport([OVERLOADED], [MESSAGE]), retry=policy) as client:
+        stream = client.stream(make_request(URL))
         async with anyio.create_task_group() as group:
             group.start_soon(read_to_end, stream)
             while not stream.retried:  # noqa: ASYNC110  # nobody tells
                 await anyio.sleep(0.001)
             assert stream._state is StreamState.CONNECTING
-        assert (stream._state, stream.response.text) == (StreamState.CLOSED, SAID)
+        assert (stream._state, stream.response.text) == (StreamState.CLOSED, HELLO_TEXT)
 
 
 async def test_stream_closed_in_the_pause_before_a_retry_stops() -> None:
     policy = RetryPolicy(retries=1, base=60.0, cap=60.0, jitter=0.0)
-    memory = Memory([OVERLOADED], [MESSAGE])
-    async with client(URL, memory, retry=policy, errors="event") as sender:
-        stream = sender.stream(asked(URL))
+    memory = MemoryTransport([OVERLOADED], [MESSAGE])
+    async with make_client(URL, memory, retry=policy, errors="event") as client:
+        stream = client.stream(make_request(URL))
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
                 group.start_soon(read_to_end, stream)

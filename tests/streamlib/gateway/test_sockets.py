@@ -23,7 +23,7 @@ from streamlib_parsers.items import WireApi
 from tests.support.gateways import CLIENTS, ask, plain, request, said
 from tests.support.response_bodies import HELLO, finish, stop, text
 from tests.support.response_bodies import LAST as MESSAGE_STOP
-from tests.support.scripted_server import Again, Server, Step, Wait, chunk, head, scripted
+from tests.support.scripted_server import Repeat, Server, Step, Wait, chunk, head, scripted
 
 BLOCK: Final = 64 << 10
 
@@ -53,7 +53,7 @@ async def served(upstream: str, **options: Any) -> AsyncGenerator[tuple[str, uvi
 
 def endless(every: float = 0.001) -> list[Step]:
     """An answer without an end."""
-    return [head(), chunk(HELLO), Again(chunk(text("more ")), every)]
+    return [head(), chunk(HELLO), Repeat(chunk(text("more ")), every)]
 
 
 def spoken(wire: WireApi, url: str) -> bytes:

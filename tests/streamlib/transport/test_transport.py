@@ -25,10 +25,17 @@ from streamlib.transport.content_encoding import DECODED_CHUNK_BYTES, decode_con
 from streamlib.transport.deadlines import Deadlines
 from streamlib.transport.errors import FailurePoint, classify_exception, is_connection_closed
 from streamlib.transport.httpcore_pool import pool_size
-from tests.support.clients import LIBRARIES, Memory, asked, client, library, opened
+from tests.support.clients import (
+    LIBRARIES,
+    MemoryTransport,
+    library,
+    make_client,
+    make_request,
+    open_http,
+)
 from tests.support.metrics import figure
-from tests.support.response_bodies import HELLO, MESSAGE, SAID, frames_of
-from tests.support.scripted_server import END, HANG, Wait, chunk, head, scripted, whole
+from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, frames_of
+from tests.support.scripted_server import END, HANG, Wait, chunk, complete_response, head, scripted
 from tests.support.shared import ROOT
 
 DEADLINES: Final = Deadlines(connect=3)
@@ -37,18 +44,18 @@ DEADLINES: Final = Deadlines(connect=3)
 # --- whatever is given ---
 
 
-def test_what_is_no_http_client_is_refused() -> None:
+def test_object_without_http_methods_is_refused() -> None:
     with pytest.raises(TypeError, match=r"httpx\.AsyncClient"):
         transport_for(object())
 
 
-def test_a_transport_of_ones_own_is_taken_as_it_is() -> None:
-    memory = Memory()
+def test_custom_transport_is_used_unchanged() -> None:
+    memory = MemoryTransport()
     assert transport_for(memory) is memory
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_the_limit_of_streams_is_never_above_the_users_pool(http: str) -> None:
+async def test_stream_limit_is_at_most_the_users_pool(http: str) -> None:
     httpx = library(http)
     async with (
         httpx.AsyncClient(limits=httpx.Limits(max_connections=3)) as three,
@@ -61,7 +68,7 @@ async def test_the_limit_of_streams_is_never_above_the_users_pool(http: str) -> 
     assert pool_size(object()) == UNKNOWN_POOL
 
 
-async def test_a_client_of_ours_never_lets_a_request_queue_in_its_pool() -> None:
+async def test_own_client_has_an_unlimited_pool() -> None:
     ours = transport_for()
     assert isinstance(ours, HttpxTransport)
     assert pool_size(ours._client) == sys.maxsize
@@ -72,16 +79,16 @@ async def test_a_client_of_ours_never_lets_a_request_queue_in_its_pool() -> None
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_users_client_stays_open(http: str) -> None:
-    async with opened(http) as users:
-        async with client("http://127.0.0.1:9", users, retry=RetryPolicy(retries=0)) as asking:
+async def test_client_of_the_user_stays_open(http: str) -> None:
+    async with open_http(http) as users:
+        async with make_client("http://127.0.0.1:9", users, retry=RetryPolicy(retries=0)) as client:
             with pytest.raises(StreamError):
-                await asking.respond(asked("http://127.0.0.1:9"))
+                await client.respond(make_request("http://127.0.0.1:9"))
         assert not users.is_closed
 
 
 @pytest.mark.parametrize("only", LIBRARIES)
-def test_the_library_that_is_loaded_already_is_used(only: str) -> None:
+def test_library_that_is_loaded_already_is_used(only: str) -> None:
     code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; import {only}, streamlib.transport as t; "
     code += "print(type(t.transport_for()._client).__module__)"
     ran = subprocess.run(
@@ -90,7 +97,7 @@ def test_the_library_that_is_loaded_already_is_used(only: str) -> None:
     assert ran.stdout.partition(".")[0].strip() == only
 
 
-def test_without_any_library_the_error_says_what_to_install(
+def test_error_without_a_library_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing(name: str) -> Any:
@@ -105,14 +112,14 @@ def test_without_any_library_the_error_says_what_to_install(
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_the_request_is_the_bytes_that_were_built(http: str) -> None:
+async def test_request_is_sent_as_it_was_built(http: str) -> None:
     body = bytes(range(256)) * 10
     async with (
-        scripted(whole(MESSAGE)) as server,
-        opened(http) as inner,
-        client(server.url, inner) as asking,
+        scripted(complete_response(MESSAGE)) as server,
+        open_http(http) as inner,
+        make_client(server.url, inner) as client,
     ):
-        await asking.respond(asked(server.url, body=body))
+        await client.respond(make_request(server.url, body=body))
     sent, _, payload = server.requests[0].partition(b"\r\n\r\n")
     lines = sent.lower().split(b"\r\n")
     assert lines[0] == b"post /messages http/1.1"
@@ -123,36 +130,36 @@ async def test_the_request_is_the_bytes_that_were_built(http: str) -> None:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_path_that_is_encoded_already_stays_so(http: str) -> None:
+async def test_encoded_path_is_sent_unchanged(http: str) -> None:
     """A signature is over these very bytes."""
     async with (
-        scripted(whole(MESSAGE)) as server,
-        opened(http) as inner,
-        client(server.url, inner) as asking,
+        scripted(complete_response(MESSAGE)) as server,
+        open_http(http) as inner,
+        make_client(server.url, inner) as client,
     ):
-        request = asked(server.url)
+        request = make_request(server.url)
         url = f"{server.url}/model/us.a%3Ab%2Fc/x?alt=sse"
-        await asking.respond(
+        await client.respond(
             type(request)("POST", url, request.headers, b"{}", [], "messages", "m", request.origin)
         )
     assert server.requests[0].startswith(b"POST /model/us.a%3Ab%2Fc/x?alt=sse HTTP/1.1")
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_users_client_that_follows_redirects_does_not_follow_ours(http: str) -> None:
+async def test_redirect_is_not_followed_by_a_users_client(http: str) -> None:
     moved = b"HTTP/1.1 308 x\r\nlocation: /elsewhere\r\ncontent-length: 0\r\n\r\n"
     async with (
         scripted([moved]) as server,
-        opened(http, follow_redirects=True) as inner,
-        client(server.url, inner) as asking,
+        open_http(http, follow_redirects=True) as inner,
+        make_client(server.url, inner) as client,
     ):
         with pytest.raises(StreamError, match="redirects"):
-            await asking.respond(asked(server.url))
+            await client.respond(make_request(server.url))
     assert len(server.requests) == 1
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_mock_of_the_library_is_an_answer_like_any_other(http: str) -> None:
+async def test_response_of_a_mock_transport_is_read(http: str) -> None:
     httpx = library(http)
     for content in (MESSAGE, gzip.compress(MESSAGE)):
         headers = {
@@ -166,12 +173,12 @@ async def test_a_mock_of_the_library_is_an_answer_like_any_other(http: str) -> N
         )
         async with (
             httpx.AsyncClient(transport=answer) as inner,
-            client("http://a.example", inner) as asking,
+            make_client("http://a.example", inner) as client,
         ):
-            assert (await asking.respond(asked("http://a.example"))).text == SAID
+            assert (await client.respond(make_request("http://a.example"))).text == HELLO_TEXT
 
 
-async def test_a_client_with_nothing_but_the_methods_will_do() -> None:
+async def test_object_with_only_the_methods_is_accepted() -> None:
     class Response:
         status_code = 200
         headers: Final = {"Content-Type": "text/event-stream"}
@@ -194,23 +201,26 @@ async def test_a_client_with_nothing_but_the_methods_will_do() -> None:
         async def aclose(self) -> None:
             raise AssertionError("it is not ours")
 
-    async with client("http://a.example", Lookalike()) as asking:
-        assert (await asking.respond(asked("http://a.example"))).text == SAID
+    async with make_client("http://a.example", Lookalike()) as client:
+        assert (await client.respond(make_request("http://a.example"))).text == HELLO_TEXT
 
 
 # --- connections ---
 
 
 @pytest.mark.parametrize("http", [None, *LIBRARIES])
-async def test_a_hundred_streams_in_a_row_take_one_connection(http: str | None) -> None:
-    inner = opened(http) if http else None
-    async with scripted([*whole(MESSAGE)]) as server, client(server.url, inner) as asking:
+async def test_a_hundred_streams_in_a_row_use_one_connection(http: str | None) -> None:
+    inner = open_http(http) if http else None
+    async with (
+        scripted([*complete_response(MESSAGE)]) as server,
+        make_client(server.url, inner) as client,
+    ):
         for n in range(100):
-            async with asking.stream(asked(server.url)) as stream:
+            async with client.stream(make_request(server.url)) as stream:
                 async for event in stream:
                     if n % 2 and type(event).__name__ == "Completed":
                         break
-            assert stream.response.text == SAID
+            assert stream.response.text == HELLO_TEXT
         figure("connections", server.connections)
         assert (server.connections, len(server.requests)) == (1, 100)
         if inner is not None:
@@ -218,27 +228,30 @@ async def test_a_hundred_streams_in_a_row_take_one_connection(http: str | None) 
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_kept_connection_that_was_closed_is_replaced_once_and_silently(http: str) -> None:
+async def test_reused_connection_that_was_closed_is_replaced_once(http: str) -> None:
     """The server closes it when the second request comes: too late to be seen before."""
-    async with scripted(whole(MESSAGE), ["RST"], whole(MESSAGE)) as server, opened(http) as inner:
-        async with client(server.url, inner, retry=RetryPolicy(retries=0)) as asking:
+    async with (
+        scripted(complete_response(MESSAGE), ["RST"], complete_response(MESSAGE)) as server,
+        open_http(http) as inner,
+    ):
+        async with make_client(server.url, inner, retry=RetryPolicy(retries=0)) as client:
             for _ in range(2):
-                assert (await asking.respond(asked(server.url))).text == SAID
+                assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
         assert (server.connections, len(server.requests)) == (2, 3)
     figure("fault/keepalive-stale")
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_new_connection_that_is_closed_is_not_replaced_silently(http: str) -> None:
-    async with scripted(["RST"], whole(MESSAGE)) as server, opened(http) as inner:
-        asking = client(server.url, inner, retry=RetryPolicy(retries=0), errors="event")
-        response = await asking.respond(asked(server.url))
+async def test_new_connection_that_is_closed_is_not_replaced(http: str) -> None:
+    async with scripted(["RST"], complete_response(MESSAGE)) as server, open_http(http) as inner:
+        client = make_client(server.url, inner, retry=RetryPolicy(retries=0), errors="event")
+        response = await client.respond(make_request(server.url))
     assert response.error is not None
     assert (response.error.kind, len(server.requests)) == ("connection", 1)
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_the_library_itself_ends_a_silent_read_when_that_is_the_next_deadline(
+async def test_library_ends_a_silent_read_at_the_next_deadline(
     http: str,
 ) -> None:
     """No scope of ours is entered then; in the stream it would be one for each read."""
@@ -248,19 +261,19 @@ async def test_the_library_itself_ends_a_silent_read_when_that_is_the_next_deadl
         ([head(), HANG], "first_byte"),
         ([head(), chunk(HELLO), HANG], "idle"),
     ):
-        async with scripted(script) as server, opened(http) as inner:
-            asking = client(
+        async with scripted(script) as server, open_http(http) as inner:
+            client = make_client(
                 server.url, inner, deadlines=even, retry=RetryPolicy(retries=0), errors="event"
             )
             began = anyio.current_time()
-            response = await asking.respond(asked(server.url))
+            response = await client.respond(make_request(server.url))
         assert response.error is not None
         assert (response.error.kind, response.error.detail) == ("stalled", {"phase": phase})
         assert 0.1 < anyio.current_time() - began < 1
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_reads_that_need_no_scope_enter_none(
+async def test_reads_enter_no_scope_when_none_is_needed(
     http: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scopes = 0
@@ -275,12 +288,12 @@ async def test_reads_that_need_no_scope_enter_none(
     frames = [step for frame in frames_of(50) for step in (chunk(frame), Wait(0.001))]
     async with (
         scripted([head(), *frames, END]) as server,
-        opened(http) as inner,
-        client(server.url, inner) as asking,
+        open_http(http) as inner,
+        make_client(server.url, inner) as client,
     ):
         monkeypatch.setattr(module.anyio, "CancelScope", original)
         before = scopes
-        async with asking.stream(asked(server.url)) as stream:
+        async with client.stream(make_request(server.url)) as stream:
             batches = [batch async for batch in stream.batches()]
     assert len(batches) > 20
     assert scopes - before < 10
@@ -297,11 +310,11 @@ async def storm(http: str, cancellations: int, connections: int = 4) -> None:
         scripted(answer) as server,
         httpx.AsyncClient(limits=httpx.Limits(max_connections=connections)) as inner,
     ):
-        async with client(server.url, inner) as asking:
+        async with make_client(server.url, inner) as client:
 
             async def one(delay: float) -> None:
                 with anyio.move_on_after(delay):
-                    await asking.respond(asked(server.url))
+                    await client.respond(make_request(server.url))
 
             for _ in range(0, cancellations, 20):
                 async with anyio.create_task_group() as group:
@@ -311,7 +324,7 @@ async def storm(http: str, cancellations: int, connections: int = 4) -> None:
                 async with anyio.create_task_group() as group:
                     for _ in range(connections * 2):
                         group.start_soon(one, 5)
-            assert asking._transport.slots.borrowed_tokens == 0  # type: ignore[attr-defined]
+            assert client._transport.slots.borrowed_tokens == 0  # type: ignore[attr-defined]
         assert all(one.is_idle() for one in inner._transport._pool.connections), (
             inner._transport._pool.connections
         )
@@ -323,13 +336,13 @@ async def storm(http: str, cancellations: int, connections: int = 4) -> None:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_thousand_cancellations_leave_the_pool_whole(http: str) -> None:
+async def test_a_thousand_cancellations_leave_the_pool_usable(http: str) -> None:
     await storm(http, 1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_ten_thousand_cancellations_leave_the_pool_whole(http: str) -> None:
+async def test_ten_thousand_cancellations_leave_the_pool_usable(http: str) -> None:
     await storm(http, 10_000)
 
 
@@ -371,16 +384,19 @@ def self_signed(folder: Path) -> ssl.SSLContext:
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
-async def test_a_cancellation_in_a_handshake_closes_its_socket(
+async def test_cancellation_in_a_handshake_closes_the_socket(
     http: str, tls: ssl.SSLContext
 ) -> None:
     """The libraries close it only where the handshake fails, not where it is cancelled."""
-    async with scripted(whole(MESSAGE), tls=tls) as server, opened(http, verify=False) as inner:
-        async with client(server.url, inner) as asking:
+    async with (
+        scripted(complete_response(MESSAGE), tls=tls) as server,
+        open_http(http, verify=False) as inner,
+    ):
+        async with make_client(server.url, inner) as client:
             for n in range(40):
                 with anyio.move_on_after(n * 0.0005):
-                    await asking.respond(asked(server.url))
-            assert (await asking.respond(asked(server.url))).text == SAID
+                    await client.respond(make_request(server.url))
+            assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
         assert [one for one in inner._transport._pool.connections if not one.is_idle()] == []
 
 
@@ -442,7 +458,7 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
         f"{type(value).__name__} {value}" if isinstance(value, BaseException) else None
     ),
 )
-def test_an_exception_is_known_by_its_name(
+def test_exception_is_classified_by_its_name(
     error: BaseException, before: str, after: str, *, retryable: bool
 ) -> None:
     for answered, kind in ((False, before), (True, after)):
@@ -452,7 +468,7 @@ def test_an_exception_is_known_by_its_name(
         assert (info.kind, info.retryable) == (kind, retryable)
 
 
-def test_a_connection_given_up_by_http2_is_truncated() -> None:
+def test_http2_connection_termination_is_truncated() -> None:
     """GOAWAY in mid-stream, as httpcore tells it; HTTP/2 itself is the user's option and not installed here."""
     info = classify_exception(
         raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"),
@@ -461,7 +477,7 @@ def test_a_connection_given_up_by_http2_is_truncated() -> None:
     assert info.kind == "truncated"
 
 
-def test_a_certificate_stays_untrusted_however_often_one_tries() -> None:
+def test_certificate_error_is_not_retryable() -> None:
     error = raised("ConnectError", "handshake")
     error.__cause__ = ssl.SSLCertVerificationError("self-signed")
     assert not classify_exception(
@@ -469,7 +485,7 @@ def test_a_certificate_stays_untrusted_however_often_one_tries() -> None:
     ).retryable
 
 
-def test_an_exceptions_text_is_masked_and_short() -> None:
+def test_exception_text_is_masked_and_short() -> None:
     info = classify_exception(
         OSError("Bearer sk-abcdef0123456789 " + "x" * 5000),
         FailurePoint(has_response=False, phase="connect", deadlines=DEADLINES),
@@ -478,7 +494,7 @@ def test_an_exceptions_text_is_masked_and_short() -> None:
     assert len(info.message) < 700
 
 
-def test_only_a_closed_connection_counts_as_gone() -> None:
+def test_only_a_closed_connection_counts_as_closed() -> None:
     assert is_connection_closed(raised("ReadError"))
     assert is_connection_closed(raised("RemoteProtocolError", "Server disconnected"))
     assert not is_connection_closed(raised("RemoteProtocolError", "illegal chunk header"))
@@ -504,7 +520,7 @@ PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 
 
 @pytest.mark.parametrize("packer", PACKERS)
-async def test_a_packed_body_is_the_same_at_every_cut(packer: str) -> None:
+async def test_compressed_body_is_equal_for_every_chunk_size(packer: str) -> None:
     packed = PACKERS[packer](MESSAGE * 3)
     encoding = {"content-encoding": "gzip" if packer in {"gzip", "two members"} else "deflate"}
     for size in (1, 7, 100, len(packed)):
@@ -515,7 +531,7 @@ async def test_a_packed_body_is_the_same_at_every_cut(packer: str) -> None:
         )
 
 
-async def test_no_step_unpacks_more_than_its_ceiling() -> None:
+async def test_no_step_decodes_more_than_its_limit() -> None:
     size = 20 * DECODED_CHUNK_BYTES + 5
     pieces = [
         len(piece)
@@ -527,7 +543,7 @@ async def test_no_step_unpacks_more_than_its_ceiling() -> None:
     assert max(pieces) <= DECODED_CHUNK_BYTES
 
 
-async def test_a_packed_body_that_is_cut_is_no_end() -> None:
+async def test_truncated_compressed_body_raises() -> None:
     packed = gzip.compress(MESSAGE)
     for end in range(1, len(packed) - 1, 7):
         with pytest.raises((StreamError, zlib.error)):
@@ -542,7 +558,7 @@ async def test_a_packed_body_that_is_cut_is_no_end() -> None:
 @pytest.mark.parametrize(
     "encoding", ["gzip, gzip", "br", "zstd", "gzip, identity, deflate", "x" * 500]
 )
-def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> None:
+def test_unsupported_encoding_is_refused(encoding: str) -> None:
     with pytest.raises(StreamError) as raised_:
         decode_content(_chunks(), {"content-encoding": encoding})
     assert raised_.value.kind == "malformed"
@@ -550,7 +566,7 @@ def test_what_was_not_asked_for_and_is_not_known_is_refused(encoding: str) -> No
 
 
 @pytest.mark.parametrize("encoding", ["", "identity", "Identity, identity", "GZIP"])
-async def test_an_encoding_that_is_none_costs_nothing(encoding: str) -> None:
+async def test_identity_encoding_returns_the_same_iterator(encoding: str) -> None:
     chunks = _chunks()
     assert (decode_content(chunks, {"content-encoding": encoding}) is chunks) is (
         encoding != "GZIP"
@@ -562,7 +578,7 @@ async def test_an_encoding_that_is_none_costs_nothing(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_closing_goes_on_through_a_cancellation_and_then_tells_it() -> None:
+async def test_cancellation_is_raised_after_closing_completes() -> None:
     import asyncio
 
     done: list[int] = []
@@ -587,7 +603,7 @@ async def test_closing_goes_on_through_a_cancellation_and_then_tells_it() -> Non
 
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio"])
-async def test_closing_that_fails_in_a_cancellation_tells_the_cancellation() -> None:
+async def test_cancellation_wins_over_a_failure_to_close() -> None:
     import asyncio
 
     async def closing() -> None:
@@ -606,5 +622,5 @@ async def test_closing_that_fails_in_a_cancellation_tells_the_cancellation() -> 
         await run()
 
 
-def test_the_client_takes_its_transport_when_it_first_sends() -> None:
+def test_transport_is_created_by_the_first_request() -> None:
     assert Client()._opened_transport is None
