@@ -1,4 +1,4 @@
-"""Chunks of Chat Completions, written for tests, and what a parser made of them."""
+"""Builds Chat Completions chunks for tests, and parses them."""
 
 from __future__ import annotations
 
@@ -26,40 +26,44 @@ def chunk(delta: Any = None, finish: Any = None, /, **values: Any) -> Json:
     return {"id": "c1", "model": "m", "choices": [choice]}
 
 
-def said(**delta: Any) -> Json:
+def delta_chunk(**delta: Any) -> Json:
+    """A chunk with one choice, which has this delta."""
     return chunk(delta)
 
 
 def calls(*calls: Json) -> Json:
+    """A chunk with these entries of tool_calls."""
     return chunk({"tool_calls": list(calls)})
 
 
 def call(
     index: Any = 0, name: Any = None, arguments: Any = None, call_id: Any = None, **values: Any
 ) -> Json:
-    """One entry of tool_calls; what is None is left out."""
-    function = {
-        key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None
-    }
-    given = {"index": index, "id": call_id, "type": "function"}
-    return {
-        **{key: value for key, value in given.items() if value is not None},
-        "function": function,
-        **values,
-    }
+    """One entry of tool_calls; arguments that are None are left out."""
+    entry: Json = {"index": index, "id": call_id, "type": "function"}
+    function: Json = {"name": name, "arguments": arguments}
+    return {**_without_none(entry), "function": _without_none(function), **values}
 
 
-def used(**values: Any) -> Json:
+def _without_none(values: Json) -> Json:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def usage_chunk(**values: Any) -> Json:
+    """A chunk without choices, with this usage."""
     return {"id": "c1", "model": "m", "choices": [], "usage": values}
 
 
 def sse(*chunks: Any, done: str | None = "[DONE]") -> bytes:
-    payloads = [
-        one if isinstance(one, str) else json.dumps(one, ensure_ascii=False, separators=(",", ":"))
-        for one in (*chunks, done)
-        if one is not None
-    ]
-    return "".join(f"data: {payload}\n\n" for payload in payloads).encode()
+    """Server-sent events of these chunks; a string is sent as it is."""
+    body = ""
+    for payload in (*chunks, done):
+        if payload is None:
+            continue
+        if not isinstance(payload, str):
+            payload = json.dumps(payload, ensure_ascii=False, separators=(",", ":"))  # noqa: PLW2901
+        body += f"data: {payload}\n\n"
+    return body.encode()
 
 
 def events_of(*chunks: Any, done: str | None = "[DONE]", **options: Any) -> list[ResponseEvent]:
@@ -76,13 +80,13 @@ def items_of(*chunks: Any, done: str | None = "[DONE]") -> list[Any]:
     return [msgspec.structs.replace(item, origin=None, response_id=None) for item in response.items]
 
 
-def codes(events: list[ResponseEvent]) -> list[str]:
+def notice_codes(events: list[ResponseEvent]) -> list[str]:
     return [event.code for event in events if isinstance(event, Notice)]
 
 
 STOP = chunk({}, "stop")
 FINISH = chunk({}, "tool_calls")
-HI = said(content="Hi")
+HI = delta_chunk(content="Hi")
 TOTAL = {"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7}
 MORE = {"prompt_tokens": 5, "completion_tokens": 9, "total_tokens": 14}
 
@@ -91,5 +95,6 @@ def choice(index: int, delta: Json, finish: str | None = None, **values: Any) ->
     return {"index": index, "delta": delta, "finish_reason": finish, **values}
 
 
-def many(*choices: Json) -> Json:
+def choices_chunk(*choices: Json) -> Json:
+    """A chunk with these choices."""
     return {"id": "c1", "model": "m", "choices": list(choices)}

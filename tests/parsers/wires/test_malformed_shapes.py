@@ -29,7 +29,7 @@ from streamlib_parsers import (
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.wires.responses.wire_items import wire_item
 from tests.support.gemini_streams import chunk as gemini_chunk
-from tests.support.gemini_streams import piece, read
+from tests.support.gemini_streams import partial_part, read
 from tests.support.invariants import events_of
 from tests.support.responses_frames import (
     about,
@@ -409,8 +409,8 @@ def test_invoke_skips_an_empty_payload() -> None:
 def test_gemini_ends_a_streamed_string_at_an_empty_fragment() -> None:
     parts = [
         {"functionCall": {"name": "f", "willContinue": True}},
-        piece("$.k", stringValue="a", willContinue=True),
-        piece("$.k"),
+        partial_part("$.k", stringValue="a", willContinue=True),
+        partial_part("$.k"),
         {"functionCall": {}},
     ]
     (call_item,) = read(*(gemini_chunk(part) for part in parts), gemini_chunk(finish="STOP")).calls

@@ -1,4 +1,4 @@
-"""Chat Completions: how a stream ends, errors under status 200, usage, whole bodies."""
+"""Chat Completions: ends of a stream, errors with status 200, usage, complete bodies."""
 
 from __future__ import annotations
 
@@ -34,43 +34,44 @@ from tests.support.chat_streams import (
     call,
     calls,
     choice,
+    choices_chunk,
     chunk,
-    codes,
+    delta_chunk,
     events_of,
     items_of,
-    many,
+    notice_codes,
     response_of,
-    said,
     sse,
-    used,
+    usage_chunk,
 )
 
-# --- how it ends ---
+# --- the end ---
 
 
-@pytest.mark.parametrize(("word", "reason"), STOP_REASONS.items())
-def test_x12_every_word_of_the_table(word: str, reason: str) -> None:
-    told = response_of(HI, chunk({}, word.upper()))
-    assert (told.stop_reason, told.native_stop_reason) == (reason, word.upper())
+@pytest.mark.parametrize(("finish_reason", "stop_reason"), STOP_REASONS.items())
+def test_x12_every_known_finish_reason(finish_reason: str, stop_reason: str) -> None:
+    native = finish_reason.upper()
+    response = response_of(HI, chunk({}, native))
+    assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
 
 
-@pytest.mark.parametrize("word", ["weird", 7])
-def test_x12_any_other_word_is_other_and_said(word: Any) -> None:
-    events = events_of(HI, chunk({}, word))
+@pytest.mark.parametrize("finish_reason", ["weird", 7])
+def test_x12_unknown_finish_reason_is_other_with_a_notice(finish_reason: Any) -> None:
+    events = events_of(HI, chunk({}, finish_reason))
     assert (accumulate(events).stop_reason, accumulate(events).native_stop_reason) == (
         "other",
-        str(word),
+        str(finish_reason),
     )
-    assert codes(events) == ["unknown_finish_reason"]
+    assert notice_codes(events) == ["unknown_finish_reason"]
 
 
-def test_completed_waits_for_done_and_nothing_follows_it() -> None:
+def test_completed_waits_for_done_and_is_last() -> None:
     p = parser("chat")
     assert not p.complete
     events = p.feed(sse(HI, STOP, done=None))
     assert p.complete
     assert not p.ended
-    events += p.feed(sse(used(**TOTAL)))
+    events += p.feed(sse(usage_chunk(**TOTAL)))
     assert isinstance(events[-1], Completed)
     assert events[-1].usage == Usage(input_tokens=5, output_tokens=2, raw=TOTAL)
     assert p.feed(sse(HI)) + p.close() == []
@@ -78,10 +79,10 @@ def test_completed_waits_for_done_and_nothing_follows_it() -> None:
 
 @pytest.mark.parametrize(
     "sent",
-    [[], [said(role="assistant", content="")], [used(**TOTAL)]],
+    [[], [delta_chunk(role="assistant", content="")], [usage_chunk(**TOTAL)]],
     ids=["nothing", "a role", "usage"],
 )
-def test_done_before_any_content_is_a_cut(sent: list[Json]) -> None:
+def test_done_before_any_content_is_truncated(sent: list[Json]) -> None:
     assert response_of(*sent).error.kind == "truncated"  # type: ignore[union-attr]
 
 
@@ -91,18 +92,18 @@ def test_done_is_truncated_when_body_event_has_no_choice() -> None:
     assert accumulate(wires.events_of("chat", stream)).error.kind == "truncated"  # type: ignore[union-attr]
 
 
-def test_done_as_content_is_content() -> None:
-    assert response_of(said(content="[DONE]"), STOP).text == "[DONE]"
+def test_done_inside_content_is_text() -> None:
+    assert response_of(delta_chunk(content="[DONE]"), STOP).text == "[DONE]"
 
 
-def test_a_cut_call_is_never_given_as_callable_whatever_the_end() -> None:
+def test_truncated_call_is_never_callable_at_any_end() -> None:
     for end in ([STOP], [FINISH], [chunk({}, "length")], []):
         response = response_of(calls(call(0, "f", '{"a": "b', "x")), *end)
         assert response.calls == []
         assert response.items[0].status == "incomplete"
 
 
-# --- errors under status 200 ---
+# --- errors with status 200 ---
 
 ERRORS: list[tuple[Any, str]] = [
     (
@@ -142,7 +143,9 @@ ERRORS: list[tuple[Any, str]] = [
     ({"message": "Too many requests"}, "rate_limited"),
     ({"success": False, "data": None, "message": "insufficient credits"}, "quota_exhausted"),
     (
-        many(choice(0, {}, "error") | {"error": {"code": 429, "message": "rate limited upstream"}}),
+        choices_chunk(
+            choice(0, {}, "error") | {"error": {"code": 429, "message": "rate limited upstream"}}
+        ),
         "rate_limited",
     ),
     (
@@ -162,7 +165,7 @@ ERRORS: list[tuple[Any, str]] = [
 @pytest.mark.parametrize(
     ("sent", "kind"), ERRORS, ids=[json.dumps(sent)[:40] for sent, _ in ERRORS]
 )
-def test_case_31_an_error_in_the_stream_is_one_wherever_it_comes(
+def test_error_in_the_stream_fails_it_first_or_later(
     before: list[Json], sent: Any, kind: str
 ) -> None:
     events = events_of(*before, sent)
@@ -173,7 +176,7 @@ def test_case_31_an_error_in_the_stream_is_one_wherever_it_comes(
     assert events[-1].error.kind == kind
 
 
-def test_case_32_the_error_chunk_of_openrouter() -> None:
+def test_error_chunk_of_openrouter_is_rate_limited() -> None:
     sent = {
         "id": "c1",
         "provider": "P",
@@ -190,20 +193,20 @@ def test_case_32_the_error_chunk_of_openrouter() -> None:
         )
 
 
-def test_case_44_a_delay_in_the_body_of_an_error_is_told() -> None:
+def test_retry_after_is_read_from_an_error_in_the_stream() -> None:
     error = {"error": {"code": 429, "message": "x", "metadata": {"headers": {"retry-after": "7"}}}}
     assert response_of(HI, error).error.retry_after == 7.0  # type: ignore[union-attr]
 
 
-def test_an_event_called_error_is_one_whatever_it_holds() -> None:
-    told = {
+def test_event_named_error_fails_with_any_data() -> None:
+    error_body = {
         "message": "m",
         "type": "invalid_request_error",
         "code": "tool_use_failed",
         "failed_generation": "{}",
     }
     error = wires.error_of(
-        "chat", sse(HI, done=None) + b"event: error\n" + sse({"error": told}, done=None)
+        "chat", sse(HI, done=None) + b"event: error\n" + sse({"error": error_body}, done=None)
     )
     assert (error.kind, error.code, error.detail["failed_generation"]) == (
         "invalid_request",
@@ -218,7 +221,7 @@ def test_an_event_called_error_is_one_whatever_it_holds() -> None:
     )
 
 
-def test_usage_before_an_error_is_counted() -> None:
+def test_usage_beside_an_error_is_counted() -> None:
     events = events_of(HI, {"error": {"message": "x"}, "usage": TOTAL})
     assert any(isinstance(event, TokenCount) for event in events)
 
@@ -236,19 +239,20 @@ def test_usage_before_an_error_is_counted() -> None:
         '{"a":' + "9" * 5000 + "}",
     ],
 )
-def test_what_is_no_chunk_is_malformed(payload: str) -> None:
+def test_payload_that_is_no_chunk_is_malformed(payload: str) -> None:
     assert response_of(HI, payload).error.kind == "malformed"  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("index", [-1, "0", True, 1.5, 2**53 + 1, [], {}])
-def test_what_is_no_index_is_malformed(index: Any) -> None:
+def test_value_that_is_no_index_is_malformed(index: Any) -> None:
     assert (
-        response_of(HI, many({"index": index, "delta": {"content": "a"}})).error.kind == "malformed"
+        response_of(HI, choices_chunk({"index": index, "delta": {"content": "a"}})).error.kind
+        == "malformed"
     )  # type: ignore[union-attr]
     assert response_of(HI, calls(call(index, "f", "{}", "x"))).error.kind == "malformed"  # type: ignore[union-attr]
 
 
-def test_events_with_other_names_pass_through_and_pings_do_not() -> None:
+def test_named_events_pass_through_except_pings() -> None:
     named = b'event: ping\ndata: {}\n\nevent: stats\ndata: {"k": 1}\n\n'
     events = wires.events_of(
         "chat", sse(HI, {"type": "ping"}, {"type": "new", "k": 2}, done=None) + named + sse(STOP)
@@ -260,15 +264,15 @@ def test_events_with_other_names_pass_through_and_pings_do_not() -> None:
     assert isinstance(events[-1], Completed)
 
 
-def test_ceilings_end_the_stream() -> None:
+def test_exceeded_limits_end_the_stream() -> None:
     limits = Limits(items=4, argument_bytes=8)
     over = {
         "argument_bytes": [calls(call(0, "f", "{", "x")), calls(call(0, None, "a" * 8))],
         "items": [calls(*(call(n, "f", "{}", f"x{n}") for n in range(5)))],
     }
-    over["held arguments"] = [calls(call(0, None, "a" * 9))]
+    over["buffered arguments"] = [calls(call(0, None, "a" * 9))]
     over["nameless calls"] = [calls(*(call(n, None, "{}") for n in range(5)))]
-    over["choices"] = [many(*(choice(n, {}) for n in range(5)))]
+    over["choices"] = [choices_chunk(*(choice(n, {}) for n in range(5)))]
     for name, sent in over.items():
         events = events_of(*sent, limits=limits)
         assert isinstance(events[-1], Failed), name
@@ -278,11 +282,11 @@ def test_ceilings_end_the_stream() -> None:
 @pytest.mark.parametrize(
     "sent",
     [[call(0, None, '"' + "a" * 6 + '"')], [call(0, "f", "{", "x"), call(0, None, " " * 6 + "}")]],
-    ids=["held", "given"],
+    ids=["buffered", "emitted"],
 )
-def test_what_fills_a_ceiling_does_not_pass_it(sent: list[Json]) -> None:
+def test_exactly_reached_limits_do_not_end_the_stream(sent: list[Json]) -> None:
     events = events_of(
-        *(calls(one) for one in sent), FINISH, limits=Limits(items=1, argument_bytes=8)
+        *(calls(entry) for entry in sent), FINISH, limits=Limits(items=1, argument_bytes=8)
     )
     assert isinstance(events[-1], Completed)
 
@@ -322,19 +326,19 @@ def test_what_fills_a_ceiling_does_not_pass_it(sent: list[Json]) -> None:
     ],
     ids=lambda value: json.dumps(value) if isinstance(value, dict) else "",
 )
-def test_usage_is_found_under_every_name(raw: Json, expected: Usage) -> None:
+def test_usage_is_read_under_every_name(raw: Json, expected: Usage) -> None:
     assert usage(raw).same_numbers(expected)
 
 
-def test_usage_of_xai_gets_its_thoughts_and_no_other_does() -> None:
-    apart = {
+def test_usage_adds_reasoning_only_for_xai() -> None:
+    reasoning_apart = {
         "prompt_tokens": 30,
         "completion_tokens": 5,
         "total_tokens": 45,
         "completion_tokens_details": {"reasoning_tokens": 10},
     }
-    assert usage(apart).output_tokens == 15
-    assert usage({**apart, "total_tokens": 35}).output_tokens == 5
+    assert usage(reasoning_apart).output_tokens == 15
+    assert usage({**reasoning_apart, "total_tokens": 35}).output_tokens == 5
 
 
 @pytest.mark.parametrize(
@@ -350,7 +354,7 @@ def test_usage_of_xai_gets_its_thoughts_and_no_other_does() -> None:
         {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 99},
     ],
 )
-def test_numbers_that_contradict_each_other_are_given_as_told_and_said(raw: Json) -> None:
+def test_contradicting_usage_is_reported_with_a_notice(raw: Json) -> None:
     assert len(list(contradictions(usage(raw)))) == 1
     assert not [
         *contradictions(usage({"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}))
@@ -359,13 +363,13 @@ def test_numbers_that_contradict_each_other_are_given_as_told_and_said(raw: Json
         *contradictions(usage({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}))
     ]
     events = events_of(HI, {**STOP, "usage": raw})
-    assert codes(events) == ["inconsistent_usage"]
+    assert notice_codes(events) == ["inconsistent_usage"]
     assert accumulate(events).usage.output_tokens == 5  # type: ignore[union-attr]
 
 
-def test_case_43_a_running_count_is_replaced_and_told_only_when_it_changed() -> None:
+def test_running_usage_is_replaced_and_emitted_on_change() -> None:
     events = events_of(
-        {**HI, "usage": TOTAL}, {**HI, "usage": TOTAL}, {**STOP, "usage": MORE}, used(**MORE)
+        {**HI, "usage": TOTAL}, {**HI, "usage": TOTAL}, {**STOP, "usage": MORE}, usage_chunk(**MORE)
     )
     assert [event.usage.output_tokens for event in events if isinstance(event, TokenCount)] == [
         2,
@@ -373,7 +377,7 @@ def test_case_43_a_running_count_is_replaced_and_told_only_when_it_changed() -> 
     ]
 
 
-# --- whole bodies ---
+# --- complete bodies ---
 
 MESSAGE = {
     "role": "assistant",
@@ -395,7 +399,7 @@ def body_events(body: Any, **options: Any) -> list[ResponseEvent]:
     return parse_body("chat", json.dumps(body).encode(), **options)
 
 
-def test_a_whole_body_gives_each_item_with_one_delta() -> None:
+def test_body_emits_each_item_with_one_delta() -> None:
     events = body_events({**BODY, "usage": TOTAL})
     assert [type(event).__name__ for event in events] == [
         *(
@@ -420,7 +424,7 @@ def test_a_whole_body_gives_each_item_with_one_delta() -> None:
     ] == [ARGS]
 
 
-def test_a_body_is_complete_without_a_reason_and_without_a_word() -> None:
+def test_body_is_complete_without_reason_and_text() -> None:
     response = accumulate(
         body_events(
             {
@@ -433,7 +437,7 @@ def test_a_body_is_complete_without_a_reason_and_without_a_word() -> None:
     assert (response.status, response.stop_reason, response.items) == ("completed", "other", ())
 
 
-def test_in_a_body_the_message_outranks_an_empty_delta() -> None:
+def test_body_message_outranks_an_empty_delta() -> None:
     body = {
         "choices": [
             {
@@ -446,7 +450,7 @@ def test_in_a_body_the_message_outranks_an_empty_delta() -> None:
     assert accumulate(body_events(body)).text == "Hi"
 
 
-def test_x25_x27_a_body_where_a_stream_was_asked_for() -> None:
+def test_x25_x27_body_is_read_where_a_stream_was_requested() -> None:
     indented = b"\n\n" + json.dumps(BODY, indent=2).encode()
     assert wires.response_of("chat", indented).text == "Hi"
     assert (
@@ -471,34 +475,34 @@ def test_x25_x27_a_body_where_a_stream_was_asked_for() -> None:
         {"id": "x"},
     ],
 )
-def test_a_body_that_is_no_completion_is_malformed(body: Any) -> None:
+def test_body_that_is_no_completion_is_malformed(body: Any) -> None:
     last = body_events(body)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "malformed"
 
 
-def test_an_error_body_is_classified_with_its_status() -> None:
+def test_error_body_is_classified_with_its_status() -> None:
     last = body_events({"error": {"message": "no", "code": "x"}}, status=401)[-1]
     assert isinstance(last, Failed)
     assert (last.error.kind, last.error.status) == ("authentication", 401)
 
 
-def test_arguments_that_are_values_keep_their_own_bytes_wherever_they_stand() -> None:
-    own = '{"b": 1.0,"a":1e2, "u":"\\u00e9"}'
-    one = f'{{"id":"x","function":{{"name":"f","arguments":{own}}}}}'
-    said_so = {
-        "calls": f'{{"tool_calls":[{one}]}}',
-        "older": f'{{"function_call":{{"name":"f","arguments":{own}}}}}',
+def test_arguments_as_json_value_keep_the_providers_bytes() -> None:
+    arguments = '{"b": 1.0,"a":1e2, "u":"\\u00e9"}'
+    entry = f'{{"id":"x","function":{{"name":"f","arguments":{arguments}}}}}'
+    messages = {
+        "calls": f'{{"tool_calls":[{entry}]}}',
+        "older": f'{{"function_call":{{"name":"f","arguments":{arguments}}}}}',
     }
     bodies = {
         name: f'{{"choices":[{{"message":{{}}}},{{"index":1,"message":{message}}}]}}'
-        for name, message in said_so.items()
+        for name, message in messages.items()
     }
     bodies["wrapped"] = f'{{"data":{bodies["calls"]},"success":true}}'
     for name, body in bodies.items():
         response = accumulate(parse_body("chat", body.encode()))
         assert [
             item.arguments for item in response.choices[-1].items if isinstance(item, FunctionCall)
-        ] == [own], name
-    (found,) = items_of(f'{{"choices":[{{"delta":{{"tool_calls":[{one}]}}}}]}}', FINISH)
-    assert found.arguments == own
+        ] == [arguments], name
+    (item,) = items_of(f'{{"choices":[{{"delta":{{"tool_calls":[{entry}]}}}}]}}', FINISH)
+    assert item.arguments == arguments

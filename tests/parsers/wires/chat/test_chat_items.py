@@ -1,4 +1,4 @@
-"""Chat Completions, item by item: their order, thoughts and signatures, media, several choices, cases of other libraries."""
+"""Chat Completions: order of items, reasoning and signatures, media, metadata."""
 
 from __future__ import annotations
 
@@ -35,7 +35,6 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from streamlib_parsers.wires.chat.calls import JsonDepth
 from tests.support.chat_streams import (
     ARGS,
     FINISH,
@@ -45,16 +44,14 @@ from tests.support.chat_streams import (
     Json,
     call,
     calls,
-    choice,
     chunk,
-    codes,
+    delta_chunk,
     events_of,
     items_of,
-    many,
+    notice_codes,
     response_of,
-    said,
     sse,
-    used,
+    usage_chunk,
 )
 
 # --- items ---
@@ -68,16 +65,16 @@ def shapes(*chunks: Any) -> list[str]:
     ]
 
 
-def test_a_stream_becomes_events_in_its_order() -> None:
+def test_stream_becomes_events_in_order() -> None:
     events = events_of(
-        said(role="assistant", content=""),
-        said(reasoning_content="Hm"),
-        said(content="Hel"),
-        said(content="lo"),
+        delta_chunk(role="assistant", content=""),
+        delta_chunk(reasoning_content="Hm"),
+        delta_chunk(content="Hel"),
+        delta_chunk(content="lo"),
         calls(call(0, "f", "", "x")),
         calls(call(0, None, ARGS)),
         FINISH,
-        used(**TOTAL),
+        usage_chunk(**TOTAL),
     )
     origin = events[1].item.origin  # type: ignore[union-attr]
     counted = Usage(input_tokens=5, output_tokens=2, raw=TOTAL)
@@ -105,16 +102,22 @@ def test_a_stream_becomes_events_in_its_order() -> None:
     ]
 
 
-def test_x36_a_change_of_kind_begins_another_item() -> None:
-    sent = [said(reasoning="a"), said(content="b"), said(reasoning="c"), said(content="d"), STOP]
+def test_x36_change_of_kind_starts_another_item() -> None:
+    sent = [
+        delta_chunk(reasoning="a"),
+        delta_chunk(content="b"),
+        delta_chunk(reasoning="c"),
+        delta_chunk(content="d"),
+        STOP,
+    ]
     assert shapes(*sent) == ["Reasoninga", "Messageb", "Reasoningc", "Messaged"]
 
 
-def test_text_after_a_call_is_an_item_of_its_own_and_calls_stay_open_to_the_end() -> None:
+def test_text_after_a_call_is_an_item_while_calls_stay_open() -> None:
     sent = [
-        said(content="a"),
+        delta_chunk(content="a"),
         calls(call(0, "f", "{", "x")),
-        said(content="b"),
+        delta_chunk(content="b"),
         calls(call(0, None, "}")),
         FINISH,
     ]
@@ -123,7 +126,7 @@ def test_text_after_a_call_is_an_item_of_its_own_and_calls_stay_open_to_the_end(
     assert done == [0, 2, 1]
 
 
-def test_in_one_chunk_the_thought_comes_first_then_text_refusal_and_calls() -> None:
+def test_items_of_one_chunk_have_a_fixed_order() -> None:
     everything = chunk(
         {"tool_calls": [call(0, "f", ARGS, "x")], "refusal": "c", "content": "b", "reasoning": "a"},
         "stop",
@@ -136,7 +139,7 @@ def test_in_one_chunk_the_thought_comes_first_then_text_refusal_and_calls() -> N
     ]
 
 
-def test_a_call_is_added_when_its_name_is_known_and_its_arguments_wait_for_it() -> None:
+def test_call_is_opened_and_arguments_emitted_at_its_name() -> None:
     p = parser("chat")
     assert p.feed(sse(calls(call(0, None, '{"a":1}')), done=None))[1:] == []
     added, delta = p.feed(sse(calls(call(0, "f")), done=None))
@@ -144,7 +147,7 @@ def test_a_call_is_added_when_its_name_is_known_and_its_arguments_wait_for_it() 
     assert delta == FunctionCallArgumentsDelta(0, '{"a":1}')
 
 
-def test_t15_an_id_that_comes_late_is_that_of_the_finished_call() -> None:
+def test_t15_late_id_replaces_the_generated_one() -> None:
     events = events_of(calls(call(0, "f", ARGS)), calls(call(0, None, None, "x")), FINISH)
     ids = [
         event.item.call_id
@@ -154,31 +157,33 @@ def test_t15_an_id_that_comes_late_is_that_of_the_finished_call() -> None:
     assert ids == ["call_0", "x"]
 
 
-@pytest.mark.parametrize("end", [[FINISH], []], ids=["whole", "cut"])
-def test_a_call_without_a_name_is_shown_and_never_callable(end: list[Json]) -> None:
+@pytest.mark.parametrize("end", [[FINISH], []], ids=["complete", "truncated"])
+def test_nameless_call_is_emitted_and_never_callable(end: list[Json]) -> None:
     events = events_of(calls(call(0, None, ARGS, "x")), *end, done="[DONE]" if end else None)
     response = accumulate(events)
     (item,) = response.items
     assert isinstance(item, FunctionCall)
     assert (item.call_id, item.name, item.arguments, item.status) == ("x", "", ARGS, "incomplete")
-    assert "nameless_call" in codes(events)
+    assert "nameless_call" in notice_codes(events)
     assert response.calls == []
 
 
-def test_what_is_held_back_is_part_of_a_cut_answer() -> None:
-    cut = accumulate(events_of(calls(call(0, "f", "{}", "x")), done=None))
+def test_buffered_content_is_part_of_a_truncated_response() -> None:
+    truncated = accumulate(events_of(calls(call(0, "f", "{}", "x")), done=None))
     assert [
-        (item.arguments, item.status) for item in cut.items if isinstance(item, FunctionCall)
+        (item.arguments, item.status) for item in truncated.items if isinstance(item, FunctionCall)
     ] == [("{}", "incomplete")]
-    sealed = accumulate(
-        events_of(said(reasoning_details=[{"type": "reasoning.encrypted", "data": "E"}]), done=None)
+    encrypted = accumulate(
+        events_of(
+            delta_chunk(reasoning_details=[{"type": "reasoning.encrypted", "data": "E"}]), done=None
+        )
     )
-    assert sealed.items[0].native == {
+    assert encrypted.items[0].native == {
         "reasoning_details": [{"type": "reasoning.encrypted", "data": "E"}]
     }
 
 
-def test_t25_a_signature_of_google_stays_with_its_call() -> None:
+def test_t25_google_signature_stays_with_its_call() -> None:
     signed = {"google": {"thought_signature": "S"}}
     (item,) = items_of(calls(call(0, "f", ARGS, "x", extra_content=signed)), FINISH)
     assert (item.signature, item.native) == ("S", None)
@@ -190,16 +195,16 @@ def test_t25_a_signature_of_google_stays_with_its_call() -> None:
     )
 
 
-def test_t25_a_signed_delta_is_an_item_of_its_own_an_empty_one_too() -> None:
+def test_t25_signed_delta_is_an_item_of_its_own_even_if_empty() -> None:
     signed = {"google": {"thought_signature": "S"}}
-    found = items_of(
-        said(content="a"),
-        said(content="b", extra_content=signed),
-        said(extra_content=signed),
-        said(content="c"),
+    items = items_of(
+        delta_chunk(content="a"),
+        delta_chunk(content="b", extra_content=signed),
+        delta_chunk(extra_content=signed),
+        delta_chunk(content="c"),
         STOP,
     )
-    assert [(item.text, item.signature) for item in found] == [
+    assert [(item.text, item.signature) for item in items] == [
         ("a", None),
         ("b", "S"),
         ("", "S"),
@@ -207,21 +212,21 @@ def test_t25_a_signed_delta_is_an_item_of_its_own_an_empty_one_too() -> None:
     ]
 
 
-def test_t25_a_delta_that_google_calls_a_thought_is_one_unless_it_is_signed() -> None:
-    thought, answer = (
-        {"google": {"thought": True}},
-        {"google": {"thought": True, "thought_signature": "S"}},
+def test_t25_google_reasoning_mark_counts_unless_signed() -> None:
+    marked = {"google": {"thought": True}}
+    signed = {"google": {"thought": True, "thought_signature": "S"}}
+    items = items_of(
+        delta_chunk(content="a", extra_content=marked),
+        delta_chunk(content="b", extra_content=signed),
+        STOP,
     )
-    found = items_of(
-        said(content="a", extra_content=thought), said(content="b", extra_content=answer), STOP
-    )
-    assert [(type(item), item.text, item.signature) for item in found] == [
+    assert [(type(item), item.text, item.signature) for item in items] == [
         (Reasoning, "a", None),
         (Message, "b", "S"),
     ]
 
 
-# --- thoughts and their native side ---
+# --- reasoning and its native side ---
 
 
 def detail(kind: str = "text", **values: Any) -> Json:
@@ -233,17 +238,19 @@ def details_of(*chunks: Json) -> Any:
     return item
 
 
-def test_x3_fragments_of_a_detail_are_joined_and_its_signature_is_set_on_the_whole() -> None:
+def test_x3_detail_fragments_are_joined_and_sign_the_item() -> None:
     item = details_of(
-        said(reasoning="a", reasoning_details=[detail(text="a", format="f", signature=None)]),
-        said(reasoning="b", reasoning_details=[detail(text="b")]),
-        said(content="", reasoning_details=[detail(signature="S")]),
+        delta_chunk(
+            reasoning="a", reasoning_details=[detail(text="a", format="f", signature=None)]
+        ),
+        delta_chunk(reasoning="b", reasoning_details=[detail(text="b")]),
+        delta_chunk(content="", reasoning_details=[detail(signature="S")]),
     )
     assert item.native == {"reasoning_details": [detail(text="ab", format="f", signature="S")]}
     assert (item.content, item.signature) == ("ab", "S")
 
 
-def test_x3_details_of_another_index_and_encrypted_ones_are_never_joined() -> None:
+def test_x3_details_of_other_index_or_encrypted_stay_separate() -> None:
     sent = [
         detail(text="a"),
         detail(text="b", index=1),
@@ -251,39 +258,43 @@ def test_x3_details_of_another_index_and_encrypted_ones_are_never_joined() -> No
         detail("encrypted", data="y"),
         detail(text="c"),
     ]
-    item = details_of(*(said(reasoning_details=[one]) for one in sent))
+    item = details_of(*(delta_chunk(reasoning_details=[element]) for element in sent))
     assert item.native == {"reasoning_details": sent}
     assert item.content == "abc"
 
 
-def test_x3_details_of_a_whole_list_are_kept_as_they_are() -> None:
+def test_x3_details_of_one_complete_list_are_unchanged() -> None:
     unsigned = [detail(text="a"), detail(text="b")]
-    assert details_of(said(reasoning_details=unsigned)).native == {"reasoning_details": unsigned}
+    assert details_of(delta_chunk(reasoning_details=unsigned)).native == {
+        "reasoning_details": unsigned
+    }
     sent = [detail(text="a", signature="S"), detail(text="b", signature="T")]
-    item = details_of(said(reasoning="ab", reasoning_details=sent))
+    item = details_of(delta_chunk(reasoning="ab", reasoning_details=sent))
     assert item.native == {"reasoning_details": sent}
     assert item.signature is None
 
 
-def test_x3_after_a_signature_another_detail_begins() -> None:
+def test_x3_text_after_a_signature_starts_another_detail() -> None:
     item = details_of(
-        said(reasoning_details=[detail(text="a", signature="S")]),
-        said(reasoning_details=[detail(text="b")]),
+        delta_chunk(reasoning_details=[detail(text="a", signature="S")]),
+        delta_chunk(reasoning_details=[detail(text="b")]),
     )
     assert item.native == {"reasoning_details": [detail(text="a", signature="S"), detail(text="b")]}
 
 
-def test_a_sealed_thought_after_the_answer_is_an_item_of_its_own() -> None:
-    sealed = detail("encrypted", data="E")
-    found = items_of(said(content="a"), said(content="", reasoning_details=[sealed]), STOP)
-    assert [type(item) for item in found] == [Message, Reasoning]
-    assert found[1].native == {"reasoning_details": [sealed]}
+def test_encrypted_reasoning_after_text_is_an_item_of_its_own() -> None:
+    encrypted = detail("encrypted", data="E")
+    items = items_of(
+        delta_chunk(content="a"), delta_chunk(content="", reasoning_details=[encrypted]), STOP
+    )
+    assert [type(item) for item in items] == [Message, Reasoning]
+    assert items[1].native == {"reasoning_details": [encrypted]}
 
 
-def test_thinking_blocks_of_litellm_and_the_opaque_thought_of_copilot_are_native() -> None:
+def test_thinking_blocks_and_opaque_reasoning_are_native() -> None:
     item = details_of(
-        said(reasoning_content="a", thinking_blocks=[{"type": "thinking", "thinking": "a"}]),
-        said(
+        delta_chunk(reasoning_content="a", thinking_blocks=[{"type": "thinking", "thinking": "a"}]),
+        delta_chunk(
             reasoning_content="",
             thinking_blocks=[{"type": "thinking", "thinking": "", "signature": "S"}],
         ),
@@ -291,21 +302,23 @@ def test_thinking_blocks_of_litellm_and_the_opaque_thought_of_copilot_are_native
     assert item.native == {
         "thinking_blocks": [{"type": "thinking", "thinking": "a", "signature": "S"}]
     }
-    assert details_of(said(reasoning_text="a"), said(reasoning_opaque="E")).native == {
-        "reasoning_opaque": "E"
-    }
+    assert details_of(
+        delta_chunk(reasoning_text="a"), delta_chunk(reasoning_opaque="E")
+    ).native == {"reasoning_opaque": "E"}
 
 
 def test_x4_parts_of_mistral_and_databricks() -> None:
-    found = items_of(
-        said(
+    items = items_of(
+        delta_chunk(
             content=[
                 {"type": "thinking", "thinking": "a", "closed": True},
                 {"type": "text", "text": "b"},
             ]
         ),
-        said(content=[{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "c"}]),
-        said(
+        delta_chunk(
+            content=[{"type": "reference", "reference_ids": [1]}, {"type": "text", "text": "c"}]
+        ),
+        delta_chunk(
             content=[
                 {
                     "type": "reasoning",
@@ -313,10 +326,10 @@ def test_x4_parts_of_mistral_and_databricks() -> None:
                 }
             ]
         ),
-        said(content=[{"type": "new", "k": 1}]),
+        delta_chunk(content=[{"type": "new", "k": 1}]),
         STOP,
     )
-    assert found == [
+    assert items == [
         Reasoning(content="a", native={"closed": True}),
         Message(
             "assistant", (Text("b", ({"type": "reference", "reference_ids": [1]},)), Text("c"))
@@ -326,13 +339,15 @@ def test_x4_parts_of_mistral_and_databricks() -> None:
     ]
 
 
-def test_text_after_a_reference_stays_in_its_part_however_much_comes() -> None:
+def test_text_after_a_reference_stays_in_one_part() -> None:
     parts = [{"type": "text", "text": "a"}, {"type": "reference", "reference_ids": [1]}]
-    (item,) = items_of(said(content=parts), *(said(content=text) for text in "bcde"), STOP)
+    (item,) = items_of(
+        delta_chunk(content=parts), *(delta_chunk(content=text) for text in "bcde"), STOP
+    )
     assert [part.text for part in item.content] == ["a", "bcde"]
 
 
-# --- what else a delta may hold ---
+# --- other keys of a delta ---
 
 
 def test_annotations_refusals_and_logprobs() -> None:
@@ -341,16 +356,16 @@ def test_annotations_refusals_and_logprobs() -> None:
     events = events_of(
         chunk({"content": "Hi"}, logprobs={"content": tokens, "refusal": None}),
         chunk({"content": ""}, logprobs={"content": tokens}),
-        said(content="", annotations=[cited]),
-        said(refusal="no"),
+        delta_chunk(content="", annotations=[cited]),
+        delta_chunk(refusal="no"),
         STOP,
     )
-    told = [
+    emitted = [
         event
         for event in events
         if isinstance(event, (OutputTextDelta, AnnotationAdded, RefusalDelta))
     ]
-    assert told == [
+    assert emitted == [
         OutputTextDelta(0, 0, "Hi", tokens),
         OutputTextDelta(0, 0, "", tokens),
         AnnotationAdded(0, 0, cited),
@@ -362,7 +377,7 @@ def test_annotations_refusals_and_logprobs() -> None:
     ]
 
 
-def test_logprobs_of_a_thought_go_with_it() -> None:
+def test_logprobs_without_content_belong_to_the_reasoning() -> None:
     tokens = [{"token": "a"}]
     events = events_of(chunk({"reasoning_content": "a"}, logprobs={"content": tokens}), STOP)
     assert ReasoningContentDelta(0, 0, "a", tokens) in events
@@ -374,14 +389,14 @@ def test_logprobs_of_a_thought_go_with_it() -> None:
     }
 
 
-def test_audio_comes_in_pieces_under_an_id() -> None:
+def test_audio_fragments_are_joined_under_their_id() -> None:
     events = events_of(
-        said(audio={"id": "audio_1", "transcript": "Hel"}),
-        said(audio={"data": "QQ=="}),
-        said(audio={"data": "Qg==", "transcript": "lo"}),
-        said(audio={}),
-        said(audio={"id": None, "data": ""}),
-        said(audio={"expires_at": 9}),
+        delta_chunk(audio={"id": "audio_1", "transcript": "Hel"}),
+        delta_chunk(audio={"data": "QQ=="}),
+        delta_chunk(audio={"data": "Qg==", "transcript": "lo"}),
+        delta_chunk(audio={}),
+        delta_chunk(audio={"id": None, "data": ""}),
+        delta_chunk(audio={"expires_at": 9}),
         STOP,
     )
     assert [event for event in events if isinstance(event, MediaDelta)] == [
@@ -395,44 +410,45 @@ def test_audio_comes_in_pieces_under_an_id() -> None:
     assert item.native == {"audio": {"expires_at": 9}}
 
 
-def test_an_answer_is_refused_only_if_it_is_nothing_but_a_refusal() -> None:
-    refused, tool = (
-        said(refusal="no"),
-        said(executed_tools=[{"index": 0, "type": "search", "arguments": "{}", "output": "found"}]),
-    )
+def test_stop_reason_is_refusal_only_without_other_output() -> None:
+    refused = delta_chunk(refusal="no")
+    executed = {"index": 0, "type": "search", "arguments": "{}", "output": "found"}
+    tool = delta_chunk(executed_tools=[executed])
     for more, reason in (
         ((), "refusal"),
         ((tool,), "stop"),
-        ((said(reasoning_content="hm"),), "refusal"),
-        ((said(content="a"),), "stop"),
+        ((delta_chunk(reasoning_content="hm"),), "refusal"),
+        ((delta_chunk(content="a"),), "stop"),
     ):
         assert accumulate(events_of(*more, refused, STOP)).stop_reason == reason
 
 
-def test_what_a_server_adds_to_a_signed_delta_is_kept_for_the_next_turn() -> None:
+def test_extra_content_of_a_signed_delta_is_native() -> None:
     extra = {"vendor": {"k": 1}, "none": None}
-    (item,) = items_of(said(content="a", thought_signature="s", extra_content=extra), STOP)
+    (item,) = items_of(delta_chunk(content="a", thought_signature="s", extra_content=extra), STOP)
     assert (item.signature, item.native) == ("s", {"extra_content": {"vendor": {"k": 1}}})  # type: ignore[union-attr]
 
 
-def test_images_are_messages_of_their_own() -> None:
+def test_images_are_separate_messages() -> None:
     images = [
         {"type": "image_url", "image_url": {"url": "data:image/webp;base64,QUJD"}},
         {"image_url": {"url": "https://e.org/i.png"}},
     ]
-    found = items_of(said(content="a", images=images), STOP)
-    assert [item.content for item in found] == [
+    items = items_of(delta_chunk(content="a", images=images), STOP)
+    assert [item.content for item in items] == [
         (Text("a"),),
         (Image(data="QUJD", media_type="image/webp"),),
         (Image(url="https://e.org/i.png"),),
     ]
 
 
-def test_tools_that_groq_ran_are_server_tools() -> None:
-    begun = {"index": 0, "type": "search", "arguments": '{"query": "x"}'}
+def test_executed_tools_of_groq_are_server_tools() -> None:
+    started = {"index": 0, "type": "search", "arguments": '{"query": "x"}'}
     call_, result = items_of(
-        said(executed_tools=[begun]),
-        said(executed_tools=[{**begun, "output": "found", "search_results": {"results": []}}]),
+        delta_chunk(executed_tools=[started]),
+        delta_chunk(
+            executed_tools=[{**started, "output": "found", "search_results": {"results": []}}]
+        ),
         STOP,
     )
     assert call_ == ServerToolCall(
@@ -447,11 +463,10 @@ def test_tools_that_groq_ran_are_server_tools() -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "made"), [("custom", CustomToolCall), ("function", FunctionCall), (None, FunctionCall)]
+    ("kind", "item_class"),
+    [("custom", CustomToolCall), ("function", FunctionCall), (None, FunctionCall)],
 )
-def test_a_call_that_is_dressed_as_both_kinds_is_what_its_type_says(
-    kind: str | None, made: type
-) -> None:
+def test_call_of_both_kinds_is_decided_by_its_type(kind: str | None, item_class: type) -> None:
     both = {
         "index": 0,
         "id": "x",
@@ -459,10 +474,10 @@ def test_a_call_that_is_dressed_as_both_kinds_is_what_its_type_says(
         "function": {"name": "f", "arguments": "{}"},
         "custom": {"name": "f", "input": "{}"},
     }
-    assert [type(item) for item in items_of(calls(both), FINISH)] == [made]
+    assert [type(item) for item in items_of(calls(both), FINISH)] == [item_class]
 
 
-def test_a_custom_call_has_input_and_an_unknown_kind_of_call_is_kept_whole() -> None:
+def test_custom_call_has_input_and_unknown_kind_is_opaque() -> None:
     custom = {
         "index": 0,
         "id": "x",
@@ -471,16 +486,18 @@ def test_a_custom_call_has_input_and_an_unknown_kind_of_call_is_kept_whole() -> 
     }
     more = {"index": 0, "type": "custom", "custom": {"input": "1"}}
     unknown = {"index": 1, "id": "y", "type": "oracle", "oracle": {"k": 1}}
-    found = items_of(calls(custom), calls(more), calls(unknown), FINISH)
-    assert found == [CustomToolCall("x", "sql", "SELECT 1"), Opaque(kind="oracle", payload=unknown)]
+    items = items_of(calls(custom), calls(more), calls(unknown), FINISH)
+    assert items == [CustomToolCall("x", "sql", "SELECT 1"), Opaque(kind="oracle", payload=unknown)]
 
 
-def test_unknown_keys_of_a_delta_are_metadata_and_noise_is_not() -> None:
-    response = response_of(said(content="a", channel="final", token_id=5, vendor={"k": 1}), STOP)
+def test_unknown_delta_keys_are_metadata_without_noise() -> None:
+    response = response_of(
+        delta_chunk(content="a", channel="final", token_id=5, vendor={"k": 1}), STOP
+    )
     assert response.metadata == {"vendor": {"k": 1}}
 
 
-def test_metadata_is_told_when_it_is_new_or_changed() -> None:
+def test_metadata_is_emitted_when_new_or_changed() -> None:
     tiers = ["a", "a", None, "a", "b"]
     events = events_of(
         *({**HI, "service_tier": tier} for tier in tiers), {**STOP, "service_tier": "b"}
@@ -502,127 +519,8 @@ def test_metadata_is_told_when_it_is_new_or_changed() -> None:
         ({"audio": 5}, "delta.audio"),
     ],
 )
-def test_a_delta_that_cannot_be_applied_passes_through_and_spoils_the_open_item(
-    delta: Json, passed: str
-) -> None:
-    events = events_of(HI, said(**delta), STOP)
+def test_unreadable_delta_passes_through_and_item_is_incomplete(delta: Json, passed: str) -> None:
+    events = events_of(HI, delta_chunk(**delta), STOP)
     assert [event.event for event in events if isinstance(event, Passthrough)] == [passed]
     assert accumulate(events).items[0].status == "incomplete"
-    assert codes(events) == ["unknown_delta"]
-
-
-# --- several choices ---
-
-
-def test_each_choice_has_its_own_items_calls_and_end() -> None:
-    response = response_of(
-        many(choice(1, {"content": "B"}), choice(0, {"content": "A"})),
-        many(
-            choice(0, {"content": "a"}, "stop"),
-            choice(1, {"tool_calls": [call(0, "f", ARGS, "x")]}, "tool_calls"),
-        ),
-    )
-    assert response.text == "Aa"
-    assert [(one.index, one.stop_reason, len(one.items)) for one in response.choices] == [
-        (0, "stop", 1),
-        (1, "tool_calls", 2),
-    ]
-    assert response.stop_reason == "stop"
-
-
-def test_x29_choices_stay_as_the_wire_numbers_them() -> None:
-    response = response_of(
-        many(choice(0, {"content": "A"}, "stop")),
-        many(choice(1, {"tool_calls": [call(0, "f", ARGS, "x")]}, "tool_calls")),
-    )
-    assert [item.choice for one in response.choices for item in one.items] == [0, 1]
-
-
-def test_every_choice_seen_must_have_finished() -> None:
-    sent = [many(choice(0, {"content": "A"}, "stop")), many(choice(1, {"content": "B"}))]
-    assert response_of(*sent, done=None).error.kind == "truncated"  # type: ignore[union-attr]
-    completed = events_of(*sent)[-1]
-    assert isinstance(completed, Completed)
-    assert [tuple(one) for one in completed.choices] == [(0, "stop", "stop"), (1, "other", None)]
-
-
-def test_keys_of_a_further_choice_say_which() -> None:
-    response = response_of(
-        many(
-            choice(0, {"content": "A"}, "stop", seed=1), choice(1, {"content": "B"}, "stop", seed=2)
-        )
-    )
-    assert response.metadata == {"seed": 1, "choices[1].seed": 2}
-
-
-# --- cases of other libraries, by their numbers ---
-
-
-def test_case_2_two_calls_in_one_chunk_without_an_index() -> None:
-    assert len(items_of(calls(call(None, "f", "{}"), call(None, "g", "{}")), FINISH)) == 2
-
-
-def test_case_3_one_index_with_another_id_is_another_call() -> None:
-    found = items_of(calls(call(0, "f", "{}", "a")), calls(call(0, "f", "{}", "b")), FINISH)
-    assert [item.call_id for item in found] == ["a", "b"]
-
-
-def test_case_4_one_index_no_ids_a_whole_call_then_another_name() -> None:
-    found = items_of(
-        calls(call(0, "f", '{"a":1}')),
-        calls(call(0, "g", '{"b":2}')),
-        calls(call(0, "g", '{"b":3}')),
-        FINISH,
-    )
-    assert [(item.name, item.arguments) for item in found] == [
-        ("f", '{"a":1}'),
-        ("g", '{"b":2}'),
-        ("g", '{"b":3}'),
-    ]
-
-
-def test_case_5_fragments_of_two_calls_in_turns() -> None:
-    begun = calls(call(0, "f", "", "a"), call(1, "g", "", "b"))
-    found = items_of(
-        begun,
-        *(calls(call(n % 2, None, text)) for n, text in enumerate(["{", "[", "}", "]"])),
-        FINISH,
-    )
-    assert [item.arguments for item in found] == ["{}", "[]"]
-
-
-def test_case_6_a_call_without_arguments_is_callable_and_stays_empty() -> None:
-    (found,) = response_of(calls(call(0, "f", None, "a")), FINISH).calls
-    assert isinstance(found, FunctionCall)
-    assert (found.arguments, found.parsed()) == ("", {})
-
-
-def test_case_10_cut_arguments_are_not_taken_for_none() -> None:
-    response = response_of(calls(call(0, "f", '{"path": "/etc', "a")))
-    assert response.calls == []
-    assert (response.stop_reason, response.items[0].status) == ("other", "incomplete")
-
-
-@pytest.mark.parametrize(
-    "odd",
-    [
-        {"choices": None},
-        {"choices": []},
-        {"choices": [{"index": 0, "delta": None}]},
-        {},
-        {"usage": TOTAL},
-    ],
-)
-def test_case_34_chunks_without_a_delta(odd: Json) -> None:
-    response = response_of(odd, HI, odd, STOP, odd)
-    assert (response.text, response.stop_reason, response.notices) == ("Hi", "stop", ())
-
-
-@pytest.mark.parametrize("text", ['{"a": "}\\"]"}', "[1, [2], {}]", '""', "{}", '{"\\\\": "{"}'])
-def test_nesting_knows_the_end_of_json_at_any_cut(text: str) -> None:
-    for at in range(len(text)):
-        nesting = JsonDepth()
-        nesting.feed(text[:at])
-        assert not nesting.is_complete
-        nesting.feed(text[at:])
-        assert nesting.is_complete
+    assert notice_codes(events) == ["unknown_delta"]

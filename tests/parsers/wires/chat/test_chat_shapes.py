@@ -1,4 +1,4 @@
-"""Chat: values in shapes that no specification has, each kept, refused or mended, never lost and never a foreign exception."""
+"""Chat Completions: values of shapes that no specification has: kept, rejected or repaired."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from tests.support.chat_streams import (
     call,
     calls,
     chunk,
+    delta_chunk,
     events_of,
     items_of,
-    said,
     sse,
 )
 
@@ -28,7 +28,7 @@ def passed(*chunks: Any) -> list[tuple[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    ("delta", "kept"),
+    ("delta", "expected"),
     [
         ({"content": [5]}, ("content", 5)),
         ({"content": [{"type": "thinking", "thinking": [7]}]}, ("content.thinking", 7)),
@@ -40,42 +40,44 @@ def passed(*chunks: Any) -> list[tuple[str, Any]]:
         ({"annotations": [1]}, ("annotations", 1)),
     ],
 )
-def test_a_value_of_the_wrong_kind_is_passed_through_in_its_place(
-    delta: Any, kept: tuple[str, Any]
+def test_value_of_the_wrong_type_passes_through_in_order(
+    delta: Any, expected: tuple[str, Any]
 ) -> None:
-    assert kept in [
-        (name.removeprefix("delta."), data) for name, data in passed(said(**delta), STOP)
+    assert expected in [
+        (name.removeprefix("delta."), data) for name, data in passed(delta_chunk(**delta), STOP)
     ]
 
 
 @pytest.mark.parametrize(
     "broken", [{"choices": 5}, {"choices": [5]}, {"choices": [{"delta": 5}]}, [1], "5"]
 )
-def test_a_chunk_that_is_none_ends_the_stream(broken: Any) -> None:
-    last = events_of(said(content="a"), broken)[-1]
+def test_invalid_chunk_ends_the_stream(broken: Any) -> None:
+    last = events_of(delta_chunk(content="a"), broken)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == "malformed"
 
 
-def audio(*pieces: str) -> str | None:
-    items = items_of(*(said(audio={"id": "a", "data": piece}) for piece in pieces), STOP)
+def audio(*fragments: str) -> str | None:
+    items = items_of(
+        *(delta_chunk(audio={"id": "a", "data": fragment}) for fragment in fragments), STOP
+    )
     (part,) = items[0].content
     assert isinstance(part, Audio)
     return part.data
 
 
-def test_audio_in_pieces_that_are_each_base64_of_their_own_is_one_base64() -> None:
+def test_audio_of_padded_fragments_is_one_base64_text() -> None:
     assert audio("QQ==", "Qg==") == "QUI="
     assert audio("QUJD", "RA==") == "QUJDRA=="
     assert audio("Q?==", "Qg==") == "Q?==Qg=="
 
 
-def test_audio_that_has_only_its_id_so_far_says_nothing_yet() -> None:
-    (item,) = items_of(said(audio={"id": "a"}), said(audio={"data": "QQ=="}), STOP)
+def test_audio_with_an_id_alone_emits_no_data() -> None:
+    (item,) = items_of(delta_chunk(audio={"id": "a"}), delta_chunk(audio={"data": "QQ=="}), STOP)
     assert item.content == (Audio(data="QQ==", name="a"),)
 
 
-def test_an_id_of_ours_is_none_that_the_wire_has_used() -> None:
+def test_generated_id_avoids_the_ids_of_the_wire() -> None:
     items = items_of(
         calls(call(0, "f", "{}", "call_0"), call(1, "f", "{}", "x")),
         calls(call(2, "g", "{}")),
@@ -84,13 +86,13 @@ def test_an_id_of_ours_is_none_that_the_wire_has_used() -> None:
     assert [item.call_id for item in items] == ["call_0", "x", "call_1"]
 
 
-def test_a_call_of_an_unknown_type_with_a_function_keeps_its_type() -> None:
+def test_call_of_unknown_type_with_a_function_keeps_its_type() -> None:
     (item,) = items_of(calls(call(0, "f", "{}", "x", type="banana")), FINISH)
     assert isinstance(item, FunctionCall)
     assert (item.name, item.native) == ("f", {"type": "banana"})
 
 
-def test_an_entry_with_an_id_alone_is_a_call_that_never_got_a_name() -> None:
+def test_entry_with_an_id_alone_is_a_nameless_call() -> None:
     (item,) = items_of(
         {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, "id": "x"}]}}]},
         FINISH,
@@ -98,30 +100,30 @@ def test_an_entry_with_an_id_alone_is_a_call_that_never_got_a_name() -> None:
     assert (item.call_id, item.name, item.status) == ("x", "", "incomplete")
 
 
-def test_arguments_as_an_object_with_half_an_emoji_are_written_anew() -> None:
-    body = '{"id":"c1","choices":[{"delta":{"tool_calls":[{"index":0,"id":"x","function":{"name":"f","arguments":{"k":"\\ud83d"}}}]}}]}'
-    (made,) = accumulate(wires.events_of("chat", sse(body, FINISH))).calls
-    assert isinstance(made, FunctionCall)
-    assert made.parsed() == {"k": "\ufffd"}
+def test_object_arguments_with_lone_surrogate_are_encoded_again() -> None:
+    function = '{"name":"f","arguments":{"k":"\\ud83d"}}'
+    entry = f'{{"index":0,"id":"x","function":{function}}}'
+    body = f'{{"id":"c1","choices":[{{"delta":{{"tool_calls":[{entry}]}}}}]}}'
+    (item,) = accumulate(wires.events_of("chat", sse(body, FINISH))).calls
+    assert isinstance(item, FunctionCall)
+    assert item.parsed() == {"k": "\ufffd"}
 
 
-def test_arguments_as_objects_keep_their_bytes_where_the_chunk_can_be_searched_and_are_written_anew_where_it_cannot() -> (
-    None
-):
+def test_object_arguments_keep_bytes_unless_chunk_is_malformed() -> None:
     def arguments(*entries: Any) -> list[str]:
         chunk = {"id": "c1", "choices": [{"index": 0, "delta": {"tool_calls": list(entries)}}]}
         return [
-            made.arguments
-            for made in accumulate(events_of(chunk, FINISH)).calls
-            if isinstance(made, FunctionCall)
+            item.arguments
+            for item in accumulate(events_of(chunk, FINISH)).calls
+            if isinstance(item, FunctionCall)
         ]
 
-    one, two = (call(n, "f", {"k": n}, f"c{n}") for n in (0, 1))
-    assert arguments(one, two) == ['{"k":0}', '{"k":1}']
-    assert arguments(3, one) == ['{"k":0}']
+    first, second = (call(n, "f", {"k": n}, f"c{n}") for n in (0, 1))
+    assert arguments(first, second) == ['{"k":0}', '{"k":1}']
+    assert arguments(3, first) == ['{"k":0}']
 
 
-def test_an_object_behind_text_that_was_given_out_is_not_added_to_it() -> None:
+def test_object_arguments_after_emitted_text_are_ignored() -> None:
     (item,) = items_of(
         calls(call(0, "f", '{"a":', "x")),
         calls(call(0, None, "1}")),
@@ -131,24 +133,24 @@ def test_an_object_behind_text_that_was_given_out_is_not_added_to_it() -> None:
     assert item.arguments == '{"a":1}'
 
 
-def test_a_signature_beside_a_thought_signs_the_thought() -> None:
-    (item,) = items_of(said(reasoning_content="hm", thought_signature="S"), STOP)
+def test_signature_beside_reasoning_signs_the_reasoning() -> None:
+    (item,) = items_of(delta_chunk(reasoning_content="hm", thought_signature="S"), STOP)
     assert (item.text, item.signature) == ("hm", "S")
 
 
-def test_what_litellm_says_twice_is_kept_once() -> None:
+def test_repeated_reasoning_of_litellm_is_kept_once() -> None:
     fields = {"provider_specific_fields": {"reasoning_content": "hm", "citation": 1}}
-    said_twice = events_of(said(reasoning_content="hm", **fields), STOP)
-    assert "hm" not in repr([event for event in said_twice if isinstance(event, Passthrough)])
-    assert "citation" in repr(said_twice)
+    events = events_of(delta_chunk(reasoning_content="hm", **fields), STOP)
+    assert "hm" not in repr([event for event in events if isinstance(event, Passthrough)])
+    assert "citation" in repr(events)
 
 
-def test_long_chunks_are_read_like_short_ones() -> None:
-    words = [letter * 5_000 for letter in "abcd"]
-    (item,) = items_of(*(said(content=word) for word in words), STOP)
+def test_long_chunks_are_read_without_a_template() -> None:
+    texts = [letter * 5_000 for letter in "abcd"]
+    (item,) = items_of(*(delta_chunk(content=text) for text in texts), STOP)
     assert isinstance(item, Message)
-    assert item.text == "".join(words)
+    assert item.text == "".join(texts)
 
 
-def test_an_empty_chunk_says_nothing() -> None:
+def test_empty_chunk_emits_nothing() -> None:
     assert items_of(chunk({"content": "a"}), {}, STOP)[0].text == "a"

@@ -1,4 +1,4 @@
-"""Arguments that come as paths and values: the text given out joins to the object, or says that it does not."""
+"""Arguments received as paths and values: the emitted texts join, or `replaced` is set."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from streamlib_parsers.wires.gemini.arguments_by_path import (
 )
 
 
-class Piece(NamedTuple):
+class Partial(NamedTuple):
     path: str
     value: str
     is_string: bool = False
     more: bool = False
 
 
-def put(growing: ArgumentsByPath, *pieces: Piece) -> list[str | None]:
+def put(arguments: ArgumentsByPath, *partials: Partial) -> list[str | None]:
     return [
-        growing.put(piece.path, piece.value, is_string=piece.is_string, more=piece.more)
-        for piece in pieces
+        arguments.put(partial.path, partial.value, is_string=partial.is_string, more=partial.more)
+        for partial in partials
     ]
 
 
-def text(path: str, value: str, more: bool = False) -> Piece:
-    return Piece(path, value, is_string=True, more=more)
+def text(path: str, value: str, more: bool = False) -> Partial:
+    return Partial(path, value, is_string=True, more=more)
 
 
 @pytest.mark.parametrize(
-    ("path", "place"),
+    ("path", "segments"),
     [
         ("$.city", ("city",)),
         ("$.a.b[0].c", ("a", "b", 0, "c")),
@@ -56,40 +56,42 @@ def text(path: str, value: str, more: bool = False) -> Piece:
         ("$" + ".a" * (MAX_PATH_LENGTH + 1), None),
     ],
 )
-def test_paths_are_names_and_indexes(path: str, place: tuple[str | int, ...] | None) -> None:
-    assert parse_path(path) == place
+def test_parse_path_accepts_names_and_indexes(
+    path: str, segments: tuple[str | int, ...] | None
+) -> None:
+    assert parse_path(path) == segments
 
 
-def test_text_is_given_out_while_it_grows() -> None:
-    growing = ArgumentsByPath()
-    given_out = put(
-        growing,
+def test_text_is_emitted_while_values_arrive() -> None:
+    arguments = ArgumentsByPath()
+    emitted = put(
+        arguments,
         text("$.city", "Par", True),
         text("$.city", 'is "x"'),
-        Piece("$.days[0]", "3"),
-        Piece("$.days[1]", "1.0"),
+        Partial("$.days[0]", "3"),
+        Partial("$.days[1]", "1.0"),
     )
-    assert given_out == ['{"city":"Par', 'is \\"x\\""', ',"days":[3', ",1.0"]
-    assert growing.finish() == "]}"
-    assert growing.object_text() == '{"city":"Paris \\"x\\"","days":[3,1.0]}'
+    assert emitted == ['{"city":"Par', 'is \\"x\\""', ',"days":[3', ",1.0"]
+    assert arguments.finish() == "]}"
+    assert arguments.object_text() == '{"city":"Paris \\"x\\"","days":[3,1.0]}'
 
 
-def test_an_empty_string_without_more_closes_the_one_before() -> None:
-    growing = ArgumentsByPath()
-    assert put(growing, text("$.a", "x", True), text("$.a", ""), Piece("$.b", "null")) == [
+def test_empty_last_fragment_closes_the_string() -> None:
+    arguments = ArgumentsByPath()
+    assert put(arguments, text("$.a", "x", True), text("$.a", ""), Partial("$.b", "null")) == [
         '{"a":"x',
         '"',
         ',"b":null',
     ]
-    assert growing.finish() == "}"
+    assert arguments.finish() == "}"
 
 
-def test_a_string_may_be_ended_without_a_value_or_by_the_next_place() -> None:
-    growing = ArgumentsByPath()
-    assert put(growing, text("$.a", "x", True)) == ['{"a":"x']
-    assert growing.end_string("$.b") == ""
-    assert growing.end_string("$.a") == '"'
-    assert put(growing, text("$.b", "y", True), Piece("$.c", "1")) == [',"b":"y', '","c":1']
+def test_string_ends_without_a_value_or_at_the_next_path() -> None:
+    arguments = ArgumentsByPath()
+    assert put(arguments, text("$.a", "x", True)) == ['{"a":"x']
+    assert arguments.end_string("$.b") == ""
+    assert arguments.end_string("$.a") == '"'
+    assert put(arguments, text("$.b", "y", True), Partial("$.c", "1")) == [',"b":"y', '","c":1']
 
 
 def test_no_values_are_an_empty_object() -> None:
@@ -97,34 +99,36 @@ def test_no_values_are_an_empty_object() -> None:
 
 
 @pytest.mark.parametrize(
-    ("pieces", "whole"),
+    ("partials", "expected"),
     [
         (
-            [Piece("$.a.x", "1"), Piece("$.b", "2"), Piece("$.a.y", "3")],
+            [Partial("$.a.x", "1"), Partial("$.b", "2"), Partial("$.a.y", "3")],
             '{"a":{"x":1,"y":3},"b":2}',
         ),
-        ([Piece("$.a", "1"), Piece("$.a", "2")], '{"a":2}'),
+        ([Partial("$.a", "1"), Partial("$.a", "2")], '{"a":2}'),
         ([text("$.a", "x"), text("$.a", "y")], '{"a":"xy"}'),
-        ([text("$.a", "x", True), Piece("$.b", "1"), text("$.a", "y")], '{"a":"xy","b":1}'),
+        ([text("$.a", "x", True), Partial("$.b", "1"), text("$.a", "y")], '{"a":"xy","b":1}'),
     ],
 )
-def test_what_comes_out_of_order_is_whole_at_the_end(pieces: list[Piece], whole: str) -> None:
-    growing = ArgumentsByPath()
-    put(growing, *pieces)
-    assert growing.replaced
-    assert growing.object_text() == whole
+def test_values_out_of_order_are_in_the_final_object(
+    partials: list[Partial], expected: str
+) -> None:
+    arguments = ArgumentsByPath()
+    put(arguments, *partials)
+    assert arguments.replaced
+    assert arguments.object_text() == expected
 
 
 @pytest.mark.parametrize(
     "path", ["$.a.b", "$.list.x", "$.list[2]", "$.new[1]", "$.list", "$.o", "nowhere"]
 )
-def test_a_place_that_cannot_be_is_refused_and_changes_nothing(path: str) -> None:
-    growing = ArgumentsByPath()
-    put(growing, Piece("$.a", "1"), Piece("$.list[0]", "2"), Piece("$.o.p", "3"))
-    before = growing.object_text()
-    assert put(growing, Piece(path, "4")) == [None]
-    assert growing.object_text() == before
-    assert not growing.replaced
+def test_impossible_path_is_rejected_and_changes_nothing(path: str) -> None:
+    arguments = ArgumentsByPath()
+    put(arguments, Partial("$.a", "1"), Partial("$.list[0]", "2"), Partial("$.o.p", "3"))
+    before = arguments.object_text()
+    assert put(arguments, Partial(path, "4")) == [None]
+    assert arguments.object_text() == before
+    assert not arguments.replaced
 
 
 LEAVES = st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=6)
@@ -142,65 +146,64 @@ OBJECTS = st.dictionaries(
 )
 
 
-def pieces_of(value: Any, path: str, draw: st.DrawFn) -> list[Piece]:
-    """The value as a provider streams it: leaves in document order, strings in up to three fragments."""
+def partials_of(value: Any, path: str, draw: st.DrawFn) -> list[Partial]:
+    """The value as a provider streams it: leaves in document order, strings in two fragments."""
     if isinstance(value, dict):
         return [
-            piece
+            partial
             for key, child in value.items()
-            for piece in pieces_of(child, f"{path}[{json.dumps(key)}]", draw)
+            for partial in partials_of(child, f"{path}[{json.dumps(key)}]", draw)
         ]
     if isinstance(value, list):
         return [
-            piece
-            for at, child in enumerate(value)
-            for piece in pieces_of(child, f"{path}[{at}]", draw)
+            partial
+            for index, child in enumerate(value)
+            for partial in partials_of(child, f"{path}[{index}]", draw)
         ]
     if not isinstance(value, str):
-        return [Piece(path, json.dumps(value))]
-    at = draw(st.integers(0, len(value)))
-    return [text(path, value[:at], True), text(path, value[at:])]
+        return [Partial(path, json.dumps(value))]
+    split = draw(st.integers(0, len(value)))
+    return [text(path, value[:split], True), text(path, value[split:])]
 
 
 @st.composite
-def streamed(draw: st.DrawFn) -> tuple[Any, list[Piece]]:
+def streamed(draw: st.DrawFn) -> tuple[Any, list[Partial]]:
     value = draw(OBJECTS)
-    return value, pieces_of(value, "$", draw)
+    return value, partials_of(value, "$", draw)
 
 
 @given(streamed())
-def test_any_object_in_document_order_joins_to_itself(case: tuple[Any, list[Piece]]) -> None:
-    value, pieces = case
-    growing = ArgumentsByPath()
-    given_out = put(growing, *pieces)
-    assert not growing.replaced
-    joined = "".join(piece or "" for piece in given_out) + growing.finish()
+def test_object_in_document_order_joins_to_itself(case: tuple[Any, list[Partial]]) -> None:
+    value, partials = case
+    arguments = ArgumentsByPath()
+    emitted = put(arguments, *partials)
+    assert not arguments.replaced
+    joined = "".join(partial or "" for partial in emitted) + arguments.finish()
     assert json.loads(joined) == value
-    assert growing.object_text() == joined
+    assert arguments.object_text() == joined
 
 
 @given(streamed(), st.randoms(use_true_random=False))
-def test_any_order_gives_valid_json_or_a_refusal(
-    case: tuple[Any, list[Piece]], random: Any
-) -> None:
-    _, pieces = case
-    random.shuffle(pieces)
-    growing = ArgumentsByPath()
-    given_out = put(growing, *pieces)
-    assert json.loads(growing.object_text()) is not None
-    if not growing.replaced:
+def test_any_order_gives_valid_json(case: tuple[Any, list[Partial]], random: Any) -> None:
+    _, partials = case
+    random.shuffle(partials)
+    arguments = ArgumentsByPath()
+    emitted = put(arguments, *partials)
+    assert json.loads(arguments.object_text()) is not None
+    if not arguments.replaced:
         assert (
-            "".join(piece or "" for piece in given_out) + growing.finish() == growing.object_text()
+            "".join(partial or "" for partial in emitted) + arguments.finish()
+            == arguments.object_text()
         )
 
 
 def test_ten_thousand_fragments_cost_linear_time() -> None:
     def seconds(count: int) -> float:
         start = time.process_time()
-        growing = ArgumentsByPath()
+        arguments = ArgumentsByPath()
         for n in range(count):
-            growing.put(f"$.list[{n // 4}]", "x" * 20, is_string=True, more=n % 4 < 3)
-        growing.object_text()
+            arguments.put(f"$.list[{n // 4}]", "x" * 20, is_string=True, more=n % 4 < 3)
+        arguments.object_text()
         return time.process_time() - start
 
     assert min(seconds(20_000) / seconds(10_000) for _ in range(5)) < 3.0

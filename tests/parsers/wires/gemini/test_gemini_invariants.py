@@ -1,4 +1,4 @@
-"""Gemini: the laws on generated streams and on recordings, and what the recordings say."""
+"""Gemini: the invariants on generated streams and on recordings, and the facts of recordings."""
 
 from __future__ import annotations
 
@@ -23,25 +23,54 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.gemini import FINISH_NUMBERS
-from tests.support.gemini_streams import JsonObject, array, call, chunk, piece, run, sse, text
+from tests.support.gemini_streams import (
+    JsonObject,
+    array,
+    call,
+    chunk,
+    partial_part,
+    run,
+    sse,
+    text,
+)
 from tests.support.partitions import byte_by_byte, cuts, every_single_cut, random_partitions
 from tests.support.shared import Recording, each_recording
 
-# ---------------------------------------------------------------- laws, on streams of our own
+# --- invariants, on generated streams ---
 
 SIGNATURES = st.sampled_from([{}, {}, {"thoughtSignature": "c2ln"}])
 TEXTS = st.text(max_size=8)
 PARTS = st.one_of(
-    st.builds(lambda said, thought, signed: text(said, **thought, **signed), TEXTS, st.sampled_from([{}, {"thought": True}]), SIGNATURES),
-    st.builds(lambda args, more: call("f", args, **more), st.dictionaries(TEXTS, st.integers()),
-              st.sampled_from([{}, {"id": "a"}, {"id": "b"}])),
+    st.builds(
+        lambda value, kind, signed: text(value, **kind, **signed),
+        TEXTS,
+        st.sampled_from([{}, {"thought": True}]),
+        SIGNATURES,
+    ),
+    st.builds(
+        lambda args, more: call("f", args, **more),
+        st.dictionaries(TEXTS, st.integers()),
+        st.sampled_from([{}, {"id": "a"}, {"id": "b"}]),
+    ),
     st.sampled_from([call("g", willContinue=True), call(willContinue=True), call()]),
-    st.builds(lambda path, value, more: piece(path, **value, **more), st.sampled_from(["$.a", "$.b", "$.c[0]", "$.c[1]"]),
-              st.sampled_from([{"stringValue": "ü\""}, {"stringValue": ""}, {"numberValue": 1.5}, {"boolValue": False}]),
-              st.sampled_from([{}, {"willContinue": True}])),
-    st.sampled_from([{"executableCode": {"code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK"}}, {"hologram": 1}, {}]),
+    st.builds(
+        lambda path, value, more: partial_part(path, **value, **more),
+        st.sampled_from(["$.a", "$.b", "$.c[0]", "$.c[1]"]),
+        st.sampled_from(
+            [{"stringValue": 'ü"'}, {"stringValue": ""}, {"numberValue": 1.5}, {"boolValue": False}]
+        ),
+        st.sampled_from([{}, {"willContinue": True}]),
+    ),
+    st.sampled_from(
+        [
+            {"executableCode": {"code": "1"}},
+            {"codeExecutionResult": {"outcome": "OUTCOME_OK"}},
+            {"hologram": 1},
+            {},
+        ]
+    ),
     st.just({"inlineData": {"mimeType": "image/png", "data": "QUJD"}}),
-)  # fmt: skip
+)
 CHUNKS = st.builds(
     lambda parts, finish, index, beside: chunk(*parts, finish=finish, index=index, **beside),
     st.lists(PARTS, max_size=3),
@@ -60,7 +89,7 @@ STREAMS = st.lists(CHUNKS, max_size=6)
 
 
 def assert_brackets(events: list[ResponseEvent]) -> None:
-    """Law 2, and that the snapshots of the accumulator end in what Done says."""
+    """Invariant 2: brackets, and the joined deltas equal the final text."""
     assert [event.seq for event in events] == list(range(len(events)))
     still_open: set[int] = set()
     joined: dict[int, str] = {}
@@ -92,60 +121,60 @@ def assert_brackets(events: list[ResponseEvent]) -> None:
 
 
 @given(STREAMS, st.sampled_from(["sse", "array"]), st.data())
-def test_any_stream_is_the_same_at_any_cut_and_keeps_its_brackets(
-    chunks: list[JsonObject], dress: str, data: st.DataObject
+def test_generated_stream_is_equal_for_any_partition(
+    chunks: list[JsonObject], form: str, data: st.DataObject
 ) -> None:
-    body = sse(*chunks) if dress == "sse" else array(*chunks)
-    whole = run(body)
-    assert_brackets(whole)
-    assert run(*data.draw(cuts(body))) == whole
-    assert run(*byte_by_byte(body, 3)) == whole
+    body = sse(*chunks) if form == "sse" else array(*chunks)
+    expected = run(body)
+    assert_brackets(expected)
+    assert run(*data.draw(cuts(body))) == expected
+    assert run(*byte_by_byte(body, 3)) == expected
 
 
 @given(STREAMS)
-def test_the_quick_reading_and_the_full_one_say_the_same(chunks: list[JsonObject]) -> None:
-    """An unknown key at null makes the quick decoder refuse a chunk, and changes nothing."""
-    assert run(sse(*({**one, "unknown": None} for one in chunks))) == run(sse(*chunks))
+def test_fast_and_full_reading_emit_equal_events(chunks: list[JsonObject]) -> None:
+    """An unknown key of null makes the fast decoder reject a chunk, and changes nothing."""
+    assert run(sse(*({**item, "unknown": None} for item in chunks))) == run(sse(*chunks))
 
 
 @given(STREAMS, st.data())
-def test_a_cut_stream_completes_only_after_a_finish_and_gives_no_half_call(
+def test_truncated_stream_completes_only_after_a_finish_reason(
     chunks: list[JsonObject], data: st.DataObject
 ) -> None:
     body = sse(*chunks)
-    place = data.draw(st.integers(0, len(body)))
-    events = run(body[:place])
+    offset = data.draw(st.integers(0, len(body)))
+    events = run(body[:offset])
     assert_brackets(events)
     if isinstance(events[-1], Completed):
-        assert b"finishReason" in body[:place]
-    for one in accumulate(events).calls:
-        assert isinstance(json.loads(one.arguments or "{}"), dict)
+        assert b"finishReason" in body[:offset]
+    for made in accumulate(events).calls:
+        assert isinstance(json.loads(made.arguments or "{}"), dict)
 
 
 @given(st.lists(st.binary(max_size=30) | STREAMS.map(lambda chunks: sse(*chunks)), max_size=4))
-def test_hostile_bytes_end_in_one_terminal(pieces: list[bytes]) -> None:
-    assert_brackets(run(*pieces))
+def test_hostile_bytes_end_in_one_terminal_event(chunks: list[bytes]) -> None:
+    assert_brackets(run(*chunks))
 
 
 @given(STREAMS)
-def test_the_accumulator_follows_event_by_event(chunks: list[JsonObject]) -> None:
+def test_accumulator_follows_event_by_event(chunks: list[JsonObject]) -> None:
     events = run(sse(*chunks))
-    growing = Accumulator()
+    accumulator = Accumulator()
     for event in events:
-        growing.feed(event)
-        assert growing.response.items is not None
-    assert growing.response == accumulate(events)
+        accumulator.feed(event)
+        assert accumulator.response.items is not None
+    assert accumulator.response == accumulate(events)
 
 
-# ---------------------------------------------------------------- recordings
+# --- recordings ---
 
 
 def replay(recording: Recording) -> list[ResponseEvent]:
     if recording.path.suffix == ".jsonl":
-        one = parser("gemini")
+        line_parser = parser("gemini")
         return [
-            *(event for line in recording.payloads for event in one.feed_event(line)),
-            *one.close(),
+            *(event for line in recording.payloads for event in line_parser.feed_event(line)),
+            *line_parser.close(),
         ]
     if recording.path.suffix == ".json":
         return parse_body("gemini", recording.body, status=recording.meta.get("status"))
@@ -154,13 +183,15 @@ def replay(recording: Recording) -> list[ResponseEvent]:
 
 def counts_of(raw: JsonObject) -> tuple[set[int], set[int]]:
     """What the recorded usage can mean: (input totals, output totals)."""
-    prompt, tools = raw.get("promptTokenCount", 0), raw.get("toolUsePromptTokenCount", 0)
-    said, thought = raw.get("candidatesTokenCount", 0), raw.get("thoughtsTokenCount", 0)
-    return {prompt, prompt + tools}, {said, said + thought}
+    prompt = raw.get("promptTokenCount", 0)
+    tools = raw.get("toolUsePromptTokenCount", 0)
+    candidates = raw.get("candidatesTokenCount", 0)
+    reasoning = raw.get("thoughtsTokenCount", 0)
+    return {prompt, prompt + tools}, {candidates, candidates + reasoning}
 
 
 @each_recording("gemini-generatecontent", [".sse", ".json", ".jsonl"])
-def test_recordings_say_what_their_facts_say(recording: Recording) -> None:
+def test_recording_agrees_with_its_facts(recording: Recording) -> None:
     facts = recording.expected.get("facts") or {}
     events = replay(recording)
     response = accumulate(events)
@@ -178,13 +209,13 @@ def test_recordings_say_what_their_facts_say(recording: Recording) -> None:
         }
     for fact, value in (("response_id", response.response_id), ("model", response.model)):
         assert not facts[fact] or facts[fact] == value
-    if (
-        b"partialArgs" not in recording.body
-    ):  # the facts took each part of a streamed call for a call
-        made = [(one.name, json.loads(one.arguments or "{}")) for one in response.calls]
-        assert made == [
-            (one["name"], one["arguments"]) for one in facts["tool_calls"] if one["name"]
+    # The facts took each part of a streamed call for a call.
+    if b"partialArgs" not in recording.body:
+        calls = [(made.name, json.loads(made.arguments or "{}")) for made in response.calls]
+        expected = [
+            (fact["name"], fact["arguments"]) for fact in facts["tool_calls"] if fact["name"]
         ]
+        assert calls == expected
     if facts["usage"] and response.usage and response.status != "failed":
         allowed_input, allowed_output = counts_of(facts["usage"])
         assert response.usage.input_tokens in {*allowed_input, None}
@@ -192,49 +223,49 @@ def test_recordings_say_what_their_facts_say(recording: Recording) -> None:
 
 
 @each_recording("gemini-generatecontent", [".sse"])
-def test_recordings_are_the_same_at_any_cut(recording: Recording) -> None:
+def test_recording_is_equal_for_any_partition(recording: Recording) -> None:
     body = recording.body
-    whole = run(body)
+    expected = run(body)
     for chunks in (
         byte_by_byte(body, 1 if len(body) < 30_000 else 7),
         *random_partitions(body, 4),
         *every_single_cut(body, at_most=4),
     ):
-        assert run(*chunks) == whole
+        assert run(*chunks) == expected
 
 
 @each_recording("gemini-generatecontent", [".sse"])
-def test_recordings_cut_between_events_complete_only_after_a_finish(recording: Recording) -> None:
+def test_truncated_recording_completes_only_after_a_finish(recording: Recording) -> None:
     body = recording.body
-    places = [
-        at
-        for at, (one, two) in enumerate(pairwise(body), 2)
-        if one == two == 0x0A or body[at - 4 : at] == b"\r\n\r\n"
+    offsets = [
+        offset
+        for offset, (first, second) in enumerate(pairwise(body), 2)
+        if first == second == 0x0A or body[offset - 4 : offset] == b"\r\n\r\n"
     ]
-    for place in places[:-1]:
-        ended = isinstance(run(body[:place])[-1], Completed)
-        assert ended == (b'"finishReason"' in body[:place])
+    for offset in offsets[:-1]:
+        ended = isinstance(run(body[:offset])[-1], Completed)
+        assert ended == (b'"finishReason"' in body[:offset])
 
 
 @each_recording("gemini-generatecontent", [".jsonl"])
-def test_streamed_arguments_of_recordings_are_the_object_their_paths_describe(
+def test_streamed_arguments_of_recordings_hold_every_value(
     recording: Recording,
 ) -> None:
     """The paths name every leaf: walking the arguments by them finds every value."""
     if b"partialArgs" not in recording.body:
         return
     response = accumulate(replay(recording))
-    texts = json.dumps([one.parsed() for one in response.calls], ensure_ascii=False)
+    texts = json.dumps([made.parsed() for made in response.calls], ensure_ascii=False)
     parts = [
         part
         for line in recording.payloads
-        for one in json.loads(line)["candidates"]
-        for part in one.get("content", {}).get("parts", [])
+        for candidate in json.loads(line)["candidates"]
+        for part in candidate.get("content", {}).get("parts", [])
     ]
-    pieces = [
-        value for part in parts for value in part.get("functionCall", {}).get("partialArgs", [])
+    partials = [
+        partial for part in parts for partial in part.get("functionCall", {}).get("partialArgs", [])
     ]
-    assert pieces
-    assert all(
-        json.dumps(one.get("stringValue", ""), ensure_ascii=False)[1:-1] in texts for one in pieces
-    )
+    assert partials
+    for partial in partials:
+        value = partial.get("stringValue", "")
+        assert json.dumps(value, ensure_ascii=False)[1:-1] in texts

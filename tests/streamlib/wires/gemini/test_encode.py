@@ -44,7 +44,7 @@ from streamlib.wires.gemini.encode_arguments import ArgumentBuffer
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import ToolSpec
 from streamlib_parsers.limits import LIMITS
-from tests.support.gemini_streams import array, call, chunk, piece, sse, text
+from tests.support.gemini_streams import array, call, chunk, partial_part, sse, text
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
 from tests.support.wires import parsed as events_of
 
@@ -308,7 +308,7 @@ def test_case_11_a_call_said_twice_is_one_with_its_signature() -> None:
 def test_streamed_arguments_become_a_whole_call() -> None:
     said = [
         call("book", willContinue=True),
-        piece("$.city", stringValue="Paris"),
+        partial_part("$.city", stringValue="Paris"),
         {"functionCall": {}},
     ]
     events = parsed(sse(*(chunk(part) for part in said), chunk(text("done"), finish="STOP")))

@@ -1,0 +1,118 @@
+"""Chat Completions: chunks of which only the text is decoded."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from streamlib_parsers import (
+    Completed,
+    accumulate,
+)
+from streamlib_parsers.wires.chat import (
+    Machine,
+)
+from streamlib_parsers.wires.chat.fast_path import (
+    LearnBackoff,
+    decode_chunk,
+    template,
+    text_key_of,
+    unpadded,
+)
+from tests.support.chat_streams import (
+    STOP,
+    Json,
+    call,
+    calls,
+    choice,
+    choices_chunk,
+    chunk,
+    delta_chunk,
+    events_of,
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "key"),
+    [
+        (delta_chunk(content="a"), "content"),
+        (delta_chunk(content="", reasoning="a"), "reasoning"),
+        (calls(call(0, None, "a")), "arguments"),
+        (delta_chunk(content="a", reasoning="b"), ""),
+        (delta_chunk(content="a", tool_calls=[call(0, None, "")]), ""),
+        (calls(call(0, "f", "a")), ""),
+        (calls(call(0, None, "a"), call(1, None, "b")), ""),
+        (chunk({"content": "a"}, "stop"), ""),
+        (choices_chunk(choice(0, {"content": "a"}), choice(1, {"content": "a"})), ""),
+    ],
+)
+def test_template_is_made_only_of_a_chunk_with_one_text(sent: Json, key: str) -> None:
+    assert text_key_of(decode_chunk(json.dumps(sent).encode())) == key
+
+
+def test_template_is_verified_before_use() -> None:
+    # The last of two equal keys counts, and the pattern finds the first.
+    data = b'{"choices":[{"delta":{"content":"a","content":"b"}}]}'
+    assert template(data, decode_chunk(data), "content", lambda *_: None, None) is None  # type: ignore[arg-type]
+
+
+def test_chunk_that_breaks_out_of_the_gap_is_read_in_full() -> None:
+    like = ('{"choices":[{"index":0,"delta":{"content":"', '"},"logprobs":null}]}')
+    sent = [
+        text.join(like) for text in ("a", "b", 'c"},"finish_reason":"stop","usage":{"x":"', "d")
+    ]
+    events = events_of(*sent, done=None)
+    assert isinstance(events[-1], Completed)
+    assert events[-1].native_stop_reason == "stop"
+    assert "".join(event.delta for event in events if hasattr(event, "delta")) == "abcd"
+
+
+def test_backoff_grows_when_templates_do_not_serve() -> None:
+    backoff = LearnBackoff()
+    learned = 0
+    for _ in range(1000):
+        if backoff.ready():
+            learned += 1
+            backoff.missed(0)
+    assert learned < 30
+    backoff.missed(served=100)
+    assert backoff.ready()
+
+
+def reads(chunks: list[Json]) -> int:
+    """How many of the chunks of a text are read in full, without a template."""
+    seen: list[bytes] = []
+    read = Machine._read
+
+    def counted(self: Machine, event: str | None, data: bytes) -> None:
+        seen.append(data)
+        read(self, event, data)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Machine, "_read", counted)
+        assert accumulate(events_of(*chunks, STOP)).text == "word " * len(chunks)
+    return len(seen)
+
+
+@pytest.mark.parametrize("padding", ["", "obfuscation", "p"])
+def test_long_text_is_read_by_templates(padding: str) -> None:
+    plain = delta_chunk(content="word ")
+    chunks = [plain] * 1000
+    if padding:
+        chunks = [{**plain, padding: "x7Q"[: n % 4] or "y"} for n in range(1000)]
+    assert reads(chunks) == reads(chunks[:10]) < 5
+
+
+def test_unpadded_removes_only_padding() -> None:
+    for data in (
+        b'{"a":1,"b":"c"}',
+        b'{"a":",\\"p\\":\\"x"}',
+        b'{"a":1,"p":"x y"}',
+        b'{"a":1,"p":1}',
+        b'{"a":1,"p":"x"}]',
+        b"",
+        b',"p":"x',
+    ):
+        assert unpadded(data) is data
+    assert unpadded(b'{"a":[1,"b"],"p":"x9"}') == b'{"a":[1,"b"]}'
