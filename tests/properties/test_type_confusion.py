@@ -19,7 +19,7 @@ from streamlib.testing.frame_generators import MOVES
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parse_body, parser
 from streamlib_parsers.protocol import WIRE_APIS
-from tests.parsers.wires.test_invoke import STREAMED
+from tests.support.invoke_payloads import STREAMED
 from tests.support.metrics import figure
 from tests.support.shared import ROOT
 

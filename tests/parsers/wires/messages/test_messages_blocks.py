@@ -1,0 +1,217 @@
+"""Anthropic Messages: each kind of content block, and its item."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from streamlib_parsers import (
+    AnnotationAdded,
+    Compaction,
+    FunctionCall,
+    Message,
+    Opaque,
+    OutputItemAdded,
+    Reasoning,
+    ServerToolCall,
+    ServerToolResult,
+    accumulate,
+)
+from tests.support.messages_frames import (
+    TEXT,
+    THINKING,
+    TOOL,
+    Json,
+    block,
+    delta,
+    end,
+    events_of,
+    frame,
+    response_of,
+    start,
+    text_deltas,
+)
+
+COMPLETE_BLOCKS: list[tuple[Json, Any]] = [
+    (
+        {"type": "redacted_thinking", "data": "Emw"},
+        Reasoning(redacted=True, encrypted_content="Emw"),
+    ),
+    (
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "srv_1",
+            "content": [{"type": "web_search_result", "url": "u"}],
+        },
+        ServerToolResult(
+            "srv_1",
+            "web_search",
+            [{"type": "web_search_result", "url": "u"}],
+            native={"type": "web_search_tool_result"},
+        ),
+    ),
+    (
+        {
+            "type": "mcp_tool_result",
+            "tool_use_id": "mcp_1",
+            "is_error": False,
+            "content": [{"type": "text", "text": "hi"}],
+        },
+        ServerToolResult(
+            "mcp_1",
+            "mcp",
+            [{"type": "text", "text": "hi"}],
+            native={"type": "mcp_tool_result", "is_error": False},
+        ),
+    ),
+    (
+        {"type": "container_upload", "file_id": "f"},
+        Opaque("container_upload", {"type": "container_upload", "file_id": "f"}),
+    ),
+    (
+        {"type": "from_the_future", "x": [1.0, {"y": None}]},
+        Opaque("from_the_future", {"type": "from_the_future", "x": [1.0, {"y": None}]}),
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    COMPLETE_BLOCKS,
+    ids=[content["type"] for content, _ in COMPLETE_BLOCKS],
+)
+def test_complete_blocks_become_items(content: Json, expected: Any) -> None:
+    parsed = response_of(start() + block(0, content) + end()).items[0]
+    assert type(parsed) is type(expected)
+    fields = (
+        "encrypted_content",
+        "redacted",
+        "call_id",
+        "name",
+        "output",
+        "kind",
+        "payload",
+        "native",
+    )
+    assert all(getattr(parsed, name, None) == getattr(expected, name, None) for name in fields)
+
+
+@pytest.mark.parametrize("kind", ["server_tool_use", "mcp_tool_use"])
+def test_server_tool_call_streams_arguments_and_keeps_kind(kind: str) -> None:
+    """CASES 9, 26: a server tool is named from its start, and never to be answered."""
+    content = {"type": kind, "id": "srv_1", "name": "web_search", "input": {}, "server_name": "s"}
+    response = response_of(
+        start() + block(0, content, {"kind": "input_json_delta", "partial_json": '{"q":1}'}) + end()
+    )
+    item = response.items[0]
+    assert isinstance(item, ServerToolCall)
+    assert (item.name, item.arguments, item.native) == (
+        "web_search",
+        '{"q":1}',
+        {"type": kind, "server_name": "s"},
+    )
+    assert response.calls == []
+
+
+def test_call_without_arguments_parses_as_empty_object() -> None:
+    call = response_of(start() + block(0, TOOL) + end("tool_use")).calls[0]
+    assert isinstance(call, FunctionCall)
+    assert call.parsed() == {}
+
+
+def test_arguments_in_the_start_keep_their_bytes() -> None:
+    raw = b'{"z": 1.0, "a":[1e5 , "x"]}'
+    block_start = (
+        b'event: content_block_start\ndata: {"type":"content_block_start","index":0,'
+        b'"content_block":{"type":"tool_use","id":"t","name":"f","input":%s}}\n\n'
+    )
+    call = response_of(
+        start() + block_start % raw + frame("content_block_stop", index=0) + end("tool_use")
+    ).calls[0]
+    assert isinstance(call, FunctionCall)
+    assert call.arguments.encode() == raw
+
+
+def test_keys_without_a_field_stay_in_native() -> None:
+    call = response_of(
+        start() + block(0, {**TOOL, "caller": {"type": "direct"}}) + end("tool_use")
+    ).items[0]
+    assert call.native == {"caller": {"type": "direct"}}
+
+
+def test_citations_are_annotations_of_their_text() -> None:
+    note = {"type": "char_location", "cited_text": "x", "document_index": 0}
+    events = events_of(
+        start()
+        + block(0, TEXT, {"kind": "citations_delta", "citation": note}, *text_deltas("so"))
+        + end()
+    )
+    assert [event.annotation for event in events if isinstance(event, AnnotationAdded)] == [note]
+    item = accumulate(events).items[0]
+    assert isinstance(item, Message)
+    assert item.content[0].annotations == (note,)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("encrypted", [None, "EpwB"])
+def test_compaction_is_complete_in_its_done_item(encrypted: str | None) -> None:
+    values = {"content": "Summary."}
+    if encrypted:
+        values["encrypted_content"] = encrypted
+    response = response_of(
+        start()
+        + block(0, {"type": "compaction", "content": None}, {"kind": "compaction_delta", **values})
+        + end("compaction")
+    )
+    assert isinstance(response.items[0], Compaction)
+    assert (
+        response.items[0].content,
+        response.items[0].encrypted_content,
+        response.stop_reason,
+    ) == (
+        "Summary.",
+        encrypted,
+        "pause",
+    )
+
+
+def test_compaction_keeps_content_of_start_when_delta_has_none() -> None:
+    content = {"type": "compaction", "content": "Summary."}
+    body = start() + block(0, content, {"kind": "compaction_delta"}) + end("compaction")
+    (item,) = response_of(body).items
+    assert isinstance(item, Compaction)
+    assert (item.content, item.encrypted_content) == ("Summary.", None)
+
+
+def test_fallback_block_renames_the_model() -> None:
+    content = {"type": "fallback", "from": {"model": "a"}, "to": {"model": "b"}}
+    response = response_of(start() + block(0, content) + end())
+    assert (response.model, type(response.items[0])) == ("b", Opaque)
+
+
+def test_overlapping_blocks_keep_their_own_signatures() -> None:
+    """llama.cpp sends block 0's signature and stop after block 1's deltas."""
+    body = (
+        start()
+        + frame("content_block_start", index=0, content_block=THINKING)
+        + delta(0, "thinking_delta", thinking="think")
+        + frame("content_block_start", index=1, content_block=TEXT)
+        + delta(1, "text_delta", text="text")
+        + delta(0, "signature_delta", signature="late")
+        + frame("content_block_stop", index=0)
+        + frame("content_block_stop", index=1)
+        + end()
+    )
+    reasoning, message = response_of(body).items
+    assert isinstance(reasoning, Reasoning)
+    assert isinstance(message, Message)
+    assert (reasoning.signature, reasoning.text, message.text) == ("late", "think", "text")
+
+
+def test_sparse_indexes_keep_the_order_of_their_starts() -> None:
+    body = start() + block(7, TEXT, *text_deltas("a")) + block(3, TEXT, *text_deltas("b")) + end()
+    assert [event.index for event in events_of(body) if isinstance(event, OutputItemAdded)] == [
+        0,
+        1,
+    ]
+    assert response_of(body).text == "ab"
