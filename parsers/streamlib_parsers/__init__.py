@@ -1,4 +1,4 @@
-"""Bytes in, events out: the pure half of streamlib. No I/O, no clock, no threads; msgspec and the standard library only."""
+"""Bytes in, events out: the pure half of streamlib, on msgspec and the standard library alone."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What can go wrong, named by what the caller can do about it.
+"""Kinds of errors, named by what the caller can do about them.
 
-`ErrorInfo` is a value: it travels in a `Failed` event, in `Response.error` and on `streamlib.StreamError`.
+`ErrorInfo` is a value: a `Failed` event, `Response.error` and `streamlib.StreamError` carry it.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from msgspec import Struct
 ErrorKind: TypeAlias = Literal[
     "authentication",  # the key is missing, wrong or expired
     "permission",  # the key may not do this
-    "rate_limited",  # wait `retry_after`, then again
+    "rate_limited",  # wait `retry_after`, then retry
     "quota_exhausted",  # credits, plan or a daily cap: waiting seconds does not help
-    "overloaded",  # the provider is busy: back off, then again
+    "overloaded",  # the provider is busy: back off, then retry
     "context_window_exceeded",  # compact the history
     "request_too_large",  # fewer bytes: images, documents
     "invalid_request",  # the request is wrong: fix it
     "invalid_history",  # items the provider refuses: signatures, pairing, order
     "content_filter",  # a filter stopped the request
     "not_found",  # model, endpoint or stored state
-    "server_error",  # the provider failed: again
-    "connection",  # no answer came at all
+    "server_error",  # the provider failed: retry
+    "connection",  # no response arrived
     "truncated",  # the stream ended before the wire said it was complete
     "malformed",  # bytes that are not this wire
-    "limit_exceeded",  # one of our own ceilings
+    "limit_exceeded",  # one of our own limits
     "stalled",  # no progress within a deadline, phase in `detail`
     "deadline",  # the total time ran out
     "cancelled",  # the caller stopped
@@ -34,16 +34,20 @@ ErrorKind: TypeAlias = Literal[
 RETRYABLE: frozenset[ErrorKind] = frozenset(
     {"rate_limited", "overloaded", "server_error", "connection", "stalled", "truncated"}
 )
-"""Kinds for which sending the same request again can succeed, provided nothing was given out yet."""
+"""Kinds for which the same request can succeed later, provided no event was delivered yet."""
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """One failure.
+    """One error.
 
-    message: the provider's words, or ours; at most 2 KiB, never a key.
-    retry_after: seconds the provider asked for, as received (a caller caps it).
-    status: HTTP status of the answer, or of the frame that carried the failure.
-    code: the provider's own code or type. detail: the provider's error object, or what we know of the place.
+    Attributes:
+        kind: what the caller can do about it.
+        message: the provider's text, or ours; at most 2 KiB, never with a key.
+        retryable: whether the same request can succeed later.
+        retry_after: seconds that the provider requested, as received; the caller caps them.
+        status: HTTP status of the response, or of the frame that carried the error.
+        code: the provider's own code or type.
+        detail: the provider's error object, or what is known of the position.
     """
 
     kind: ErrorKind
@@ -64,7 +68,7 @@ class InvalidArguments(ValueError):
 
 
 class ParseFailure(Exception):
-    """Raised inside a parser to end its stream; `Parser.feed` turns it into a `Failed` event. Never leaves the package."""
+    """Ends a stream inside a parser; `Parser.feed` turns it into a `Failed` event."""
 
     def __init__(self, info: ErrorInfo) -> None:
         super().__init__(info.message)
@@ -72,24 +76,24 @@ class ParseFailure(Exception):
 
 
 def malformed(message: str, data: bytes | str = b"", code: str | None = None) -> ParseFailure:
-    """Bytes that are not this wire; the first 200 characters of them go into `detail`."""
+    """Bytes that violate the wire; their first 200 characters go into `detail`."""
     return ParseFailure(ErrorInfo("malformed", message, code=code, detail=excerpt(data) or None))
 
 
 def truncated(message: str, detail: Any = None) -> ParseFailure:
-    """The input ended before the wire said it was complete."""
+    """The input ended before the wire completed the response."""
     return ParseFailure(ErrorInfo("truncated", message, retryable=True, detail=detail))
 
 
-def limit_exceeded(limit: str, ceiling: int) -> ParseFailure:
-    """One of `Limits` was passed; `code` names it."""
-    return ParseFailure(
-        ErrorInfo("limit_exceeded", f"{limit} passed its ceiling of {ceiling}", code=limit)
-    )
+def limit_exceeded(name: str, limit: int) -> ParseFailure:
+    """The limit called `name` was exceeded; `code` names it."""
+    message = f"{name} exceeds its limit of {limit}"
+    return ParseFailure(ErrorInfo("limit_exceeded", message, code=name))
 
 
 def excerpt(data: bytes | str, size: int = 200) -> str:
     """The first `size` characters, for a message; bytes are read as UTF-8 with replacement."""
-    return (
-        data[:size] if isinstance(data, str) else data[: size * 4].decode("utf-8", "replace")[:size]
-    )
+    if isinstance(data, str):
+        return data[:size]
+    # A character has at most four bytes.
+    return data[: size * 4].decode("utf-8", "replace")[:size]

@@ -1,8 +1,11 @@
-"""What a stream says, in one vocabulary for every wire.
+"""The events of a stream, the same for every wire.
 
-The order is a promise: `RateLimits` (when headers were given), `Created`, then for each item `OutputItemAdded`, its deltas and
-`OutputItemDone` (items may overlap), and exactly one terminal, `Completed` or `Failed`, with every item closed before it.
-`index` counts items in the order they begin. `seq` rises by one an event; equality of events ignores it. Events hold no clock.
+Their order is an invariant: `RateLimits` (where headers were given), `Created`, then for each item
+`OutputItemAdded`, its deltas and `OutputItemDone` (items may overlap), and exactly one terminal
+event, `Completed` or `Failed`, with every item closed before it.
+
+`index` counts items in the order in which they start. `seq` increases by one with each event;
+equality of events ignores it. Events hold no timestamps.
 """
 
 from __future__ import annotations
@@ -39,17 +42,24 @@ class Event(
     def __eq__(self, other: object) -> bool:
         if type(self) is not type(other):
             return NotImplemented
-        return all(
-            getattr(self, field) == getattr(other, field)
-            for field in self.__struct_fields__
-            if field != "seq"
-        )
+        for name in self.__struct_fields__:
+            if name != "seq" and getattr(self, name) != getattr(other, name):
+                return False
+        return True
 
-    __hash__ = None  # type: ignore[assignment]  # events carry JSON objects; equality that ignores seq must not be hashed by it
+    # Events hold JSON objects, and an equality that ignores `seq` must not be hashed by it.
+    __hash__ = None  # type: ignore[assignment]
 
 
 class Window(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """One rate-limit window. `reset_at` is UTC and needs `received_at`; `reset_after` is in seconds. None: the provider did not say."""
+    """One rate-limit window; None where the provider did not report a value.
+
+    Attributes:
+        limit: requests or tokens that the window allows.
+        remaining: how many of them are left.
+        reset_at: UTC; from a relative value only where `received_at` was given to the parser.
+        reset_after: seconds until the window resets.
+    """
 
     limit: float | None = None
     remaining: float | None = None
@@ -58,10 +68,18 @@ class Window(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
 
 
 class RateLimits(Event, frozen=True):
-    """What is left, from response headers (first of all events) or from a frame of the stream.
+    """Rate limits, from response headers (the first event) or from a frame of the stream.
 
-    windows: further windows by the provider's name (`requests-day`, `unified-5h`, `codex-primary` …). `retry_after`: seconds.
-    raw: the headers this was read from, lower-case.
+    Attributes:
+        requests: requests of the provider's main window.
+        tokens: tokens, input and output together.
+        input_tokens: input tokens.
+        output_tokens: output tokens.
+        windows: further windows by the provider's name (``requests-day``, ``unified-5h``,
+            ``codex-primary`` …).
+        retry_after: seconds to wait before another request.
+        request_id: the provider's id of the request.
+        raw: the headers these values were read from, in lower case.
     """
 
     requests: Window | None = None
@@ -75,21 +93,26 @@ class RateLimits(Event, frozen=True):
 
 
 class Created(Event, frozen=True):
-    """The response has begun: sent with the first non-empty id, or with the first item on wires that have none."""
+    """The response started: sent with its first non-empty id, or before the first item."""
 
     response_id: str | None = None
     model: str | None = None
 
 
 class OutputItemAdded(Event, frozen=True):
-    """An item begins. `item` is what is known of it so far (status `incomplete`, text empty); a call's name is always known."""
+    """An item starts.
+
+    Attributes:
+        index: number of the item.
+        item: what is known of it (status `incomplete`, no text); a call's name is always known.
+    """
 
     index: int
     item: ResponseItem
 
 
 class OutputTextDelta(Event, frozen=True):
-    """Text of a message. `logprobs`: the wire's own objects for the tokens of this delta."""
+    """Text of a message. `logprobs` are the wire's own objects for the tokens of this delta."""
 
     index: int
     content_index: int
@@ -98,7 +121,10 @@ class OutputTextDelta(Event, frozen=True):
 
 
 class ReasoningContentDelta(Event, frozen=True):
-    """A thought as the model wrote it (messages: thinking_delta · chat: reasoning_content · responses: reasoning_text)."""
+    """Reasoning as the model wrote it.
+
+    messages: thinking_delta · chat: reasoning_content · responses: reasoning_text.
+    """
 
     index: int
     content_index: int
@@ -107,7 +133,8 @@ class ReasoningContentDelta(Event, frozen=True):
 
 
 class ReasoningSummaryDelta(Event, frozen=True):
-    """A summary of a thought (responses: reasoning_summary_text). `summary_index` counts its paragraphs."""
+    """Summary of reasoning (responses: reasoning_summary_text). `summary_index` counts
+    paragraphs."""
 
     index: int
     summary_index: int
@@ -115,14 +142,14 @@ class ReasoningSummaryDelta(Event, frozen=True):
 
 
 class FunctionCallArgumentsDelta(Event, frozen=True):
-    """Text of whatever has arguments, input or code: function, custom and server calls."""
+    """Arguments, input or code of a function, custom or server tool call."""
 
     index: int
     delta: str
 
 
 class RefusalDelta(Event, frozen=True):
-    """Words with which the model declines (responses: refusal part · chat: delta.refusal)."""
+    """Text with which the model declines (responses: refusal part · chat: delta.refusal)."""
 
     index: int
     content_index: int
@@ -130,7 +157,7 @@ class RefusalDelta(Event, frozen=True):
 
 
 class MediaDelta(Event, frozen=True):
-    """Bytes of an image or of audio, as base64 text, and what is said in them."""
+    """A fragment of an image or of audio, as base64 text, and its transcript."""
 
     index: int
     content_index: int
@@ -140,7 +167,7 @@ class MediaDelta(Event, frozen=True):
 
 
 class AnnotationAdded(Event, frozen=True):
-    """A citation of a text part, as the wire's own object. It may come before the text it supports."""
+    """A citation of a text part, as the wire's own object. It may precede the text it supports."""
 
     index: int
     content_index: int
@@ -148,40 +175,42 @@ class AnnotationAdded(Event, frozen=True):
 
 
 class ItemProgress(Event, frozen=True):
-    """A hosted tool says how far it is (`searching`, `interpreting`, `generating` …)."""
+    """Progress of a provider-run tool (``searching``, ``interpreting``, ``generating`` …)."""
 
     index: int
     status: str
 
 
 class OutputItemDone(Event, frozen=True):
-    """The whole item, as it belongs into the history. `status` is `incomplete` where it was cut."""
+    """The final item, as it goes into the history. `status` is `incomplete` where it was
+    truncated."""
 
     index: int
     item: ResponseItem
 
 
 class TokenCount(Event, frozen=True):
-    """Usage so far: a running snapshot, sent only when a number changed. It replaces the one before; it is never to be added."""
+    """A snapshot of the usage, sent when a number changed. It replaces the one before, it never
+    adds."""
 
     usage: Usage
 
 
 class ResponseMetadata(Event, frozen=True):
-    """Envelope keys that are new or changed, under the wire's own names (service_tier, container, safetyRatings …)."""
+    """New or changed envelope keys, under the wire's own names (service_tier, safetyRatings …)."""
 
     values: JsonObject
 
 
 class Passthrough(Event, frozen=True):
-    """An event or delta kind this version does not know, in its place. `data` is its JSON value, or the text where it is none."""
+    """An event or delta of an unknown kind, in order. `data` is its JSON value, else its text."""
 
     event: str
     data: Any
 
 
 class Notice(Event, frozen=True):
-    """Something odd that was noticed or repaired; `code` is a stable word, `index` the item it is about."""
+    """An anomaly or a repair; `code` is stable, `index` is the item it is about."""
 
     code: str
     detail: str = ""
@@ -197,7 +226,7 @@ class FinishedChoice(NamedTuple):
 
 
 class Completed(Event, frozen=True):
-    """The wire said that the answer is whole. `native_stop_reason` is the wire's own word for `stop_reason`."""
+    """The wire completed the response. `native_stop_reason` is the wire's own `stop_reason`."""
 
     response_id: str | None = None
     model: str | None = None
@@ -209,13 +238,14 @@ class Completed(Event, frozen=True):
 
 
 class Failed(Event, frozen=True):
-    """The stream ended in any other way; what came before it is the partial response."""
+    """The stream ended in any other way; the events before it are the partial response."""
 
     error: ErrorInfo
 
 
+# The most frequent kinds first: a `match` tests them in order.
 ResponseEvent: TypeAlias = (
-    OutputTextDelta  # the most frequent kinds first: a `match` tests them in order
+    OutputTextDelta
     | ReasoningContentDelta
     | FunctionCallArgumentsDelta
     | ReasoningSummaryDelta

@@ -1,13 +1,14 @@
-"""The conversation: one `ResponseItem` for each thing that was said, thought, called or answered.
+"""The items of a conversation: messages, reasoning, calls, their outputs.
 
-A history is a plain list of items in the order the wire gave them. One wire block is one item; builders regroup
-adjacent items into the messages of the wire they write. Three rules hold for every kind:
+A history is a plain list of items in wire order. One wire block is one item; builders group
+adjacent items into the messages of their wire. Three rules hold for every kind:
 
-* A typed field always wins. Editing `content` changes what is replayed.
-* `native` is the rest: what the provider sent about this item and no typed field holds, never a copy of a typed field.
-* `signature` and `encrypted_content` are opaque. They go back to the origin that made them, byte for byte, or not at all.
+* A typed field always wins: editing `content` changes what is replayed.
+* `native` holds the other fields that the provider sent, never a copy of a typed field.
+* `signature` and `encrypted_content` are opaque: they go back to the origin that made them, byte
+  for byte, or not at all.
 
-Each docstring names the wire fields a member comes from, as `wire: field`.
+Each docstring names the wire fields that a field comes from, as ``wire: field``.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from streamlib_parsers.json_text import decode_any, scrub
 WireApi: TypeAlias = Literal[
     "messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"
 ]
-"""The wire APIs: Anthropic Messages; OpenAI Responses; OpenAI Chat Completions and its dialects; Gemini generateContent;
-Bedrock ConverseStream; Bedrock InvokeModelWithResponseStream; Ollama /api/chat."""
+"""The wire APIs: Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and its dialects,
+Gemini generateContent, Bedrock ConverseStream, Bedrock InvokeModelWithResponseStream, Ollama
+/api/chat."""
 
 Role: TypeAlias = Literal["user", "assistant", "system", "developer"]
 ItemStatus: TypeAlias = Literal["completed", "incomplete"]
@@ -33,8 +35,14 @@ JsonObject: TypeAlias = dict[str, Any]
 
 
 def snake_case(name: str) -> str:
-    """`FunctionCallOutput` -> `function_call_output`: the `type` of a saved item, part or event."""
-    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+    """`FunctionCallOutput` gives ``function_call_output``: the `type` of a saved item, part or
+    event."""
+    words: list[str] = []
+    for index, character in enumerate(name):
+        if character.isupper() and index:
+            words.append("_")
+        words.append(character.lower())
+    return "".join(words)
 
 
 def tag(kind: type[Any]) -> str:
@@ -43,9 +51,14 @@ def tag(kind: type[Any]) -> str:
 
 
 class Origin(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """Where an item was made. Signed and encrypted state is only sent back to the origin that made it.
+    """Where an item was made. Signed and encrypted state goes back only to the origin that made it.
 
-    `model` is the name that was asked for, not the one the response reports (those carry dates and routes).
+    Attributes:
+        wire_api: the wire of the response.
+        provider: the provider's name.
+        endpoint: the base URL.
+        model: the name that was requested; responses report names with dates and routes.
+        account: the account of the request, where the provider has one.
     """
 
     wire_api: WireApi | None = None
@@ -56,10 +69,17 @@ class Origin(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaul
 
 
 class ToolSpec(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
-    """A tool offered to the model: `schema` is the JSON schema of its arguments.
+    """A tool offered to the model.
 
-    `native`: a hosted or versioned tool of one wire, given as that wire's own object (`{"type": "web_search_20250305", …}`)
-    and sent as it stands. `format`: a free-form tool (Responses and Chat `custom`), its grammar object or `{"type": "text"}`.
+    Attributes:
+        name: the function's name.
+        description: what it does, for the model.
+        schema: JSON Schema of its arguments.
+        strict: the arguments must follow the schema exactly.
+        format: makes it a free-form tool (Responses and Chat `custom`): its grammar object, or
+            `{"type": "text"}`.
+        native: a hosted or versioned tool of one wire, as that wire's own object
+            (`{"type": "web_search_20250305", …}`), sent unchanged.
     """
 
     name: str
@@ -82,17 +102,25 @@ class Part(
 ):
     """Base of the content parts.
 
-    native: what the wire says about the part and no typed field holds (`detail` of an image, `citations` of a document). A part
-    of a kind we do not know is a `Text` of its JSON, with the wire's own object, `type` and all, in `native`.
+    Attributes:
+        native: fields of the part that no typed field holds (`detail` of an image, `citations` of a
+            document). A part of an unknown kind is a `Text` of its JSON, with the complete wire
+            object in `native`.
     """
 
     native: JsonObject | None = None
 
 
 class Text(Part, frozen=True):
-    """messages: text · responses: input_text, output_text · chat: text · gemini: text · converse: text, citationsContent.
+    """A text.
 
-    `annotations`: citations as the wire's own objects (messages: citations · responses, chat: annotations · converse: citations).
+    messages: text · responses: input_text, output_text · chat: text · gemini: text ·
+    converse: text, citationsContent.
+
+    Attributes:
+        text: the text.
+        annotations: citations as the wire's own objects (messages: citations · responses, chat:
+            annotations · converse: citations).
     """
 
     text: str
@@ -103,7 +131,15 @@ class Text(Part, frozen=True):
 
 
 class Media(Part, frozen=True):
-    """Base of the parts that carry bytes: exactly one of `data` (base64 text, as the wires send it), `url` and `file_id`."""
+    """Base of the parts with bytes.
+
+    Attributes:
+        data: base64 text, as the wires send it; exactly one of `data`, `url` and `file_id` is set.
+        url: where the bytes are.
+        file_id: the provider's id of an uploaded file.
+        media_type: such as ``image/png``.
+        name: a file name.
+    """
 
     data: str | None = None
     url: str | None = None
@@ -113,24 +149,34 @@ class Media(Part, frozen=True):
 
 
 class Image(Media, frozen=True):
-    """messages: image · responses: input_image · chat: image_url · gemini: inlineData, fileData · converse: image · ollama: images."""
+    """An image.
+
+    messages: image · responses: input_image · chat: image_url · gemini: inlineData, fileData ·
+    converse: image · ollama: images.
+    """
 
 
 class Document(Media, frozen=True):
-    """messages: document · responses: input_file · chat: file · gemini: inlineData, fileData · converse: document.
+    """A document.
 
-    `text/plain` and `text/markdown` documents carry their text base64-encoded in `data` like any other.
+    messages: document · responses: input_file · chat: file · gemini: inlineData, fileData ·
+    converse: document. Documents of text (``text/plain``, ``text/markdown``) hold it
+    base64-encoded in `data` like any other.
     """
 
 
 class Audio(Media, frozen=True):
-    """chat: input_audio, audio · gemini: inlineData audio/* · `name` holds the id under which Chat keeps an answer's audio."""
+    """Audio. chat: input_audio, audio · gemini: inlineData audio/*.
+
+    Attributes:
+        transcript: what is spoken in it. `name` holds the id of a Chat response's audio.
+    """
 
     transcript: str | None = None
 
 
 class Refusal(Part, frozen=True):
-    """responses: refusal part · chat: message.refusal. The model declined, in words."""
+    """The text with which a model declines. responses: refusal part · chat: message.refusal."""
 
     refusal: str
 
@@ -148,13 +194,18 @@ class Item(
     tag_field="type",
     tag=snake_case,
 ):
-    """What every item has.
+    """Fields of every item.
 
-    id: the wire's id of the item (responses: id), None where the wire has none.
-    status: `incomplete` where the stream was cut, or arguments are not whole JSON. An incomplete call is never callable.
-    choice: chat: choices[].index · gemini: candidates[].index.
-    signature: messages: thinking.signature · gemini: thoughtSignature of the part · converse: reasoningText.signature.
-    response_id: id of the response it came in; set by `accumulate`.
+    Attributes:
+        id: the wire's id of the item (responses: id); None where the wire has none.
+        status: `incomplete` where the stream was truncated, or arguments are not complete JSON. An
+            incomplete call is never callable.
+        choice: which choice it belongs to (chat: choices[].index · gemini: candidates[].index).
+        signature: messages: thinking.signature · gemini: thoughtSignature of the part ·
+            converse: reasoningText.signature.
+        response_id: id of the response it came in; set by `accumulate`.
+        origin: where it was made.
+        native: fields of the wire's object that no typed field holds.
     """
 
     id: str | None = None
@@ -167,9 +218,15 @@ class Item(
 
 
 class Message(Item, frozen=True):
-    """messages: text block · responses: message item · chat: delta.content, refusal, audio · gemini: text, inlineData parts.
+    """A message.
 
-    phase: responses: `commentary` (progress) or `final_answer`; sent back unchanged.
+    messages: text block · responses: message item · chat: delta.content, refusal, audio ·
+    gemini: text, inlineData parts.
+
+    Attributes:
+        role: who wrote it.
+        content: its parts.
+        phase: responses: ``commentary`` (progress) or ``final_answer``; sent back unchanged.
     """
 
     role: Role
@@ -186,10 +243,16 @@ class Message(Item, frozen=True):
 
 
 class Reasoning(Item, frozen=True):
-    """messages: thinking, redacted_thinking · responses: reasoning · chat: reasoning_content and its kin · gemini: thought parts.
+    """Reasoning.
 
-    summary: responses: summary[].text. encrypted_content: responses: encrypted_content · messages: redacted_thinking.data.
-    redacted: the provider sealed the thought itself, nothing readable was sent.
+    messages: thinking, redacted_thinking · responses: reasoning · chat: reasoning_content and its
+    other names · gemini: thought parts.
+
+    Attributes:
+        content: the readable reasoning.
+        summary: paragraphs (responses: summary[].text).
+        encrypted_content: responses: encrypted_content · messages: redacted_thinking.data.
+        redacted: the provider encrypted the reasoning; nothing readable was sent.
     """
 
     content: str = ""
@@ -207,9 +270,16 @@ class Reasoning(Item, frozen=True):
 
 
 class FunctionCall(Item, frozen=True):
-    """messages: tool_use · responses: function_call · chat: tool_calls[] · gemini: functionCall · converse: toolUse.
+    """A call of one of your functions.
 
-    `arguments` is the text exactly as received; where the wire sends a JSON value, its own bytes (`1.0` and key order survive).
+    messages: tool_use · responses: function_call · chat: tool_calls[] · gemini: functionCall ·
+    converse: toolUse.
+
+    Attributes:
+        call_id: the id that its output repeats; generated where the wire has none.
+        name: the function's name.
+        arguments: the text exactly as received; of a JSON value its own bytes (``1.0`` and the
+            order of keys survive).
     """
 
     call_id: str
@@ -217,16 +287,24 @@ class FunctionCall(Item, frozen=True):
     arguments: str = ""
 
     def parsed(self) -> JsonObject:
-        """The arguments as a dict; `""` is `{}`. Raises `InvalidArguments` on anything that is not a JSON object."""
+        """The arguments as a dict; `""` is `{}`.
+
+        Raises:
+            InvalidArguments: they are not a JSON object.
+        """
         return parse_arguments(self.arguments, self.name)
 
     def output(self, output: Output, *, is_error: bool = False) -> FunctionCallOutput:
-        """The item that answers this call."""
+        """The output item of this call."""
         return FunctionCallOutput(self.call_id, output, is_error)
 
 
 class FunctionCallOutput(Item, frozen=True):
-    """messages: tool_result · responses: function_call_output · chat: role tool · gemini: functionResponse · converse: toolResult."""
+    """The output of a function call.
+
+    messages: tool_result · responses: function_call_output · chat: role tool ·
+    gemini: functionResponse · converse: toolResult.
+    """
 
     call_id: str
     output: Output = ""
@@ -237,19 +315,20 @@ class FunctionCallOutput(Item, frozen=True):
 
 
 class CustomToolCall(Item, frozen=True):
-    """A call with free text instead of JSON. responses: custom_tool_call · chat: tool_calls[].custom."""
+    """A call with free text instead of JSON. responses: custom_tool_call · chat:
+    tool_calls[].custom."""
 
     call_id: str
     name: str
     input: str = ""
 
     def output(self, output: Output, *, is_error: bool = False) -> CustomToolCallOutput:
-        """The item that answers this call."""
+        """The output item of this call."""
         return CustomToolCallOutput(self.call_id, output, is_error)
 
 
 class CustomToolCallOutput(Item, frozen=True):
-    """responses: custom_tool_call_output."""
+    """The output of a custom tool call. responses: custom_tool_call_output."""
 
     call_id: str
     output: Output = ""
@@ -260,10 +339,11 @@ class CustomToolCallOutput(Item, frozen=True):
 
 
 class ServerToolCall(Item, frozen=True):
-    """A tool the provider runs itself; never to be answered by the caller.
+    """A call of a tool that the provider runs itself; the caller sends no output for it.
 
-    messages: server_tool_use, mcp_tool_use · responses: web_search_call, mcp_call, … · gemini: executableCode, toolCall ·
-    converse: toolUse with type server_tool_use. `native["type"]` is the wire's own kind.
+    messages: server_tool_use, mcp_tool_use · responses: web_search_call, mcp_call, … ·
+    gemini: executableCode, toolCall · converse: toolUse with type server_tool_use.
+    `native["type"]` is the wire's own kind.
     """
 
     call_id: str
@@ -276,8 +356,9 @@ class ServerToolCall(Item, frozen=True):
 
 
 class ServerToolResult(Item, frozen=True):
-    """What a provider's own tool gave. messages: *_tool_result · gemini: codeExecutionResult, toolResponse · converse: toolResult.
+    """The result of a provider's own tool.
 
+    messages: *_tool_result · gemini: codeExecutionResult, toolResponse · converse: toolResult.
     `output` is the wire's own JSON value; `native["type"]` its kind.
     """
 
@@ -287,14 +368,19 @@ class ServerToolResult(Item, frozen=True):
 
 
 class Compaction(Item, frozen=True):
-    """The provider's summary of what came before. messages: compaction · responses: compaction."""
+    """The provider's summary of earlier items. messages: compaction · responses: compaction."""
 
     content: str | None = None
     encrypted_content: str | None = None
 
 
 class Opaque(Item, frozen=True):
-    """A kind this version does not know: kept whole, in order, and replayed to the same origin. `payload` is the wire's object."""
+    """An item of a kind this version does not know, replayed unchanged to the same origin.
+
+    Attributes:
+        kind: the wire's name of the kind.
+        payload: the wire's object.
+    """
 
     kind: str
     payload: JsonObject
@@ -314,11 +400,15 @@ ResponseItem: TypeAlias = (
 )
 
 Output: TypeAlias = str | Sequence[ContentPart]
-"""What a tool gave: text, or content parts (text, images, documents)."""
+"""Output of a tool: text, or content parts (text, images, documents)."""
 
 
 def parse_arguments(arguments: str, name: str = "") -> JsonObject:
-    """Argument text -> dict. `""` is `{}`; raises `InvalidArguments` on broken JSON and on anything but an object."""
+    """Argument text as a dict; `""` is `{}`.
+
+    Raises:
+        InvalidArguments: the text is malformed JSON, or not an object.
+    """
     try:
         value = scrub(decode_any((arguments or "{}").encode("utf-8", "surrogatepass")))
     except ParseFailure as failure:
@@ -333,18 +423,19 @@ def parse_arguments(arguments: str, name: str = "") -> JsonObject:
 
 
 def user(text: str = "", *parts: ContentPart) -> Message:
-    """The usual user turn: `user("what is this?", Image(data=…, media_type="image/png"))`."""
-    said = (Text(text),) if text else ()
-    return Message("user", (*said, *parts))
+    """A user message: `user("what is this?", Image(data=…, media_type="image/png"))`."""
+    if not text:
+        return Message("user", parts)
+    return Message("user", (Text(text), *parts))
 
 
 def with_origin(item: ResponseItem, origin: Origin) -> ResponseItem:
-    """A copy of `item` that says where it was made."""
+    """A copy of `item` with its origin set."""
     return replace(item, origin=origin)
 
 
 def _store_tuple(struct: Struct, field: str) -> None:
-    """Sequences are accepted, tuples are stored, so that frozen means frozen."""
+    """Stores a sequence as a tuple, so that a frozen struct cannot be changed through it."""
     value: Any = getattr(struct, field)
     if type(value) is not tuple and not isinstance(value, (str, Mapping)):
         force_setattr(struct, field, tuple(value))

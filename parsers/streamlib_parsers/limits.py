@@ -1,4 +1,7 @@
-"""Every buffer's ceiling, each with its reason. Passing one ends the stream with `limit_exceeded`, `code` naming the field."""
+"""The limit of every buffer, each with its reason.
+
+An exceeded limit ends the stream with `limit_exceeded`; its `code` names the field.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,19 @@ MIB: Final = 1 << 20
 
 
 class Limits(Struct, frozen=True, gc=False):
-    """Ceilings in bytes (or counts) for one stream.
+    """Limits of one stream, in bytes or counts.
 
-    event_bytes: one line, SSE event, JSON line or AWS frame. 24 MiB is the frame limit of AWS's own decoder; OpenAI's
-        partial images are single lines of several MiB; httpx2 stops at 1 MiB, which a long `response.completed` passes.
-    response_bytes: all bytes of one response. A 128k-token answer is under 1 MiB, generated images are a few MiB each.
-    items: items of one response. 10,000 is a hundred times the longest recorded agent turn.
-    argument_bytes: the arguments, input or code of one call: a written file, not a data set.
-    header_count: headers of one AWS frame; AWS's own decoder allows 1,024 in a block of 128 KiB.
-    held_bytes: text a dialect may hold back while a tag is open: a written file inside a tool call.
+    Attributes:
+        event_bytes: one line, SSE event, JSON line or AWS frame. 24 MiB is the frame limit of AWS's
+            own decoder; OpenAI's partial images are single lines of several MiB; httpx2 stops at
+            1 MiB, which a long ``response.completed`` exceeds.
+        response_bytes: all bytes of one response. A response of 128k tokens is under 1 MiB,
+            generated images are a few MiB each.
+        items: items of one response. 10,000 is a hundred times the longest recorded agent turn.
+        argument_bytes: arguments, input or code of one call: a written file, not a data set.
+        header_count: headers of one AWS frame; AWS's own decoder allows 1,024 in a block of
+            128 KiB.
+        held_bytes: text that a dialect buffers while a tag is open: a written file inside a call.
     """
 
     event_bytes: int = 24 * MIB

@@ -1,7 +1,8 @@
-"""Token counts in one meaning for every wire: inclusive, as in OpenTelemetry's GenAI conventions.
+"""Token counts with one meaning for every wire: that of OpenTelemetry's GenAI conventions.
 
-`input_tokens` includes cache reads and writes, `output_tokens` includes reasoning. `None` means the provider did not say; it
-is never 0 for unknown. Each wire's formula stands in that wire's own file and uses `count` to look numbers up.
+`Usage.input_tokens` includes cache reads and writes, `Usage.output_tokens` includes reasoning. None
+means that the provider did not report the number; unknown is never 0. Each wire's formula is in
+that wire's own file, and reads numbers with `count`.
 """
 
 from __future__ import annotations
@@ -15,9 +16,19 @@ from msgspec.structs import astuple
 class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defaults=True):
     """Tokens of one response so far.
 
-    cache_write_5m / 1h / 24h: parts of `cache_write_input_tokens` by lifetime, where the provider tells them apart.
-    input_modalities, output_modalities, cache_modalities: parts of the totals by `text`, `image`, `audio`, `video`, `document`.
-    raw: the provider's own usage object, merged over the stream.
+    Attributes:
+        input_tokens: includes cache reads and writes.
+        output_tokens: includes reasoning.
+        cache_read_input_tokens: read from a prompt cache.
+        cache_write_input_tokens: written to a prompt cache.
+        reasoning_output_tokens: spent on reasoning.
+        cache_write_5m_input_tokens: part of the cache writes that lives five minutes.
+        cache_write_1h_input_tokens: part of the cache writes that lives an hour.
+        cache_write_24h_input_tokens: part of the cache writes that lives a day.
+        input_modalities: parts of the input by modality (text, image, audio, video, document).
+        output_modalities: the same for the output.
+        cache_modalities: the same for cache reads.
+        raw: the provider's own usage object, merged over the stream.
     """
 
     input_tokens: int | None = None
@@ -34,27 +45,25 @@ class Usage(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_default
     raw: dict[str, Any] = {}
 
     def same_numbers(self, other: Usage | None) -> bool:
-        """Whether every count equals the other's; `raw` is not looked at."""
-        if (
-            other is None or self.output_tokens != other.output_tokens
-        ):  # what differs nearly always: some wires count in every chunk
+        """Whether every count equals the other's; `raw` is ignored."""
+        # The output differs nearly always: some wires count in every chunk.
+        if other is None or self.output_tokens != other.output_tokens:
             return False
-        return astuple(self)[:-1] == astuple(other)[:-1]  # `raw` is the last field
+        # `raw` is the last field.
+        return astuple(self)[:-1] == astuple(other)[:-1]
 
     def as_otel(self) -> dict[str, int]:
-        """The counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10); unknown ones are left out."""
-        named = {attribute: getattr(self, field) for field, attribute in OTEL_USAGE.items()}
-        for direction, parts in (
-            ("input", self.input_modalities),
-            ("output", self.output_modalities),
-        ):
-            named.update(
-                {
-                    f"gen_ai.usage.{modality}.{direction}_tokens": number
-                    for modality, number in parts.items()
-                }
-            )
-        return {attribute: number for attribute, number in named.items() if number is not None}
+        """The known counts under OpenTelemetry's GenAI attribute names (conventions of 2026-10)."""
+        attributes: dict[str, int] = {}
+        for name, attribute in OTEL_USAGE.items():
+            number = getattr(self, name)
+            if number is not None:
+                attributes[attribute] = number
+        for modality, number in self.input_modalities.items():
+            attributes[f"gen_ai.usage.{modality}.input_tokens"] = number
+        for modality, number in self.output_modalities.items():
+            attributes[f"gen_ai.usage.{modality}.output_tokens"] = number
+        return attributes
 
 
 OTEL_USAGE: Final = {
@@ -67,11 +76,14 @@ OTEL_USAGE: Final = {
 
 
 def count(raw: Any, *paths: str) -> int | None:
-    """The first whole, non-negative number at one of the dotted `paths` of a usage object, else None."""
+    """The first non-negative integer at one of the dotted `paths` of a usage object, else None."""
     for path in paths:
         value = raw
         for key in path.split("."):
-            value = value.get(key) if isinstance(value, dict) else None
+            if not isinstance(value, dict):
+                value = None
+                break
+            value = value.get(key)
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
@@ -80,11 +92,20 @@ def count(raw: Any, *paths: str) -> int | None:
 
 
 def total(*counts: int | None) -> int | None:
-    """The sum of the counts that are known, or None where none is."""
+    """The sum of the known counts, or None where none is known."""
     known = [value for value in counts if value is not None]
-    return sum(known) if known else None
+    if not known:
+        return None
+    return sum(known)
 
 
 def overlay(raw: dict[str, Any], newer: dict[str, Any]) -> dict[str, Any]:
-    """`newer` over `raw`, key by key: cumulative reports replace, they never add; a null or a missing key keeps what was said."""
-    return {**raw, **{key: value for key, value in newer.items() if value is not None}}
+    """`newer` over `raw`, key by key.
+
+    Cumulative reports replace, they never add; a null or a missing key keeps the earlier value.
+    """
+    merged = dict(raw)
+    for key, value in newer.items():
+        if value is not None:
+            merged[key] = value
+    return merged
