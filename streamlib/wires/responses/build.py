@@ -1,12 +1,15 @@
-"""A `Prompt` as an OpenAI Responses request.
+"""Builds an OpenAI Responses request from a `Prompt`.
 
-Items map one to one (`responses_input`, rules R1 to R8); this file writes the settings. Responses are not stored unless `store` is
-asked for (`extra`, or the provider's own values), so what the model sealed is asked for and sent back instead. Numbers are the rows
-of the rule table in docs/wires/responses.md:
+Items map one to one (`build_input`, rules R1 to R8); this file writes the settings. Responses are
+not stored unless `store` is set (in `extra` or by the provider's values), so encrypted reasoning
+is requested and sent back instead. Numbers are the rows of the rule table in docs/wires/responses.md:
 
-S1 `strict` is always sent: one left out counts as true     S4 sampling only where the model does not think
-S2 effort is a word the model takes                         S5 keys and identifiers have a ceiling; longer ones are hashed
-S3 sealed thoughts are asked for only where it can think    S6 a choice of tools needs tools
+S1 `strict` is always sent: the API takes a missing one as true
+S2 effort is a value that the model takes
+S3 encrypted reasoning is requested only from models that think
+S4 sampling only where the model does not think
+S5 keys and identifiers have a maximum length; longer ones are hashed
+S6 a tool choice needs tools
 """
 
 from __future__ import annotations
@@ -20,269 +23,289 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.context import BuildContext
 from streamlib.request.effort import level, nearest
 from streamlib.request.history import IndexedItem
-from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.report import Report
 from streamlib.request.schemas import strict_schema
 from streamlib.request.target import BuiltRequest, Target
-from streamlib.wires.responses.build_input import InputObject, ResponsesContext, wire_input
+from streamlib.wires.responses.build_input import ResponsesContext, wire_input
+from streamlib.wires.responses.build_input_rules import mark_cache
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 CHOICES: Final = ("auto", "required", "none")
+"""Tool choices that name no tool."""
+
 KEY_LENGTH: Final = 64
+"""Characters that `prompt_cache_key` may have."""
+
 IDENTIFIER_LENGTH: Final = 128
+"""Characters that `safety_identifier` may have."""
+
 LIFETIMES: Final = {"5m": "30m", "1h": "12h", "24h": "12h"}
 """Cache lifetimes of other wires, and the nearest here; the wire's own are 30m and 12h."""
-ELSEWHERE: Final = ("top_k", "presence_penalty", "frequency_penalty", "seed", "thinking_mismatch")
-"""Settings that other wires have and Responses has not."""
+
+UNSUPPORTED: Final = ("top_k", "presence_penalty", "frequency_penalty", "seed", "thinking_mismatch")
+"""Settings of `Prompt` that this wire lacks."""
+
 STATE: Final = frozenset({"previous_response_id", "conversation", "prompt"})
 """Fields with which a request needs no input of its own."""
 
 
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
-    """The body."""
-    stored = _stored(prompt, context.target)
-    sent = wire_input(items, ResponsesContext(context.target, context.report, stored))
+    """Builds the request body.
+
+    Args:
+        prompt: The settings; its own input is not read.
+        items: The repaired and downgraded history, with positions in the prompt's input.
+        context: The target, and the report that is filled.
+
+    Returns:
+        The body, without headers of its own.
+
+    Raises:
+        StreamError: `invalid_request` (code `empty_input`) if there is nothing to send, and no
+            stored conversation is named.
+    """
+    target, report = context.target, context.report
+    stored = _is_stored(prompt, target)
+    sent = wire_input(items, ResponsesContext(target, report, stored))
     if not sent and not STATE.intersection(prompt.extra or {}):
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
-    body: JsonObject = {"model": context.target.model}
+    # Instructions and tools stand before the input: the body is a cache prefix.
+    body: JsonObject = {"model": target.model}
     if prompt.instructions:
         body["instructions"] = prompt.instructions
     if prompt.tools:
-        body["tools"] = [_tool(tool, at, context.report) for at, tool in enumerate(prompt.tools)]
-    body["input"] = [one.body for one in _marked(sent, prompt, context.report)]
+        body["tools"] = [_tool(tool, index, report) for index, tool in enumerate(prompt.tools)]
+    mark_cache(sent, prompt, report)
+    body["input"] = [sent_object.body for sent_object in sent]
     body["stream"] = prompt.stream is not False
     body["store"] = stored
-    body.update(_choice(prompt, context.report))
-    body.update(_reasoning(prompt, context))
-    body.update(_text(prompt, context.report))
-    body.update(_sampling(prompt, context.target, body, context.report))
-    body.update(_include(prompt, context.target, body))
-    body.update(_cache(prompt, context.report))
-    body.update(_plain(prompt, context.report))
+    body.update(_choice_fields(prompt, report))
+    reasoning = _reasoning(prompt, context)
+    if reasoning:
+        body["reasoning"] = reasoning
+    text = _text(prompt, report)
+    if text:
+        body["text"] = text
+    # These two depend on `reasoning` of the body.
+    body.update(_sampling(prompt, target, body, report))
+    include = _include(prompt, target, body)
+    if include:
+        body["include"] = include
+    body.update(_cache_options(prompt, report))
+    body.update(_plain(prompt, report))
     return BuiltRequest(body)
 
 
-def _stored(prompt: Prompt, where: Target) -> bool:
-    """Whether the server keeps the response: as asked, else as the provider has it, else no."""
-    values = {
-        "store": False,
-        **where.provider.defaults,
-        **(prompt.extra or {}),
-        **where.provider.overrides,
-    }
-    return bool(values["store"])
+def _is_stored(prompt: Prompt, target: Target) -> bool:
+    """Whether the server keeps the response: by the request, else by the provider, else not."""
+    provider = target.provider
+    for values in (provider.overrides, prompt.extra or {}, provider.defaults):
+        if "store" in values:
+            return bool(values["store"])
+    return False
 
 
 # --- tools ---
 
 
-def _tool(tool: ToolSpec, at: int, report: Report) -> JsonObject:
+def _tool(tool: ToolSpec, index: int, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
-    said = {"name": tool.name, **({"description": tool.description} if tool.description else {})}
+    body: JsonObject = {"type": "function", "name": tool.name}
+    if tool.description:
+        body["description"] = tool.description
     if tool.format is not None:
-        return {"type": "custom", **said, "format": tool.format}
+        body["type"] = "custom"
+        body["format"] = tool.format
+        return body
+    path = f"/tools/{index}/schema"
     schema = tool.schema or {"type": "object", "properties": {}}
     if schema.get("type") != "object":
-        report.add("changed", f"/tools/{at}/schema", "parameters are of type object")
+        report.add("changed", path, "parameters are of type object")
         schema = {**schema, "type": "object"}
     if tool.strict:
-        schema = strict_schema(schema, "responses", f"/tools/{at}/schema", report)
-    return {"type": "function", **said, "parameters": schema, "strict": bool(tool.strict)}
+        schema = strict_schema(schema, "responses", path, report)
+    body["parameters"] = schema
+    # S1: without the field the API would refuse schemas that are not in the strict subset.
+    body["strict"] = bool(tool.strict)
+    return body
 
 
-def _choice(prompt: Prompt, report: Report) -> JsonObject:
-    """S6: only with tools."""
+def _choice_fields(prompt: Prompt, report: Report) -> JsonObject:
+    """S6: `tool_choice` and `parallel_tool_calls`."""
+    if not prompt.tools:
+        for name in ("tool_choice", "parallel_tools"):
+            if getattr(prompt, name) is not None:
+                report.dropped(f"/{name}", "there are no tools (S6)")
+        return {}
     body: JsonObject = {}
     if prompt.tool_choice is not None:
-        body["tool_choice"] = _chosen(prompt)
+        body["tool_choice"] = _choice(prompt, prompt.tool_choice)
     if prompt.parallel_tools is not None:
         body["parallel_tool_calls"] = prompt.parallel_tools
-    if prompt.tools or not body:
-        return body
-    for name in ("tool_choice", "parallel_tools"):
-        if getattr(prompt, name) is not None:
-            report.dropped(f"/{name}", "there are no tools (S6)")
-    return {}
+    return body
 
 
-def _chosen(prompt: Prompt) -> Any:
-    """The word, or the tool in the flat form of its kind."""
-    name = prompt.tool_choice
+def _choice(prompt: Prompt, name: str) -> Any:
+    """The choice, or the tool in the flat form of its kind."""
     if name in CHOICES:
         return name
     tool = next((tool for tool in prompt.tools if tool.name == name), None)
-    native = (tool.native if tool else None) or {}
-    if native.get("type", "function") not in ("function", "custom"):
-        return {
-            "type": native["type"],
-            **({"server_label": native["server_label"]} if "server_label" in native else {}),
-        }
-    return {
-        "type": native.get("type", "custom" if tool and tool.format is not None else "function"),
-        "name": name,
-    }
+    if tool is None:
+        return {"type": "function", "name": name}
+    native = tool.native or {}
+    kind = native.get("type")
+    if kind is None:
+        kind = "function" if tool.format is None else "custom"
+    if kind in ("function", "custom"):
+        return {"type": kind, "name": name}
+    choice = {"type": kind}
+    # An MCP server is named by its label.
+    if "server_label" in native:
+        choice["server_label"] = native["server_label"]
+    return choice
 
 
 # --- thinking ---
 
 
 def _reasoning(prompt: Prompt, context: BuildContext) -> JsonObject:
-    asked = prompt.thinking
-    if asked is None:
+    """`reasoning`, empty if nothing is to be sent."""
+    options = prompt.thinking
+    if options is None:
         return {}
     if not context.target.traits.thinking:
         context.report.dropped("/reasoning", f"{context.target.model} cannot think")
         return {}
-    if asked.display is not None:
+    if options.display is not None:
         context.report.dropped(
             "/reasoning/display", "Responses has no display: it shows summaries only"
         )
-    effort = _effort(prompt, context)
-    said = {"effort": effort, "summary": asked.summary}
-    body = {key: value for key, value in said.items() if value is not None}
-    return {"reasoning": body} if body else {}
+    body: JsonObject = {}
+    effort = _effort(options, context)
+    if effort is not None:
+        body["effort"] = effort
+    if options.summary is not None:
+        body["summary"] = options.summary
+    return body
 
 
-def _effort(prompt: Prompt, context: BuildContext) -> str | None:
-    """S2: a budget is a level here; a level the model does not take becomes the nearest."""
-    asked = prompt.thinking
-    wanted = level(asked) if asked else None
-    if asked is None or wanted is None:
+def _effort(options: ReasoningOptions, context: BuildContext) -> str | None:
+    """S2: a budget becomes a level; a level that the model does not take becomes the nearest."""
+    target = context.target
+    requested = level(options)
+    if requested is None:
         return None
-    if wanted == "off" and context.target.traits.thinking_off:
+    if requested == "off" and target.traits.thinking_off:
         return "none"
-    effort = (
-        wanted
-        if wanted in context.target.traits.efforts
-        else nearest(wanted, context.target.traits.efforts)
-    )
-    if asked.budget is not None or effort != wanted:
-        words = f"effort {effort or 'left out'}"
-        context.report.add(
-            "changed",
-            "/reasoning",
-            f"{context.target.model}: {words} (S2)"
-            if asked.effort
-            else f"Responses takes no budget: {words} (S2)",
-        )
+    effort: str | None = requested
+    if requested not in target.traits.efforts:
+        effort = nearest(requested, target.traits.efforts)
+    if options.budget is not None or effort != requested:
+        sent = f"effort {effort or 'left out'}"
+        cause = target.model if options.effort else "Responses takes no budget"
+        context.report.add("changed", "/reasoning", f"{cause}: {sent} (S2)")
     return effort
 
 
-def _thinks(where: Target, body: JsonObject) -> bool:
+def _thinks(target: Target, body: JsonObject) -> bool:
     effort = body.get("reasoning", {}).get("effort")
-    return effort != "none" if effort else where.traits.thinking_default
+    if effort:
+        return bool(effort != "none")
+    return target.traits.thinking_default
 
 
-def _include(prompt: Prompt, where: Target, body: JsonObject) -> JsonObject:
-    """S3: what the server does not keep must come back sealed."""
-    sealed = where.traits.thinking and (not body["store"] or "reasoning" in body)
-    wanted = ["reasoning.encrypted_content"] if sealed else []
-    if prompt.logprobs is not None and not _rejects_sampling(where, body):
-        wanted.append("message.output_text.logprobs")
-    return {"include": wanted} if wanted else {}
+def _include(prompt: Prompt, target: Target, body: JsonObject) -> list[str]:
+    """S3: what the server does not keep must come back encrypted."""
+    include: list[str] = []
+    if target.traits.thinking and (not body["store"] or "reasoning" in body):
+        include.append("reasoning.encrypted_content")
+    if prompt.logprobs is not None and not _rejects_sampling(target, body):
+        include.append("message.output_text.logprobs")
+    return include
 
 
 # --- settings ---
 
 
 def _text(prompt: Prompt, report: Report) -> JsonObject:
+    """`text`: verbosity and the output format, empty if nothing is to be sent."""
     text: JsonObject = {}
     if prompt.verbosity:
         text["verbosity"] = prompt.verbosity
-    own = (prompt.extra or {}).get(
-        "text"
-    )  # a format in `extra` is the caller's, whole: ours is not mixed into it
-    if prompt.output_schema is not None and not (isinstance(own, dict) and "format" in own):
+    # A format in `extra` is the caller's, complete: ours must not be mixed into it.
+    own = (prompt.extra or {}).get("text")
+    has_own_format = isinstance(own, dict) and "format" in own
+    if prompt.output_schema is not None and not has_own_format:
         title = str(prompt.output_schema.get("title") or "output")
         name = fit_names([title], WIRE_SPECS["responses"].tool_names).get(title, title)
         schema = strict_schema(prompt.output_schema, "responses", "/output_schema", report)
         text["format"] = {"type": "json_schema", "name": name, "schema": schema, "strict": True}
-    return {"text": text} if text else {}
+    return text
 
 
-def _rejects_sampling(where: Target, body: JsonObject) -> bool:
-    return not where.traits.sampling and _thinks(where, body)
+def _rejects_sampling(target: Target, body: JsonObject) -> bool:
+    return not target.traits.sampling and _thinks(target, body)
 
 
-def _sampling(prompt: Prompt, where: Target, body: JsonObject, report: Report) -> JsonObject:
+def _sampling(prompt: Prompt, target: Target, body: JsonObject, report: Report) -> JsonObject:
     """S4."""
-    asked = {"temperature": prompt.temperature, "top_p": prompt.top_p, "logprobs": prompt.logprobs}
-    given = {name: value for name, value in asked.items() if value is not None}
-    if _rejects_sampling(where, body):
-        for name in given:
-            report.dropped(f"/{name}", f"{where.model} takes no {name} while it thinks (S4)")
+    if _rejects_sampling(target, body):
+        for name in ("temperature", "top_p", "logprobs"):
+            if getattr(prompt, name) is not None:
+                report.dropped(f"/{name}", f"{target.model} takes no {name} while it thinks (S4)")
         return {}
-    alternatives = given.pop("logprobs", None)
-    return {**given, **({"top_logprobs": alternatives} if alternatives else {})}
+    fields: JsonObject = {}
+    if prompt.temperature is not None:
+        fields["temperature"] = prompt.temperature
+    if prompt.top_p is not None:
+        fields["top_p"] = prompt.top_p
+    if prompt.logprobs:
+        fields["top_logprobs"] = prompt.logprobs
+    return fields
 
 
 def _plain(prompt: Prompt, report: Report) -> JsonObject:
-    """Settings that only need their name, and those that are not there."""
-    for name in ELSEWHERE:
+    """Settings that only need their wire name; those that Responses lacks are reported."""
+    for name in UNSUPPORTED:
         if getattr(prompt, name) is not None:
             report.dropped(f"/{name}", f"Responses has no {name}")
     if prompt.stop:
         report.dropped("/stop", "Responses has no stop sequences")
     if prompt.n not in (None, 1):
-        report.dropped("/n", "Responses gives one answer")
+        report.dropped("/n", "Responses generates one response")
+    user_id = _fitted(prompt.user_id, IDENTIFIER_LENGTH, "/user_id", report)
+    cache_key = _fitted(prompt.conversation_id, KEY_LENGTH, "/conversation_id", report)
     body = {
         "max_output_tokens": prompt.max_output_tokens,
         "metadata": prompt.metadata,
         "service_tier": prompt.service_tier,
-        "safety_identifier": _fitted(prompt.user_id, IDENTIFIER_LENGTH, "/user_id", report),
-        "prompt_cache_key": _fitted(prompt.conversation_id, KEY_LENGTH, "/conversation_id", report),
+        "safety_identifier": user_id,
+        "prompt_cache_key": cache_key,
     }
     return {name: value for name, value in body.items() if value is not None}
 
 
-def _fitted(value: str | None, longest: int, path: str, report: Report) -> str | None:
+def _fitted(value: str | None, max_length: int, path: str, report: Report) -> str | None:
     """S5: the value, or its SHA-256 in 64 hexadecimal digits."""
-    if value is None or len(value) <= longest:
+    if value is None or len(value) <= max_length:
         return value
-    report.add("changed", path, f"longer than {longest} characters: its hash is sent (S5)")
+    report.add("changed", path, f"longer than {max_length} characters: its hash is sent (S5)")
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 # --- caching ---
 
 
-def _lifetime(options: CacheOptions, report: Report) -> JsonObject:
-    ttl = LIFETIMES.get(options.ttl or "", options.ttl)
-    if ttl != options.ttl:
-        report.add("changed", "/cache/ttl", f"Responses keeps prefixes 30m or 12h: {ttl}")
-    return {"ttl": ttl} if ttl else {}
-
-
-def _cache(prompt: Prompt, report: Report) -> JsonObject:
-    """`auto` is what the API does anyway, beside breakpoints too; only a lifetime needs a word."""
-    lifetime = _lifetime(prompt.cache, report) if isinstance(prompt.cache, CacheOptions) else {}
-    return {"prompt_cache_options": lifetime} if lifetime else {}
-
-
-def _marked(sent: list[InputObject], prompt: Prompt, report: Report) -> list[InputObject]:
-    """Breakpoints stand on the last part of an item, at most four of them; they live as long as the request's options say."""
+def _cache_options(prompt: Prompt, report: Report) -> JsonObject:
+    """Only a lifetime needs a field: the API caches by itself, with breakpoints or without."""
     if not isinstance(prompt.cache, CacheOptions):
-        return sent
-    for at in sorted(prompt.cache.breakpoints)[-4:]:
-        parts = next(
-            (
-                _parts(one.body)
-                for one in reversed(sent)
-                if one.one.position == at and _parts(one.body)
-            ),
-            None,
-        )
-        if parts:
-            parts[-1] = {**parts[-1], "prompt_cache_breakpoint": {"mode": "explicit"}}
-        else:
-            report.dropped(
-                f"/cache/breakpoints/{at}", "the item has no part that can carry a breakpoint"
-            )
-    return sent
-
-
-def _parts(body: JsonObject) -> list[JsonObject]:
-    """The parts of what the caller says: only those take a breakpoint."""
-    parts = body.get("content" if body.get("role", "assistant") != "assistant" else "output")
-    return parts if isinstance(parts, list) else []
+        return {}
+    requested = prompt.cache.ttl
+    ttl = LIFETIMES.get(requested or "", requested)
+    if ttl != requested:
+        report.add("changed", "/cache/ttl", f"Responses keeps prefixes 30m or 12h: {ttl}")
+    if not ttl:
+        return {}
+    return {"prompt_cache_options": {"ttl": ttl}}

@@ -1,13 +1,14 @@
-"""An OpenAI Responses request as a `Prompt`: the inverse of builders/responses.py.
+"""Decodes an OpenAI Responses request into a `Prompt`: the inverse of `build`.
 
-Every object of `input` is one item. What the model once said is read by the table that reads answers, so that what a client sends
-back is the item it once received, with its sealed content, its phase and its own bytes of arguments.
+Every object of `input` is one item. The model's own objects are read by the functions that read
+responses, so that what a client sends back is the item it once received, with its encrypted
+content, its phase and the bytes of its arguments.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
 from msgspec import Raw
@@ -36,8 +37,10 @@ from streamlib_parsers.items import (
 from streamlib_parsers.wires.responses.items import item_of
 
 ORIGIN: Final = Origin("responses")
+
 READ: Final = frozenset(
     {
+        # The type of a WebSocket message.
         "type",
         "model",
         "input",
@@ -61,280 +64,338 @@ READ: Final = frozenset(
         "stream",
     }
 )
-"""Top-level keys with a place in `Prompt`; the others go into `extra`. `type` is that of a WebSocket message."""
-WRITTEN: Final = frozenset({"reasoning.encrypted_content", "message.output_text.logprobs"})
-"""What the builder asks to be included by itself."""
+"""Keys with a field in `Prompt`; the others go into `extra`."""
+
+LOGPROBS: Final = "message.output_text.logprobs"
+
+INCLUDED: Final = frozenset({"reasoning.encrypted_content", LOGPROBS})
+"""Elements of `include` that the builder writes by itself."""
+
 BREAKPOINT: Final = "prompt_cache_breakpoint"
 
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
-    """The prompt."""
+    """Decodes a request.
+
+    Args:
+        body: The JSON body.
+        headers: Not read: this wire keeps nothing there.
+        path: Not read: the model stands in the body.
+
+    Returns:
+        The prompt.
+    """
     raw = msgspec.json.decode(body, type=dict[str, Raw])
-    asked: JsonObject = {
+    fields: JsonObject = {
         key: msgspec.json.decode(value) for key, value in raw.items() if key != "input"
     }
-    reader = _Reader()
+    reader = _InputReader()
     for item in _objects(raw.get("input")):
         reader.read(item)
-    tools = [_tool(tool) for tool in asked.get("tools") or ()]
-    text = asked.get("text") or {}
+    tools = [_tool(tool) for tool in fields.get("tools") or ()]
+    text = fields.get("text") or {}
     return Prompt(
         input=reader.items,
-        instructions=asked.get("instructions"),
+        instructions=fields.get("instructions"),
         tools=tools,
-        tool_choice=_choice(asked.get("tool_choice")),
-        parallel_tools=asked.get("parallel_tool_calls"),
-        reasoning=_reasoning(asked.get("reasoning")),
+        tool_choice=_choice(fields.get("tool_choice")),
+        parallel_tools=fields.get("parallel_tool_calls"),
+        reasoning=_reasoning(fields.get("reasoning")),
         verbosity=text.get("verbosity"),
         output_schema=(text.get("format") or {}).get("schema"),
-        max_output_tokens=asked.get("max_output_tokens"),
-        temperature=asked.get("temperature"),
-        top_p=asked.get("top_p"),
-        logprobs=_logprobs(asked),
-        cache=_cache(asked.get("prompt_cache_options"), reader),
-        metadata=asked.get("metadata") or None,
-        service_tier=asked.get("service_tier"),
-        conversation_id=asked.get("prompt_cache_key"),
-        user_id=asked.get("safety_identifier") or asked.get("user"),
-        extra=_extra(asked) or None,
-        model=asked.get("model"),
-        stream=bool(asked.get("stream")),
+        max_output_tokens=fields.get("max_output_tokens"),
+        temperature=fields.get("temperature"),
+        top_p=fields.get("top_p"),
+        logprobs=_logprobs(fields),
+        cache=_cache(fields.get("prompt_cache_options"), reader),
+        metadata=fields.get("metadata") or None,
+        service_tier=fields.get("service_tier"),
+        conversation_id=fields.get("prompt_cache_key"),
+        user_id=fields.get("safety_identifier") or fields.get("user"),
+        extra=_extra(fields) or None,
+        model=fields.get("model"),
+        stream=bool(fields.get("stream")),
     )
 
 
 def _objects(raw: Raw | None) -> list[Raw]:
-    """The input's objects; a text is what the user says."""
-    if raw is None or bytes(raw).lstrip()[:1] == b"n":
+    """The input's objects; a text is one user message."""
+    if raw is None:
         return []
-    if bytes(raw).lstrip()[:1] == b'"':
-        return [Raw(msgspec.json.encode({"role": "user", "content": msgspec.json.decode(raw)}))]
+    first_byte = bytes(raw).lstrip()[:1]
+    if first_byte == b"n":
+        # null
+        return []
+    if first_byte == b'"':
+        message = {"role": "user", "content": msgspec.json.decode(raw)}
+        return [Raw(msgspec.json.encode(message))]
     return msgspec.json.decode(raw, type=list[Raw])
 
 
 # --- items ---
 
 
-class _Reader:
-    """Objects into items; notes which of them carried a cache breakpoint."""
+class _InputReader:
+    """Converts objects to items, and notes which of them carried a cache breakpoint."""
 
     def __init__(self) -> None:
         self.items: list[ResponseItem] = []
+        """The history so far; each object appends one item."""
         self.marked: list[int] = []
+        """Indexes of the items that carried a breakpoint."""
         self.ttl: str | None = None
+        """Of the last breakpoint that named one."""
 
     def read(self, raw: Raw) -> None:
+        """Appends the item of one object."""
         block = msgspec.json.decode(raw, type=dict[str, Any])
-        self._mark(block.get("content") or block.get("output"))
+        self._take_breakpoint(block.get("content") or block.get("output"))
         self.items.append(_item(block, raw))
 
-    def _mark(self, parts: Any) -> None:
+    def _take_breakpoint(self, parts: Any) -> None:
         """A breakpoint on the last part is the item's; elsewhere it stays with its part."""
-        last = parts[-1] if isinstance(parts, list) and parts else None
+        if not isinstance(parts, list) or not parts:
+            return
+        last = parts[-1]
         if isinstance(last, dict) and isinstance(last.get(BREAKPOINT), dict):
             self.ttl = last.pop(BREAKPOINT).get("ttl") or self.ttl
             self.marked.append(len(self.items))
 
 
 def _item(block: JsonObject, raw: Raw) -> ResponseItem:
-    kind = block.get("type") or ("message" if "role" in block else "")
+    kind = block.get("type")
+    if not kind and "role" in block:
+        # The short form of a message has no type.
+        kind = "message"
     if kind == "message" and block.get("role") in get_args(Role):
         return _message(block)
-    if kind in OUTPUTS and isinstance(block.get("call_id"), str):
-        native = _rest(block, "type", "id", "status", "call_id", "output")
-        answer: ResponseItem = OUTPUTS[kind](
-            block["call_id"],
-            _output(block["output"]),
-            id=block.get("id"),
-            native=native,
-            origin=ORIGIN,
-        )
-        return answer
-    if kind in OUTPUTS:
-        return Opaque(kind, block, id=block.get("id"), origin=ORIGIN)
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        return _call_output(block, kind)
     return with_origin(item_of(block, raw), ORIGIN)
 
 
-OUTPUTS: Final[dict[str, Any]] = {
-    "function_call_output": FunctionCallOutput,
-    "custom_tool_call_output": CustomToolCallOutput,
-}
+def _call_output(block: JsonObject, kind: str) -> ResponseItem:
+    item_id = block.get("id")
+    if not isinstance(block.get("call_id"), str):
+        return Opaque(kind, block, id=item_id, origin=ORIGIN)
+    call_id, output = block["call_id"], _output(block["output"])
+    native = _rest(block, "type", "id", "status", "call_id", "output")
+    if kind == "custom_tool_call_output":
+        return CustomToolCallOutput(call_id, output, id=item_id, native=native, origin=ORIGIN)
+    return FunctionCallOutput(call_id, output, id=item_id, native=native, origin=ORIGIN)
 
 
 def _message(block: JsonObject) -> Message:
-    """Of any role: short (`content` is a text) or in parts."""
+    """A message of any role: in the short form (`content` is a text) or in parts."""
     content = block.get("content")
-    parts = [{"type": "text", "text": content}] if isinstance(content, str) else content or ()
-    said = tuple(_part(part) for part in parts)
-    status: ItemStatus = "incomplete" if block.get("status") == "incomplete" else "completed"
-    native = _rest(block, "type", "id", "status", "role", "content", "phase")
+    if isinstance(content, str):
+        content = [{"type": "text", "text": content}]
+    status: ItemStatus = "completed"
+    if block.get("status") == "incomplete":
+        status = "incomplete"
     return Message(
         block["role"],
-        said,
+        tuple(_part(part) for part in content or ()),
         block.get("phase"),
         id=block.get("id"),
         status=status,
         origin=ORIGIN,
-        native=native,
+        native=_rest(block, "type", "id", "status", "role", "content", "phase"),
     )
 
 
-def _rest(block: JsonObject, *typed: str) -> JsonObject | None:
-    return {
-        key: value for key, value in block.items() if key not in typed and value is not None
-    } or None
+def _rest(block: JsonObject, *read: str) -> JsonObject | None:
+    """The keys that no typed field holds."""
+    rest = {key: value for key, value in block.items() if key not in read and value is not None}
+    return rest or None
 
 
 def _output(output: Any) -> Output:
-    return output if isinstance(output, str) else tuple(_part(part) for part in output or ())
+    if isinstance(output, str):
+        return output
+    return tuple(_part(part) for part in output or ())
 
 
 # --- parts ---
 
 
 def _part(part: JsonObject) -> ContentPart:
-    read = PARTS.get(part["type"])
-    return read(part) if read else Text(msgspec.json.encode(part).decode(), native=part)
-
-
-def _text(part: JsonObject) -> Text:
-    return Text(
-        part["text"],
-        tuple(part.get("annotations") or ()),
-        native=_rest(part, "type", "text", "annotations", "logprobs"),
-    )
-
-
-def _refusal(part: JsonObject) -> Refusal:
-    return Refusal(part["refusal"], native=_rest(part, "type", "refusal"))
+    """One part. A part of an unknown kind is its JSON as text, and goes back as received."""
+    match part["type"]:
+        case "input_text" | "output_text" | "text":
+            annotations = tuple(part.get("annotations") or ())
+            native = _rest(part, "type", "text", "annotations", "logprobs")
+            return Text(part["text"], annotations, native=native)
+        case "input_image":
+            return _image(part)
+        case "input_file":
+            return _document(part)
+        case "input_audio":
+            return _audio(part)
+        case "refusal":
+            return Refusal(part["refusal"], native=_rest(part, "type", "refusal"))
+        case _:
+            return Text(msgspec.json.encode(part).decode(), native=part)
 
 
 def _image(part: JsonObject) -> Image:
-    place = _placed(part.get("image_url"), part.get("file_id"))
-    return Image(**place, native=_rest(part, "type", "image_url", "file_id"))
+    source = _source(part.get("image_url"), part.get("file_id"))
+    native = _rest(part, "type", "image_url", "file_id")
+    return Image(source.data, source.url, source.file_id, source.media_type, native=native)
 
 
 def _document(part: JsonObject) -> Document:
-    """A name beside a URL or an id has no place in the builder's form, so it stays the wire's own."""
-    place = _placed(part.get("file_data") or part.get("file_url"), part.get("file_id"))
-    typed = [
-        "type",
-        "file_data",
-        "file_url",
-        "file_id",
-        *(["filename"] if place.get("data") else []),
-    ]
-    return Document(**place, name=part.get("filename"), native=_rest(part, *typed))
-
-
-def _audio(part: JsonObject) -> Audio:
-    sound = part["input_audio"]
-    return Audio(
-        data=sound["data"],
-        media_type="audio/mpeg"
-        if sound.get("format") == "mp3"
-        else f"audio/{sound.get('format') or 'wav'}",
+    """A name beside a URL or an id has no place in the builder's form, so it stays in `native`."""
+    source = _source(part.get("file_data") or part.get("file_url"), part.get("file_id"))
+    read = ["type", "file_data", "file_url", "file_id"]
+    if source.data:
+        read.append("filename")
+    return Document(
+        source.data,
+        source.url,
+        source.file_id,
+        source.media_type,
+        part.get("filename"),
+        native=_rest(part, *read),
     )
 
 
-def _placed(url: str | None, file_id: str | None) -> dict[str, Any]:
-    """Where the bytes are: in a `data:` URL, in bare base64, behind a URL or an id."""
+def _audio(part: JsonObject) -> Audio:
+    audio = part["input_audio"]
+    audio_format = audio.get("format") or "wav"
+    if audio_format == "mp3":
+        # The registered subtype of MP3.
+        audio_format = "mpeg"
+    return Audio(data=audio["data"], media_type=f"audio/{audio_format}")
+
+
+class _Source(NamedTuple):
+    """Where the bytes of a part are: one of the first three is set."""
+
+    data: str | None = None
+    url: str | None = None
+    file_id: str | None = None
+    media_type: str | None = None
+
+
+def _source(url: str | None, file_id: str | None) -> _Source:
+    """Reads a `data:` URL, bare base64, another URL, or an id."""
     if not url:
-        return {"file_id": file_id}
-    head, comma, data = url.partition(",")
-    if comma and head.startswith("data:") and head.endswith(";base64"):
-        return {"data": data, "media_type": head[5:-7].partition(";")[0] or None}
-    return {"url": url} if ":" in url[:12] else {"data": url}
-
-
-PARTS: Final[dict[str, Any]] = {
-    "input_text": _text,
-    "output_text": _text,
-    "text": _text,
-    "refusal": _refusal,
-    "input_image": _image,
-    "input_file": _document,
-    "input_audio": _audio,
-}
+        return _Source(file_id=file_id)
+    prefix, comma, data = url.partition(",")
+    if comma and prefix.startswith("data:") and prefix.endswith(";base64"):
+        media_type = prefix.removeprefix("data:").removesuffix(";base64")
+        # `text/plain;charset=utf-8` has parameters after the type.
+        return _Source(data, media_type=media_type.partition(";")[0] or None)
+    # A scheme ends within the first characters; base64 has no colon.
+    if ":" in url[:12]:
+        return _Source(url=url)
+    return _Source(url)
 
 
 # --- settings ---
 
 TOOL_KEYS: Final = frozenset({"type", "name", "description", "parameters", "strict"})
+"""Keys of a function tool with a field in `ToolSpec`."""
 
 
 def _tool(tool: JsonObject) -> ToolSpec:
-    """A function tool with keys of its own (`defer_loading` …) is the wire's own object."""
+    """A function tool with further keys (`defer_loading` …) keeps the wire's own object."""
     if tool["type"] == "custom":
-        return ToolSpec(
-            tool["name"], tool.get("description"), format=tool.get("format") or {"type": "text"}
-        )
+        tool_format = tool.get("format") or {"type": "text"}
+        return ToolSpec(tool["name"], tool.get("description"), format=tool_format)
     if tool["type"] == "function":
-        more = {key for key, value in tool.items() if value is not None} - TOOL_KEYS
+        keys = {key for key, value in tool.items() if value is not None}
+        native = None if keys <= TOOL_KEYS else tool
         return ToolSpec(
             tool["name"],
             tool.get("description"),
             tool.get("parameters"),
             tool.get("strict"),
-            native=tool if more else None,
+            native=native,
         )
     return ToolSpec(tool.get("name") or tool.get("server_label") or tool["type"], native=tool)
 
 
 def _choice(choice: Any) -> str | None:
-    """The word or the tool's name; a form with neither stays in `extra`."""
-    if isinstance(choice, dict):
-        choice = choice.get("name") or choice["type"] if _is_one_tool(choice) else None
-    return choice if isinstance(choice, str) else None
+    """The choice or the tool's name; a form with neither stays in `extra`."""
+    if isinstance(choice, dict) and _is_one_tool(choice):
+        choice = choice.get("name") or choice["type"]
+    if isinstance(choice, str):
+        return choice
+    return None
 
 
 def _is_one_tool(choice: JsonObject) -> bool:
-    return not set(choice) - {"type", "name"} and choice["type"] != "allowed_tools"
+    return choice.keys() <= {"type", "name"} and choice["type"] != "allowed_tools"
 
 
-def _reasoning(reasoning: Any) -> Any:
+def _reasoning(reasoning: Any) -> ReasoningOptions | None:
     if not reasoning:
         return None
-    effort = "off" if reasoning.get("effort") == "none" else reasoning.get("effort")
-    options = ReasoningOptions(
-        effort=effort if effort in EFFORTS else None, summary=reasoning.get("summary")
-    )
-    return options if options != ReasoningOptions() else None
+    effort = reasoning.get("effort")
+    if effort == "none":
+        effort = "off"
+    elif effort not in EFFORTS:
+        effort = None
+    summary = reasoning.get("summary")
+    if effort is None and summary is None:
+        return None
+    return ReasoningOptions(effort, summary=summary)
 
 
-def _logprobs(asked: JsonObject) -> int | None:
-    count = asked.get("top_logprobs")
-    return (
-        0
-        if count is None and "message.output_text.logprobs" in (asked.get("include") or ())
-        else count
-    )
+def _logprobs(fields: JsonObject) -> int | None:
+    count: int | None = fields.get("top_logprobs")
+    if count is None and LOGPROBS in (fields.get("include") or ()):
+        # Only the chosen tokens.
+        return 0
+    return count
 
 
-def _cache(options: Any, reader: _Reader) -> CacheOptions | None:
+def _cache(options: Any, reader: _InputReader) -> CacheOptions | None:
     ttl = (options or {}).get("ttl") or reader.ttl
-    return CacheOptions(ttl, tuple(reader.marked)) if ttl or reader.marked else None
+    if not ttl and not reader.marked:
+        return None
+    return CacheOptions(ttl, tuple(reader.marked))
 
 
-def _extra(asked: JsonObject) -> JsonObject:
-    """Unknown keys, and known ones that say more than `Prompt` can: those stay whole."""
-    extra = {key: value for key, value in asked.items() if key not in READ}
-    text, reasoning, options = (
-        asked.get(key) or {} for key in ("text", "reasoning", "prompt_cache_options")
+def _extra(fields: JsonObject) -> JsonObject:
+    """Unknown keys, and known ones that hold more than `Prompt` can: those stay complete."""
+    extra = {key: value for key, value in fields.items() if key not in READ}
+    for key, exceeds_prompt in (
+        ("include", _include_exceeds),
+        ("text", _text_exceeds),
+        ("reasoning", _reasoning_exceeds),
+        ("tool_choice", _choice_exceeds),
+        ("prompt_cache_options", _cache_options_exceed),
+    ):
+        value = fields.get(key)
+        if value and exceeds_prompt(value):
+            extra[key] = value
+    return extra
+
+
+def _include_exceeds(include: Any) -> bool:
+    return not set(include) <= INCLUDED
+
+
+def _text_exceeds(text: Any) -> bool:
+    text_format = text.get("format") or {"type": "text"}
+    is_typed = text_format["type"] == "text" or (
+        text_format["type"] == "json_schema" and text_format.get("strict") is True
     )
-    whole = {
-        "include": bool(set(asked.get("include") or ()) - WRITTEN),
-        "text": not (
-            _is_typed_format(text.get("format") or {"type": "text"})
-            and not set(text) - {"format", "verbosity"}
-        ),
-        "reasoning": bool(set(reasoning) - {"effort", "summary"})
-        or reasoning.get("effort") not in (None, "none", *EFFORTS),
-        "tool_choice": isinstance(asked.get("tool_choice"), dict)
-        and not _is_one_tool(asked["tool_choice"]),
-        "prompt_cache_options": bool(set(options) - {"ttl"}),
-    }
-    return {**extra, **{key: asked[key] for key, kept in whole.items() if kept}}
+    return not is_typed or not text.keys() <= {"format", "verbosity"}
 
 
-def _is_typed_format(form: JsonObject) -> bool:
-    return form["type"] == "text" or (form["type"] == "json_schema" and form.get("strict") is True)
+def _reasoning_exceeds(reasoning: Any) -> bool:
+    if reasoning.get("effort") not in (None, "none", *EFFORTS):
+        return True
+    return not reasoning.keys() <= {"effort", "summary"}
+
+
+def _choice_exceeds(choice: Any) -> bool:
+    return isinstance(choice, dict) and not _is_one_tool(choice)
+
+
+def _cache_options_exceed(options: Any) -> bool:
+    return not options.keys() <= {"ttl"}

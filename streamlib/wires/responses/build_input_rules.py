@@ -1,0 +1,157 @@
+"""Rules of Responses about the list of input objects as a whole: the last step of `build_input`.
+
+R1 … are the rows of the rule table in docs/wires/responses.md.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from streamlib.request.history import OUTPUTS, IndexedItem
+from streamlib.request.prompt import CacheOptions, Prompt
+from streamlib.request.report import Report
+from streamlib_parsers.items import JsonObject, Message, Opaque, ResponseItem
+from streamlib_parsers.wires.responses.items import TO_ANSWER
+
+OUTPUT_KINDS: Final = frozenset(kind for _, kind in TO_ANSWER.values())
+"""Kinds of objects by which the caller answers a call of the wire's own kind."""
+
+MAX_BREAKPOINTS: Final = 4
+"""Cache breakpoints that a request may have."""
+
+
+class InputObject(NamedTuple):
+    """One object of the input, and the item it was made from."""
+
+    body: JsonObject
+    entry: IndexedItem
+
+
+def put_back(item: Opaque, entry: IndexedItem, sent: list[InputObject], report: Report) -> None:
+    """Inserts a content part of an unknown kind into its message, the last object so far."""
+    native = item.native or {}
+    if sent:
+        message = sent[-1].entry.item
+        if isinstance(message, Message) and message.id == native.get("item_id"):
+            sent[-1].body["content"].insert(native["content_index"], item.payload)
+            return
+    report.dropped(entry.path, f"{item.kind} belongs to a message that is not here")
+
+
+def without_empty_messages(sent: list[InputObject], report: Report) -> list[InputObject]:
+    """R7: leaves out messages without content."""
+    result: list[InputObject] = []
+    for sent_object in sent:
+        body, entry = sent_object
+        if isinstance(entry.item, Message) and not body["content"]:
+            report.dropped(entry.path, "a message without content (R7)")
+        else:
+            result.append(sent_object)
+    return result
+
+
+def without_unpaired(sent: list[InputObject], report: Report) -> list[InputObject]:
+    """R6: leaves out calls of the wire's own kinds without output, and outputs without call."""
+    call_ids: set[Any] = set()
+    output_ids: set[Any] = set()
+    for body, _ in sent:
+        if body.get("type") in TO_ANSWER:
+            call_ids.update(_ids(body))
+        if body.get("type") in OUTPUT_KINDS:
+            output_ids.update(_ids(body))
+    result: list[InputObject] = []
+    for sent_object in sent:
+        body, entry = sent_object
+        kind = str(body.get("type"))
+        is_output = kind in OUTPUT_KINDS and isinstance(entry.item, Opaque)
+        if is_output and call_ids.isdisjoint(_ids(body)):
+            report.dropped(entry.path, f"{kind} without its call (R6)")
+        elif _needs_output(sent_object) and output_ids.isdisjoint(_ids(body)):
+            report.dropped(entry.path, f"{kind} without an output (R6)")
+        else:
+            result.append(sent_object)
+    return result
+
+
+def _needs_output(sent_object: InputObject) -> bool:
+    """Whether the caller must answer this call in the same request."""
+    body, entry = sent_object
+    if body.get("type") not in TO_ANSWER or not isinstance(entry.item, Opaque):
+        return False
+    if body["type"] == "mcp_approval_request":
+        # An approval may wait.
+        return False
+    # A shell in the provider's own container is answered by the provider.
+    environment = body.get("environment") or {}
+    return bool(environment.get("type") != "container_reference")
+
+
+def _ids(body: JsonObject) -> list[Any]:
+    return [body[key] for key in ("call_id", "id", "approval_request_id") if body.get(key)]
+
+
+def without_stray_reasoning(sent: list[InputObject], report: Report) -> list[InputObject]:
+    """R3: leaves out reasoning that no item of its own response follows."""
+    result: list[InputObject] = []
+    # The item that follows, if it is from a response.
+    following: ResponseItem | None = None
+    for sent_object in reversed(sent):
+        body, entry = sent_object
+        item = entry.item
+        if body.get("type") != "reasoning":
+            following = item if _is_from_response(item) else None
+        elif following is None or not _can_share_response(item, following):
+            report.dropped(entry.path, "reasoning without the item it produced (R3)")
+            continue
+        result.append(sent_object)
+    result.reverse()
+    return result
+
+
+def _can_share_response(item: ResponseItem, other: ResponseItem) -> bool:
+    if item.response_id is None or other.response_id is None:
+        return True
+    return item.response_id == other.response_id
+
+
+def _is_from_response(item: ResponseItem) -> bool:
+    if isinstance(item, Message):
+        return item.role == "assistant"
+    if isinstance(item, Opaque):
+        return item.kind not in OUTPUT_KINDS
+    return not isinstance(item, OUTPUTS)
+
+
+def mark_cache(sent: list[InputObject], prompt: Prompt, report: Report) -> None:
+    """Sets cache breakpoints on the last parts of the items named by `CacheOptions.breakpoints`.
+
+    They live as long as `prompt_cache_options` of the request says.
+    """
+    if not isinstance(prompt.cache, CacheOptions):
+        return
+    # The last breakpoints cover the most tokens.
+    for position in sorted(prompt.cache.breakpoints)[-MAX_BREAKPOINTS:]:
+        parts = _parts_of_item(sent, position)
+        if parts:
+            parts[-1] = {**parts[-1], "prompt_cache_breakpoint": {"mode": "explicit"}}
+        else:
+            report.dropped(
+                f"/cache/breakpoints/{position}", "the item has no part that can carry a breakpoint"
+            )
+
+
+def _parts_of_item(sent: list[InputObject], position: int) -> list[JsonObject]:
+    for body, entry in reversed(sent):
+        parts = _input_parts(body)
+        if entry.position == position and parts:
+            return parts
+    return []
+
+
+def _input_parts(body: JsonObject) -> list[JsonObject]:
+    """The parts that the caller sends: only those take a breakpoint."""
+    is_caller_message = body.get("role", "assistant") != "assistant"
+    parts = body.get("content") if is_caller_message else body.get("output")
+    if not isinstance(parts, list):
+        return []
+    return parts
