@@ -13,8 +13,9 @@ from streamlib_parsers.framing.eventstream import (
 )
 from streamlib_parsers.wires.converse.blocks import BLOCKS, JOINS, OPENERS
 from streamlib_parsers.wires.converse.body import body_frames
-from streamlib_parsers.wires.converse.machine import STOP_REASONS, TRANSITIONS, Machine, State
+from streamlib_parsers.wires.converse.machine import STOP_REASONS, Machine
 from streamlib_parsers.wires.converse.payloads import Delta
+from streamlib_parsers.wires.converse.states import TRANSITIONS, State
 from streamlib_parsers.wires.converse.token_counts import usage
 
 __all__ = [

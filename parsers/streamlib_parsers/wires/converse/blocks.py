@@ -55,6 +55,7 @@ def _text_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 def _citations_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=CitationsContent)
     native = without_keys({**siblings, **msgspec.json.decode(raw)}, "content", "citations")
+    # Texts first: the citations are annotations of all of it, since none names its part.
     texts = [Delta(text=string_at(part, "text")) for part in block.content]
     citations = [Delta(citation=citation) for citation in block.citations]
     return BlockStart(Message("assistant", native=native), (*texts, *citations))
@@ -96,6 +97,7 @@ def _tool_result_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = {**siblings, **msgspec.json.decode(raw, type=dict[str, Any])}
     content = block.get("content")
     if not isinstance(content, list):
+        # In a stream the content arrives in deltas.
         content = []
     item = ServerToolResult(
         call_id=string_at(block, "toolUseId"),
@@ -108,10 +110,12 @@ def _tool_result_block(raw: Raw, siblings: JsonObject) -> BlockStart:
 
 def _image_block(raw: Raw, siblings: JsonObject) -> BlockStart:
     block = msgspec.json.decode(raw, type=dict[str, Any])
+    # `image/*`: without a format the item is still an image, and its deltas can be applied.
     image = Image(media_type=f"image/{string_at(block, 'format') or '*'}")
     native = without_keys({**siblings, **block}, "format", "source", "error")
     item = Message("assistant", (image,), native=native)
     if block.get("source") or block.get("error"):
+        # Complete bodies have the image here; an error is a delta that marks the item incomplete.
         return BlockStart(item, (Delta(image=block),))
     return BlockStart(item)
 
@@ -222,6 +226,7 @@ def joined_results(deltas: list[list[JsonObject]]) -> list[JsonObject]:
     fragments: list[list[str]] = []
     for delta in deltas:
         for index, part in enumerate(delta):
+            # Only the first part of a delta can continue; a part with other keys is no plain text.
             continues = (
                 index == 0
                 and len(parts) > 0

@@ -25,7 +25,6 @@ has them joined.
 from __future__ import annotations
 
 from collections.abc import Callable
-from enum import Enum
 from typing import Any, ClassVar, Final, NamedTuple
 
 import msgspec
@@ -77,6 +76,7 @@ from streamlib_parsers.wires.converse.payloads import (
     index_of,
     members_of,
 )
+from streamlib_parsers.wires.converse.states import TRANSITIONS, State
 from streamlib_parsers.wires.converse.token_counts import usage
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
@@ -91,36 +91,6 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
 
 STOP_SEQUENCE_PATHS: Final = ("stop_sequence", "delta.stop_sequence")
 """Where `additionalModelResponseFields` has it: Claude answers to two JSON pointers."""
-
-
-class State(Enum):
-    """State of the stream."""
-
-    START = "before the first event"
-    WITHIN = "inside the message"
-    STOPPED = "after messageStop"
-
-
-TRANSITIONS: Final[dict[State, dict[str, State]]] = {
-    State.START: {
-        "messageStart": State.WITHIN,
-        # `messageStart` may be missing.
-        "contentBlockStart": State.WITHIN,
-        "contentBlockDelta": State.WITHIN,
-        "contentBlockStop": State.WITHIN,
-        "messageStop": State.STOPPED,
-        "metadata": State.START,
-    },
-    State.WITHIN: {
-        "contentBlockStart": State.WITHIN,
-        "contentBlockDelta": State.WITHIN,
-        "contentBlockStop": State.WITHIN,
-        "messageStop": State.STOPPED,
-        "metadata": State.WITHIN,
-    },
-    State.STOPPED: {"metadata": State.STOPPED},
-}
-"""State -> event -> next state. A known event without an entry is passed through, not applied."""
 
 
 class StreamedBlock(NamedTuple):
@@ -198,6 +168,7 @@ class Machine:
         if not self.complete:
             raise truncated("the stream ended before messageStop")
         if not self._has_metadata:
+            # messageStop makes the response complete, but the wire's last event is missing.
             self._assembler.note_inferred_end("no metadata event: usage may be missing")
         self._finish()
 
@@ -282,6 +253,7 @@ class Machine:
             item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
         block = self._open(index, item)
         if isinstance(item, CALLS) and not item.name:
+            # A call that cannot be dispatched must never reach `Response.calls`.
             block.forced_incomplete = True
             self._assembler.notice("nameless_call", "a toolUse block without a name", block)
         self._inputs[index] = start.arguments
@@ -339,6 +311,7 @@ class Machine:
                 self._reject_delta(block, data)
 
     def _read_unknown_delta(self, index: int, data: bytes) -> None:
+        # The decoder dropped what it does not know, so the members are read from the JSON.
         members = decode_any(data).get("delta") or {}
         names = [name for name, value in members.items() if value is not None]
         if not names:
@@ -349,6 +322,7 @@ class Machine:
         elif index in self._opened:
             raise malformed(f"a delta for block {index}, which has stopped", data)
         else:
+            # No item can be opened for it; the block's stop must still be accepted.
             self._declared.add(index)
             self._assembler.passthrough("contentBlockDelta", decode_any(data))
             self._assembler.notice(
@@ -447,6 +421,7 @@ class Machine:
         self._streamed.pop(index, None)
         initial_input = self._inputs.pop(index, b"")
         if initial_input and not block.arguments:
+            # A complete body: the arguments keep the provider's own bytes.
             self._assembler.arguments(block, initial_input.decode("utf-8", "replace"))
         self._join(block)
         self._assembler.close(block, status)
@@ -505,6 +480,7 @@ class Machine:
         if isinstance(model, str):
             self._assembler.identify(None, model)
         self._emit_metadata(value, "usage")
+        # Gateways send metadata before messageStop too, and several of them.
         if self.complete and self._has_usage:
             self._finish()
 

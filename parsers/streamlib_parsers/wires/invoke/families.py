@@ -107,6 +107,7 @@ class Family(NamedTuple):
 
 
 FAMILIES: Final = (
+    # Before `claude`, since its payloads have a `type` too.
     Family(
         "claude-2",
         ("completion",),
@@ -128,7 +129,7 @@ FAMILIES: Final = (
         ),
         "converse",
     ),
-    # DeepSeek R1.
+    # DeepSeek R1. Before `chat`, since its payloads have `choices` too.
     Family(
         "completions",
         ("choices.0.text",),

@@ -85,8 +85,10 @@ class Machine:
         """Ends by the rule of the family; an unknown family ends where its frames end."""
         if self._reader is not None:
             family, machine = self._reader
+            # Only if complete: `[DONE]` would otherwise complete a truncated stream.
             if machine.complete and family.closing:
                 machine.frame(None, family.closing)
+            # Nova's metadata and Chat's `[DONE]` have ended the response already.
             if not self._assembler.ended:
                 machine.end()
         elif not self._has_unknown:

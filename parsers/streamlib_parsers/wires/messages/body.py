@@ -22,6 +22,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
         blocks = msgspec.json.decode(message.pop("content", Raw(b"null")), type=list[Raw] | None)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
         raise malformed("the body is not a Message", body) from None
+    # Gateways answer errors with status 200 too.
     if message.get("type") == Raw(b'"error"'):
         return iter([("error", body)])
     if blocks is None:
@@ -31,6 +32,7 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
 
 def _message_frames(message: dict[str, Raw], blocks: list[Raw]) -> Iterator[tuple[None, bytes]]:
     encode = msgspec.json.encode
+    # In a stream the stop reason follows the content.
     stop = {key: message.pop(key) for key in ("stop_reason", "stop_sequence") if key in message}
     yield None, encode({"type": "message_start", "message": message})
     for index, block in enumerate(blocks):

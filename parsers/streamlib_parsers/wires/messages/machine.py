@@ -192,6 +192,7 @@ class Machine:
     def end(self) -> None:
         """Completes the response, if `message_stop` was seen."""
         if not self.complete:
+            # A known stop reason tells the caller that only message_stop was lost.
             detail = None
             if self._stop_reason:
                 detail = {"stop_reason": self._stop_reason}
@@ -303,9 +304,11 @@ class Machine:
         index = message.index
         raw = message.content_block
         if index in self._seen:
+            # Its deltas could not be told from those of the first one.
             raise malformed(f"block {index} was started twice", data)
         block = {key: decode_any(bytes(value)) for key, value in raw.items() if key != "input"}
         kind = string_at(block, "type")
+        # The `input` of a call stays raw; of another block it is an ordinary key.
         if kind not in CALLS and "input" in raw:
             block["input"] = decode_any(bytes(raw["input"]))
         self._seen.add(index)
@@ -351,6 +354,7 @@ class Machine:
         if block is None:
             raise malformed(f"a delta for block {message.index}, which is not open", data)
         item, delta = block.item, message.delta
+        # Never guess: text of a call's arguments in a message would be shown to a user.
         if type(delta) not in ACCEPTED_DELTAS[type(item.item)]:
             self._reject_delta(item, decode_any(data))
             return
