@@ -34,8 +34,11 @@ class Part(NamedTuple):
 SHAPES: Final = "wires/test_malformed_shapes.py"
 
 PARTS: Final[Mapping[str, Part]] = {
-    "sse": Part(("framing/sse.py",), ("framing/test_sse.py",)),
-    "eventstream": Part(("framing/eventstream.py",), ("framing/test_eventstream.py",)),
+    "sse": Part(("framing/sse.py",), ("framing/test_sse.py", "framing/test_sse_limits.py")),
+    "eventstream": Part(
+        ("framing/eventstream.py",),
+        ("framing/test_eventstream.py", "framing/test_eventstream_damage.py"),
+    ),
     "ndjson": Part(("framing/ndjson.py",), ("framing/test_ndjson.py",)),
     "json_array": Part(("framing/json_array.py",), ("framing/test_json_array.py",)),
     "sse_or_json": Part(("framing/sse_or_json.py",), ("framing/test_sse_or_json.py",)),

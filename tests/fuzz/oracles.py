@@ -9,7 +9,7 @@ from streamlib.testing.fuzz_targets import FuzzTarget
 from streamlib.testing.invariants import InvariantViolation
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.eventstream import EventStreamFraming
-from tests.parsers.framing.test_sse import oracle as whatwg
+from tests.support.sse_oracle import oracle as whatwg
 
 BOM: Final = b"\xef\xbb\xbf"
 JSON_BEGINS: Final = tuple(bytes([byte]) for byte in b'{["-0123456789tfn')

@@ -189,7 +189,10 @@ PROMISES: Final = (
         14,
         "AWS frames: no wrong message, no silent end",
         (Demand("flips", 50_000), Demand("vector/", 40, "names")),
-        ("tests/parsers/framing/test_eventstream.py",),
+        (
+            "tests/parsers/framing/test_eventstream.py",
+            "tests/parsers/framing/test_eventstream_damage.py",
+        ),
     ),
     Promise(
         15,

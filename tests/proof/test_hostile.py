@@ -13,11 +13,11 @@ import pytest
 
 from streamlib_parsers import Completed, Failed, OutputTextDelta, accumulate
 from streamlib_parsers.framing.eventstream import EventStreamFraming
-from tests.parsers.framing.test_sse import BOM, oracle, run
 from tests.proof.streams import own, read, short
 from tests.support.metrics import figure
 from tests.support.partitions import cut_at
 from tests.support.response_bodies import DONE, LAST, OPENED, aws, part, stop
+from tests.support.sse_oracle import BOM, oracle, run
 
 pytestmark = [pytest.mark.slow]
 

@@ -45,7 +45,7 @@ FLOORS: Final = {
     "botocore, 16 KiB": Floor(ours, "botocore", FAST, 4),
 }
 GROWING: Final = tuple(name for name in WORKLOADS if name != "huge-line")
-"""What a line of megabytes takes is the system's memory: tests/parsers/framing/test_sse.py looks at that."""
+"""What a line of megabytes takes is the system's memory: tests/parsers/framing/test_sse_limits.py looks at that."""
 
 
 def ratio(floor: Floor) -> float:

@@ -142,6 +142,17 @@ def body_of(body: Json | bytes, **options: Any) -> list[ResponseEvent]:
     )
 
 
+def body(**values: Any) -> Json:
+    return {
+        "id": "resp_1",
+        "object": "response",
+        "model": "gpt-x",
+        "status": "completed",
+        "output": [message("Hi")],
+        **values,
+    }
+
+
 def of(kind: type, events: Iterable[ResponseEvent]) -> list[Any]:
     return [event for event in events if isinstance(event, kind)]
 

@@ -28,8 +28,8 @@ from streamlib_parsers.framing import Frame
 from streamlib_parsers.limits import LIMITS, Limits
 
 _BLANK: Final = b" \t\r\n\xef\xbb\xbf"  # white space, and the bytes of a byte order mark
-_SPACE: Final = re.compile(rb"[ \t\r\n]*")
-_SPACE_OR_BOM: Final = re.compile(rb"[ \t\r\n\xef\xbb\xbf]*")
+_NOT_SPACE: Final = re.compile(rb"[^ \t\r\n]")
+_NOT_SPACE_OR_BOM: Final = re.compile(rb"[^ \t\r\n\xef\xbb\xbf]")
 
 # One step crosses a run of complete strings without escapes and what stands between them, or else
 # one structural byte. The run is bounded because `re` keeps a record of each repetition.
@@ -130,14 +130,13 @@ class JsonArrayFraming:
 
     def _read_between(self, chunk: bytes, offset: int) -> int:
         """Reads white space and one structural byte; returns the offset after them."""
-        space = _SPACE
+        structural = _NOT_SPACE
         if self._state is _State.START:
-            space = _SPACE_OR_BOM
-        match = space.match(chunk, offset)
-        if match is not None:
-            offset = match.end()
-        if offset == len(chunk):
-            return offset
+            structural = _NOT_SPACE_OR_BOM
+        match = structural.search(chunk, offset)
+        if match is None:
+            return len(chunk)
+        offset = match.start()
         self._state = _TRANSITIONS[self._state].get(chunk[offset], _State.NOT_JSON)
         if self._state in _STATE_AFTER or self._state is _State.NOT_JSON:
             # The next state reads this byte: it belongs to the element or to the excerpt.

@@ -7,18 +7,15 @@ from __future__ import annotations
 
 import base64
 import json
-import random
-import struct
-import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.errors import ErrorInfo, ParseFailure
+from streamlib_parsers.errors import ParseFailure
 from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.eventstream import (
     HEADER_BLOCK_BYTES,
@@ -29,66 +26,20 @@ from streamlib_parsers.framing.eventstream import (
     frame_of,
 )
 from streamlib_parsers.limits import LIMITS, Limits
+from tests.support.eventstream_messages import (
+    EVENT,
+    EVERY_TYPE,
+    damaged,
+    events,
+    header,
+    messages_of,
+    raw_message,
+    string,
+)
 from tests.support.framings import growth, read
 from tests.support.metrics import figure
 from tests.support.partitions import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
 from tests.support.shared import Recording, each_recording, each_vector
-
-EVENT = {
-    ":event-type": "contentBlockDelta",
-    ":content-type": "application/json",
-    ":message-type": "event",
-}
-
-
-def messages_of(
-    chunks: Iterable[bytes], limits: Limits = LIMITS
-) -> tuple[list[Message], ErrorInfo | None]:
-    """Reads a body; returns its messages and its failure."""
-    framing = EventStreamFraming(limits)
-    messages = [message for chunk in chunks for message in framing.messages(chunk)]
-    framing.close()
-    return messages, framing.failure.info if framing.failure else None
-
-
-def raw_message(
-    block: bytes, payload: bytes = b"", total: int | None = None, header_length: int | None = None
-) -> bytes:
-    """Encodes a message with valid checksums around any header block and any lengths."""
-    size = len(block) if header_length is None else header_length
-    lengths = struct.pack(">II", 16 + len(block) + len(payload) if total is None else total, size)
-    message = lengths + struct.pack(">I", zlib.crc32(lengths)) + block + payload
-    return message + struct.pack(">I", zlib.crc32(message))
-
-
-def header(name: bytes, kind: int, value: bytes) -> bytes:
-    return bytes([len(name)]) + name + bytes([kind]) + value
-
-
-def string(name: str, value: str) -> bytes:
-    raw = value.encode()
-    return header(name.encode(), 7, struct.pack(">H", len(raw)) + raw)
-
-
-def events(count: int, payload: bytes = b'{"contentBlockIndex":0,"delta":{"text":"Hi"}}') -> bytes:
-    return encode_message(EVENT, payload) * count
-
-
-EVERY_TYPE = b"".join(
-    (
-        header(b"true", 0, b""),
-        header(b"false", 1, b""),
-        header(b"byte", 2, b"\xff"),
-        header(b"short", 3, b"\x80\x00"),
-        header(b"integer", 4, b"\x7f\xff\xff\xff"),
-        header(b"long", 5, b"\xff" * 8),
-        header(b"bytes", 6, b"\x00\x03\xff\x00\xfe"),
-        header(b"string", 7, b"\x00\x05caf\xc3\xa9"),
-        header(b"timestamp", 8, b"\x00\x00\x01\x93\x00\x00\x00\x01"),
-        header(b"uuid", 9, bytes(range(16))),
-    )
-)
-
 
 # --- published vectors and recorded streams ---
 
@@ -116,12 +67,11 @@ def test_vectors_read_the_same_in_every_partition(
             assert failure.kind == expected_kind(vector["error"])
             continue
         assert failure is None
-        assert [
-            {name: plain(value) for name, value in message.headers.items()} for message in messages
-        ] == [m["headers"] for m in vector["messages"]]
-        assert [message.payload.decode() for message in messages] == [
-            m["payload"] for m in vector["messages"]
-        ]
+        assert len(messages) == len(vector["messages"])
+        for message, expected in zip(messages, vector["messages"], strict=True):
+            headers = {name: plain(value) for name, value in message.headers.items()}
+            assert headers == expected["headers"]
+            assert message.payload.decode() == expected["payload"]
     figure(f"vector/{vector['id']}")
 
 
@@ -173,12 +123,15 @@ def check_recording(recording: Recording) -> None:
 @each_recording("bedrock-converse", [".eventstream"])
 def test_recorded_stream_ending_inside_a_message_is_truncated(recording: Recording) -> None:
     body = recording.body
-    sizes = [len(encode_message(dict(m.headers), m.payload)) for m in messages_of([body])[0]]  # type: ignore[arg-type]
-    boundaries = {sum(sizes[:n]) for n in range(len(sizes) + 1)}
+    messages, _ = messages_of([body])
+    boundaries = {0}
+    end = 0
+    for message in messages:
+        end += len(encode_message(dict(message.headers), message.payload))  # type: ignore[arg-type]
+        boundaries.add(end)
     for offset in {*range(0, len(body) + 1, max(1, len(body) // 300)), *boundaries}:
-        assert read(EventStreamFraming(), [body[:offset]]).kind == (
-            None if offset in boundaries else "truncated"
-        )
+        expected = None if offset in boundaries else "truncated"
+        assert read(EventStreamFraming(), [body[:offset]]).kind == expected
 
 
 @each_recording("bedrock-converse", [".eventstream"])
@@ -198,108 +151,6 @@ def agree_with_botocore(body: bytes) -> None:
     messages, failure = messages_of([body])
     assert failure is None
     assert messages == [Message(theirs.headers, theirs.payload) for theirs in oracle]
-
-
-# --- damage ---
-
-
-def damaged(body: bytes, bits: Iterable[int]) -> bytes:
-    changed = bytearray(body)
-    for bit in bits:
-        changed[bit >> 3] ^= 1 << (bit & 7)
-    return bytes(changed)
-
-
-def valid_bodies() -> list[bytes]:
-    """Some 7 KB of valid messages of all sizes.
-
-    Without headers, without payload, with every header type, and several in one stream.
-    """
-    payloads = [
-        b'{"delta":{"text":"%s"},"p":"%s"}' % (b"x" * n, b"abcdefgh" * (n % 5))
-        for n in range(0, 300, 25)
-    ]
-    return [
-        raw_message(b""),
-        raw_message(b"", b"{'foo':'bar'}"),
-        raw_message(EVERY_TYPE, b"payload"),
-        raw_message(EVERY_TYPE),
-        encode_message(
-            {":message-type": "error", ":error-code": "500", ":error-message": "busy"}, b""
-        ),
-        encode_message(
-            {":message-type": "exception", ":exception-type": "throttlingException"},
-            b'{"message":"slow down"}',
-        ),
-        events(3),
-        *(encode_message(EVENT, payload) for payload in payloads),
-        encode_message(EVENT, b'{"long":"%s"}' % (b"QUJD" * 800)),
-    ]
-
-
-def test_flipped_bit_never_emits_a_wrong_message() -> None:
-    flips = 0
-    for body in valid_bodies():
-        valid = messages_of([body])[0]
-        for bit in range(len(body) * 8):
-            messages, failure = messages_of([damaged(body, [bit])])
-            flips += 1
-            assert failure is not None
-            assert messages == valid[: len(messages)]
-            assert len(messages) < len(valid)
-    figure("flips", flips)
-    assert flips >= 50_000
-
-
-@each_vector("aws_eventstream_vectors")
-def test_flipped_bit_of_a_vector_never_emits_a_wrong_message(vector: dict[str, Any]) -> None:
-    body = base64.b64decode(vector["raw_b64"])
-    valid, failure = messages_of([body])
-    for bit in range(len(body) * 8) if failure is None else ():
-        messages, failure = messages_of([damaged(body, [bit])])
-        assert failure is not None
-        assert messages == valid[: len(messages)]
-
-
-def test_two_flipped_bits_never_emit_a_wrong_message() -> None:
-    rng = random.Random(14)
-    for body in valid_bodies():
-        valid = messages_of([body])[0]
-        for _ in range(200):
-            messages, failure = messages_of([damaged(body, rng.sample(range(len(body) * 8), 2))])
-            assert failure is not None
-            assert messages == valid[: len(messages)]
-
-
-@given(st.data())
-def test_damaged_stream_reads_the_same_in_any_partition(data: st.DataObject) -> None:
-    body = raw_message(EVERY_TYPE, b"payload") + events(2)
-    bits = st.integers(0, len(body) * 8 - 1)
-    broken = damaged(body, data.draw(st.lists(bits, max_size=3))) + data.draw(
-        st.binary(max_size=30)
-    )
-    assert read(EventStreamFraming(), data.draw(cuts(broken))) == read(
-        EventStreamFraming(), [broken]
-    )
-
-
-@given(st.binary(max_size=400), st.data())
-def test_any_bytes_end_in_our_failure_in_any_partition(body: bytes, data: st.DataObject) -> None:
-    expected = read(EventStreamFraming(), [body])
-    assert expected.frames == []
-    assert (expected.kind is None) == (body == b"")
-    assert read(EventStreamFraming(), data.draw(cuts(body))) == expected
-
-
-@given(st.binary(max_size=120), st.data())
-def test_any_header_block_is_read_or_malformed_in_any_partition(
-    block: bytes, data: st.DataObject
-) -> None:
-    body = raw_message(block, b"{}")
-    messages, failure = messages_of([body])
-    assert (failure is None) == (len(messages) == 1)
-    assert failure is None or failure.kind == "malformed"
-    assert messages_of(data.draw(cuts(body))) == (messages, failure)
 
 
 # --- rules ---

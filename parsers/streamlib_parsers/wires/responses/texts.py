@@ -148,12 +148,10 @@ class Texts:
             TEXT_FIELDS[kind].emit(self._assembler, item, text[len(streamed) :], part)
 
     def _part_of(self, item: OpenItem, kind: TextKind, event: dict[str, Any]) -> int:
-        match kind:
-            case "reasoning":
-                return self.announced.get(item.index, 0)
-            case "summary":
-                return index_of(event, "summary_index") or 0
-            case "arguments":
-                return 0
-            case "text" | "refusal":
-                return self.position_in(item, event)
+        if kind == "reasoning":
+            return self.announced.get(item.index, 0)
+        if kind == "summary":
+            return index_of(event, "summary_index") or 0
+        if kind == "arguments":
+            return 0
+        return self.position_in(item, event)

@@ -12,6 +12,7 @@ from streamlib_parsers import (
     Completed,
     CustomToolCall,
     FunctionCall,
+    FunctionCallOutput,
     Message,
     Opaque,
     Reasoning,
@@ -268,6 +269,23 @@ def test_untyped_keys_of_items_and_parts_are_native() -> None:
     )
     (final,) = finals(events_of(done(sent), completed()))
     assert final.native == {"extra": {"y": 1}, "content": [{}, {"x": None}]}
+
+
+def test_untyped_keys_are_sent_back_in_their_parts() -> None:
+    parts = [{"type": "output_text", "text": "a", "annotations": [], "x": 1}]
+    sent = message(content=parts, extra={"y": 1})
+    (final,) = finals(events_of(done(sent), completed()))
+    assert same(wire_item(final)) == same(sent)
+
+
+def test_message_with_an_unknown_role_is_the_assistants() -> None:
+    (final,) = finals(events_of(done(message("Hi", role="robot")), completed()))
+    assert final.role == "assistant"
+
+
+def test_wire_item_rejects_items_this_wire_never_sends() -> None:
+    with pytest.raises(TypeError, match="FunctionCallOutput"):
+        wire_item(FunctionCallOutput("call_1", "x"))
 
 
 # --- stop reasons ---

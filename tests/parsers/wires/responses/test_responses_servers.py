@@ -420,6 +420,25 @@ def test_web_socket_messages_bypass_the_framing() -> None:
     assert accumulate(events).text == "Hi"
 
 
+def test_null_item_in_the_last_event_is_ignored() -> None:
+    last = frame("response.completed", response={"output": [None, message("Hi")]})
+    response = response_of(created(), last)
+    assert (response.text, len(response.items), response.status) == ("Hi", 1, "completed")
+
+
+@pytest.mark.parametrize("part", [None, "x", {}, {"type": "hologram"}])
+def test_part_event_without_a_known_part_is_passed_through(part: Any) -> None:
+    sent = about("content_part.added", content_index=0, part=part)
+    events = events_of(created(), added(message()), sent, completed())
+    assert [event.event for event in of(Passthrough, events)] == ["response.content_part.added"]
+
+
+@pytest.mark.parametrize("logprobs", ["x", {"token": "Hi"}, [1]])
+def test_malformed_logprobs_are_dropped_but_not_their_text(logprobs: Any) -> None:
+    events = events_of(added(message()), text("Hi", logprobs=logprobs), completed())
+    assert of(OutputTextDelta, events) == [OutputTextDelta(0, 0, "Hi")]
+
+
 # --- recordings ---
 
 NOT_THIS_WIRE = re.compile(r"falsy-argument-conversation-[12]\.sse$")
