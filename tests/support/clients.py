@@ -1,4 +1,4 @@
-"""How the tests of the client ask: requests made by hand, a client with a key to keep, and both HTTP libraries."""
+"""Helpers of the client's tests: requests, clients with a key, transports, HTTP libraries."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from streamlib_parsers.protocol import WIRE_APIS
 
 KEY: Final = "sk-canary-0123456789abcdef"
 LIBRARIES: Final = ("httpx", "httpx2")
-"""The HTTP libraries that everything on a socket is tested with."""
+"""The HTTP libraries that tests on sockets run with."""
 
 
 def library(name: str) -> Any:
-    """An HTTP library, or a skip that says which is missing."""
+    """An HTTP library; skips the test if it is missing."""
     return pytest.importorskip(
-        name, reason=f"{name} is not installed: half of the promises on sockets go untested"
+        name, reason=f"{name} is not installed: tests on sockets with it are skipped"
     )
 
 
 def open_http(name: str, **options: Any) -> Any:
-    """A client of that library. Trust is read from the disk once: it takes longer than most tests."""
+    """A client of that library. The TLS context is shared: reading it takes longer than a test."""
     if name == "aiohttp":
         return _aiohttp()
     return library(name).AsyncClient(**{"verify": tls_context(name), **options})
 
 
 def _aiohttp() -> Any:
-    """Our transport of aiohttp, with the life of a client."""
+    """Our aiohttp transport, as a context manager like a client."""
     library("aiohttp")
     from streamlib.transport.aiohttp import AiohttpTransport
 
@@ -60,14 +60,14 @@ def make_request(url: str, wire: Any = "messages", body: bytes = b'{"stream":tru
 
 def make_client(url: str, http: Any = None, **options: Any) -> Client:
     """A client of a provider at that address."""
-    place = Provider(name="faulty", wires=WIRE_APIS, base_url=url, auth="x-api-key")
+    provider = Provider(name="faulty", wires=WIRE_APIS, base_url=url, auth="x-api-key")
     return Client(
-        **{"providers": (place,), "api_key": KEY, "http": http, "jitter": lambda: 0.0, **options}
+        **{"providers": (provider,), "api_key": KEY, "http": http, "jitter": lambda: 0.0, **options}
     )
 
 
 class MemoryResponse:
-    """An answer from memory."""
+    """A response from memory."""
 
     def __init__(
         self,
@@ -88,7 +88,10 @@ class MemoryResponse:
 
 
 class MemoryTransport:
-    """A transport that answers from memory: one list of chunks or exceptions a request; a float is a pause."""
+    """A transport that responds from memory.
+
+    scripts: chunks and exceptions of each response; a number is a pause in seconds.
+    """
 
     def __init__(
         self,
@@ -100,16 +103,16 @@ class MemoryTransport:
         self.status = status
         self.headers = headers
         self.sent: list[tuple[str, str, Mapping[str, str], bytes, Deadlines]] = []
-        self.answers: list[MemoryResponse] = []
+        self.responses: list[MemoryResponse] = []
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Deadlines
     ) -> MemoryResponse:
         script = self.scripts[min(len(self.sent), len(self.scripts) - 1)]
         self.sent.append((method, url, headers, body, deadlines))
-        answer = MemoryResponse(play(script), self.status, self.headers)
-        self.answers.append(answer)
-        return answer
+        response = MemoryResponse(play(script), self.status, self.headers)
+        self.responses.append(response)
+        return response
 
     async def aclose(self) -> None:
         pass

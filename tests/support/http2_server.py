@@ -1,4 +1,4 @@
-"""A server on 127.0.0.1 that speaks HTTP/2 (prior knowledge, no TLS) and goes away in the middle of an answer."""
+"""An HTTP/2 server (prior knowledge, no TLS) that sends GOAWAY within a response."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from anyio.abc import SocketAttribute, SocketStream
 
 @asynccontextmanager
 async def goaway_server(chunks: Sequence[bytes], error_code: int = 0) -> AsyncIterator[str]:
-    """Its address. Each request is answered with the pieces; then GOAWAY, and the connection is closed."""
-    pytest.importorskip("h2", reason="h2 is not installed: GOAWAY in mid-stream goes untested")
+    """Its URL. It responds to each request with the chunks, sends GOAWAY, and closes."""
+    pytest.importorskip("h2", reason="h2 is not installed: GOAWAY within a stream goes untested")
 
     async def connection(stream: SocketStream) -> None:
         with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError, anyio.EndOfStream):

@@ -1,4 +1,4 @@
-"""Small answers in four wires, as bytes."""
+"""Small responses of four wires, as bytes."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ HELLO_TEXT: Final = "Hello there"
 
 
 def sse(data: Any, event: str | None = None) -> bytes:
-    """One server-sent event."""
+    """A server-sent event."""
     text = data if isinstance(data, str) else json.dumps(data)
     return ((f"event: {event}\n" if event else "") + f"data: {text}\n\n").encode()
 
 
 def named(kind: str, **values: Any) -> bytes:
-    """An event of Messages or Responses: its name stands twice."""
+    """An event of Messages or Responses, with its name in `event:` and in the data."""
     return sse({"type": kind, **values}, kind)
 
 
@@ -38,11 +38,10 @@ START: Final = named(
 
 def block(index: int, kind: str = "text", **values: Any) -> bytes:
     """The start of a content block."""
-    return named(
-        "content_block_start",
-        index=index,
-        content_block={"type": kind, **({"text": ""} if kind == "text" else {}), **values},
-    )
+    content: dict[str, Any] = {"type": kind}
+    if kind == "text":
+        content["text"] = ""
+    return named("content_block_start", index=index, content_block={**content, **values})
 
 
 def text(delta: str, index: Any = 0) -> bytes:
@@ -65,7 +64,7 @@ def stop(index: int = 0) -> bytes:
 
 
 def finish(reason: str = "end_turn", tokens: int = 5) -> bytes:
-    """The last news before the end."""
+    """Stop reason and usage, before the end."""
     return named("message_delta", delta={"stop_reason": reason}, usage={"output_tokens": tokens})
 
 
@@ -101,7 +100,7 @@ def error_body(kind: str, message: str = "no") -> bytes:
 def part(
     delta: dict[str, Any] | None = None, finish_reason: str | None = None, **values: Any
 ) -> bytes:
-    """A chunk of one choice."""
+    """A Chat chunk with one choice."""
     return sse(
         {
             "id": "c-1",
@@ -112,9 +111,9 @@ def part(
     )
 
 
-def calls(*pieces: dict[str, Any]) -> bytes:
-    """A chunk with pieces of tool calls."""
-    return part({"tool_calls": list(pieces)})
+def calls(*fragments: dict[str, Any]) -> bytes:
+    """A Chat chunk with fragments of tool calls."""
+    return part({"tool_calls": list(fragments)})
 
 
 DONE: Final = sse("[DONE]")
@@ -142,7 +141,7 @@ def response_end(status: str, **values: Any) -> bytes:
 
 
 def aws(payload: Any, **headers: str) -> bytes:
-    """One frame of AWS's event stream."""
+    """A frame of AWS's event stream."""
     lines = b"".join(
         bytes([len(name)])
         + name.encode()
@@ -162,6 +161,6 @@ def converse(kind: str, **payload: Any) -> bytes:
     return aws(payload, message_type="event", event_type=kind, content_type="application/json")
 
 
-def frames_of(words: int) -> list[bytes]:
-    """A message of so many words, an event each."""
-    return [START, block(0), *(text(f"word {n} ") for n in range(words)), stop(), finish(), LAST]
+def frames_of(count: int) -> list[bytes]:
+    """A message of so many words, one event each."""
+    return [START, block(0), *(text(f"word {n} ") for n in range(count)), stop(), finish(), LAST]

@@ -1,10 +1,11 @@
-"""A server on 127.0.0.1 that does what a script says, so that every fault of a network can be made on a real socket.
+"""A server that follows a script, so that every fault of a network is tested on a real socket.
 
-    async with scripted([Send(head()), Send(b"data: …"), RST]) as server:
-        … server.url … server.requests … server.open
+    async with scripted([head(), chunk(b"data: ..."), RST]) as server:
+        ... server.url ... server.requests ... server.open
 
-A script is what one connection does after it has read one request; a list of scripts gives one to each request, the last again and
-again. Where a script ends without FIN or RST, the connection waits for the next request.
+A script is what a connection does after it has read one request. Of several scripts each request
+takes the next, and all further ones the last. After a script without FIN or RST, the connection
+waits for the next request.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Wait(NamedTuple):
 
 
 class Repeat(NamedTuple):
-    """The same bytes every so many seconds, until the client goes."""
+    """The same bytes every `every` seconds, until the client closes the connection."""
 
     data: bytes
     every: float = 0.0
@@ -38,7 +39,7 @@ class Repeat(NamedTuple):
 FIN: Final = "FIN"
 RST: Final = "RST"
 HANG: Final = "HANG"
-"""Silence until the client goes."""
+"""Silence until the client closes the connection."""
 
 Step: TypeAlias = bytes | Wait | Repeat | str
 Script: TypeAlias = Sequence[Step]
@@ -47,7 +48,7 @@ Script: TypeAlias = Sequence[Step]
 def head(
     status: str = "200 OK", content_type: str | None = "text/event-stream", **headers: str
 ) -> bytes:
-    """The head of a chunked answer."""
+    """Status line and headers of a chunked response."""
     lines = [f"HTTP/1.1 {status}", "transfer-encoding: chunked"]
     lines += [f"content-type: {content_type}"] if content_type else []
     lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
@@ -55,7 +56,7 @@ def head(
 
 
 def chunk(data: bytes) -> bytes:
-    """One HTTP chunk."""
+    """An HTTP chunk."""
     return b"%x\r\n%s\r\n" % (len(data), data)
 
 
@@ -68,13 +69,16 @@ def complete_response(
     content_type: str | None = "text/event-stream",
     **headers: str,
 ) -> list[Step]:
-    """A complete answer."""
-    return [head(status, content_type, **headers), *([chunk(body)] if body else []), END]
+    """A complete response."""
+    steps: list[Step] = [head(status, content_type, **headers)]
+    if body:
+        steps.append(chunk(body))
+    return [*steps, END]
 
 
 @dataclass
 class Server:
-    """What happened so far."""
+    """What the server has seen so far."""
 
     url: str = ""
     requests: list[bytes] = field(default_factory=list)
@@ -83,9 +87,9 @@ class Server:
     """Connections that neither side has closed."""
 
     async def quiet(self, seconds: float = 0.1) -> None:
-        """Waits until no connection is open, at most so long."""
+        """Waits until no connection is open, at most so many seconds."""
         with anyio.move_on_after(seconds):
-            while self.open:  # noqa: ASYNC110  # the sockets of a test tell nobody
+            while self.open:  # noqa: ASYNC110  # a socket has no event to wait for
                 await anyio.sleep(0.002)
 
 
@@ -132,7 +136,7 @@ async def _serve(
     scripts: Sequence[Script],
     choose: Callable[[bytes], Script] | None,
 ) -> bool:
-    """One request; whether another may follow."""
+    """Serves one request; returns whether another may follow."""
     request = await _request(stream)
     script = choose(request) if choose else scripts[min(len(server.requests), len(scripts) - 1)]
     server.requests.append(request)

@@ -1,4 +1,6 @@
-"""Time that jumps: when every task waits for a timer, the clock goes to the next one. Ten minutes of silence take a millisecond.
+"""Virtual time: when every task waits for a timer, the clock jumps to the next one.
+
+Ten minutes of silence take a millisecond.
 
     from tests.support.virtual_time import anyio_backend  # the fixture, instead of the usual one
 
@@ -15,7 +17,7 @@ from trio.testing import MockClock
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):
-    """asyncio's loop with such a clock. `_run_once` is private, so this stays in tests."""
+    """asyncio's loop with such a clock. `_run_once` is private: this is for tests only."""
 
     def __init__(self) -> None:
         self._now = 0.0

@@ -1,4 +1,4 @@
-"""Keys: shown to nobody, sent to nobody but whom they belong to, in the header they belong in."""
+"""Keys: never shown, and sent to the origin they belong to alone, in the right header."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from tests.support.scripted_server import (
     scripted,
 )
 
-ODD: Final = "zQ7-canary/9f+1"
+UNUSUAL_KEY: Final = "zQ7-canary/9f+1"
 """A key that looks like no provider's, so that no pattern masks it."""
 NOW: Final = datetime(2026, 11, 21, 20, tzinfo=UTC)
 ACME: Final = Provider(
@@ -72,7 +72,7 @@ def request(url: str, body: bytes = b"{}") -> Request:
     )
 
 
-async def stamped(
+async def auth_headers(
     keys: KeyStore, url: str, provider: Provider = ACME, own: Any = None
 ) -> dict[str, str]:
     """The headers that a request to that address gets."""
@@ -108,7 +108,7 @@ def test_secret_is_shown_nowhere() -> None:
     "wrong", ["", " ", "sk\nx: y", "sk\r", "kéy", "a b", "a\x7f", "\ud800"], ids=repr
 )
 def test_invalid_key_is_refused_and_not_shown(wrong: str) -> None:
-    wrong = wrong if not wrong.strip() else f"{ODD}{wrong}{ODD}"
+    wrong = wrong if not wrong.strip() else f"{UNUSUAL_KEY}{wrong}{UNUSUAL_KEY}"
     for make in (
         Secret,
         lambda key: KeyStore(key).check(),
@@ -118,11 +118,14 @@ def test_invalid_key_is_refused_and_not_shown(wrong: str) -> None:
         with pytest.raises(StreamError) as raised:
             make(wrong)
         assert raised.value.kind == "authentication"
-        assert not wrong.strip() or ODD not in told(raised.value, own=False)
+        assert not wrong.strip() or UNUSUAL_KEY not in printed(raised.value, own=False)
 
 
-def told(error: BaseException, *, own: bool = True) -> str:
-    """All that a tool may print of an exception: with the locals of every frame below the test's own, its chain and its fields."""
+def printed(error: BaseException, *, own: bool = True) -> str:
+    """All that a tool may print of an exception: locals of every frame, chain and fields.
+
+    own: whether the frames of this file count.
+    """
     frames = traceback.TracebackException.from_exception(error, capture_locals=True)
     stack = (
         frames.stack
@@ -150,15 +153,18 @@ def test_redacted_headers_show_only_names() -> None:
 
 
 def test_key_echoed_by_a_server_is_masked() -> None:
-    stamp = RequestAuth(RedactedHeaders(), (Secret(ODD),))
+    stamp = RequestAuth(RedactedHeaders(), (Secret(UNUSUAL_KEY),))
     info = ErrorInfo(
-        "authentication", f"bad key {ODD}", code=ODD, detail={"keys": [{ODD: ODD}], "n": 1}
+        "authentication",
+        f"bad key {UNUSUAL_KEY}",
+        code=UNUSUAL_KEY,
+        detail={"keys": [{UNUSUAL_KEY: UNUSUAL_KEY}], "n": 1},
     )
-    assert ODD not in repr(stamp.redact(info))
+    assert UNUSUAL_KEY not in repr(stamp.redact(info))
     assert stamp.redact(info).detail == {"keys": [{MASK: MASK}], "n": 1}
 
 
-# --- whose key goes where ---
+# --- which key is sent where ---
 
 
 @pytest.mark.parametrize(
@@ -171,39 +177,42 @@ def test_key_echoed_by_a_server_is_masked() -> None:
     ],
 )
 async def test_each_auth_style_has_its_header(auth: Any, header: str, value: str) -> None:
-    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {
+    assert await auth_headers(KeyStore("k-1"), "https://a.example/x", Provider("p", auth=auth)) == {
         header: value
     }
 
 
 async def test_no_key_is_sent_when_none_is_required() -> None:
     assert (
-        await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none")) == {}
-    )
-    assert (
-        await stamped(KeyStore(environ={}), "https://a.example/x", Provider("p", key_optional=True))
+        await auth_headers(KeyStore(environ={}), "https://a.example/x", Provider("p", auth="none"))
         == {}
     )
-    assert await stamped(KeyStore(environ={}), "http://127.0.0.1:8/x") == {}
-    assert await stamped(KeyStore("k-1"), "https://a.example/x", Provider("p", auth="none")) == {
-        "authorization": "Bearer k-1"
-    }
+    assert (
+        await auth_headers(
+            KeyStore(environ={}), "https://a.example/x", Provider("p", key_optional=True)
+        )
+        == {}
+    )
+    assert await auth_headers(KeyStore(environ={}), "http://127.0.0.1:8/x") == {}
+    assert await auth_headers(
+        KeyStore("k-1"), "https://a.example/x", Provider("p", auth="none")
+    ) == {"authorization": "Bearer k-1"}
 
 
 async def test_missing_key_error_names_the_variables() -> None:
     with pytest.raises(StreamError) as raised:
-        await stamped(KeyStore(environ={}), "https://api.acme.example/v1/x")
+        await auth_headers(KeyStore(environ={}), "https://api.acme.example/v1/x")
     assert raised.value.kind == "authentication"
     assert "ACME_KEY or ACME_TOKEN" in raised.value.message
     assert not raised.value.retryable
 
 
 async def test_first_variable_that_is_set_is_used() -> None:
-    assert await stamped(
+    assert await auth_headers(
         KeyStore(environ={"ACME_TOKEN": "k-2"}), "https://api.acme.example/v1/x"
     ) == {"authorization": "Bearer k-2"}
     both = {"ACME_TOKEN": "k-2", "ACME_KEY": "k-1"}
-    assert await stamped(KeyStore(environ=both), "https://claude.acme.example/x") == {
+    assert await auth_headers(KeyStore(environ=both), "https://claude.acme.example/x") == {
         "authorization": "Bearer k-1"
     }
 
@@ -220,40 +229,48 @@ async def test_first_variable_that_is_set_is_used() -> None:
     ],
 )
 async def test_environment_key_is_sent_to_own_origins_only(url: str) -> None:
-    """Otherwise whoever can set `base_url` would be given the key (CVE-2024-6587 of another library)."""
+    """Otherwise whoever controls `base_url` receives the key (CVE-2024-6587 elsewhere)."""
     keys = KeyStore(environ={"ACME_KEY": KEY})
     if "127.0.0.1" in url:
-        assert await stamped(keys, url) == {}
+        assert await auth_headers(keys, url) == {}
         return
     with pytest.raises(StreamError, match="belongs to another origin") as raised:
-        await stamped(keys, url)
-    assert KEY not in told(raised.value)
+        await auth_headers(keys, url)
+    assert KEY not in printed(raised.value)
 
 
 async def test_single_key_belongs_to_one_origin() -> None:
     keys = KeyStore("k-1", environ={})
-    assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
-    assert await stamped(keys, "https://claude.acme.example/x") == {"authorization": "Bearer k-1"}
+    assert await auth_headers(keys, "https://api.acme.example/v1/x") == {
+        "authorization": "Bearer k-1"
+    }
+    assert await auth_headers(keys, "https://claude.acme.example/x") == {
+        "authorization": "Bearer k-1"
+    }
     with pytest.raises(StreamError, match="another origin"):
-        await stamped(keys, "https://evil.example/x")
+        await auth_headers(keys, "https://evil.example/x")
     based = KeyStore("k-1", "https://proxy.example/v1", environ={})
-    assert await stamped(based, "https://proxy.example/v1/x") == {"authorization": "Bearer k-1"}
+    assert await auth_headers(based, "https://proxy.example/v1/x") == {
+        "authorization": "Bearer k-1"
+    }
     with pytest.raises(StreamError, match="another origin"):
-        await stamped(based, "https://api.acme.example/v1/x")
+        await auth_headers(based, "https://api.acme.example/v1/x")
 
 
 async def test_keys_by_provider_are_not_mixed() -> None:
     keys = KeyStore({"acme": "k-1", "other": "k-2"}, environ={})
-    assert await stamped(keys, "https://api.acme.example/v1/x") == {"authorization": "Bearer k-1"}
-    assert await stamped(
+    assert await auth_headers(keys, "https://api.acme.example/v1/x") == {
+        "authorization": "Bearer k-1"
+    }
+    assert await auth_headers(
         keys, "https://o.example/x", Provider("other", base_url="https://o.example")
     ) == {"authorization": "Bearer k-2"}
     with pytest.raises(StreamError):
-        await stamped(keys, "https://o.example/x")
+        await auth_headers(keys, "https://o.example/x")
 
 
 async def test_url_variable_matches_one_label_of_a_host() -> None:
-    place = Provider(
+    provider = Provider(
         "p",
         base_url="https://{region}-ai.example/v1",
         url_replacements={"//eu-ai.example": "//ai.eu.rep.example"},
@@ -261,25 +278,25 @@ async def test_url_variable_matches_one_label_of_a_host() -> None:
     )
     keys = KeyStore(environ={"K": "k-1"})
     for url in ("https://us-west1-ai.example/v1/x", "https://ai.eu.rep.example/v1/x"):
-        assert await stamped(keys, url, place) == {"authorization": "Bearer k-1"}
+        assert await auth_headers(keys, url, provider) == {"authorization": "Bearer k-1"}
     for url in (
         "https://evil.example/-ai.example",
         "https://a.evil-ai.example/x",
         "https://x.rep.example/v1",
     ):
         with pytest.raises(StreamError, match="another origin"):
-            await stamped(keys, url, place)
+            await auth_headers(keys, url, provider)
 
 
 async def test_key_of_a_request_is_sent_anywhere() -> None:
-    assert await stamped(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {
+    assert await auth_headers(KeyStore("k-1", environ={}), "https://else.example/x", own="k-9") == {
         "authorization": "Bearer k-9"
     }
 
 
 async def test_key_is_sent_anywhere_when_provider_has_no_url() -> None:
     azure = Provider("azure", key_env=("AZURE_KEY",), auth="api-key")
-    assert await stamped(
+    assert await auth_headers(
         KeyStore(environ={"AZURE_KEY": "k-1"}), "https://mine.openai.azure.example/x", azure
     ) == {"api-key": "k-1"}
 
@@ -292,9 +309,9 @@ async def test_key_function_is_called_for_each_request() -> None:
         return next(tokens)
 
     keys = KeyStore(later)
-    assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-1"}
-    assert await stamped(keys, "https://a.example/x") == {"authorization": "Bearer k-2"}
-    assert await stamped(KeyStore(lambda: "k-3"), "https://a.example/x") == {
+    assert await auth_headers(keys, "https://a.example/x") == {"authorization": "Bearer k-1"}
+    assert await auth_headers(keys, "https://a.example/x") == {"authorization": "Bearer k-2"}
+    assert await auth_headers(KeyStore(lambda: "k-3"), "https://a.example/x") == {
         "authorization": "Bearer k-3"
     }
 
@@ -304,10 +321,10 @@ async def test_failing_key_function_exposes_no_key() -> None:
         raise OSError(f"cannot refresh {KEY}")
 
     with pytest.raises(StreamError) as raised:
-        await stamped(KeyStore(broken), "https://a.example/x")
+        await auth_headers(KeyStore(broken), "https://a.example/x")
     assert raised.value.kind == "authentication"
     assert "OSError" in raised.value.message
-    assert KEY not in told(raised.value)
+    assert KEY not in printed(raised.value)
 
 
 # --- addresses ---
@@ -380,10 +397,9 @@ def _random_request(rng: random.Random) -> dict[str, Any]:
     host = rng.choice(
         ["bedrock-runtime.eu-west-1.amazonaws.com", "vpce-1.example:8443", "h.example:443"]
     )
-    headers = {
-        "content-type": "application/json",
-        **({"X-Two": f"  a   {rng.random()}  b "} if rng.random() < 0.5 else {}),
-    }
+    headers = {"content-type": "application/json"}
+    if rng.random() < 0.5:
+        headers["X-Two"] = f"  a   {rng.random()}  b "
     return {
         "url": f"https://{host}{path}" + (f"?{query}" if query else ""),
         "headers": headers,
@@ -396,7 +412,7 @@ def _random_request(rng: random.Random) -> dict[str, Any]:
 
 
 def test_signature_equals_that_of_botocore(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thousand random requests: paths to be encoded twice, queries, session tokens, odd headers."""
+    """A thousand random requests: double encoding, queries, session tokens, unusual headers."""
     auth = pytest.importorskip(
         "botocore.auth", reason="botocore is not installed: signatures are compared with nothing"
     )
@@ -405,30 +421,30 @@ def test_signature_equals_that_of_botocore(monkeypatch: pytest.MonkeyPatch) -> N
 
     rng = random.Random(4)
     for _ in range(1000):
-        given_ = _random_request(rng)
+        drawn = _random_request(rng)
         monkeypatch.setattr(
             auth, "get_current_datetime", lambda *_, **__: NOW.replace(tzinfo=None), raising=False
         )
-        theirs = AWSRequest(
-            given_["method"], given_["url"], dict(given_["headers"]), given_["body"]
-        )
+        theirs = AWSRequest(drawn["method"], drawn["url"], dict(drawn["headers"]), drawn["body"])
         theirs.context["timestamp"] = NOW.strftime("%Y%m%dT%H%M%SZ")
         signer = auth.SigV4Auth(
-            Credentials("AKID", "secret/+key", given_["token"]), given_["service"], given_["region"]
+            Credentials("AKID", "secret/+key", drawn["token"]), drawn["service"], drawn["region"]
         )
         signer.add_auth(theirs)
-        at = datetime.strptime(theirs.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
-        ours = sign(**given_, key_id="AKID", secret="secret/+key", now=at)
-        assert ours["authorization"] == theirs.headers["Authorization"], given_
+        signed_at = datetime.strptime(theirs.headers["X-Amz-Date"], "%Y%m%dT%H%M%SZ").replace(
+            tzinfo=UTC
+        )
+        ours = sign(**drawn, key_id="AKID", secret="secret/+key", now=signed_at)
+        assert ours["authorization"] == theirs.headers["Authorization"], drawn
 
 
 async def test_aws_keys_are_read_from_the_usual_variables() -> None:
     url = "https://bedrock-runtime.eu-west-1.amazonaws.com/model/a%3Ab/converse-stream"
-    bearer = await stamped(
+    bearer = await auth_headers(
         KeyStore(environ={"AWS_BEARER_TOKEN_BEDROCK": "t-1", "AWS_ACCESS_KEY_ID": "AK"}), url, AWS
     )
     assert bearer == {"authorization": "Bearer t-1"}
-    signed = await stamped(
+    signed = await auth_headers(
         KeyStore(
             environ={
                 "AWS_ACCESS_KEY_ID": "AK",
@@ -442,13 +458,13 @@ async def test_aws_keys_are_read_from_the_usual_variables() -> None:
     assert signed.keys() == {"authorization", "x-amz-date", "x-amz-security-token"}
     assert "Credential=AK/20261121/eu-west-1/bedrock/aws4_request" in signed["authorization"]
     with pytest.raises(StreamError, match="AWS_SECRET_ACCESS_KEY"):
-        await stamped(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
+        await auth_headers(KeyStore(environ={"AWS_ACCESS_KEY_ID": "AK"}), url, AWS)
     with pytest.raises(StreamError, match="AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID"):
-        await stamped(KeyStore(environ={}), url, AWS)
+        await auth_headers(KeyStore(environ={}), url, AWS)
 
 
 @pytest.mark.parametrize(
-    ("url", "place"),
+    ("url", "provider"),
     [
         ("https://bedrock-runtime.us-gov-west-1.amazonaws.com/x", "us-gov-west-1/bedrock/"),
         ("https://bedrock-runtime-fips.us-east-2.amazonaws.com/x", "us-east-2/bedrock/"),
@@ -457,9 +473,10 @@ async def test_aws_keys_are_read_from_the_usual_variables() -> None:
         ("https://vpce-1-2.bedrock-runtime.eu-west-1.vpce.amazonaws.com/x", "us-east-1/bedrock/"),
     ],
 )
-async def test_region_and_service_are_read_from_the_host(url: str, place: str) -> None:
-    headers = await stamped(KeyStore(AwsCredentials("AK", "s")), url, AWS)  # type: ignore[arg-type]
-    assert place in headers["authorization"]
+async def test_region_and_service_are_read_from_the_host(url: str, provider: str) -> None:
+    keys = KeyStore(AwsCredentials("AK", "s"))  # type: ignore[arg-type]
+    headers = await auth_headers(keys, url, AWS)
+    assert provider in headers["authorization"]
 
 
 async def test_environment_aws_keys_are_sent_to_aws_only() -> None:
@@ -470,39 +487,42 @@ async def test_environment_aws_keys_are_sent_to_aws_only() -> None:
         "https://amazonaws.com.evil.example/x",
     ):
         with pytest.raises(StreamError, match="another origin"):
-            await stamped(KeyStore(environ=environ), url, AWS)
+            await auth_headers(KeyStore(environ=environ), url, AWS)
 
 
 def test_credentials_show_no_secret() -> None:
-    credentials = AwsCredentials("AK", ODD, ODD)  # type: ignore[arg-type]
-    assert ODD not in repr(credentials)
-    assert ODD not in repr(
+    credentials = AwsCredentials("AK", UNUSUAL_KEY, UNUSUAL_KEY)  # type: ignore[arg-type]
+    assert UNUSUAL_KEY not in repr(credentials)
+    assert UNUSUAL_KEY not in repr(
         sign_request(credentials, "aws", request("https://a.example/x"), NOW).headers
     )
 
 
 # --- the canary ---
 
-ECHO: Final = error_body("authentication_error", f"x-api-key {ODD} is no good, nor is Bearer {ODD}")
+ECHO: Final = error_body(
+    "authentication_error", f"x-api-key {UNUSUAL_KEY} is no good, nor is Bearer {UNUSUAL_KEY}"
+)
 SCRIPTS: Final[dict[str, Script]] = {
     "whole": complete_response(MESSAGE),
     "echo 401": complete_response(ECHO, "401 Unauthorized", "application/json"),
     "echo 400 in HTML": complete_response(
-        f"<html>{ODD}</html>".encode(), "400 Bad Request", "text/html"
+        f"<html>{UNUSUAL_KEY}</html>".encode(), "400 Bad Request", "text/html"
     ),
     "echo in a header": complete_response(
-        ECHO, "403 Forbidden", "application/json", x_request_id=ODD
+        ECHO, "403 Forbidden", "application/json", x_request_id=UNUSUAL_KEY
     ),
     "echo in the stream": [
         head(),
         chunk(HELLO),
-        chunk(named("error", error={"type": "api_error", "message": ODD})),
+        chunk(named("error", error={"type": "api_error", "message": UNUSUAL_KEY})),
         FIN,
     ],
-    "echo of junk": [head(), chunk(HELLO), chunk(f"data: {{{ODD}\n\n".encode()), FIN],
-    "echo where HTTP should be": [f"HTTX {ODD}\r\n\r\n".encode(), FIN],
+    "echo of junk": [head(), chunk(HELLO), chunk(f"data: {{{UNUSUAL_KEY}\n\n".encode()), FIN],
+    "echo where HTTP should be": [f"HTTX {UNUSUAL_KEY}\r\n\r\n".encode(), FIN],
     "redirect": [
-        f"HTTP/1.1 307 x\r\nlocation: http://localhost/{ODD}\r\ncontent-length: 0\r\n\r\n".encode()
+        f"HTTP/1.1 307 x\r\nlocation: http://localhost/{UNUSUAL_KEY}\r\n".encode()
+        + b"content-length: 0\r\n\r\n"
     ],
     "reset": [RST],
     "reset later": [head(), chunk(HELLO), Wait(0.01), RST],
@@ -510,12 +530,12 @@ SCRIPTS: Final[dict[str, Script]] = {
     "silence": [HANG],
     "stall": [head(), chunk(HELLO), HANG],
 }
-PATIENCE: Final = Deadlines(headers=2, first_byte=0.15, first_event=0.15, idle=0.15)
+SHORT_DEADLINES: Final = Deadlines(headers=2, first_byte=0.15, first_event=0.15, idle=0.15)
 
 
 def exposures(client: Client, stream: Any, error: BaseException | None) -> Iterator[str]:
-    """All that a careless program could print, log or store."""
-    things = [
+    """Everything that a careless program could print, log or store."""
+    objects = [
         client,
         stream,
         stream.request,
@@ -526,19 +546,19 @@ def exposures(client: Client, stream: Any, error: BaseException | None) -> Itera
         stream._config.source,
         stream._attempt,
     ]
-    for thing in things:
-        yield repr(thing)
-        yield str(thing)
-        yield f"{thing}"
-    for thing in (stream.request, stream.response, error):
-        yield repr(pickle.dumps(thing))
-    for thing in (client, client._keys, stream, stream._config.source):
+    for item in objects:
+        yield repr(item)
+        yield str(item)
+        yield f"{item}"
+    for item in (stream.request, stream.response, error):
+        yield repr(pickle.dumps(item))
+    for item in (client, client._keys, stream, stream._config.source):
         with pytest.raises(TypeError):
-            pickle.dumps(thing)
+            pickle.dumps(item)
     yield repr(vars(stream._config.source))
     yield repr(vars(client))
     if error is not None:
-        yield told(error, own=False)
+        yield printed(error, own=False)
 
 
 @pytest.mark.parametrize("http", LIBRARIES)
@@ -546,15 +566,20 @@ def exposures(client: Client, stream: Any, error: BaseException | None) -> Itera
 async def test_key_is_found_in_no_output(
     http: str, style: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Faults that echo, break and redirect; DEBUG logs; tracebacks with their locals; over 1,000 exposures in all."""
+    """Faults that echo, break and redirect; DEBUG logs; tracebacks with their locals.
+
+    Over 1,000 exposures in all.
+    """
     caplog.set_level(logging.DEBUG)
     searched = 0
     inner = open_http(http)
     for script in SCRIPTS.values():
         async with scripted(script) as server:
-            place = Provider("faulty", wires=("messages",), base_url=server.url, auth=style)
-            options: Any = {"deadlines": PATIENCE, "retry": RetryPolicy(retries=0)}
-            client = make_client(server.url, inner, providers=(place,), api_key=ODD, **options)
+            provider = Provider("faulty", wires=("messages",), base_url=server.url, auth=style)
+            options: Any = {"deadlines": SHORT_DEADLINES, "retry": RetryPolicy(retries=0)}
+            client = make_client(
+                server.url, inner, providers=(provider,), api_key=UNUSUAL_KEY, **options
+            )
             stream, error = client.stream(make_request(server.url)), None
             try:
                 async with stream:
@@ -562,23 +587,23 @@ async def test_key_is_found_in_no_output(
                         pass
             except StreamError as raised:
                 error = raised
-            assert any(ODD.encode() in sent for sent in server.requests)
+            assert any(UNUSUAL_KEY.encode() in sent for sent in server.requests)
             for shown in exposures(client, stream, error):
-                assert ODD not in shown
+                assert UNUSUAL_KEY not in shown
                 searched += 1
     await inner.aclose()
     figure("exposures", searched)
     assert searched > 400
-    # httpcore logs the headers of answers at DEBUG, whatever they echo: what we sent must not be there.
+    # httpcore logs response headers at DEBUG, with whatever they echo: there the key may be.
     assert all(
-        ODD not in record.getMessage()
+        UNUSUAL_KEY not in record.getMessage()
         for record in caplog.records
         if "receive_response_headers" not in record.getMessage()
     )
 
 
 async def test_cancellation_carries_no_frames_with_the_key() -> None:
-    async with scripted([HANG]) as server, make_client(server.url, api_key=ODD) as client:
+    async with scripted([HANG]) as server, make_client(server.url, api_key=UNUSUAL_KEY) as client:
         caught: list[BaseException] = []
         with anyio.move_on_after(0.05):
             try:
@@ -587,15 +612,15 @@ async def test_cancellation_carries_no_frames_with_the_key() -> None:
                 caught.append(error)
                 raise
         assert len(caught) == 1
-        assert ODD not in told(caught[0], own=False)
+        assert UNUSUAL_KEY not in printed(caught[0], own=False)
 
 
 async def test_key_is_sent_in_its_header_only() -> None:
     memory = MemoryTransport([MESSAGE])
-    async with make_client("http://memory.example", memory, api_key=ODD) as client:
+    async with make_client("http://memory.example", memory, api_key=UNUSUAL_KEY) as client:
         await client.respond(make_request("http://memory.example"))
     ((_, url, headers, body, _),) = memory.sent
-    assert headers["x-api-key"] == ODD
-    assert ODD not in url
-    assert ODD.encode() not in body
+    assert headers["x-api-key"] == UNUSUAL_KEY
+    assert UNUSUAL_KEY not in url
+    assert UNUSUAL_KEY.encode() not in body
     assert headers["accept-encoding"] == "identity"

@@ -1,4 +1,4 @@
-"""The client, end to end over real HTTP: what it sends, what comes back, and that everything is the same on both loops."""
+"""The client, end to end over real HTTP: requests and responses, equal on both event loops."""
 
 from __future__ import annotations
 
@@ -92,14 +92,14 @@ async def test_prompt_may_be_text_history_or_request() -> None:
         url = await group.start(serve, Behaviour())
         async with Client(base_url=url) as client:
             request = build(Prompt("hi"), MODEL, base_url=url)
-            said = {
-                (await client.respond(one, model=MODEL)).text
-                for one in ("hi", Prompt("hi"), [user("hi")])
+            texts = {
+                (await client.respond(prompt, model=MODEL)).text
+                for prompt in ("hi", Prompt("hi"), [user("hi")])
             }
-            said.add((await client.respond(request)).text)
-            said.add((await client.respond("hi", provider="loopback", model="echo")).text)
+            texts.add((await client.respond(request)).text)
+            texts.add((await client.respond("hi", provider="loopback", model="echo")).text)
         group.cancel_scope.cancel()
-    assert len(said) == 1
+    assert len(texts) == 1
 
 
 async def test_events_are_equal_for_each_library_and_chunk_size() -> None:
@@ -133,7 +133,7 @@ async def test_headers_are_known_before_the_first_event() -> None:
             assert stream.response == Response(timing=stream.timing)
 
 
-# --- what is sent ---
+# --- the request ---
 
 
 async def test_prompt_is_built_for_and_sent_to_its_provider() -> None:
@@ -178,16 +178,11 @@ async def test_custom_provider_is_found_by_name() -> None:
 )
 async def test_invalid_request_raises_before_anything_is_sent(model: str) -> None:
     memory = MemoryTransport([MESSAGE])
+    if ":" not in model and model != "nobody":
+        model = f"loopback:{model}"
     async with Client(http=memory) as client:
         with pytest.raises(StreamError) as raised:
-            client.stream(
-                "hi",
-                model=model
-                if ":" in model
-                else f"loopback:{model}"
-                if model != "nobody"
-                else model,
-            )
+            client.stream("hi", model=model)
     assert (raised.value.kind, memory.sent) == ("invalid_request", [])
 
 
@@ -223,7 +218,7 @@ async def test_missing_key_raises_while_iterating(
     assert stream.response.error.kind == "authentication"
 
 
-# --- what comes back ---
+# --- the response ---
 
 
 async def test_tool_names_are_restored_and_items_have_an_origin() -> None:
@@ -334,7 +329,7 @@ async def test_errors_as_events_raise_nothing() -> None:
 
 
 async def test_error_body_is_limited_and_its_connection_closed() -> None:
-    """And its connection is closed; a short one is read whole and its connection kept."""
+    """A short one is read to its end, and its connection is kept."""
     endless = [head("500 x", "text/html"), *[chunk(b"<p>" + b"x" * 8000)] * 100, HANG]
     async with (
         scripted(endless) as server,
@@ -353,7 +348,7 @@ async def test_error_body_is_limited_and_its_connection_closed() -> None:
 
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_client_serves_a_hundred_streams_at_once(http: str) -> None:
-    answer = [
+    script = [
         head(),
         *(
             step
@@ -365,17 +360,17 @@ async def test_client_serves_a_hundred_streams_at_once(http: str) -> None:
     ]
     texts: list[str] = []
     async with (
-        scripted(answer) as server,
+        scripted(script) as server,
         open_http(http) as inner,
         make_client(server.url, inner) as client,
     ):
 
-        async def one() -> None:
+        async def respond() -> None:
             texts.append((await client.respond(make_request(server.url))).text)
 
         async with anyio.create_task_group() as group:
             for _ in range(100):
-                group.start_soon(one)
+                group.start_soon(respond)
     assert texts == [HELLO_TEXT] * 100
 
 
@@ -393,7 +388,7 @@ async def test_streams_wait_when_connections_are_used_up() -> None:
 def test_stream_options_are_the_keywords_of_stream() -> None:
     parameters = inspect.signature(Client.stream).parameters.values()
     assert set(StreamOptions.__annotations__) == {
-        one.name for one in parameters if one.kind is one.KEYWORD_ONLY
+        parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
     }
 
 
@@ -427,7 +422,7 @@ async def test_closing_the_client_ends_open_streams() -> None:
         assert server.open == 0
 
 
-# --- without HTTP of ours ---
+# --- without our HTTP ---
 
 
 async def test_from_chunks_gives_the_same_events() -> None:

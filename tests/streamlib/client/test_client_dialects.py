@@ -1,4 +1,4 @@
-"""Dialects through the client: chosen by the model where nobody names one, off where the caller says so, and yours to override."""
+"""Dialects through the client: by model unless named, disabled by `()`, and overridable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Every deadline, to the millisecond, in virtual time: what ends a wait, what does not, and that nothing runs while the caller is busy."""
+"""Every deadline, to the millisecond in virtual time: which events restart it and which do not.
+
+No deadline runs while the caller is busy.
+"""
 
 from __future__ import annotations
 
@@ -54,13 +57,13 @@ CONVERSES: Final = [
 ]
 BODIES: Final[dict[str, list[bytes]]] = {"messages": MESSAGES, "chat": CHATS, "converse": CONVERSES}
 COMMENT: Final = b": ping\n\n"
-SIGNS: Final = {
+KEEPALIVES: Final = {
     "silence": (),
     "comments": (COMMENT, 5.0),
     "pings": (PING, 5.0),
     "unknown": (named("keep_alive_of_tomorrow"), 5.0),
 }
-"""What comes for ever after the last event."""
+"""What is repeated for ever after the last event."""
 
 
 def failure(error: StreamError) -> tuple[str, str]:
@@ -98,7 +101,7 @@ def test_deadlines_are_seconds() -> None:
 
 
 def test_read_needs_no_scope_by_default() -> None:
-    """A transport that ends a silent read by itself is told the longest silence; while the next deadline is that, it is enough."""
+    """A transport that ends a silent read by itself suffices if that is the next deadline."""
     watch = DeadlineTimer(Deadlines())
     watch.note_events([OutputTextDelta(0, 0, "x")])
     assert watch.next_deadline() == (Deadlines().longest_silence, "idle")
@@ -150,20 +153,23 @@ def test_total_is_a_deadline_and_other_phases_stall() -> None:
 
 
 @pytest.mark.parametrize(
-    ("wire", "sign"),
-    [*((wire, sign) for wire in ("messages", "chat") for sign in SIGNS), ("converse", "silence")],
+    ("wire", "keepalive"),
+    [
+        *((wire, keepalive) for wire in ("messages", "chat") for keepalive in KEEPALIVES),
+        ("converse", "silence"),
+    ],
 )
-async def test_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str) -> None:
+async def test_stall_after_any_event_ends_at_its_deadline(wire: str, keepalive: str) -> None:
     """More than 500 of them on each loop; events come every two seconds before."""
-    for place in range(1, len(BODIES[wire]) + 1):
-        before = [step for piece in BODIES[wire][:place] for step in (2.0, piece)]
-        seconds, error, stream = await run(
-            MemoryTransport([*before, *SIGNS[sign] * 10, 1e6]), LIMITS, wire
+    for count in range(1, len(BODIES[wire]) + 1):
+        before = [step for chunk in BODIES[wire][:count] for step in (2.0, chunk)]
+        elapsed, error, stream = await run(
+            MemoryTransport([*before, *KEEPALIVES[keepalive] * 10, 1e6]), LIMITS, wire
         )
         assert failure(error) == ("stalled", "idle")
-        assert seconds == pytest.approx(2 * place + 30, abs=1e-3), place
+        assert elapsed == pytest.approx(2 * count + 30, abs=1e-3), count
         figure("stalls")
-        figure("late by", abs(seconds - (2 * place + 30)))
+        figure("late by", abs(elapsed - (2 * count + 30)))
         assert (
             stream.response.timing.longest_gap is None
             or stream.response.timing.longest_gap == pytest.approx(2)
@@ -171,19 +177,19 @@ async def test_stall_after_any_event_ends_at_its_deadline(wire: str, sign: str) 
 
 
 async def test_events_buffered_by_a_dialect_are_progress() -> None:
-    """A model that writes one long call into its text is not stalled, although nothing is given out until it is whole."""
+    """A model that writes a long call into its text is not stalled, though no event is emitted."""
     call = '<tool_call>{"arguments": {"a": "' + "x" * 40 + '"}, "name": "f"}</tool_call>'
     steps = [step for letter in call for step in (20.0, text(letter))]
-    took, error, stream = await run(
+    elapsed, error, stream = await run(
         MemoryTransport([OPENED, *steps, 1e6]), LIMITS, dialects=[("", ("hermes", "think"))]
     )
     assert failure(error) == ("stalled", "idle")
-    assert took == pytest.approx(20 * len(call) + 30, abs=1e-3)
+    assert elapsed == pytest.approx(20 * len(call) + 30, abs=1e-3)
     assert stream.response.text == call, "no tool of that name was offered, so it is text"
 
 
 class Late(MemoryTransport):
-    """Answers after so many seconds."""
+    """Responds after so many seconds."""
 
     def __init__(self, seconds: float, *scripts: Sequence[Any]) -> None:
         super().__init__(*scripts)
@@ -218,27 +224,27 @@ class Late(MemoryTransport):
     ],
 )
 async def test_each_phase_has_its_own_deadline(transport: Any, phase: str, seconds: float) -> None:
-    took, error, _ = await run(transport())
+    elapsed, error, _ = await run(transport())
     assert failure(error) == ("stalled", phase)
-    assert took == pytest.approx(seconds, abs=1e-3)
+    assert elapsed == pytest.approx(seconds, abs=1e-3)
 
 
 async def test_total_ends_a_slow_stream() -> None:
-    took, error, stream = await run(
+    elapsed, error, stream = await run(
         MemoryTransport([OPENED, *(step for _ in range(1000) for step in (text("x"), 1.0))]),
         Deadlines(total=100),
     )
     assert failure(error) == ("deadline", "total")
-    assert took == pytest.approx(100, abs=1e-3)
+    assert elapsed == pytest.approx(100, abs=1e-3)
     assert stream.response.text == "x" * 100
 
 
 async def test_long_reasoning_is_not_interrupted() -> None:
     """Two minutes before the first event, then a minute of pings between two."""
     transport = MemoryTransport([120.0, START, *[5.0, PING] * 12, MESSAGE.removeprefix(START)])
-    took, error, stream = await run(transport, Deadlines())
+    elapsed, error, stream = await run(transport, Deadlines())
     assert (error, stream.response.text) == (None, HELLO_TEXT)
-    assert took == pytest.approx(180, abs=1e-3)
+    assert elapsed == pytest.approx(180, abs=1e-3)
 
 
 async def test_no_deadline_runs_while_the_caller_works() -> None:
@@ -264,23 +270,23 @@ async def test_no_deadline_runs_while_the_caller_works() -> None:
 async def test_connection_left_open_is_closed_after_the_tail(
     wire: str, body: bytes, seconds: float
 ) -> None:
-    took, error, stream = await run(MemoryTransport([body, 1e6]), LIMITS, wire)
+    elapsed, error, stream = await run(MemoryTransport([body, 1e6]), LIMITS, wire)
     assert (error, stream.response.text) == (None, HELLO_TEXT)
-    assert took == pytest.approx(seconds, abs=1e-3)
+    assert elapsed == pytest.approx(seconds, abs=1e-3)
 
 
 async def test_tail_restarts_with_each_event() -> None:
     usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(
         b'"choices": [{', b'"choices": [], "x": [{'
     )
-    took, error, stream = await run(
+    elapsed, error, stream = await run(
         MemoryTransport([CHAT[: CHAT.rindex(b"data:")], 4.0, usage, 4.0, b"data: [DONE]\n\n"]),
         LIMITS,
         "chat",
     )
     assert error is None
     assert stream.response.usage.output_tokens == 2
-    assert took == pytest.approx(8, abs=1e-3)
+    assert elapsed == pytest.approx(8, abs=1e-3)
 
 
 async def test_incomplete_stream_never_ends_as_complete() -> None:
@@ -292,25 +298,25 @@ async def test_incomplete_stream_never_ends_as_complete() -> None:
 
 
 async def test_total_counts_every_attempt_and_delay() -> None:
-    """40 s until the first event is missed, 10 s of pause, 40 s, 20 s of pause that would pass the total: not begun."""
+    """40 s to the first event's deadline, 10 s delay, 40 s; a 20 s delay would exceed the total."""
     transport = MemoryTransport([COMMENT, 1e6])
     policy = RetryPolicy(retries=5, base=10, cap=100, jitter=0)
-    took, error, stream = await run(
+    elapsed, error, stream = await run(
         transport, Deadlines(first_byte=None, first_event=40, total=100), retry=policy
     )
     assert failure(error) == ("stalled", "first_event")
     assert (len(transport.sent), len(stream.retried)) == (2, 1)
-    assert took == pytest.approx(90, abs=1e-3)
+    assert elapsed == pytest.approx(90, abs=1e-3)
 
 
 async def test_total_ends_an_attempt_midway() -> None:
     transport = MemoryTransport([COMMENT, 1e6])
     policy = RetryPolicy(retries=5, base=10, cap=10, jitter=0)
-    took, error, _ = await run(
+    elapsed, error, _ = await run(
         transport, Deadlines(first_byte=None, first_event=40, total=120), retry=policy
     )
     assert failure(error) == ("deadline", "total")
-    assert took == pytest.approx(120, abs=1e-3)
+    assert elapsed == pytest.approx(120, abs=1e-3)
     assert len(transport.sent) == 3
 
 
@@ -322,30 +328,30 @@ async def test_waiting_for_a_connection_counts_for_total_only() -> None:
     transport.slots = anyio.CapacityLimiter(1)
     ends: list[tuple[float, str | None]] = []
 
-    async def one(deadlines: Deadlines) -> None:
-        took, error, _ = await run(transport, deadlines)
-        ends.append((round(took, 3), error and error.detail["phase"]))
+    async def respond(deadlines: Deadlines) -> None:
+        elapsed, error, _ = await run(transport, deadlines)
+        ends.append((round(elapsed, 3), error and error.detail["phase"]))
 
     async with anyio.create_task_group() as group:
-        group.start_soon(one, Deadlines())
+        group.start_soon(respond, Deadlines())
         await anyio.sleep(0.1)
-        group.start_soon(one, Deadlines(headers=10))
+        group.start_soon(respond, Deadlines(headers=10))
         await anyio.sleep(0.1)
-        group.start_soon(one, Deadlines(total=70))
+        group.start_soon(respond, Deadlines(total=70))
     assert ends == [(60.0, None), (70.0, "total"), (pytest.approx(119.9), None)]
     assert transport.slots.borrowed_tokens == 0
 
 
 async def test_missing_error_body_is_waited_for_briefly() -> None:
-    took, error, _ = await run(
+    elapsed, error, _ = await run(
         MemoryTransport([b'{"error": {"type": "overloaded_error", ', 1e6], status=529)
     )
     assert error.kind == "overloaded"
-    assert took == pytest.approx(10, abs=1e-3)
+    assert elapsed == pytest.approx(10, abs=1e-3)
 
 
 async def test_read_timeout_of_a_transport_names_the_phase() -> None:
-    """As httpx does: told to allow the longest silence, it raises by itself, and no scope of ours was needed."""
+    """httpx ends a read after the longest silence by itself: no scope of ours is needed."""
 
     class ReadTimeout(Exception):  # by this name it is known
         pass
@@ -361,10 +367,10 @@ async def test_read_timeout_of_a_transport_names_the_phase() -> None:
             body: bytes,
             deadlines: Deadlines,
         ) -> Any:
-            answer: Any = await super().send(method, url, headers, body, deadlines)
-            answer.read_timeout = deadlines.longest_silence
-            answer.chunks = timed_out(answer.chunks, answer.read_timeout)
-            return answer
+            response: Any = await super().send(method, url, headers, body, deadlines)
+            response.read_timeout = deadlines.longest_silence
+            response.chunks = timed_out(response.chunks, response.read_timeout)
+            return response
 
     async def timed_out(chunks: AsyncIterator[bytes], read_timeout: float) -> AsyncIterator[bytes]:
         while True:
@@ -383,6 +389,6 @@ async def test_read_timeout_of_a_transport_names_the_phase() -> None:
         ([HELLO, 1e6], "idle", 30),
         ([HELLO, 20.0, PING, 20.0, PING], "idle", 30),
     ):
-        took, error, _ = await run(Patient(script), even)
+        elapsed, error, _ = await run(Patient(script), even)
         assert failure(error) == ("stalled", phase)
-        assert took == pytest.approx(seconds, abs=1e-3)
+        assert elapsed == pytest.approx(seconds, abs=1e-3)

@@ -1,6 +1,7 @@
-"""Every fault of the shared catalogue, made on a real socket, ends as the catalogue and DESIGN.md want, on both loops.
+"""Every fault of the shared catalogue, on a real socket, ends as the catalogue says, on both loops.
 
-One row an id: what the server does, and what the stream must come to. What no row covers is listed by the last test, loudly.
+One row per id: what the server does, and how the stream must end. The last test fails if an id of
+the catalogue has no row and no test.
 """
 
 from __future__ import annotations
@@ -89,7 +90,11 @@ SMALL: Final = Limits(
 
 @dataclass(frozen=True)
 class Row:
-    """One fault and its end. error: kind of the failure, None where the answer is whole. phase: of a deadline. sent: requests made."""
+    """One fault and how the stream ends.
+
+    error: kind of the failure; None for a complete response. phase: phase of a deadline.
+    sent: number of requests.
+    """
 
     id: str
     scripts: Sequence[Script]
@@ -108,14 +113,14 @@ class Row:
     also: Callable[[Response, ResponseStream, Server], bool] | None = None
 
 
-def stream(*pieces: bytes, then: Sequence[Step] = (END,), wire: str = "messages") -> list[Step]:
-    """A stream of these pieces, one HTTP chunk each."""
+def stream(*bodies: bytes, then: Sequence[Step] = (END,), wire: str = "messages") -> list[Step]:
+    """A stream of these bodies, one HTTP chunk each."""
     kind = "application/vnd.amazon.eventstream" if wire == "converse" else "text/event-stream"
-    return [head(content_type=kind), *(chunk(piece) for piece in pieces), *then]
+    return [head(content_type=kind), *(chunk(body) for body in bodies), *then]
 
 
 def closing(body: bytes, status: str = "200 OK", **headers: str) -> list[Step]:
-    """An answer without length: its end is the end of the connection."""
+    """A response without a length: it ends with the connection."""
     lines = [f"HTTP/1.1 {status}", "content-type: text/event-stream", "connection: close"]
     return [
         "\r\n".join(
@@ -127,13 +132,13 @@ def closing(body: bytes, status: str = "200 OK", **headers: str) -> list[Step]:
 
 
 def the_call(response: Response) -> FunctionCall:
-    """The one call there must be."""
+    """The only call of a response."""
     (call,) = (item for item in response.items if isinstance(item, FunctionCall))
     return call
 
 
 def deep(levels: int) -> bytes:
-    """Brackets in brackets, where a delta should be."""
+    """Nested objects in place of a delta."""
     return (
         b'data: {"type":"content_block_delta","index":0,"delta":'
         + b'{"a":' * levels
@@ -143,21 +148,21 @@ def deep(levels: int) -> bytes:
     )
 
 
-def packed(body: bytes) -> bytes:
-    """gzip in pieces, as a server that flushes writes it."""
-    packer = zlib.compressobj(wbits=31)
+def gzipped(body: bytes) -> bytes:
+    """gzip, flushed every 64 bytes as a streaming server does."""
+    compressor = zlib.compressobj(wbits=31)
     return (
         b"".join(
-            packer.compress(body[at : at + 64]) + packer.flush(zlib.Z_SYNC_FLUSH)
-            for at in range(0, len(body), 64)
+            compressor.compress(body[start : start + 64]) + compressor.flush(zlib.Z_SYNC_FLUSH)
+            for start in range(0, len(body), 64)
         )
-        + packer.flush()
+        + compressor.flush()
     )
 
 
 @cache
 def bomb() -> bytes:
-    """A few KiB that unpack to 64 MiB, in two layers of zeros being one comment line."""
+    """A few KiB that decompress to one comment line of 64 MiB."""
     return gzip.compress(b":" + b" " * (64 << 20))
 
 
@@ -188,8 +193,8 @@ def error(name: str, *scripts: Script, kind: str, **values: Any) -> Row:
     return Row(name, scripts, kind, **values)
 
 
-def good(name: str, *scripts: Script, **values: Any) -> Row:
-    """A row that ends whole."""
+def complete(name: str, *scripts: Script, **values: Any) -> Row:
+    """A row that ends with a complete response."""
     return Row(name, scripts, None, **{"text": HELLO_TEXT, **values})
 
 
@@ -221,7 +226,7 @@ CONNECTION: Final = (
     ),
 )
 
-CUTS: Final = (
+TRUNCATED: Final = (
     error("eof-no-terminal-clean", stream(HELLO), kind="truncated", text=HELLO_TEXT),
     error("eof-no-terminal-close", closing(HELLO), kind="truncated", text=HELLO_TEXT),
     error(
@@ -235,9 +240,11 @@ CUTS: Final = (
         text=HELLO_TEXT,
     ),
     error("rst-mid", [head(), chunk(HELLO), Wait(0.05), RST], kind="truncated", text=HELLO_TEXT),
-    good("no-final-blank", stream(HELLO, stop(), finish(), LAST[:-2]), notices=("end_inferred",)),
-    good("done-missing", stream(CHAT.removesuffix(DONE)), wire="chat"),
-    good(
+    complete(
+        "no-final-blank", stream(HELLO, stop(), finish(), LAST[:-2]), notices=("end_inferred",)
+    ),
+    complete("done-missing", stream(CHAT.removesuffix(DONE)), wire="chat"),
+    complete(
         "finish-missing",
         stream(part({"content": "Hello"}), part({"content": " there"}), DONE),
         wire="chat",
@@ -260,10 +267,12 @@ OTHER_BODIES: Final = (
         kind="overloaded",
         retryable=True,
     ),
-    good("json-200-ok", complete_response(COMPLETE_BODY, content_type="application/json")),
-    good("ct-missing", complete_response(MESSAGE, content_type=None)),
-    good("ct-case", complete_response(MESSAGE, content_type="Text/Event-Stream; Charset=UTF-8")),
-    good(
+    complete("json-200-ok", complete_response(COMPLETE_BODY, content_type="application/json")),
+    complete("ct-missing", complete_response(MESSAGE, content_type=None)),
+    complete(
+        "ct-case", complete_response(MESSAGE, content_type="Text/Event-Stream; Charset=UTF-8")
+    ),
+    complete(
         "ct-charset-1252",
         complete_response(
             OPENED + text("Grüße ✓") + stop() + finish() + LAST,
@@ -314,16 +323,16 @@ PAYLOADS: Final = (
         text=HELLO_TEXT,
     ),
     error("json-scalar", stream(HELLO, b"data: 1\n\n"), kind="malformed"),
-    good("unknown-event", stream(HELLO, named("brand_new", a=1), stop(), finish(), LAST)),
-    good("unknown-fields", stream(MESSAGE.replace(b'{"type"', b'{"new": {"x": [1]}, "type"'))),
-    good(
+    complete("unknown-event", stream(HELLO, named("brand_new", a=1), stop(), finish(), LAST)),
+    complete("unknown-fields", stream(MESSAGE.replace(b'{"type"', b'{"new": {"x": [1]}, "type"'))),
+    complete(
         "unknown-block",
         stream(HELLO, stop(), block(1, "hologram", depth=3), stop(1), finish(), LAST),
         also=lambda r, *_: any(
             isinstance(item, Opaque) and item.kind == "hologram" for item in r.items
         ),
     ),
-    good(
+    complete(
         "unknown-delta",
         stream(
             HELLO,
@@ -382,20 +391,20 @@ STALLS: Final = (
 )
 
 STATES: Final = (
-    good("dup-terminal", stream(MESSAGE, LAST), also=lambda r, *_: r.status == "completed"),
-    good("after-terminal", stream(CHAT, part({"content": "more"})), wire="chat"),
+    complete("dup-terminal", stream(MESSAGE, LAST), also=lambda r, *_: r.status == "completed"),
+    complete("after-terminal", stream(CHAT, part({"content": "more"})), wire="chat"),
     error("dup-start", stream(HELLO, block(0)), kind="malformed", text=HELLO_TEXT),
     error("delta-no-start", stream(START, text("lost")), kind="malformed"),
     error(
         "delta-after-stop", stream(HELLO, stop(), text("late")), kind="malformed", text=HELLO_TEXT
     ),
     error("stop-no-start", stream(START, stop(3)), kind="malformed"),
-    good(
+    complete(
         "start-no-stop",
         stream(HELLO, finish(), LAST),
         also=lambda r, *_: r.items[0].status == "incomplete",
     ),
-    good(
+    complete(
         "interleaved",
         stream(
             START,
@@ -411,7 +420,7 @@ STATES: Final = (
         ),
         text=HELLO_TEXT + "B",
     ),
-    good(
+    complete(
         "index-jump",
         stream(
             START,
@@ -433,7 +442,7 @@ STATES: Final = (
 )
 
 TOOLS: Final = (
-    good(
+    complete(
         "tool-id-missing",
         stream(
             calls({"index": 0, "function": {"name": "f", "arguments": "{}"}}),
@@ -444,7 +453,7 @@ TOOLS: Final = (
         text="",
         also=lambda r, *_: the_call(r).call_id.startswith("call_"),
     ),
-    good(
+    complete(
         "tool-name-late",
         stream(
             calls({"index": 0, "id": "a"}),
@@ -456,7 +465,7 @@ TOOLS: Final = (
         text="",
         also=lambda r, *_: the_call(r).name == "f",
     ),
-    good(
+    complete(
         "tool-args-object",
         stream(
             calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": {"x": 1}}}),
@@ -467,7 +476,7 @@ TOOLS: Final = (
         text="",
         also=lambda r, *_: the_call(r).parsed() == {"x": 1},
     ),
-    good(
+    complete(
         "tool-args-null",
         stream(
             calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": None}}),
@@ -478,7 +487,7 @@ TOOLS: Final = (
         text="",
         also=lambda r, *_: the_call(r).parsed() == {},
     ),
-    good(
+    complete(
         "tool-args-cut",
         stream(CALL, arguments('{"city": "Par'), stop(), finish("max_tokens"), LAST),
         text="",
@@ -486,7 +495,7 @@ TOOLS: Final = (
             r.status == "incomplete" and not r.calls and the_call(r).arguments == '{"city": "Par'
         ),
     ),
-    good(
+    complete(
         "tool-same-index",
         stream(
             calls({"index": 0, "id": "a", "function": {"name": "f", "arguments": "{}"}}),
@@ -502,7 +511,7 @@ TOOLS: Final = (
     ),
 )
 
-CEILINGS: Final = (
+LIMIT_ROWS: Final = (
     error(
         "blocks-1e6",
         [head(), chunk(START), *(chunk(block(n) + stop(n)) for n in range(400)), FIN],
@@ -535,8 +544,8 @@ CEILINGS: Final = (
     ),
 )
 
-PACKED: Final = (
-    good("gzip", complete_response(packed(MESSAGE), content_encoding="gzip")),
+COMPRESSED: Final = (
+    complete("gzip", complete_response(gzipped(MESSAGE), content_encoding="gzip")),
     error(
         "gzip-bomb",
         complete_response(bomb(), content_encoding="gzip"),
@@ -550,7 +559,7 @@ PACKED: Final = (
     ),
     error(
         "gzip-cut",
-        complete_response(packed(HELLO)[:-20], content_encoding="gzip"),
+        complete_response(gzipped(HELLO)[:-20], content_encoding="gzip"),
         kind="truncated",
     ),
 )
@@ -583,8 +592,8 @@ STATUSES: Final = (
         retry=QUICK,
         sent=1,
     ),
-    good("408", refusal("408 Request Timeout", "timeout_error"), OK, retry=QUICK, sent=2),
-    good("409", refusal("409 Conflict", "conflict_error"), OK, retry=QUICK, sent=2),
+    complete("408", refusal("408 Request Timeout", "timeout_error"), OK, retry=QUICK, sent=2),
+    complete("409", refusal("409 Conflict", "conflict_error"), OK, retry=QUICK, sent=2),
     error(
         "413",
         refusal("413 Too Large", "request_too_large"),
@@ -592,7 +601,7 @@ STATUSES: Final = (
         retry=QUICK,
         sent=1,
     ),
-    good(
+    complete(
         "429-s",
         refusal("429 Too Many", "rate_limit_error", retry_after="0.2"),
         OK,
@@ -600,14 +609,14 @@ STATUSES: Final = (
         sent=2,
         also=lambda r, s, _: s.retried[0].retry_after == 0.2,
     ),
-    good(
+    complete(
         "429-date",
         refusal("429 Too Many", "rate_limit_error", retry_after="Sat, 21 Nov 2020 20:00:00 GMT"),
         OK,
         retry=QUICK,
         sent=2,
     ),
-    good(
+    complete(
         "429-ms",
         refusal("429 Too Many", "rate_limit_error", retry_after_ms="50"),
         OK,
@@ -643,10 +652,12 @@ STATUSES: Final = (
         retry=QUICK,
         sent=1,
     ),
-    good("500", FAILURE, OK, retry=QUICK, sent=2),
-    good("502-html", refusal("502 Bad Gateway", "", PAGE, "text/html"), OK, retry=QUICK, sent=2),
-    good("503", refusal("503 Unavailable", "overloaded_error"), OK, retry=QUICK, sent=2),
-    good("529", OVERLOAD, OK, retry=QUICK, sent=2),
+    complete("500", FAILURE, OK, retry=QUICK, sent=2),
+    complete(
+        "502-html", refusal("502 Bad Gateway", "", PAGE, "text/html"), OK, retry=QUICK, sent=2
+    ),
+    complete("503", refusal("503 Unavailable", "overloaded_error"), OK, retry=QUICK, sent=2),
+    complete("529", OVERLOAD, OK, retry=QUICK, sent=2),
     error("retry-storm", FAILURE, kind="server_error", retry=QUICK, sent=3),
     error(
         "fail-after-first-event",
@@ -671,7 +682,8 @@ REDIRECTS: Final = (
     error(
         "redirect-http",
         [
-            b"HTTP/1.1 301 Moved\r\nlocation: http://plain.example/v1/messages\r\ncontent-length: 0\r\n\r\n"
+            b"HTTP/1.1 301 Moved\r\nlocation: http://plain.example/v1/messages\r\n",
+            b"content-length: 0\r\n\r\n",
         ],
         kind="invalid_request",
         message="http://plain.example",
@@ -682,15 +694,15 @@ REDIRECTS: Final = (
 
 ROWS: Final = (
     *CONNECTION,
-    *CUTS,
+    *TRUNCATED,
     *OTHER_BODIES,
     *IN_BAND,
     *PAYLOADS,
     *STALLS,
     *STATES,
     *TOOLS,
-    *CEILINGS,
-    *PACKED,
+    *LIMIT_ROWS,
+    *COMPRESSED,
     *STATUSES,
     *REDIRECTS,
 )
@@ -704,7 +716,7 @@ HERE: Final = (
     "tool-name-split",
     "h2-goaway",
 )
-"""Covered by a test of their own below."""
+"""Ids with a test of their own below."""
 ELSEWHERE: Final = {
     "keepalive-stale": "test_transport.py",
     "cancel-any": "test_stream.py",
@@ -714,25 +726,25 @@ ELSEWHERE: Final = {
 
 
 def client_for(url: str, row: Row) -> Client:
-    """A client that keeps the row's rules."""
+    """A client with the row's settings."""
     return clients.make_client(
         url, deadlines=row.deadlines, retry=row.retry, limits=row.limits, errors="event"
     )
 
 
 async def outcome(url: str, row: Row) -> tuple[Response, ResponseStream, list[Any]]:
-    """What one request comes to."""
+    """Response, stream and events of one request."""
     async with client_for(url, row) as client:
-        async with client.stream(make_request(url, row.wire)) as answer:
-            events = [event async for event in answer]
-        return answer.response, answer, events
+        async with client.stream(make_request(url, row.wire)) as response_stream:
+            events = [event async for event in response_stream]
+        return response_stream.response, response_stream, events
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
 async def test_fault_ends_as_the_catalogue_says(row: Row) -> None:
     async with scripted(*row.scripts) as server:
         with anyio.fail_after(10):
-            response, answer, events = await outcome(server.url, row)
+            response, response_stream, events = await outcome(server.url, row)
         await server.quiet(0.3)
     assert [event for event in events if type(event).__name__ in {"Completed", "Failed"}] == events[
         -1:
@@ -741,7 +753,7 @@ async def test_fault_ends_as_the_catalogue_says(row: Row) -> None:
     assert row.text is None or response.text == row.text
     assert row.sent is None or len(server.requests) == row.sent
     assert set(row.notices) <= {notice.code for notice in response.notices}
-    assert row.also is None or row.also(response, answer, server)
+    assert row.also is None or row.also(response, response_stream, server)
     if response.error is not None:
         assert row.phase is None or response.error.detail["phase"] == row.phase
         assert row.retryable in {None, response.error.retryable}
@@ -774,7 +786,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if openssl is None:
         pytest.skip("tls-bad needs the openssl command to make a certificate")
     path = tmp_path_factory.mktemp("tls") / "self-signed.pem"
-    words = [
+    command_options = [
         "req",
         "-x509",
         "-newkey",
@@ -788,7 +800,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "/CN=localhost",
     ]
     subprocess.run(
-        [openssl, *words, "-keyout", str(path), "-out", str(path) + ".crt"],
+        [openssl, *command_options, "-keyout", str(path), "-out", str(path) + ".crt"],
         check=True,
         capture_output=True,
     )
@@ -801,17 +813,21 @@ async def test_untrusted_certificate_is_not_retried(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(str(certificate) + ".crt", str(certificate))
     async with scripted(OK, tls=context) as server:
-        response, answer, _ = await outcome(server.url, Row("tls-bad", (), retry=QUICK))
+        response, response_stream, _ = await outcome(server.url, Row("tls-bad", (), retry=QUICK))
         assert response.error is not None
         assert (response.error.kind, response.error.retryable) == ("connection", False)
-        assert (answer.retried, server.requests) == ((), [])
+        assert (response_stream.retried, server.requests) == ((), [])
     figure("fault/tls-bad")
 
 
 async def test_redirect_sends_nothing_to_another_origin() -> None:
     async with scripted(OK) as other:
         there = other.url.replace("127.0.0.1", "localhost")
-        redirect = f"HTTP/1.1 307 Temporary Redirect\r\nlocation: {there}/v1/messages?key=secret\r\ncontent-length: 0\r\n\r\n".encode()
+        redirect = (
+            "HTTP/1.1 307 Temporary Redirect\r\n"
+            f"location: {there}/v1/messages?key=secret\r\n"
+            "content-length: 0\r\n\r\n"
+        ).encode()
         async with scripted([redirect]) as server:
             response, _, _ = await outcome(server.url, Row("307-cross", (), retry=QUICK))
         assert response.error is not None
@@ -823,7 +839,7 @@ async def test_redirect_sends_nothing_to_another_origin() -> None:
 
 
 async def test_slow_consumer_meets_no_deadline() -> None:
-    """Neither idle nor total; and the server cannot run ahead further than the buffers of the sockets."""
+    """Neither idle nor total; the server runs ahead by the buffers of the sockets at most."""
     row = Row(
         "slow-consumer",
         (),
@@ -834,23 +850,23 @@ async def test_slow_consumer_meets_no_deadline() -> None:
     ) as server:
         async with (
             client_for(server.url, row) as client,
-            client.stream(make_request(server.url)) as answer,
+            client.stream(make_request(server.url)) as response_stream,
         ):
-            async for _ in answer:
+            async for _ in response_stream:
                 await anyio.sleep(0.15)
-        assert answer.response.status == "completed"
+        assert response_stream.response.status == "completed"
     figure("fault/slow-consumer")
 
 
 async def test_fragments_of_a_tool_name_are_joined() -> None:
-    """Or the name stays what came first, with a Notice: what may not happen is a call under a name that was never offered."""
-    pieces = (
+    """A call under a name that was never offered must not result."""
+    bodies = (
         calls({"index": 0, "id": "a", "function": {"name": "get_", "arguments": ""}}),
         calls({"index": 0, "function": {"name": "weather", "arguments": "{}"}}),
         part(finish_reason="tool_calls"),
         DONE,
     )
-    async with scripted(stream(*pieces)) as server:
+    async with scripted(stream(*bodies)) as server:
         response, _, _ = await outcome(server.url, Row("tool-name-split", (), wire="chat"))
     assert the_call(response).name == "get_weather"
     figure("fault/tool-name-split")
@@ -859,18 +875,18 @@ async def test_fragments_of_a_tool_name_are_joined() -> None:
 @pytest.mark.parametrize("error_code", [0, 2])
 @pytest.mark.parametrize("name", clients.LIBRARIES)
 async def test_http2_goaway_within_a_stream_is_truncated(name: str, error_code: int) -> None:
-    """Whether the server says that all is well (0) or that it failed (2): the answer was not whole."""
+    """For an error code of success (0) and of failure (2): the response was incomplete."""
     options: dict[str, Any] = {"deadlines": LONG, "retry": ONCE, "errors": "event"}
     async with (
         goaway_server([OPENED + text("Hel")], error_code) as url,
         clients.open_http(name, http1=False, http2=True) as http,
         clients.make_client(url, http, **options) as client,
-        client.stream(make_request(url)) as answer,
+        client.stream(make_request(url)) as response_stream,
     ):
-        events = [event async for event in answer]
+        events = [event async for event in response_stream]
     failed = events[-1]
     assert isinstance(failed, Failed)
-    assert (failed.error.kind, failed.error.retryable, answer.response.text) == (
+    assert (failed.error.kind, failed.error.retryable, response_stream.response.text) == (
         "truncated",
         True,
         "Hel",

@@ -1,4 +1,4 @@
-"""`client.models`: where each provider lists its models, in whatever form; and what a client is told by Google's free tier."""
+"""`client.models`: where and how each provider lists its models; errors of Google's free tier."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from tests.support.provider_cases import PLACES
 OPENAI = {"object": "list", "data": [{"id": "gpt-5.6", "owned_by": "openai"}, {"id": "o3"}]}
 
 
-def told(
-    answer: Any, status: int = 200, headers: Mapping[str, str] | None = None
+def responding(
+    content: Any, status: int = 200, headers: Mapping[str, str] | None = None
 ) -> MemoryTransport:
-    """A transport that answers so."""
-    body = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
+    """A transport that responds with this body: bytes, or a JSON value."""
+    body = content if isinstance(content, bytes) else json.dumps(content).encode()
     return MemoryTransport(
         [body[:7], body[7:]],
         status=status,
@@ -33,16 +33,16 @@ def told(
 
 
 async def models(
-    name: str | Provider, answer: Any, **options: Any
+    name: str | Provider, content: Any, **options: Any
 ) -> tuple[list[ModelInfo], tuple[str, str, Mapping[str, str]]]:
-    """The list, and what was asked."""
-    memory = told(answer)
+    """The list, and method, URL and headers of its request."""
+    memory = responding(content)
     async with Client(http=memory, api_key=KEY) as client:
-        found = await client.models(name, **options)
+        listed = await client.models(name, **options)
     method, url, headers, body, _ = memory.sent[0]
     assert body == b""
-    assert memory.answers[0].closed
-    return found, (method, url, headers)
+    assert memory.responses[0].closed
+    return listed, (method, url, headers)
 
 
 @pytest.mark.parametrize(
@@ -65,11 +65,11 @@ async def models(
 async def test_models_are_requested_where_the_provider_lists_them(
     name: str, url: str, header: str
 ) -> None:
-    found, (method, asked, headers) = await models(name, OPENAI)
-    assert (method, asked) == ("GET", url)
+    listed, (method, requested_url, headers) = await models(name, OPENAI)
+    assert (method, requested_url) == ("GET", url)
     assert KEY in headers[header]
-    assert [one.id for one in found] == ["gpt-5.6", "o3"]
-    assert found[0].raw == OPENAI["data"][0]
+    assert [model.id for model in listed] == ["gpt-5.6", "o3"]
+    assert listed[0].raw == OPENAI["data"][0]
 
 
 async def test_model_list_follows_wire_and_base_url() -> None:
@@ -81,7 +81,7 @@ async def test_model_list_follows_wire_and_base_url() -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "ids"),
+    ("body", "ids"),
     [
         ({"data": [{"id": "a", "type": "model"}], "has_more": False}, ["a"]),
         (
@@ -95,10 +95,10 @@ async def test_model_list_follows_wire_and_base_url() -> None:
         ({"data": []}, []),
     ],
 )
-def test_every_form_of_model_list_is_read(answer: Any, ids: list[str]) -> None:
-    found = read_models(json.dumps(answer).encode())
-    assert isinstance(found, list)
-    assert [one.id for one in found] == ids
+def test_every_form_of_model_list_is_read(body: Any, ids: list[str]) -> None:
+    listed = read_models(json.dumps(body).encode())
+    assert isinstance(listed, list)
+    assert [model.id for model in listed] == ids
 
 
 @pytest.mark.parametrize(
@@ -122,14 +122,14 @@ def test_provider_without_a_model_list_raises(name: str, monkeypatch: pytest.Mon
 
 
 async def test_unknown_provider_error_names_similar_ones() -> None:
-    async with Client(http=told({})) as client:
+    async with Client(http=responding({})) as client:
         with pytest.raises(StreamError, match="anthropic"):
             await client.models("antropic")
 
 
 async def test_model_list_without_a_key_sends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MISTRAL_API_KEY", raising=False)
-    memory = told(OPENAI)
+    memory = responding(OPENAI)
     async with Client(http=memory) as client:
         with pytest.raises(StreamError) as caught:
             await client.models("mistral")
@@ -138,7 +138,7 @@ async def test_model_list_without_a_key_sends_nothing(monkeypatch: pytest.Monkey
 
 
 async def test_model_list_error_shows_no_key() -> None:
-    memory = told(
+    memory = responding(
         {"error": {"message": f"Incorrect API key provided: {KEY}", "code": "invalid_api_key"}},
         status=401,
     )
@@ -151,7 +151,9 @@ async def test_model_list_error_shows_no_key() -> None:
 
 async def test_model_list_is_limited_in_size_and_time() -> None:
     async with Client(
-        http=told({"data": [{"id": "x" * 5000}]}), api_key=KEY, limits=Limits(response_bytes=1000)
+        http=responding({"data": [{"id": "x" * 5000}]}),
+        api_key=KEY,
+        limits=Limits(response_bytes=1000),
     ) as client:
         with pytest.raises(StreamError) as caught:
             await client.models("openai")
@@ -164,11 +166,11 @@ async def test_model_list_is_limited_in_size_and_time() -> None:
             with pytest.raises(StreamError) as caught:
                 await client.models("openai")
     assert caught.value.kind == "stalled"
-    assert silent.answers[0].closed
+    assert silent.responses[0].closed
 
 
 async def test_closed_client_requests_no_models() -> None:
-    client = Client(http=told(OPENAI))
+    client = Client(http=responding(OPENAI))
     await client.aclose()
     with pytest.raises(RuntimeError, match="closed"):
         await client.models("openai")
@@ -198,9 +200,9 @@ def exhausted(quota_id: str, value: str) -> dict[str, Any]:
     }
 
 
-async def refused(answer: Any, headers: Mapping[str, str] | None = None) -> StreamError:
-    """What a caller of the client is told."""
-    async with Client(http=told(answer, 429, headers), api_key=KEY) as client:
+async def refused(body: Any, headers: Mapping[str, str] | None = None) -> StreamError:
+    """The error that a 429 with this body raises."""
+    async with Client(http=responding(body, 429, headers), api_key=KEY) as client:
         with pytest.raises(StreamError) as caught:
             await client.respond("hi", "google:gemini-3.5-flash")
     return caught.value

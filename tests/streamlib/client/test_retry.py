@@ -1,4 +1,4 @@
-"""When a request is sent again: the policy by itself, every form of Retry-After, and the client that keeps to both."""
+"""When a request is sent again: the policy, every form of Retry-After, and the client."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_retry_after_is_read_in_every_form(vector: dict[str, Any]) -> None:
 
 
 class Refusing(MemoryTransport):
-    """Answers with these statuses and headers in turn, then with a whole answer."""
+    """Responds with these statuses and headers in turn, then with a complete response."""
 
     def __init__(self, *refusals: tuple[int, Mapping[str, str]]) -> None:
         super().__init__([error_body("rate_limit_error")])
@@ -136,7 +136,7 @@ class Refusing(MemoryTransport):
 
 
 async def timed(transport: MemoryTransport, **options: Any) -> tuple[float, str | None, int]:
-    """Seconds that it took, the kind of the failure if it was one, and the requests sent."""
+    """Seconds that it took, the kind of the failure if any, and the number of requests."""
     began, kind = anyio.current_time(), None
     async with make_client(URL, transport, **options) as client:
         try:
@@ -176,14 +176,14 @@ async def test_failure_before_any_event_is_retried_under_status_200() -> None:
     assert (stream.response.text, len(transport.sent)) == (HELLO_TEXT, 2)
     assert [failure.kind for failure in stream.retried] == ["overloaded"]
     assert [event.seq for event in events] == list(range(len(events)))
-    assert all(answer.closed for answer in transport.answers)
+    assert all(response.closed for response in transport.responses)
 
 
 @pytest.mark.parametrize(
     "script",
     [
         pytest.param([START, OVERLOADED], id="after the start"),
-        pytest.param([START + OVERLOADED], id="after the start, in one piece"),
+        pytest.param([START + OVERLOADED], id="after the start, in one chunk"),
         pytest.param([HELLO, OVERLOADED], id="after text"),
         pytest.param([CALL + arguments('{"a'), OVERLOADED], id="after a call began"),
         pytest.param([HELLO, ConnectionResetError()], id="connection lost"),
@@ -202,11 +202,11 @@ async def test_nothing_is_retried_after_an_event_was_delivered(script: Any) -> N
     figure("repeats after output", len(transport.sent) - 1)
 
 
-@pytest.mark.parametrize("place", range(1, 6))
-async def test_fault_after_any_event_gives_the_partial_response(place: int) -> None:
+@pytest.mark.parametrize("count", range(1, 6))
+async def test_fault_after_any_event_gives_the_partial_response(count: int) -> None:
     frames = [START, *HELLO.removeprefix(START).split(b"\n\n")]
     frames = [frame if frame.endswith(b"\n\n") else frame + b"\n\n" for frame in frames if frame]
-    transport = MemoryTransport([*frames[:place], OVERLOADED], [MESSAGE])
+    transport = MemoryTransport([*frames[:count], OVERLOADED], [MESSAGE])
     async with make_client(URL, transport, errors="event") as client:
         response = await client.respond(make_request(URL))
     figure("faults after output")
@@ -216,7 +216,7 @@ async def test_fault_after_any_event_gives_the_partial_response(place: int) -> N
 
 
 async def test_failed_response_is_not_retried_after_created() -> None:
-    """`response.created` was given out: the caller has seen an answer begin."""
+    """`response.created` was delivered: the caller has seen the response begin."""
     transport = MemoryTransport(
         [CREATED + response_end("failed", error={"code": "server_error", "message": "x"})]
     )

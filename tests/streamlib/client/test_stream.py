@@ -1,4 +1,4 @@
-"""The stream's life: what it gives, what it remembers, and that nothing is left behind wherever it is stopped."""
+"""The stream: its events, its response, and that nothing leaks wherever it is stopped."""
 
 from __future__ import annotations
 
@@ -63,83 +63,87 @@ CONVERSE: Final = [
     converse("messageStop", stopReason="end_turn"),
     converse("metadata", usage={"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}),
 ]
+CHAT_FRAMES: Final = [frame + b"\n\n" for frame in CHAT.split(b"\n\n") if frame]
+
+
+def paced(frames: list[bytes], seconds: float = 0.0005) -> list[bytes | Wait]:
+    """The frames as HTTP chunks, each followed by a pause."""
+    steps: list[bytes | Wait] = []
+    for frame in frames:
+        steps += [chunk(frame), Wait(seconds)]
+    return steps
+
+
 PACED: Final[dict[str, Script]] = {
-    "messages": [head(), *(step for frame in FRAMES for step in (chunk(frame), Wait(0.0005))), END],
-    "chat": [
-        head(),
-        *(
-            step
-            for piece in CHAT.split(b"\n\n")
-            if piece
-            for step in (chunk(piece + b"\n\n"), Wait(0.0005))
-        ),
-        END,
-    ],
+    "messages": [head(), *paced(FRAMES), END],
+    "chat": [head(), *paced(CHAT_FRAMES), END],
     "converse": [
         head(content_type="application/vnd.amazon.eventstream"),
-        *(step for frame in CONVERSE for step in (chunk(frame), Wait(0.0005))),
+        *paced(CONVERSE),
         END,
     ],
 }
-"""One read for each event, in three framings."""
+"""One read per event, in three framings."""
 
 Ask = Callable[[ResponseStream], Awaitable[None]]
 
 
-def over(
+def stream_over(
     *chunks: bytes | float | BaseException, wire: Any = "messages", **options: Any
 ) -> ResponseStream:
-    """A stream of bytes from memory."""
+    """A stream over chunks from memory; a number is a pause in seconds."""
 
     async def bytes_of() -> AsyncIterator[bytes]:
-        for one in chunks:
-            if isinstance(one, BaseException):
-                raise one
-            if isinstance(one, bytes):
-                yield one
+        for step in chunks:
+            if isinstance(step, BaseException):
+                raise step
+            if isinstance(step, bytes):
+                yield step
             else:
-                await anyio.sleep(one)
+                await anyio.sleep(step)
 
     return ResponseStream.from_chunks(bytes_of(), parser(wire), **options)
 
 
-async def everything(stream: ResponseStream) -> list[Any]:
+async def all_events(stream: ResponseStream) -> list[Any]:
     """All events of a stream."""
     async with stream:
         return [event async for event in stream]
 
 
-# --- what it gives ---
+# --- events and the response ---
 
 
 async def test_events_are_those_of_the_parser() -> None:
     p = parser("messages")
     expected = [*p.feed(MESSAGE), *p.close()]
-    assert await everything(over(MESSAGE)) == await everything(over(*FRAMES))
+    assert await all_events(stream_over(MESSAGE)) == await all_events(stream_over(*FRAMES))
     assert [
-        event for event in await everything(over(MESSAGE)) if not isinstance(event, RateLimits)
+        event
+        for event in await all_events(stream_over(MESSAGE))
+        if not isinstance(event, RateLimits)
     ] == expected
 
 
 async def test_batches_hold_the_same_events_in_one_list_per_read() -> None:
-    async with over(*FRAMES) as stream:
+    async with stream_over(*FRAMES) as stream:
         batches = [batch async for batch in stream.batches()]
-    assert [event for batch in batches for event in batch] == await everything(over(*FRAMES))
+    assert [event for batch in batches for event in batch] == await all_events(stream_over(*FRAMES))
     assert len(batches) <= len(FRAMES) + 1
     assert all(batches)
 
 
 async def test_batches_and_events_can_be_mixed() -> None:
-    async with over(*FRAMES) as stream:
+    async with stream_over(*FRAMES) as stream:
         seen = [await anext(stream)]
         async for batch in stream.batches():
             seen += batch
             seen += [event async for event in stream]
-    assert seen == await everything(over(*FRAMES))
+    assert seen == await all_events(stream_over(*FRAMES))
 
 
 async def test_snapshot_accumulates_the_delivered_events() -> None:
-    async with over(MESSAGE) as stream:
+    async with stream_over(MESSAGE) as stream:
         seen: list[Any] = []
         async for event in stream:
             seen.append(event)
@@ -151,9 +155,9 @@ async def test_snapshot_accumulates_the_delivered_events() -> None:
 
 
 async def test_failure_is_raised_with_the_partial_response() -> None:
-    stream = over(HELLO)
+    stream = stream_over(HELLO)
     with pytest.raises(StreamError) as raised:
-        await everything(stream)
+        await all_events(stream)
     assert raised.value.kind == "truncated"
     assert raised.value.response is not None
     assert raised.value.response.text == stream.response.text == HELLO_TEXT
@@ -162,12 +166,12 @@ async def test_failure_is_raised_with_the_partial_response() -> None:
 
 
 async def test_failure_is_an_event_when_requested() -> None:
-    events = await everything(over(HELLO, errors="event"))
+    events = await all_events(stream_over(HELLO, errors="event"))
     assert isinstance(events[-1], Failed)
 
 
 async def test_batches_deliver_events_before_they_raise() -> None:
-    async with over(HELLO) as stream:
+    async with stream_over(HELLO) as stream:
         batches = stream.batches()
         seen = [*await anext(batches), *await anext(batches)]
         assert not any(isinstance(event, Failed) for event in seen)
@@ -177,22 +181,22 @@ async def test_batches_deliver_events_before_they_raise() -> None:
 
 async def test_connection_reset_after_the_end_is_ignored() -> None:
     assert isinstance(
-        (await everything(over(MESSAGE, ConnectionResetError("gone"))))[-1], Completed
+        (await all_events(stream_over(MESSAGE, ConnectionResetError("gone"))))[-1], Completed
     )
 
 
 async def test_connection_reset_before_the_end_is_truncated() -> None:
-    events = await everything(over(HELLO, ConnectionResetError("gone"), errors="event"))
+    events = await all_events(stream_over(HELLO, ConnectionResetError("gone"), errors="event"))
     assert events[-1].error.kind == "truncated"
     assert "gone" in events[-1].error.message
 
 
 async def test_partial_arguments_are_read_while_they_stream() -> None:
-    """One read for each delta or one for all: the view is what the events so far allow."""
+    """With one read per delta, and with one read for all."""
     deltas = [arguments(text) for text in ('{"city":', '"Par', 'is", "days": 1', "2}")]
-    pieces = [CALL, *deltas, stop(), finish("tool_use"), LAST]
-    for chunks in (pieces, [b"".join(pieces)]):
-        async with over(*chunks) as stream:
+    frames = [CALL, *deltas, stop(), finish("tool_use"), LAST]
+    for chunks in (frames, [b"".join(frames)]):
+        async with stream_over(*chunks) as stream:
             views = [
                 dict(stream.partial(0))
                 async for event in stream
@@ -203,7 +207,7 @@ async def test_partial_arguments_are_read_while_they_stream() -> None:
 
 
 async def test_partial_raises_for_items_without_arguments() -> None:
-    async with over(
+    async with stream_over(
         CALL, arguments('{"city":'), arguments('"Paris"}'), stop(), finish("tool_use"), LAST
     ) as stream:
         async for event in stream:
@@ -212,8 +216,8 @@ async def test_partial_raises_for_items_without_arguments() -> None:
         assert stream.partial(0) == {"city": "Paris"}
         with pytest.raises(LookupError):
             stream.partial(7)
-    stream = over(MESSAGE)
-    await everything(stream)
+    stream = stream_over(MESSAGE)
+    await all_events(stream)
     with pytest.raises(LookupError):
         stream.partial(0)
 
@@ -245,14 +249,14 @@ async def test_timing_counts_from_the_request_without_the_caller() -> None:
     assert timing.tokens_per_second == pytest.approx(12 / (timing.last - timing.first_token))
 
 
-# --- the end of it ---
+# --- the end ---
 
 
 async def test_usage_after_completion_is_read() -> None:
     usage = part(usage={"prompt_tokens": 3, "completion_tokens": 2}).replace(
         b'"choices": [{', b'"choices": [], "x": [{'
     )
-    stream = over(
+    stream = stream_over(
         CHAT.removesuffix(DONE),
         0.05,
         usage,
@@ -261,7 +265,7 @@ async def test_usage_after_completion_is_read() -> None:
         wire="chat",
         deadlines=Deadlines(drain=0.0),
     )
-    await everything(stream)
+    await all_events(stream)
     assert stream.response.usage is not None
     assert stream.response.usage.output_tokens == 2
 
@@ -292,22 +296,22 @@ async def test_pings_after_the_end_do_not_keep_the_stream_open() -> None:
 
 
 async def test_stream_is_not_read_outside_async_with() -> None:
-    stream = over(MESSAGE)
+    stream = stream_over(MESSAGE)
     with pytest.raises(RuntimeError, match="async with"):
         await anext(stream)
-    assert [type(event) for event in await everything(stream)][-1] is Completed
+    assert [type(event) for event in await all_events(stream)][-1] is Completed
 
 
 async def test_stream_is_entered_once() -> None:
-    stream = over(MESSAGE)
-    await everything(stream)
+    stream = stream_over(MESSAGE)
+    await all_events(stream)
     with pytest.raises(RuntimeError, match="once"):
-        await everything(stream)
+        await all_events(stream)
 
 
 async def test_second_reader_is_refused_and_the_first_goes_on() -> None:
     async with (
-        over(START, 0.05, MESSAGE.removeprefix(START)) as stream,
+        stream_over(START, 0.05, MESSAGE.removeprefix(START)) as stream,
         anyio.create_task_group() as group,
     ):
         await anext(stream)
@@ -325,7 +329,7 @@ async def test_second_reader_is_refused_and_the_first_goes_on() -> None:
 
 
 async def test_reading_after_a_break_raises_cancelled() -> None:
-    async with over(*FRAMES) as stream:
+    async with stream_over(*FRAMES) as stream:
         async for event in stream:
             if isinstance(event, OutputTextDelta):
                 break
@@ -335,9 +339,9 @@ async def test_reading_after_a_break_raises_cancelled() -> None:
 
 
 async def test_stream_dropped_open_names_the_line_that_created_it() -> None:
-    stream = over(MESSAGE)
+    stream = stream_over(MESSAGE)
     await stream.__aenter__()
-    with pytest.warns(ResourceWarning) as warned:  # noqa: PT031  # dropping it is what warns
+    with pytest.warns(ResourceWarning) as warned:  # noqa: PT031  # `del` is what warns
         del stream
         gc.collect()
     assert any(__file__ in str(warning.message) for warning in warned)
@@ -354,13 +358,13 @@ async def test_connection_of_a_dropped_stream_is_closed_by_the_next(http: str) -
         stream = client.stream(make_request(server.url))
         await stream.__aenter__()
         await anext(stream)
-        with pytest.warns(ResourceWarning):  # noqa: PT031  # dropping it is what warns
+        with pytest.warns(ResourceWarning):  # noqa: PT031  # `del` is what warns
             del stream
             gc.collect()
         assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
         await until(lambda: server.open == 1, 0.2)
         assert server.open == 1
-        assert [one.is_idle() for one in http_client._transport._pool.connections] == [True]
+        assert [idle.is_idle() for idle in http_client._transport._pool.connections] == [True]
         assert client._transport.slots.borrowed_tokens == 0
 
 
@@ -370,32 +374,32 @@ async def test_connection_of_a_dropped_stream_is_closed_by_the_next(http: str) -
 @pytest.mark.parametrize("http", LIBRARIES)
 @pytest.mark.parametrize("way", ["break", "exception", "aclose"])
 async def test_leaving_after_any_event_closes_the_connection(http: str, way: str) -> None:
-    """Also with usage so far: it came first, and must not be lost."""
-    count = len(await everything(over(MESSAGE)))
+    """The usage received so far is kept."""
+    count = len(await all_events(stream_over(MESSAGE)))
     async with (
         scripted(PACED["messages"]) as server,
         open_http(http) as http_client,
         make_client(server.url, http_client) as client,
     ):
-        for place in range(1, count):
+        for position in range(1, count):
             async with client.stream(make_request(server.url)) as stream:
                 with (
                     pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope()
                 ):
                     async for event in stream:
-                        if event.seq == place:
+                        if event.seq == position:
                             if way == "aclose":
                                 await stream.aclose()
                             if way == "exception":
                                 raise ZeroDivisionError
                             break
-            assert stream.response.status == "cancelled", place
-            if place >= 2:
+            assert stream.response.status == "cancelled", position
+            if position >= 2:
                 assert stream.response.usage is not None
                 assert stream.response.usage.input_tokens == 7
             left = anyio.current_time()
             await server.quiet(2)  # 0.1 s is enough on a machine that does nothing else
-            assert server.open == 0, place
+            assert server.open == 0, position
             figure("stops")
             figure("slowest/close, s", anyio.current_time() - left)
         figure("fault/break-early")
@@ -404,12 +408,7 @@ async def test_leaving_after_any_event_closes_the_connection(http: str, way: str
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.006, 0.01, 0.02])
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> None:
-    slow = [
-        Wait(0.004),
-        head(),
-        *(step for frame in FRAMES for step in (chunk(frame), Wait(0.003))),
-        HANG,
-    ]
+    slow = [Wait(0.004), head(), *paced(FRAMES, 0.003), HANG]
     async with (
         scripted(slow) as server,
         open_http(http) as http_client,
@@ -448,7 +447,7 @@ async def test_closing_ends_the_delay_before_a_retry() -> None:
 
         async def reading() -> None:
             with pytest.raises(StreamError) as raised:
-                await everything(stream)
+                await all_events(stream)
             assert raised.value.kind == "cancelled"
 
         group.start_soon(reading)
@@ -459,7 +458,7 @@ async def test_closing_ends_the_delay_before_a_retry() -> None:
 
 
 class CancelAt:
-    """Awaits a coroutine and cancels `scope` when it waits for the n-th time. `count` is how often it waited."""
+    """Awaits a coroutine and calls `cancel` at its n-th wait. `count` is the number of waits."""
 
     def __init__(self, coroutine: Any, n: int, cancel: Callable[[], object]) -> None:
         self.count = 0
@@ -480,7 +479,7 @@ class CancelAt:
             try:
                 value = yield waiting
                 step = _sender(self._coroutine, value)
-            except BaseException as error:  # noqa: BLE001  # whatever the loop throws in goes on to the coroutine
+            except BaseException as error:  # noqa: BLE001  # passed on to the coroutine
                 step = _thrower(self._coroutine, error)
 
 
@@ -500,7 +499,7 @@ async def read_through(stream: ResponseStream) -> None:
 
 
 async def stopped_by_scope(stream: ResponseStream, n: int) -> bool:
-    """Reads a stream, cancelled at its n-th wait as anyio and trio cancel; whether it waited so often."""
+    """Reads a stream, cancelled at its n-th wait by a scope; returns whether it had n waits."""
     with anyio.CancelScope() as scope:
         counted = CancelAt(read_through(stream), n, scope.cancel)
         await counted
@@ -508,9 +507,9 @@ async def stopped_by_scope(stream: ResponseStream, n: int) -> bool:
 
 
 async def stopped_by_asyncio(stream: ResponseStream, n: int) -> bool:
-    """The same as `asyncio.timeout` and most frameworks cancel: once, and no shield holds it back."""
+    """The same by `Task.cancel`, as most frameworks do: once, and ignoring shields."""
     task: asyncio.Task[Any]
-    counted = CancelAt(read_through(stream), n, lambda: task.cancel())  # noqa: PLW0108  # the task is made below
+    counted = CancelAt(read_through(stream), n, lambda: task.cancel())  # noqa: PLW0108  # set below
     task = asyncio.create_task(_awaited(counted))
     with suppress(asyncio.CancelledError):
         await task
@@ -524,7 +523,10 @@ async def _awaited(counted: CancelAt) -> None:
 async def sweep(
     http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1
 ) -> int:
-    """Stops a stream at every place where it waits; how many places. After each, what is open is what the pool keeps for later."""
+    """Stops a stream at each of its waits; returns how many there were.
+
+    After each stop, only the idle connections of the pool are open.
+    """
     stops, slowest = 0, 0.0
     async with (
         scripted(PACED[wire]) as server,
@@ -541,15 +543,22 @@ async def sweep(
                 stops += more
                 left = anyio.current_time()  # 0.1 s is enough on a machine that does nothing else
                 await until(
-                    lambda: server.open == sum(one.is_idle() for one in pool.connections), 2
+                    lambda: (
+                        server.open == sum(connection.is_idle() for connection in pool.connections)
+                    ),
+                    2,
                 )
                 slowest = max(slowest, anyio.current_time() - left)
-                assert server.open == sum(one.is_idle() for one in pool.connections), (
+                assert server.open == sum(
+                    connection.is_idle() for connection in pool.connections
+                ), (
                     n,
                     pool.connections,
                 )
                 assert [
-                    one for one in pool.connections if not (one.is_idle() or one.is_closed())
+                    connection
+                    for connection in pool.connections
+                    if not (connection.is_idle() or connection.is_closed())
                 ] == []
                 assert slots.borrowed_tokens == 0
                 assert stream.response.status in {"cancelled", "completed", "incomplete"}
@@ -566,9 +575,9 @@ async def sweep(
 
 
 async def until(settled: Callable[[], bool], seconds: float) -> None:
-    """Waits until it is so, at most so long."""
+    """Waits until it is true, at most so many seconds."""
     with anyio.move_on_after(seconds):
-        while not settled():  # noqa: ASYNC110  # sockets tell nobody
+        while not settled():  # noqa: ASYNC110  # a socket has no event to wait for
             await anyio.sleep(0.001)
 
 
@@ -619,7 +628,7 @@ async def test_cancelled_wait_ends_the_stream_and_its_connection() -> None:
         with anyio.move_on_after(0.05):
             async for _ in stream:
                 pass
-        assert memory.answers[0].closed
+        assert memory.responses[0].closed
         with pytest.raises(StreamError) as raised:
             await anext(stream)
     assert raised.value.kind == "cancelled"

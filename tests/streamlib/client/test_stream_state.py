@@ -73,7 +73,7 @@ def test_an_action_leads_to_the_next_state_or_raises(
 
 @pytest.mark.parametrize(("state", "action"), PAIRS)
 def test_an_action_keeps_to_the_meaning_of_states(state: StreamState, action: StreamAction) -> None:
-    """What the sets of states say follows from the actions, and the table agrees."""
+    """The table agrees with what `BUSY` and `ENDED` mean."""
     following = TRANSITIONS[state].get(action)
     if (state, action) in IGNORED:
         assert following is state
@@ -171,7 +171,7 @@ async def test_stream_is_cancelling_while_its_reader_wakes() -> None:
         stream = client.stream(make_request(URL))
         async with anyio.create_task_group() as group:
             group.start_soon(read_to_end, stream)
-            while stream._state is not StreamState.READING:  # noqa: ASYNC110  # nobody tells
+            while stream._state is not StreamState.READING:  # noqa: ASYNC110  # no event
                 await anyio.sleep(0.001)
             closing: list[StreamState] = []
 
@@ -194,7 +194,7 @@ async def test_stream_is_connecting_until_events_are_delivered() -> None:
         stream = client.stream(make_request(URL))
         async with anyio.create_task_group() as group:
             group.start_soon(read_to_end, stream)
-            while not stream.retried:  # noqa: ASYNC110  # nobody tells
+            while not stream.retried:  # noqa: ASYNC110  # no event
                 await anyio.sleep(0.001)
             assert stream._state is StreamState.CONNECTING
         assert (stream._state, stream.response.text) == (StreamState.CLOSED, HELLO_TEXT)
@@ -208,7 +208,7 @@ async def test_stream_closed_in_the_pause_before_a_retry_stops() -> None:
         with anyio.fail_after(5):
             async with anyio.create_task_group() as group:
                 group.start_soon(read_to_end, stream)
-                while not stream.retried:  # noqa: ASYNC110  # nobody tells
+                while not stream.retried:  # noqa: ASYNC110  # no event
                     await anyio.sleep(0.001)
                 await stream.aclose()
         assert stream._state is StreamState.CANCELLED

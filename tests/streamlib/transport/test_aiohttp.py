@@ -1,6 +1,6 @@
-"""The same promises on aiohttp: those of the other transports' tests, run with its session, and the faults of the catalogue.
+"""The transport over aiohttp: tests of the other transports and the catalogue of faults, repeated.
 
-On asyncio alone: aiohttp knows no other loop.
+On asyncio alone, since aiohttp has no other event loop.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from streamlib.transport.aiohttp import AiohttpTransport  # noqa: E402  # after 
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The one loop."""
+    """The only event loop of aiohttp."""
     return "asyncio"
 
 
-Promise = Callable[..., Awaitable[None]]
+SharedTest = Callable[..., Awaitable[None]]
 
-SAME: Final[dict[str, Promise]] = {
-    promise.__name__.removeprefix("test_"): promise
-    for promise in (
+SHARED_TESTS: Final[dict[str, SharedTest]] = {
+    shared_test.__name__.removeprefix("test_"): shared_test
+    for shared_test in (
         test_transport.test_request_is_sent_as_it_was_built,
         test_transport.test_encoded_path_is_sent_unchanged,
         test_transport.test_a_hundred_streams_in_a_row_use_one_connection,
@@ -53,13 +53,15 @@ SAME: Final[dict[str, Promise]] = {
 }
 
 
-@pytest.mark.parametrize("promise", [name for name in SAME if not name.startswith("reads_enter")])
-async def test_invariants_of_httpx_hold_on_aiohttp(promise: str) -> None:
-    await SAME[promise]("aiohttp")
+@pytest.mark.parametrize(
+    "shared_test", [name for name in SHARED_TESTS if not name.startswith("reads_enter")]
+)
+async def test_invariants_of_httpx_hold_on_aiohttp(shared_test: str) -> None:
+    await SHARED_TESTS[shared_test]("aiohttp")
 
 
 async def test_reads_enter_no_timeout_scope(monkeypatch: pytest.MonkeyPatch) -> None:
-    await SAME["reads_enter_no_scope_when_none_is_needed"]("aiohttp", monkeypatch)
+    await SHARED_TESTS["reads_enter_no_scope_when_none_is_needed"]("aiohttp", monkeypatch)
 
 
 @pytest.mark.parametrize("way", ["break", "exception", "aclose"])
@@ -89,7 +91,7 @@ async def test_fault_ends_as_the_catalogue_says(
     await transport.aclose()
 
 
-# --- its own ---
+# --- of aiohttp alone ---
 
 
 async def test_own_session_is_created_late_unlimited_and_closed() -> None:
@@ -135,12 +137,12 @@ async def test_options_of_the_users_session_do_not_apply() -> None:
 
 
 async def test_silence_does_not_count_while_the_caller_works() -> None:
-    """aiohttp's own read timeout would be: it runs from one packet to the next, whoever has them."""
+    """aiohttp's own read timeout counts it: it runs from one packet to the next."""
     even = Deadlines(first_byte=0.1, first_event=0.1, idle=0.1)
     first, *rest = frames_of(4)
-    answer = [head(), chunk(first), Wait(0.25), chunk(b"".join(rest)), END]
+    script = [head(), chunk(first), Wait(0.25), chunk(b"".join(rest)), END]
     async with (
-        scripted(answer) as server,
+        scripted(script) as server,
         make_client(server.url, AiohttpTransport(), deadlines=even) as client,
     ):
         async with client.stream(make_request(server.url)) as stream:
@@ -153,24 +155,24 @@ async def test_silence_does_not_count_while_the_caller_works() -> None:
 
 
 async def test_a_thousand_cancellations_leave_no_connection_open() -> None:
-    draw, answer = (
+    draw, script = (
         random.Random(7),
         [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END],
     )
     async with (
-        scripted(answer) as server,
+        scripted(script) as server,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=4)) as users,
     ):
         async with make_client(server.url, users) as client:
 
-            async def one(delay: float) -> None:
+            async def respond(delay: float) -> None:
                 with anyio.move_on_after(delay):
                     await client.respond(make_request(server.url))
 
             for _ in range(50):
                 async with anyio.create_task_group() as group:
                     for _ in range(20):
-                        group.start_soon(one, draw.random() * 0.012)
+                        group.start_soon(respond, draw.random() * 0.012)
             assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
             assert client._transport.slots.borrowed_tokens == 0  # type: ignore[attr-defined]
             assert not users.connector._acquired
@@ -190,9 +192,9 @@ async def test_request_of_many_megabytes_is_sent_unchanged() -> None:
 
 
 async def test_repeated_header_becomes_one_list() -> None:
-    answer = [head(x_a="1")[:-2] + b"X-A: 2\r\n\r\n", chunk(MESSAGE), END]
+    script = [head(x_a="1")[:-2] + b"X-A: 2\r\n\r\n", chunk(MESSAGE), END]
     async with (
-        scripted(answer) as server,
+        scripted(script) as server,
         make_client(server.url, transport := AiohttpTransport()) as client,
     ):
         async with client.stream(make_request(server.url)) as stream:

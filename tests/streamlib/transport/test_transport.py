@@ -1,4 +1,4 @@
-"""The HTTP library behind four words: what it is asked, what its exceptions mean, and that its pool survives every cancellation."""
+"""The transports: requests, classification of exceptions, and a pool that survives cancellation."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from tests.support.shared import ROOT
 DEADLINES: Final = Deadlines(connect=3)
 
 
-# --- whatever is given ---
+# --- what is accepted ---
 
 
 def test_object_without_http_methods_is_refused() -> None:
@@ -89,7 +89,8 @@ async def test_client_of_the_user_stays_open(http: str) -> None:
 
 @pytest.mark.parametrize("only", LIBRARIES)
 def test_library_that_is_loaded_already_is_used(only: str) -> None:
-    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; import {only}, streamlib.transport as t; "
+    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}; "
+    code += f"import {only}, streamlib.transport as t; "
     code += "print(type(t.transport_for()._client).__module__)"
     ran = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
@@ -131,7 +132,7 @@ async def test_request_is_sent_as_it_was_built(http: str) -> None:
 
 @pytest.mark.parametrize("http", LIBRARIES)
 async def test_encoded_path_is_sent_unchanged(http: str) -> None:
-    """A signature is over these very bytes."""
+    """A signature covers these very bytes."""
     async with (
         scripted(complete_response(MESSAGE)) as server,
         open_http(http) as inner,
@@ -162,17 +163,16 @@ async def test_redirect_is_not_followed_by_a_users_client(http: str) -> None:
 async def test_response_of_a_mock_transport_is_read(http: str) -> None:
     httpx = library(http)
     for content in (MESSAGE, gzip.compress(MESSAGE)):
-        headers = {
-            "content-type": "text/event-stream",
-            **({"content-encoding": "gzip"} if content != MESSAGE else {}),
-        }
-        answer = httpx.MockTransport(
+        headers = {"content-type": "text/event-stream"}
+        if content != MESSAGE:
+            headers["content-encoding"] = "gzip"
+        script = httpx.MockTransport(
             lambda request, content=content, headers=headers: httpx.Response(
                 200, headers=headers, content=content
             )
         )
         async with (
-            httpx.AsyncClient(transport=answer) as inner,
+            httpx.AsyncClient(transport=script) as inner,
             make_client("http://a.example", inner) as client,
         ):
             assert (await client.respond(make_request("http://a.example"))).text == HELLO_TEXT
@@ -254,7 +254,7 @@ async def test_new_connection_that_is_closed_is_not_replaced(http: str) -> None:
 async def test_library_ends_a_silent_read_at_the_next_deadline(
     http: str,
 ) -> None:
-    """No scope of ours is entered then; in the stream it would be one for each read."""
+    """No timeout scope is entered then; otherwise it is one per read."""
     even = Deadlines(first_byte=0.15, first_event=0.15, idle=0.15)
     for script, phase in (
         ([HANG], "first_byte"),
@@ -305,27 +305,27 @@ async def test_reads_enter_no_scope_when_none_is_needed(
 async def storm(http: str, cancellations: int, connections: int = 4) -> None:
     """Random cancellations of many streams on a small pool; then every slot must still work."""
     httpx, rng = library(http), random.Random(7)
-    answer = [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END]
+    script = [Wait(0.001), head(), chunk(HELLO), Wait(0.002), chunk(MESSAGE[len(HELLO) :]), END]
     async with (
-        scripted(answer) as server,
+        scripted(script) as server,
         httpx.AsyncClient(limits=httpx.Limits(max_connections=connections)) as inner,
     ):
         async with make_client(server.url, inner) as client:
 
-            async def one(delay: float) -> None:
+            async def respond(delay: float) -> None:
                 with anyio.move_on_after(delay):
                     await client.respond(make_request(server.url))
 
             for _ in range(0, cancellations, 20):
                 async with anyio.create_task_group() as group:
                     for _ in range(20):
-                        group.start_soon(one, rng.random() * 0.012)
+                        group.start_soon(respond, rng.random() * 0.012)
             with anyio.fail_after(5):
                 async with anyio.create_task_group() as group:
                     for _ in range(connections * 2):
-                        group.start_soon(one, 5)
+                        group.start_soon(respond, 5)
             assert client._transport.slots.borrowed_tokens == 0  # type: ignore[attr-defined]
-        assert all(one.is_idle() for one in inner._transport._pool.connections), (
+        assert all(connection.is_idle() for connection in inner._transport._pool.connections), (
             inner._transport._pool.connections
         )
         assert inner._transport._pool._requests == []
@@ -348,19 +348,19 @@ async def test_ten_thousand_cancellations_leave_the_pool_usable(http: str) -> No
 
 @pytest.fixture(scope="module")
 def tls(tmp_path_factory: pytest.TempPathFactory) -> ssl.SSLContext:
-    """A server's half of TLS."""
+    """The TLS context of a server."""
     return self_signed(tmp_path_factory.mktemp("tls"))
 
 
 def self_signed(folder: Path) -> ssl.SSLContext:
-    """A certificate that nobody has reason to trust."""
+    """A self-signed certificate."""
     import shutil
 
     openssl = shutil.which("openssl")
     if openssl is None:
         pytest.skip("this needs the openssl command to make a certificate")
     key, certificate = folder / "key.pem", folder / "certificate.pem"
-    words = [
+    command_options = [
         "req",
         "-x509",
         "-newkey",
@@ -374,7 +374,7 @@ def self_signed(folder: Path) -> ssl.SSLContext:
         "/CN=localhost",
     ]
     subprocess.run(
-        [openssl, *words, "-keyout", str(key), "-out", str(certificate)],
+        [openssl, *command_options, "-keyout", str(key), "-out", str(certificate)],
         check=True,
         capture_output=True,
     )
@@ -397,7 +397,8 @@ async def test_cancellation_in_a_handshake_closes_the_socket(
                 with anyio.move_on_after(n * 0.0005):
                     await client.respond(make_request(server.url))
             assert (await client.respond(make_request(server.url))).text == HELLO_TEXT
-        assert [one for one in inner._transport._pool.connections if not one.is_idle()] == []
+        pool = inner._transport._pool
+        assert all(connection.is_idle() for connection in pool.connections)
 
 
 # --- exceptions ---
@@ -461,15 +462,15 @@ def raised(name: str, text: str = "", base: type[BaseException] = Exception) -> 
 def test_exception_is_classified_by_its_name(
     error: BaseException, before: str, after: str, *, retryable: bool
 ) -> None:
-    for answered, kind in ((False, before), (True, after)):
+    for has_response, kind in ((False, before), (True, after)):
         info = classify_exception(
-            error, FailurePoint(has_response=answered, phase="idle", deadlines=DEADLINES)
+            error, FailurePoint(has_response=has_response, phase="idle", deadlines=DEADLINES)
         )
         assert (info.kind, info.retryable) == (kind, retryable)
 
 
 def test_http2_connection_termination_is_truncated() -> None:
-    """GOAWAY in mid-stream, as httpcore tells it; HTTP/2 itself is the user's option and not installed here."""
+    """GOAWAY within a stream, as httpcore reports it."""
     info = classify_exception(
         raised("RemoteProtocolError", "<ConnectionTerminated error_code:2>"),
         FailurePoint(has_response=True, phase="idle", deadlines=DEADLINES),
@@ -501,15 +502,15 @@ def test_only_a_closed_connection_counts_as_closed() -> None:
     assert not is_connection_closed(raised("ConnectError"))
 
 
-# --- packed bodies ---
+# --- compressed bodies ---
 
 
 async def _chunks(*chunks: bytes) -> AsyncIterator[bytes]:
-    for one in chunks:
-        yield one
+    for chunk_ in chunks:
+        yield chunk_
 
 
-PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
+COMPRESSORS: Final[dict[str, Callable[[bytes], bytes]]] = {
     "gzip": gzip.compress,
     "deflate": zlib.compress,
     "deflate without a header": lambda body: zlib.compress(body, wbits=-15),
@@ -519,38 +520,38 @@ PACKERS: Final[dict[str, Callable[[bytes], bytes]]] = {
 }
 
 
-@pytest.mark.parametrize("packer", PACKERS)
-async def test_compressed_body_is_equal_for_every_chunk_size(packer: str) -> None:
-    packed = PACKERS[packer](MESSAGE * 3)
-    encoding = {"content-encoding": "gzip" if packer in {"gzip", "two members"} else "deflate"}
-    for size in (1, 7, 100, len(packed)):
-        pieces = [packed[at : at + size] for at in range(0, len(packed), size)]
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+async def test_compressed_body_is_equal_for_every_chunk_size(compressor: str) -> None:
+    compressed = COMPRESSORS[compressor](MESSAGE * 3)
+    encoding = {"content-encoding": "gzip" if compressor in {"gzip", "two members"} else "deflate"}
+    for size in (1, 7, 100, len(compressed)):
+        chunks = [compressed[start : start + size] for start in range(0, len(compressed), size)]
         assert (
-            b"".join([piece async for piece in decode_content(_chunks(*pieces), encoding)])
+            b"".join([decoded async for decoded in decode_content(_chunks(*chunks), encoding)])
             == MESSAGE * 3
         )
 
 
 async def test_no_step_decodes_more_than_its_limit() -> None:
     size = 20 * DECODED_CHUNK_BYTES + 5
-    pieces = [
-        len(piece)
-        async for piece in decode_content(
+    chunks = [
+        len(decoded)
+        async for decoded in decode_content(
             _chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"}
         )
     ]
-    assert sum(pieces) == size
-    assert max(pieces) <= DECODED_CHUNK_BYTES
+    assert sum(chunks) == size
+    assert max(chunks) <= DECODED_CHUNK_BYTES
 
 
 async def test_truncated_compressed_body_raises() -> None:
-    packed = gzip.compress(MESSAGE)
-    for end in range(1, len(packed) - 1, 7):
+    compressed = gzip.compress(MESSAGE)
+    for end in range(1, len(compressed) - 1, 7):
         with pytest.raises((StreamError, zlib.error)):
             [
-                piece
-                async for piece in decode_content(
-                    _chunks(packed[:end]), {"content-encoding": "gzip"}
+                decoded
+                async for decoded in decode_content(
+                    _chunks(compressed[:end]), {"content-encoding": "gzip"}
                 )
             ]
 
