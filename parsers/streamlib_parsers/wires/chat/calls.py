@@ -171,7 +171,7 @@ class CallState:
             return opens_object and self.is_complete
         if name and self.name and not call_id:
             # Some servers repeat the name in every chunk (T5): the arguments must be complete too,
-            # and the name another one or a new object begun. `{}` may still be the placeholder.
+            # and the name another one or a new object started. `{}` may still be the placeholder.
             is_other = name != self.name or (opens_object and self.buffered != [PLACEHOLDER])
             return is_other and self.is_complete
         return False
@@ -241,7 +241,7 @@ class Calls:
                 return None
             call = self._new(index, kind)
         self._last = call
-        if call_id and not call.call_id:
+        if call_id and not call.call_id:  # the first one stays (T6)
             self._set_id(call, call_id)
         if name:
             self._set_name(call, name)
@@ -349,6 +349,7 @@ class Calls:
     def _set_json_value(self, call: CallState, text: str) -> None:
         """Replace buffered text by a JSON value; ignore the value once text was emitted."""
         if not call.streaming:
+            # Text and a value cannot both be right; the value is complete.
             call.is_json_value = True
             call.buffered = []
             call.depth = None
@@ -410,6 +411,7 @@ class Calls:
 
     def _open_nameless(self, call: CallState) -> OpenItem:
         item = self._open(call)
+        # Its arguments may be valid JSON, which would make it completed.
         item.forced_incomplete = True
         self._assembler.notice("nameless_call", "the call has no name", item)
         return item
@@ -418,6 +420,7 @@ class Calls:
         """Decode arguments that were encoded twice: a JSON string that holds an object."""
         try:
             inner = msgspec.json.decode("".join(call.buffered), type=str)
+            # Only an object: a JSON string may be meant as one.
             msgspec.json.decode(inner, type=dict[str, msgspec.Raw])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
             return  # not encoded twice (T11): the text is emitted as received

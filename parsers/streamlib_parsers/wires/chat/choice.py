@@ -225,7 +225,7 @@ class ChoiceAssembler:
             return
         kind = str(part.get("type") or "text")
         read = self.PARTS.get(kind)
-        if read is None:
+        if read is None:  # kept, so that it can be sent back
             self.add_complete(Opaque(kind=kind, payload=part, choice=self.index))
         else:
             read(self, part)
@@ -257,6 +257,7 @@ class ChoiceAssembler:
                 break
         fragments = value if isinstance(value, list) else [{"text": value}]
 
+        # Opened even without text: a signature alone must be sent back too.
         item = self.open_item(REASONING)
         signature = part.get("signature")
         for fragment in fragments:
@@ -309,6 +310,8 @@ class ChoiceAssembler:
         part = self.item.part(0)
         native = dict(self._native)
         audio_id = native.pop("id", None)
+        # Replaces the part made of deltas: fragments may each end in padding of their own, and the
+        # id belongs to the part.
         self.item.fields["content"] = (
             Audio(
                 data=joined_base64(part.data) or None,
@@ -387,6 +390,7 @@ class ChoiceAssembler:
 
         It may be missing from the open item, which therefore ends incomplete.
         """
+        # A Passthrough keeps the value, and its position in the stream.
         self._assembler.passthrough(f"delta.{key}", value)
         if self.kind:
             self._assembler.mark_incomplete(self.item, f"{key}: {type(value).__name__}")

@@ -241,6 +241,7 @@ def read_calls(
             _read_call(choice, call, raw, (position, key, number))
     elif calls:
         choice.report_unexpected("tool_calls", calls)
+    # The older form, for one call; not read beside `tool_calls`.
     legacy = delta.get("function_call")
     if not calls and isinstance(legacy, dict):
         call = {"index": 0, "function": legacy}
@@ -263,7 +264,7 @@ def _read_call(choice: ChoiceAssembler, call: Any, raw: RawArguments, path: Path
         body = call.get("function") or {}
         arguments = body.get("arguments")
     is_json_value = arguments is not None and not isinstance(arguments, str)
-    if is_json_value:
+    if is_json_value:  # (T9)
         arguments = raw.arguments(path, arguments)
     name = body.get("name")
     state = choice.calls.add(
@@ -329,6 +330,7 @@ Path: TypeAlias = tuple[int, str, int]
 """Position of the choice, `delta` or `message`, position of the call."""
 
 
+# Unknown keys are allowed, and everything but the arguments is skipped without being decoded.
 class _Function(Struct, gc=False):
     arguments: Raw = Raw(b"null")
 

@@ -48,6 +48,7 @@ class Function(Struct, gc=False, forbid_unknown_fields=True):
     """delta.tool_calls[].function"""
 
     name: str | None = None
+    # A JSON value instead of text is rejected here; `delta.py` keeps its bytes.
     arguments: str | None = None
 
 
@@ -56,6 +57,7 @@ class ToolCall(Struct, gc=False, forbid_unknown_fields=True):
 
     index: int | None = None
     id: str | None = None
+    # Other types are custom calls, or unknown.
     type: Literal["function", ""] | None = None
     function: Function | None = None
 
@@ -79,6 +81,7 @@ class Choice(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
 
     index: int = 0
     delta: Delta
+    # Keys that many servers send as null. With a value the chunk is read by `delta.py`.
     logprobs: None = None
     finish_reason: str | None = None
     native_finish_reason: None = None
@@ -91,13 +94,14 @@ class Chunk(Struct, gc=False, forbid_unknown_fields=True, kw_only=True):
     """One event; `obfuscation` and `p` are padding"""
 
     id: str | None = None
+    # `error` would be another: the chunk is an error then (X26). Empty in Azure's first chunk (X8).
     object: Literal["chat.completion.chunk", ""] | None = None
-    created: float | None = None
+    created: float | None = None  # an integer by the schema; some servers send fractions
     model: str | None = None
     service_tier: str | None = None
     system_fingerprint: str | None = None
     choices: list[Choice]
-    usage: None = None
+    usage: None = None  # null in all chunks but the last
     obfuscation: str | None = None
     provider: str | None = None
     p: str | None = None
@@ -156,6 +160,7 @@ def unpadded(data: bytes) -> bytes:
 
     They add it so that sizes on the network reveal nothing. Returns `data` itself if it has none.
     """
+    # By bytes, not by decoding: this runs for every chunk that a template may fit.
     start = data.rfind(b',"')
     name, _, value = data[start:].partition(b':"')
     if name in PADDINGS and value.endswith(b'"}') and value[:-2].isalnum():

@@ -165,6 +165,7 @@ class Machine:
     def _read(self, event: str | None, data: bytes) -> None:
         """Read an event that no template fits."""
         if self._template is not None:
+            # It would fit no later chunk either, if what surrounds the text has changed for good.
             self._template = None
             self._backoff.missed(self._assembler.event_count - self._learned_at)
         if event is not None and self._handle_named_event(event, data):
@@ -172,6 +173,7 @@ class Machine:
         try:
             chunk = decode_chunk(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
+            # Any other shape, `[DONE]`, a lone surrogate, or no JSON at all.
             self._read_untyped(event, data)
         else:
             self._read_typed(chunk)
@@ -199,7 +201,7 @@ class Machine:
             if item is None:
                 return None
             return self._assembler.arguments, item
-        if choice.part:  # the assembler appends to part 0 unless told otherwise
+        if choice.part:  # called with item and text only, the assembler appends to part 0
             return None
         if key == "content" and choice.kind == TEXT:
             return self._assembler.text, choice.item
@@ -231,6 +233,7 @@ class Machine:
     def _add_choice(self, index: int) -> ChoiceAssembler:
         if not 0 <= index <= MAX_INDEX:
             raise malformed(f"the index of a choice is {index}")
+        # A choice without content opens no item, so the assembler cannot count it.
         limit = self._assembler.limits.items
         if len(self._choices) >= limit:
             raise limit_exceeded("items", limit)
@@ -253,6 +256,7 @@ class Machine:
             response_id = None
         if not isinstance(model, str):
             model = None
+        # One of both may come later: Azure's first chunk has neither (X8).
         self._assembler.identify(response_id, model)
         self._identified = bool(self._assembler.response_id and self._assembler.model)
 
@@ -271,7 +275,7 @@ class Machine:
     def _on_finish(self, choice: ChoiceAssembler, reason: Any) -> None:
         """Take the first reason: servers repeat it in later chunks."""
         if choice.finish is None:
-            choice.finish = str(reason)
+            choice.finish = str(reason)  # a number is kept as its text
             if choice.finish.lower() not in STOP_REASONS:
                 self._assembler.notice("unknown_finish_reason", choice.finish)
 
@@ -295,6 +299,7 @@ class Machine:
             return
         repaired = mark_surrogates(data)
         if repaired is not None:
+            # From now on the assembler joins halves over deltas (X35).
             self._assembler.surrogates = self._assembler.surrogates or SurrogateJoiner()
             data = repaired or data
         self._read_json(event, data)
@@ -415,6 +420,7 @@ class Machine:
     def _complete(self, *, inferred: bool) -> None:
         for choice in self._choices.values():
             choice.end()
+        # The last report only: servers that count in every chunk contradict themselves on the way.
         if self._assembler.last_usage is not None:
             for detail in contradictions(self._assembler.last_usage):
                 self._assembler.notice("inconsistent_usage", detail)
@@ -430,6 +436,7 @@ class Machine:
         # Servers that do not know the reason `tool_calls` send `stop`, or none in a body (T22).
         if choice.calls.completed and (native is None or reason == "stop"):
             reason = "tool_calls"
+        # Reasoning before a refusal is no output of its own; text or a tool result is.
         elif reason == "stop" and choice.kinds - {REASONING} == {REFUSAL}:
             reason = "refusal"
         elif reason == "tool_calls" and not choice.calls.started:

@@ -83,7 +83,7 @@ class ArgumentsByPath:
         node, depth = self._walk(segments)
         if node is None:
             return None
-        fragment = value
+        fragment = value  # a JSON value keeps the provider's bytes
         if is_string:
             fragment = json.dumps(value, ensure_ascii=False)[1:-1]  # without the quotes
         if isinstance(node, _Leaf):
@@ -136,7 +136,7 @@ class ArgumentsByPath:
         """Continue a string, or replace an existing value: the last one wins."""
         if is_string and leaf.is_string:
             leaf.fragments.append(fragment)
-        else:
+        else:  # another type of value: it is not continued, but replaced
             leaf.fragments = [fragment]
             leaf.is_string = is_string
         continues = is_string and self.in_string and path == self._last
@@ -149,6 +149,7 @@ class ArgumentsByPath:
 
     def _insert(self, node: Container, path: Path, depth: int, leaf: _Leaf, *, more: bool) -> str:
         """Add a new value; returns what closes the last one and opens the way down to this one."""
+        # In document order the new value branches off where the last path does.
         if depth != _shared_length(self._last, path):
             self.replaced = True
         texts = [self._close_to(depth), "," if self._last else "{"]

@@ -84,6 +84,7 @@ class Calls:
         name = optional(call, "name") or ""
         wire_id = optional(call, "id") or ""
         earlier = self._by_id.get(wire_id)
+        # Before the others: parts of a streamed call may repeat its id and name.
         if earlier is not None and earlier is self._streamed:
             self._continue(earlier, part, call)
         elif earlier is not None and _repeats(earlier, name, call):
@@ -98,7 +99,7 @@ class Calls:
         # Else it is the end of a call that has ended already.
 
     def stop(self, *, by_model: bool) -> None:
-        """End the streamed call, though its last part said that it continues.
+        """End the streamed call, although its last part announced another.
 
         The part that ends it may be missing: it is complete if the model itself went on or stopped
         (`by_model`), and its arguments did not end inside a string.
@@ -118,6 +119,7 @@ class Calls:
             final = msgspec.structs.replace(
                 item.item, name=call.name, arguments=call.final_arguments, status="completed"
             )
+            # Emits a missing tail as a delta, or Notice("text_replaced").
             self._assembler.finish_with(item, final)
         else:
             self._assembler.close(item)
@@ -129,6 +131,7 @@ class Calls:
         self.stop(by_model=True)
         is_duplicate = wire_id in self._by_id
         call_id = wire_id
+        # Call ids must be unique in a history; the wire's stays in `id`.
         if is_duplicate or not wire_id:
             call_id = self._assembler.new_call_id()
         item = self._open(
@@ -182,7 +185,7 @@ class Calls:
             self._assembler.arguments(call.item, call.by_path.finish())
 
     def _add_nameless(self, part: Object, call: Object, wire_id: str) -> None:
-        """Add a call that nobody can answer: it is kept, and never callable."""
+        """Add a call that cannot be answered: it is kept, and never callable."""
         call_id = wire_id or self._assembler.new_call_id()
         item = self._open(FunctionCall(call_id, "", id=wire_id or None, **self._state(part, call)))
         self._assembler.arguments(item, arguments_of(call))

@@ -66,6 +66,7 @@ class Candidate:
         if not text:
             return
         item = self._text_item
+        # `is` on the class: this runs for nearly every chunk.
         if item is None or type(item.item) is not kind:
             self.close_text()
             if kind is Message:
@@ -142,6 +143,7 @@ class Candidate:
 
     def _read_code(self, part: Object, kind: str) -> None:
         code = present(as_object(part[kind]))
+        # The values are raw: what the provider wrote is not encoded again.
         arguments = {key: value for key, value in code.items() if key != "id"}
         self._add_server_call(
             optional(code, "id"),

@@ -156,6 +156,7 @@ class Machine:
         try:
             chunk = _decode_text(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
+            # A chunk with any other key, the end of a body, or no JSON at all.
             self._read_untyped(event, data)
         else:
             self._read_text_chunk(chunk)
@@ -172,7 +173,7 @@ class Machine:
             candidate.append_text(part.text, Reasoning if part.thought else Message)
         if chunk.createTime is not None and chunk.createTime != self._create_time:
             self._read_envelope({"createTime": chunk.createTime})
-        # Many chunks repeat the counts of the one before.
+        # Many chunks repeat the counts of the one before; comparing costs less than reading them.
         counts = chunk.usageMetadata
         if counts is not None and counts != self._counts:
             self._counts = counts
@@ -189,6 +190,7 @@ class Machine:
 
     def _read_json(self, data: bytes) -> None:
         try:
+            # A body may be an array of chunks, and errors come in a list of one.
             if data.lstrip().startswith(b"["):
                 for chunk in as_objects(data):
                     self._read_chunk(present(chunk))
@@ -202,6 +204,7 @@ class Machine:
         if "error" in chunk:
             error = {key: as_value(value) for key, value in chunk.items()}
             raise ParseFailure(classify(None, error))
+        # Before the candidates, whose first item would emit `Created` without an id.
         self._assembler.identify(optional(chunk, "responseId"), optional(chunk, "modelVersion"))
         for position, candidate in enumerate(as_objects(chunk.get("candidates", b"[]"))):
             self._read_candidate(position, present(candidate))
@@ -222,6 +225,7 @@ class Machine:
         if parts != NULL:
             for part in as_objects(parts):
                 candidate.read_part(present(part))
+        # 0 and "" are what serialisers write for none.
         candidate.reason = reason_of(values, "finishReason") or candidate.reason
 
         prefix = f"candidates[{index}]." if index else ""
@@ -257,6 +261,7 @@ class Machine:
         try:
             newer = as_counts(raw)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
+            # A usage of a wrong shape must not cost the response.
             self._assembler.passthrough("usageMetadata", decode_any(bytes(raw)))
             return
         self._counts = None
@@ -270,6 +275,7 @@ class Machine:
             counts: The same, decoded, if its shape is the usual one.
         """
         self._usage = merged(self._usage, newer)
+        # Identical if the report has every key so far: then the decoded one is complete.
         if counts is not None and self._usage is newer:
             self._assembler.usage(usage_of_counts(counts, newer))
         else:
@@ -302,6 +308,7 @@ class Machine:
     def _close_items(self) -> None:
         for candidate in self._candidates.values():
             candidate.calls.stop(by_model=self._finished_choice(candidate).stop_reason == "stop")
+        # In order of start, over all candidates: text that is still open is among them.
         for item in self._assembler.open_items:
             calls = self._candidates[item.item.choice].calls
             if not calls.close(item):
@@ -322,6 +329,7 @@ class Machine:
 
     def _finished_choice(self, candidate: Candidate) -> FinishedChoice:
         name = self._reason_name(candidate)
+        # A blocked prompt has no candidate with a reason of its own.
         if name is None and self._blocked:
             return FinishedChoice(candidate.index, "content_filter", self._blocked)
         reason: StopReason = STOP_REASONS.get(name or "", "other")
