@@ -1,4 +1,4 @@
-"""botocore as the reader of what we write for Bedrock: its service model checks requests, its event stream and parsers read answers."""
+"""botocore as the reader of Bedrock output: it validates requests and parses responses."""
 
 from __future__ import annotations
 
@@ -41,13 +41,13 @@ def operation(name: str) -> Any:
 
 
 def validated(request: Request) -> dict[str, Any]:
-    """The body of a Converse request, after botocore found nothing wrong with it."""
+    """The body of a Converse request, which botocore validated."""
     body: dict[str, Any] = msgspec.json.decode(request.body)
     model = unquote(urlsplit(request.url).path.split("/")[-2])
     shape = operation("ConverseStream").input_shape
     report = ParamValidator().validate(_params({**body, "modelId": model}, shape), shape)
     assert not report.has_errors(), report.generate_report()
-    _union_members(body)
+    _check_messages(body)
     return body
 
 
@@ -57,21 +57,21 @@ def _params(value: Any, shape: Any) -> Any:
     if kind == "blob":
         return base64.b64decode(value, validate=True)
     if kind == "structure" and not getattr(shape, "is_document_type", False):
-        return {
-            key: _params(one, shape.members[key]) if key in shape.members else one
-            for key, one in value.items()
-        }
+        params = dict(value)
+        for key in params.keys() & shape.members.keys():
+            params[key] = _params(value[key], shape.members[key])
+        return params
     if kind == "list":
-        return [_params(one, shape.member) for one in value]
+        return [_params(element, shape.member) for element in value]
     if kind == "map":
-        return {key: _params(one, shape.value) for key, one in value.items()}
+        return {key: _params(inner, shape.value) for key, inner in value.items()}
     if kind == "string" and shape.metadata.get("pattern"):
         assert re.fullmatch(shape.metadata["pattern"], value), (shape.name, value)
     return value
 
 
-def _union_members(body: dict[str, Any]) -> None:
-    """Exactly one member a block, nothing empty, roles in turn: what the service model does not say."""
+def _check_messages(body: dict[str, Any]) -> None:
+    """Checks what the service model lacks: one member a block, nothing empty, roles in turn."""
     for turn in body["messages"]:
         assert turn["content"], turn
         for block in turn["content"]:
@@ -82,11 +82,11 @@ def _union_members(body: dict[str, Any]) -> None:
     assert all(a != b for a, b in pairwise(roles)), roles
 
 
-# --- answers ---
+# --- responses ---
 
 
-def streamed(body: bytes, wire: str = "converse") -> Iterator[dict[str, Any]]:
-    """The events of a stream as a caller of boto3 gets them; an exception is `{"exception": code}`."""
+def parsed_events(body: bytes, wire: str = "converse") -> Iterator[dict[str, Any]]:
+    """The events of a stream as boto3 returns them; an exception is `{"exception": code}`."""
     shape = operation(OPERATIONS[wire]).output_shape
     shape = shape.members[shape.event_stream_name]
     parser = create_parser("rest-json")
@@ -95,12 +95,15 @@ def streamed(body: bytes, wire: str = "converse") -> Iterator[dict[str, Any]]:
     for message in buffer:
         response = message.to_response_dict()
         parsed = parser._event_stream_parser.parse(response, shape)
-        yield {"exception": parsed["Error"]["Code"]} if response["status_code"] == 400 else parsed
+        if response["status_code"] == 400:
+            yield {"exception": parsed["Error"]["Code"]}
+        else:
+            yield parsed
     assert not buffer._data
 
 
-def whole(body: bytes, status: int = 200) -> dict[str, Any]:
-    """A whole Converse body as a caller of boto3 gets it."""
+def parsed_response(body: bytes, status: int = 200) -> dict[str, Any]:
+    """A complete Converse body as boto3 returns it."""
     parsed: dict[str, Any] = create_parser("rest-json").parse(
         {"body": body, "headers": {}, "status_code": status}, operation("Converse").output_shape
     )
@@ -126,19 +129,17 @@ def conversations(wire: str) -> list[list[Recording]]:
 def request_of(recording: Recording) -> tuple[bytes, str]:
     """The recorded request and its path; empty where none was recorded."""
     request = recording.meta.get("request_json")
-    body = (
-        request.encode()
-        if isinstance(request, str)
-        else json.dumps(request).encode()
-        if request
-        else b""
-    )
+    if isinstance(request, str):
+        body = request.encode()
+    elif request:
+        body = json.dumps(request).encode()
+    else:
+        body = b""
     body = re.sub(rb"<BASE64 [^>]*>", b"AAAA", body)  # media was left out of the recordings
-    return body, urlsplit(
-        (recording.meta.get("url") or "").replace("<AWS_REGION>", "us-east-1")
-    ).path
+    url = (recording.meta.get("url") or "").replace("<AWS_REGION>", "us-east-1")
+    return body, urlsplit(url).path
 
 
-def answer_of(recording: Recording) -> Response:
-    """What the recorded body said."""
+def response_of(recording: Recording) -> Response:
+    """The response in a recorded body."""
     return accumulate(parsed(recording))

@@ -30,8 +30,8 @@ from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_reco
 MODEL = "us.anthropic.claude-opus-4-6"
 PATH = "/model/us.anthropic.claude-opus-4-6/converse-stream"
 EXPLAINED = {
-    "additionalModelResponseFieldPaths": "asked for by us: thinking tokens and stop sequences are told only then",
-    "outputConfig": "the schema is a JSON text, spaced in our own way",
+    "additionalModelResponseFieldPaths": "added by the builder: reasoning usage, stop sequences",
+    "outputConfig": "the schema is JSON text, with other blanks",
 }
 """Settings that may differ, and why."""
 
@@ -48,31 +48,38 @@ def rebuilt(prompt: Prompt) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Without ways of saying nothing, and without cache points, which a `Prompt` knows behind items only."""
-    if isinstance(value, dict):
-        kept = {
-            key: plain(one) for key, one in value.items() if (key, one) != ("status", "success")
-        }
-        return {key: one for key, one in kept.items() if one not in (None, [], {})}
-    return (
-        [plain(one) for one in value if not (isinstance(one, dict) and "cachePoint" in one)]
-        if isinstance(value, list)
-        else value
-    )
+    """Without keys that mean the same as no key, and without cache points.
+
+    A `Prompt` knows only those behind items.
+    """
+    if isinstance(value, list):
+        return [plain(inner) for inner in value if not is_cache_point(inner)]
+    if not isinstance(value, dict):
+        return value
+    result = {}
+    for key, inner in value.items():
+        plain_inner = plain(inner)
+        if (key, inner) != ("status", "success") and plain_inner not in (None, [], {}):
+            result[key] = plain_inner
+    return result
+
+
+def is_cache_point(value: Any) -> bool:
+    return isinstance(value, dict) and "cachePoint" in value
 
 
 def turns(request: Any) -> list[Any]:
-    """Runs of one role; a document's text stands in bytes."""
-    found: list[Any] = []
+    """Runs of one role; without the text of documents, which is rebuilt as bytes."""
+    runs: list[Any] = []
     for turn in plain(request)["messages"]:
-        if found and found[-1][0] == turn["role"]:
-            found[-1][1].extend(turn["content"])
+        if runs and runs[-1][0] == turn["role"]:
+            runs[-1][1].extend(turn["content"])
         else:
-            found.append((turn["role"], list(turn["content"])))
-    for _, blocks in found:
+            runs.append((turn["role"], list(turn["content"])))
+    for _, blocks in runs:
         for block in blocks:
             block.get("document", {}).get("source", {}).pop("text", None)
-    return found
+    return runs
 
 
 @each_recording("bedrock-converse", [*STREAMS, *BODIES, *PAYLOADS])
@@ -180,7 +187,7 @@ REQUEST = {
 }
 
 
-def test_every_setting_finds_its_place() -> None:
+def test_every_setting_is_decoded() -> None:
     prompt = decoded(REQUEST)
     assert (prompt.model, prompt.stream, prompt.max_output_tokens) == (MODEL, True, 100)
     assert (prompt.temperature, prompt.top_p, prompt.top_k, prompt.stop) == (0.5, 0.9, 4, ("END",))
@@ -213,7 +220,7 @@ def test_every_setting_finds_its_place() -> None:
     }
 
 
-def test_an_assistant_turn_is_read_as_it_was_once_answered() -> None:
+def test_an_assistant_turn_is_decoded_as_it_was_received() -> None:
     items: Any = decoded(REQUEST).items[1:]
     kinds = [
         Message,
@@ -237,7 +244,7 @@ def test_an_assistant_turn_is_read_as_it_was_once_answered() -> None:
     assert {item.origin for item in items[1:7]} == {Origin("converse")}
 
 
-def test_a_user_turn_is_read_part_by_part() -> None:
+def test_a_user_turn_is_decoded_part_by_part() -> None:
     items: Any = decoded(REQUEST).items[8:]
     assert (items[0].output, items[0].is_error) == ("18C", True)
     text, image, document, guarded = items[1].content
@@ -248,13 +255,19 @@ def test_a_user_turn_is_read_part_by_part() -> None:
     assert (items[2].kind, items[2].native) == ("searchResult", {"role": "user"})
 
 
-def test_the_whole_request_is_built_again() -> None:
-    request = {**REQUEST, "messages": [turn for turn in REQUEST["messages"] if turn]}  # type: ignore[attr-defined]
-    request["messages"][1]["content"].pop()  # botocore knows no holograms
+def members(request: Any) -> list[list[str]]:
+    """The kinds of the blocks of each turn."""
+    kinds = []
+    for turn in request["messages"]:
+        kinds.append([next(iter(block)) for block in turn["content"]])
+    return kinds
+
+
+def test_the_complete_request_is_rebuilt() -> None:
+    request: Any = {**REQUEST, "messages": list(REQUEST["messages"])}  # type: ignore[call-overload]
+    request["messages"][1]["content"].pop()  # botocore does not know `hologram`
     again = rebuilt(decoded(request))
-    assert [[next(iter(block)) for block in turn["content"]] for turn in again["messages"]] == [
-        [next(iter(block)) for block in turn["content"]] for turn in request["messages"]
-    ]
+    assert members(again) == members(request)
     assert again["messages"][2]["content"][-2] == {
         "guardContent": {"text": {"text": "look", "qualifiers": ["query"]}}
     }
@@ -271,7 +284,7 @@ def test_the_whole_request_is_built_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "asked"),
+    ("fields", "reasoning"),
     [
         ({"thinking": {"type": "enabled", "budget_tokens": 4000}}, ReasoningOptions(budget=4000)),
         ({"thinking": {"type": "disabled"}}, "off"),
@@ -286,14 +299,14 @@ def test_the_whole_request_is_built_again() -> None:
         ({}, None),
     ],
 )
-def test_thinking_is_read_from_every_family(fields: Any, asked: Any) -> None:
+def test_thinking_of_every_family_is_decoded(fields: Any, reasoning: Any) -> None:
     prompt = decoded(
         {
             "messages": [{"role": "user", "content": [{"text": "x"}]}],
             "additionalModelRequestFields": fields,
         }
     )
-    assert prompt.reasoning == asked
+    assert prompt.reasoning == reasoning
     assert prompt.extra is None
 
 
@@ -311,9 +324,7 @@ def test_thinking_is_read_from_every_family(fields: Any, asked: Any) -> None:
         (None, {}, (None, None)),
     ],
 )
-def test_the_choice_of_a_tool_is_read_from_both_places(
-    config: Any, fields: Any, choice: Any
-) -> None:
+def test_tool_choice_is_decoded_from_both_fields(config: Any, fields: Any, choice: Any) -> None:
     request = {
         "messages": [],
         "toolConfig": {"tools": [], "toolChoice": config},
@@ -323,7 +334,7 @@ def test_the_choice_of_a_tool_is_read_from_both_places(
     assert (prompt.tool_choice, prompt.parallel_tools) == choice
 
 
-def test_a_cache_point_behind_the_tools_alone_is_auto() -> None:
+def test_a_cache_point_behind_no_item_is_auto() -> None:
     request = {
         "messages": [{"role": "user", "content": [{"text": "x"}]}],
         "system": [{"text": "s"}, {"cachePoint": {"type": "default"}}],
@@ -331,7 +342,7 @@ def test_a_cache_point_behind_the_tools_alone_is_auto() -> None:
     assert decoded(request).cache == "auto"
 
 
-def test_results_of_every_kind_come_back_as_they_were() -> None:
+def test_results_of_every_kind_are_decoded() -> None:
     content = [
         {"json": {"a": 1}},
         {"image": {"format": "gif", "source": {"s3Location": {"uri": "s3://bucket-1/k"}}}},
@@ -344,7 +355,7 @@ def test_results_of_every_kind_come_back_as_they_were() -> None:
     assert (output[1].url, output[2].native) == ("s3://bucket-1/k", {"video": {"format": "mp4"}})
 
 
-def test_a_document_of_chunks_is_kept_whole() -> None:
+def test_a_document_of_chunks_is_kept_as_opaque() -> None:
     block = {
         "document": {
             "format": "txt",
@@ -388,7 +399,7 @@ def test_the_path_names_the_model_percent_encoded() -> None:
         b'{"messages":[{"role":"assistant","content":[{"toolUse":1}]}]}',
     ],
 )
-def test_anything_else_is_an_invalid_request(body: bytes) -> None:
+def test_malformed_bodies_are_invalid_requests(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:
         parse_request("converse", body, path=PATH)
     assert caught.value.kind == "invalid_request"

@@ -43,7 +43,7 @@ from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.items import Text
 from streamlib_parsers.limits import LIMITS
-from tests.support.bedrock_readers import streamed, whole
+from tests.support.bedrock_readers import parsed_events, parsed_response
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording, recordings
 from tests.support.wires import events_of, parsed
 
@@ -190,7 +190,7 @@ def _grow(assembly: EventAssembler, item: Any, kind: str, text: str) -> None:
 def told(body: bytes) -> dict[str, Any]:
     """What a caller of boto3 puts together from a stream."""
     out: dict[str, Any] = {"text": "", "thoughts": "", "calls": {}, "stops": set(), "end": None}
-    for event in streamed(body):
+    for event in parsed_events(body):
         name, value = next(iter(event.items()))
         if name == "contentBlockStart" and "toolUse" in value["start"]:
             out["calls"][value["contentBlockIndex"]] = [value["start"]["toolUse"]["name"], ""]
@@ -220,7 +220,7 @@ def test_botocore_reads_an_encoded_stream_and_body() -> None:
     assert usage is not None
     assert read["metadata"]["usage"]["outputTokens"] == usage.output_tokens
     assert read["metadata"]["metrics"] == {"latencyMs": 0}
-    content = whole(encode_body("converse", response))["output"]["message"]["content"]
+    content = parsed_response(encode_body("converse", response))["output"]["message"]["content"]
     assert content[0]["reasoningContent"]["reasoningText"]["text"] == response.reasoning
     assert (content[1]["text"], content[2]["toolUse"]["input"]) == (response.text, {"c": "text"})
 
@@ -262,7 +262,7 @@ def test_botocore_reads_the_answers_of_every_other_wire(recording: Recording) ->
         "model_context_window_exceeded",
     }
     assert read["metadata"]["usage"].keys() >= {"inputTokens", "outputTokens", "totalTokens"}
-    assert whole(encode_body("converse", response))["stopReason"] == read["end"]
+    assert parsed_response(encode_body("converse", response))["stopReason"] == read["end"]
 
 
 def test_parallel_calls_with_overlapping_deltas_stay_apart() -> None:
@@ -352,7 +352,7 @@ def test_sealed_state_rides_only_where_it_survives(thought: Reasoning, deltas: l
     )
     told_deltas = [
         event["contentBlockDelta"]["delta"]
-        for event in streamed(body)
+        for event in parsed_events(body)
         if "contentBlockDelta" in event
     ]
     assert [
@@ -395,7 +395,9 @@ def test_a_free_form_call_is_whole_before_it_is_said() -> None:
 def test_results_of_another_wires_tools_are_members_that_botocore_knows(output: Any) -> None:
     result = ServerToolResult("s", "web_search", output)
     events = list(
-        streamed(encode_all("converse", stream_of(ServerToolCall("s", "web_search", "{}"), result)))
+        parsed_events(
+            encode_all("converse", stream_of(ServerToolCall("s", "web_search", "{}"), result))
+        )
     )
     start = next(
         event["contentBlockStart"]["start"]["toolResult"]
@@ -436,7 +438,7 @@ def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
         assembly.close(item)
     assembly.complete("stop")
     encode = encoder("converse")
-    events = list(streamed(b"".join(encode.feed(event) for event in assembly.take())))
+    events = list(parsed_events(b"".join(encode.feed(event) for event in assembly.take())))
     starts = [
         event["contentBlockStart"]["start"] for event in events if "contentBlockStart" in event
     ]
@@ -469,7 +471,7 @@ def test_an_image_that_converse_cannot_carry_is_left_out_of_a_whole_body(image: 
         (Message("assistant", [image]), Message("assistant", [Text("so")])),
         stop_reason="stop",
     )
-    assert whole(encode_body("converse", response))["output"]["message"]["content"] == [
+    assert parsed_response(encode_body("converse", response))["output"]["message"]["content"] == [
         {"text": "so"}
     ]
 
@@ -485,9 +487,9 @@ def test_what_was_spoken_is_plain_text() -> None:
     encode = encoder("converse")
     assert told(b"".join(encode.feed(event) for event in events))["text"] == "hello there"
     assert [change.path for change in encode.report] == ["/media", "/media", "/usage"]
-    assert whole(encode_body("converse", accumulate(events)))["output"]["message"]["content"] == [
-        {"text": "hello there"}
-    ]
+    assert parsed_response(encode_body("converse", accumulate(events)))["output"]["message"][
+        "content"
+    ] == [{"text": "hello there"}]
 
 
 @pytest.mark.parametrize(
@@ -616,7 +618,7 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     failed = accumulate(parse_body("converse", body)).error
     assert failed is not None
     assert failed.kind == kind
-    code = whole(body, 400)["Error"]
+    code = parsed_response(body, 400)["Error"]
     assert (code["Code"], code["Message"]) == (msgspec.json.decode(body)["__type"], "no")
 
 
@@ -628,5 +630,5 @@ def test_a_recorded_exception_is_told_in_its_own_words() -> None:
     last = again([Failed(error)])[-1]
     assert isinstance(last, Failed)
     assert (last.error.code, last.error.detail) == ("throttlingException", detail)
-    (read,) = streamed(encode_all("converse", [Failed(error)]))
+    (read,) = parsed_events(encode_all("converse", [Failed(error)]))
     assert read == {"exception": "throttlingException"}

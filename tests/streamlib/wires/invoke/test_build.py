@@ -1,4 +1,4 @@
-"""InvokeModel out: each family gets the body of its own API, less what the path and the headers say."""
+"""InvokeModel requests: each family of models gets the body of its own API."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from streamlib import (
     parse_request,
     user,
 )
-from tests.support.bedrock_readers import answer_of, conversations, request_of
+from tests.support.bedrock_readers import conversations, request_of, response_of
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 HERE = Origin("invoke")
 CLAUDE = "us.anthropic.claude-sonnet-4-5-20250929-v1:0"
 NOVA = "us.amazon.nova-2-lite-v1:0"
 CALL = FunctionCall("toolu_1", "f", '{"b": 1.0, "a": [1e5]}', origin=HERE)
-THOUGHT = Reasoning("hm", signature="EqQB", origin=HERE)
-SAID = Message("assistant", [Text("so")], origin=HERE)
+SIGNED = Reasoning("hm", signature="EqQB", origin=HERE)
+REPLY = Message("assistant", [Text("so")], origin=HERE)
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
 PNG = Image(data="iVBORw0KGgo=", media_type="image/png")
 
@@ -61,10 +61,10 @@ def body(request: Request) -> dict[str, Any]:
 # --- Claude ---
 
 
-def test_claudes_body_is_a_messages_body_without_model_and_stream() -> None:
+def test_the_body_of_claude_is_a_messages_body() -> None:
     request = built(
         user("x"),
-        THOUGHT,
+        SIGNED,
         CALL,
         CALL.output("1"),
         tools=[TOOL],
@@ -72,11 +72,15 @@ def test_claudes_body_is_a_messages_body_without_model_and_stream() -> None:
         reasoning=4000,
         instructions="s",
     )
-    twin = build(
-        Prompt([user("x"), *(msgspec.structs.replace(item, origin=None) for item in (THOUGHT, CALL)), CALL.output("1")], tools=[TOOL],
-               max_output_tokens=9000, reasoning=4000, instructions="s"),
-        CLAUDE, provider="custom", wire_api="messages", base_url="http://x",
-    )  # fmt: skip
+    without_origin = [_without_origin(item) for item in (SIGNED, CALL)]
+    prompt = Prompt(
+        [user("x"), *without_origin, CALL.output("1")],
+        tools=[TOOL],
+        max_output_tokens=9000,
+        reasoning=4000,
+        instructions="s",
+    )
+    twin = build(prompt, CLAUDE, provider="custom", wire_api="messages", base_url="http://x")
     expected = {key: value for key, value in body(twin).items() if key not in ("model", "stream")}
     assert body(request) == {"anthropic_version": "bedrock-2023-05-31", **expected}
     assert request.report == []
@@ -85,22 +89,23 @@ def test_claudes_body_is_a_messages_body_without_model_and_stream() -> None:
     )
 
 
-def test_betas_stand_in_the_body() -> None:
+def test_betas_are_in_the_body() -> None:
     request = built(
         reasoning="high", thinking_mismatch="drop_block", model="us.anthropic.claude-opus-5-5"
     )
     assert body(request)["anthropic_beta"] == ["thinking-binding-controls-2026-08-01"]
     assert "anthropic-beta" not in request.headers
-    given = Provider("mine", ("invoke",), "http://x", headers={"anthropic-beta": "a, b"})
-    assert body(build(Prompt("hi"), CLAUDE, provider=given))["anthropic_beta"] == ["a", "b"]
+    provider = Provider("mine", ("invoke",), "http://x", headers={"anthropic-beta": "a, b"})
+    assert body(build(Prompt("hi"), CLAUDE, provider=provider))["anthropic_beta"] == ["a", "b"]
     assert "anthropic_beta" not in body(built())
 
 
-def test_case_46_arguments_go_back_in_their_own_bytes() -> None:
+def test_arguments_are_replayed_byte_for_byte() -> None:
+    """CASES 46."""
     assert b'"input":{"b": 1.0, "a": [1e5]}' in built(user("x"), CALL, CALL.output("y")).body
 
 
-def test_a21_images_and_documents_are_sent_in_bytes_or_not_at_all() -> None:
+def test_a21_images_and_documents_are_sent_in_bytes_only() -> None:
     parts = (PNG, Image(url="https://x/y.png"), Document(file_id="f"))
     request = built(user("see", *parts), CALL, CALL.output(parts))
     sent = body(request)["messages"]
@@ -112,9 +117,9 @@ def test_a21_images_and_documents_are_sent_in_bytes_or_not_at_all() -> None:
     ]
 
 
-def test_auto_caching_is_written_out_for_bedrock_does_not_choose() -> None:
+def test_auto_caching_is_written_as_markers() -> None:
     sent = body(
-        built(user("a"), SAID, user("b"), instructions="s", tools=[TOOL], cache=CacheOptions("1h"))
+        built(user("a"), REPLY, user("b"), instructions="s", tools=[TOOL], cache=CacheOptions("1h"))
     )
     marker = {"type": "ephemeral", "ttl": "1h"}
     assert "cache_control" not in sent
@@ -125,7 +130,7 @@ def test_auto_caching_is_written_out_for_bedrock_does_not_choose() -> None:
     assert "cache_control" not in str(sent["messages"][:-1])
 
 
-def test_the_service_tier_stands_in_a_header() -> None:
+def test_the_service_tier_is_a_header() -> None:
     for model in (CLAUDE, NOVA):
         request = built(service_tier="flex", model=model)
         assert request.headers["x-amzn-bedrock-service-tier"] == "flex"
@@ -135,7 +140,7 @@ def test_the_service_tier_stands_in_a_header() -> None:
     assert "x-amzn-bedrock-service-tier" not in refused.headers
 
 
-def test_state_of_another_wire_goes_down_the_ladder() -> None:
+def test_state_of_another_wire_is_downgraded() -> None:
     foreign = Reasoning("hm", signature="s", origin=Origin("converse"))
     request = built(
         user("x"), foreign, ServerToolCall("s", "web", "{}", origin=Origin("responses")), user("y")
@@ -145,73 +150,67 @@ def test_state_of_another_wire_goes_down_the_ladder() -> None:
 
 
 @each_recording("bedrock-invoke", [*STREAMS, *BODIES])
-def test_law_5_a_recorded_answer_of_claude_is_replayed_as_it_was_said(recording: Recording) -> None:
-    answer = answer_of(recording)
-    kept = [
-        item
-        for item in answer.items
-        if item.status == "completed" and not (isinstance(item, Message) and not item.text.strip())
-    ]
-    if answer.status == "failed" or not kept or "claude" not in str(answer.model):
+def test_recorded_response_of_claude_is_replayed_unchanged(recording: Recording) -> None:
+    """Invariant 5."""
+    response = response_of(recording)
+    items = [item for item in response.items if item.status == "completed" and not _is_blank(item)]
+    if response.status == "failed" or not items or "claude" not in str(response.model):
         return
-    request = built(user("x"), *kept, *(call.output("y") for call in answer.calls), user("z"))
+    outputs = [call.output("y") for call in response.calls]
+    request = built(user("x"), *items, *outputs, user("z"))
     sent = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     content = msgspec.json.decode(sent["messages"], type=list[dict[str, msgspec.Raw]])[1]["content"]
-    again = accumulate(
-        parse_body("invoke", msgspec.json.encode({"type": "message", "content": content}))
-    )
-    assert [_bare(item) for item in again.items] == [_bare(item) for item in kept]
+    message = msgspec.json.encode({"type": "message", "content": content})
+    replayed = accumulate(parse_body("invoke", message))
+    expected = [_without_origin(item) for item in items]
+    assert [_without_origin(item) for item in replayed.items] == expected
 
 
-def _bare(item: Any) -> Any:
+def _is_blank(item: ResponseItem) -> bool:
+    return isinstance(item, Message) and not item.text.strip()
+
+
+def _without_origin(item: ResponseItem) -> ResponseItem:
     return msgspec.structs.replace(item, response_id=None, origin=None)
 
 
-def test_recorded_conversations_are_built_as_their_clients_built_them() -> None:
+def test_recorded_conversations_are_built_like_their_clients() -> None:
+    """The next recorded request is built from the request and response before it."""
     compared = 0
-    for earlier, later in (
-        pair for conversation in conversations("bedrock-invoke") for pair in pairwise(conversation)
-    ):
-        (first, path), (second, _) = request_of(earlier), request_of(later)
-        if b"anthropic_version" not in first or b"anthropic_version" not in second:
-            continue
-        known, wanted = (
-            parse_request("invoke", first, path=path),
-            parse_request("invoke", second, path=path),
-        )
-        items = [*known.items, *answer_of(earlier).items]
-        if [type(item) for item in items] == [type(item) for item in wanted.items[: len(items)]]:
-            prompt = msgspec.structs.replace(known, input=[*items, *wanted.items[len(items) :]])
-            assert _blocks(
-                body(build(prompt, f"bedrock:{known.model}", wire_api="invoke"))
-            ) == _blocks(msgspec.json.decode(second))
+    for conversation in conversations("bedrock-invoke"):
+        for earlier, later in pairwise(conversation):
+            (first, path), (second, _) = request_of(earlier), request_of(later)
+            if b"anthropic_version" not in first or b"anthropic_version" not in second:
+                continue
+            prompt = parse_request("invoke", first, path=path)
+            expected = parse_request("invoke", second, path=path)
+            items = [*prompt.items, *response_of(earlier).items]
+            kept_items, new_items = expected.items[: len(items)], expected.items[len(items) :]
+            if [type(item) for item in items] != [type(item) for item in kept_items]:
+                continue
+            grown = msgspec.structs.replace(prompt, input=[*items, *new_items])
+            again = body(build(grown, f"bedrock:{prompt.model}", wire_api="invoke"))
+            assert _blocks(again) == _blocks(msgspec.json.decode(second))
             compared += 1
     assert compared >= 3
 
 
 def _blocks(request: dict[str, Any]) -> list[Any]:
-    """Role, kind, id and input of every block."""
-    told: list[Any] = []
+    """Role, type, id and input of every block; a string is one text block."""
+    blocks: list[Any] = []
     for turn in request["messages"]:
-        content = (
-            turn["content"]
-            if isinstance(turn["content"], list)
-            else [{"type": "text", "text": turn["content"]}]
-        )
-        told += [
-            (
-                turn["role"],
-                block["type"],
-                block.get("id") or block.get("tool_use_id"),
-                block.get("input"),
-            )
-            for block in content
-        ]
-    return told
+        content = turn["content"]
+        if isinstance(content, str):
+            content = [{"type": "text", "text": content}]
+        for block in content:
+            block_id = block.get("id") or block.get("tool_use_id")
+            blocks.append((turn["role"], block["type"], block_id, block.get("input")))
+    return blocks
 
 
-def test_prefix_law_each_request_begins_with_the_one_before() -> None:
-    history: list[ResponseItem] = [user("a"), THOUGHT, CALL, CALL.output("1"), SAID, user("c")]
+def test_each_request_starts_with_the_one_before() -> None:
+    """Invariant 5: the elements are a byte prefix."""
+    history: list[ResponseItem] = [user("a"), SIGNED, CALL, CALL.output("1"), REPLY, user("c")]
     for model in (CLAUDE, NOVA):
         elements = [
             _elements(built(*history[:n], tools=[TOOL], instructions="s", model=model))
@@ -225,15 +224,26 @@ def _elements(request: Request) -> list[bytes]:
     sent = body(request)
     tools = sent["tools"] if "tools" in sent else sent["toolConfig"]["tools"]
     content = [(turn["role"], block) for turn in sent["messages"] for block in turn["content"]]
-    return [msgspec.json.encode(one) for one in (*tools, *sent["system"], *content)]
+    return [msgspec.json.encode(element) for element in (*tools, *sent["system"], *content)]
 
 
 # --- the others ---
 
 
-def test_novas_body_is_converses_with_the_models_own_keys_beside_it() -> None:
-    request = built(user("x"), CALL, CALL.output("1"), tools=[TOOL], instructions="s", model=NOVA, reasoning="low", top_k=3,
-                    max_output_tokens=9, metadata={"team": "a"}, output_schema={"type": "object"})  # fmt: skip
+def test_the_body_of_nova_is_a_converse_body_with_model_fields() -> None:
+    request = built(
+        user("x"),
+        CALL,
+        CALL.output("1"),
+        tools=[TOOL],
+        instructions="s",
+        model=NOVA,
+        reasoning="low",
+        top_k=3,
+        max_output_tokens=9,
+        metadata={"team": "a"},
+        output_schema={"type": "object"},
+    )
     sent = body(request)
     assert sent["schemaVersion"] == "messages-v1"
     assert sent["inferenceConfig"] == {"maxTokens": 9, "topK": 3}
@@ -245,7 +255,7 @@ def test_novas_body_is_converses_with_the_models_own_keys_beside_it() -> None:
 
 
 @pytest.mark.parametrize("model", ["ai21.jamba-1-5-mini-v1:0", "openai.gpt-oss-120b-1:0"])
-def test_models_that_speak_chat_get_its_body(model: str) -> None:
+def test_models_of_the_chat_wire_get_its_body(model: str) -> None:
     sent = body(built(instructions="s", max_output_tokens=9, temperature=0.5, model=model))
     messages = [{"role": "system", "content": "s"}, {"role": "user", "content": "hi"}]
     assert sent == {"messages": messages, "max_tokens": 9, "temperature": 0.5}
@@ -260,12 +270,12 @@ def test_models_that_speak_chat_get_its_body(model: str) -> None:
         "cohere.command-r-v1:0",
     ],
 )
-def test_families_that_want_one_text_are_refused_with_the_way_to_ask_them(model: str) -> None:
+def test_text_only_families_are_refused_with_an_alternative(model: str) -> None:
     with pytest.raises(StreamError, match="wire_api='converse'") as caught:
         built(model=model)
     assert caught.value.kind == "invalid_request"
 
 
-def test_a_name_that_tells_nothing_is_asked_as_claude() -> None:
+def test_an_unknown_name_gets_the_body_of_claude() -> None:
     arn = "arn:aws:bedrock:us-east-1:123456789012:application-inference-profile/abc123"
     assert body(built(model=arn))["anthropic_version"] == "bedrock-2023-05-31"

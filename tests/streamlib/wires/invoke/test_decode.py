@@ -1,4 +1,4 @@
-"""A recorded InvokeModel request of any family we build decodes into a `Prompt` that builds the same request again."""
+"""A recorded InvokeModel request decodes into a `Prompt` that builds the same request again."""
 
 from __future__ import annotations
 
@@ -40,22 +40,23 @@ def rebuilt(prompt: Prompt) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Texts as blocks, Nova's older name of maxTokens as the newer, no flags that say nothing."""
-    if isinstance(value, dict):
-        kept = {
-            "maxTokens" if key == "max_new_tokens" else key: plain(one)
-            for key, one in value.items()
-            if key != "cache_control"
-        }
+    """Texts as blocks, Nova's older name of maxTokens as the newer, no keys that say nothing."""
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    result = {}
+    for key, inner in value.items():
+        if key == "max_new_tokens":
+            result["maxTokens"] = plain(inner)
+        elif key != "cache_control":
+            result[key] = plain(inner)
+    # the body itself keeps a string: `anthropic_version` marks it
+    if "text" not in result and "anthropic_version" not in result:
         for key in ("content", "system"):
-            if (
-                isinstance(kept.get(key), str)
-                and "text" not in kept
-                and "anthropic_version" not in kept
-            ):
-                kept[key] = [{"type": "text", "text": kept[key]}]
-        return {key: one for key, one in kept.items() if one not in (None, [], False)}
-    return [plain(one) for one in value] if isinstance(value, list) else value
+            if isinstance(result.get(key), str):
+                result[key] = [{"type": "text", "text": result[key]}]
+    return {key: inner for key, inner in result.items() if inner not in (None, [], False)}
 
 
 @each_recording("bedrock-invoke", [*STREAMS, *BODIES])
@@ -71,27 +72,21 @@ def test_a_recorded_request_is_rebuilt_block_for_block(recording: Recording) -> 
     prompt = parse_request("invoke", body, path=path)
     again = rebuilt(prompt)
     assert prompt.stream is path.endswith("-stream")
-    assert _claude(again) == _claude(request)
+    assert _conversation(again) == _conversation(request)
     for key in (request.keys() | again.keys()) - {"messages", "system", "schemaVersion"}:
         assert (plain(again.get(key)) or None) == (plain(request.get(key)) or None), key
 
 
-def _claude(request: Any) -> Any:
-    """The conversation and the system prompt, as blocks."""
+def _conversation(request: Any) -> Any:
+    """The conversation and the system prompt as blocks; of a Chat body its messages."""
+    texts_only = all(isinstance(turn["content"], str) for turn in request["messages"])
+    if texts_only and "anthropic_version" not in request:
+        return request["messages"]
     system = request.get("system")
-    texts = [{"type": "text", "text": system}] if isinstance(system, str) else system
-    chat = (
-        all(isinstance(turn["content"], str) for turn in request["messages"])
-        and "anthropic_version" not in request
-    )
-    return (
-        request["messages"]
-        if chat
-        else (
-            plain(texts),
-            [(turn["role"], plain(turn)["content"]) for turn in request["messages"]],
-        )
-    )
+    if isinstance(system, str):
+        system = [{"type": "text", "text": system}]
+    turns = [(turn["role"], plain(turn)["content"]) for turn in request["messages"]]
+    return plain(system), turns
 
 
 REQUEST = {
@@ -117,7 +112,7 @@ REQUEST = {
 }
 
 
-def test_claudes_body_is_read_as_messages_and_stamped_as_invoke() -> None:
+def test_the_body_of_claude_is_decoded_with_origin_invoke() -> None:
     prompt = decoded(REQUEST, **{"X-Amzn-Bedrock-Service-Tier": "flex"})
     items: Any = prompt.items
     assert (prompt.model, prompt.stream, prompt.service_tier) == (
@@ -143,7 +138,7 @@ def test_claudes_body_is_read_as_messages_and_stamped_as_invoke() -> None:
     )  # type: ignore[index, dict-item]
 
 
-def test_novas_body_is_read_as_converse() -> None:
+def test_the_body_of_nova_is_decoded() -> None:
     request = {
         "schemaVersion": "messages-v1",
         "system": [{"text": "s"}],
@@ -172,7 +167,7 @@ def test_novas_body_is_read_as_converse() -> None:
     assert rebuilt(prompt)["reasoningConfig"] == request["reasoningConfig"]
 
 
-def test_a_name_that_tells_nothing_is_told_by_the_look_of_the_body() -> None:
+def test_the_keys_of_the_body_decide_for_an_unknown_name() -> None:
     arn = "/model/arn%3Aaws%3Abedrock%3Aus-east-1%3A1%3Aapplication-inference-profile%2Fabc/invoke"
     assert (
         decoded(REQUEST, arn).model
@@ -196,7 +191,7 @@ def test_a_name_that_tells_nothing_is_told_by_the_look_of_the_body() -> None:
         b'{"prompt":"hi"}',
     ],
 )
-def test_anything_else_is_an_invalid_request(body: bytes) -> None:
+def test_malformed_bodies_are_invalid_requests(body: bytes) -> None:
     for path in (
         PATH,
         "/model/meta.llama3-8b-instruct-v1%3A0/invoke",

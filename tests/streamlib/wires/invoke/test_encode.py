@@ -36,7 +36,7 @@ from streamlib.testing.invariants import join_deltas
 from streamlib.wires.encoders import encode_all, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.limits import LIMITS
-from tests.support.bedrock_readers import streamed
+from tests.support.bedrock_readers import parsed_events
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 from tests.support.wires import events_of, parsed
 
@@ -196,7 +196,7 @@ def test_bedrocks_metrics_stand_in_the_last_event() -> None:
     assembly.complete("stop", "end_turn")
     frames = [
         msgspec.json.decode(frame["chunk"]["bytes"])
-        for frame in streamed(encode_all("invoke", assembly.take()), "invoke")
+        for frame in parsed_events(encode_all("invoke", assembly.take()), "invoke")
     ]
     assert frames[-1] == {
         "type": "message_stop",
@@ -258,9 +258,9 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     last = again(started)[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == kind
-    assert [name for frame in streamed(encode_all("invoke", started), "invoke") for name in frame][
-        -1
-    ] == "exception"
+    assert [
+        name for frame in parsed_events(encode_all("invoke", started), "invoke") for name in frame
+    ][-1] == "exception"
     failed = accumulate(
         parse_body("invoke", msgspec.json.encode(error_body("invoke", error)))
     ).error

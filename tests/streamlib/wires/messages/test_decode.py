@@ -21,13 +21,6 @@ from streamlib import (
 )
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
-EXPLAINED = {
-    "stream": "a whole body is asked for by leaving `stream` out or by false",
-    "model": "recordings of Vertex and Bedrock name the model elsewhere",
-    "max_tokens": "Messages needs it; where a recording lacks it one is generated",
-}
-"""Settings that may differ, and why."""
-
 
 def decoded(request: Any) -> Prompt:
     return parse_request("messages", json.dumps(request).encode())
@@ -41,60 +34,65 @@ def rebuilt(prompt: Prompt) -> dict[str, Any]:
 
 
 def plain(value: Any) -> Any:
-    """Without cache markers, nulls, empty lists and false flags: ways of saying nothing."""
-    if isinstance(value, dict):
-        kept = {key: plain(one) for key, one in value.items() if key != "cache_control"}
-        return {
-            key: one
-            for key, one in kept.items()
-            if one is not None and one != [] and one is not False
-        }
-    return [plain(one) for one in value] if isinstance(value, list) else value
+    """Without cache markers, nulls, empty lists and false flags, which mean the same as no key."""
+    if isinstance(value, list):
+        return [plain(inner) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    result = {}
+    for key, inner in value.items():
+        plain_inner = plain(inner)
+        says_nothing = plain_inner is None or plain_inner is False or plain_inner == []
+        if key != "cache_control" and not says_nothing:
+            result[key] = plain_inner
+    return result
+
+
+def as_blocks(content: Any) -> list[Any]:
+    """A string is one text block, as the API reads it."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return list(content)
 
 
 def turns(request: Any) -> list[Any]:
-    """Runs of one role, each block alike: a string is a text block, as the API reads it."""
-    found: list[Any] = []
+    """Runs of one role, each with its blocks."""
+    runs: list[Any] = []
     for turn in request["messages"]:
-        content = (
-            turn["content"]
-            if isinstance(turn["content"], list)
-            else [{"type": "text", "text": turn["content"]}]
-        )
-        if found and found[-1][0] == turn["role"]:
-            found[-1][1].extend(content)
+        blocks = as_blocks(turn["content"])
+        if runs and runs[-1][0] == turn["role"]:
+            runs[-1][1].extend(blocks)
         else:
-            found.append((turn["role"], list(content)))
-    for _, blocks in found:
+            runs.append((turn["role"], blocks))
+    for _, blocks in runs:
         for block in blocks:
-            if isinstance(block.get("content"), str):
-                block["content"] = (
-                    [{"type": "text", "text": block["content"]}] if block["content"] else []
-                )
-    return plain(found)  # type: ignore[no-any-return]
+            content = block.get("content")
+            if content == "":
+                block["content"] = []
+            elif isinstance(content, str):
+                block["content"] = as_blocks(content)
+    return plain(runs)  # type: ignore[no-any-return]
 
 
 @each_recording("anthropic-messages", [*STREAMS, *BODIES])
 def test_a_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> None:
     request = recording.meta.get("request_json")
-    request = json.loads(request) if isinstance(request, str) else request
-    if (
-        not request
-        or not request.get("messages")
-        or not all(isinstance(turn, dict) for turn in request["messages"])
-    ):
+    if isinstance(request, str):
+        request = json.loads(request)
+    if not request or not request.get("messages"):
         return
-    again = rebuilt(decoded(request))
-    changed = {
-        change.path
-        for change in build(
-            decoded(request), "any", provider="custom", wire_api="messages", base_url="http://x"
-        ).report
-    }
-    if not any(path.startswith("/input") for path in changed):
-        assert [(role, plain(blocks)) for role, blocks in turns(again)] == [
-            (role, plain(blocks)) for role, blocks in turns(request)
-        ]
+    if not all(isinstance(turn, dict) for turn in request["messages"]):
+        return
+    prompt = decoded(request)
+    report = build(
+        prompt, "any", provider="custom", wire_api="messages", base_url="http://x"
+    ).report
+    if any(change.path.startswith("/input") for change in report):
+        return
+    again = rebuilt(prompt)
+    assert [(role, plain(blocks)) for role, blocks in turns(again)] == [
+        (role, plain(blocks)) for role, blocks in turns(request)
+    ]
 
 
 REQUEST = {
@@ -141,7 +139,7 @@ REQUEST = {
 }
 
 
-def test_every_setting_finds_its_place() -> None:
+def test_every_setting_is_decoded() -> None:
     prompt = decoded(REQUEST)
     assert (prompt.model, prompt.stream, prompt.max_output_tokens) == ("claude-opus-5", True, 100)
     assert (prompt.instructions, prompt.items[0].text) == ("Be terse.", "And kind.")  # type: ignore[union-attr]
@@ -161,7 +159,7 @@ def test_every_setting_finds_its_place() -> None:
     assert prompt.cache == CacheOptions("1h", (5,))
 
 
-def test_an_assistant_turn_is_read_as_it_was_once_answered() -> None:
+def test_an_assistant_turn_is_decoded_as_it_was_received() -> None:
     items = decoded(REQUEST).items
     kinds = [Message, Message, Reasoning, FunctionCall, Opaque, FunctionCallOutput, Message, Opaque]
     assert [type(item) for item in items] == kinds
@@ -170,7 +168,7 @@ def test_an_assistant_turn_is_read_as_it_was_once_answered() -> None:
     assert items[7].native == {"role": "user"}
 
 
-def test_the_whole_request_is_built_again() -> None:
+def test_the_complete_request_is_rebuilt() -> None:
     again = rebuilt(decoded(REQUEST))
     assert turns(again) == turns(json.loads(json.dumps(REQUEST)))
     for key in (
@@ -200,7 +198,7 @@ def test_the_whole_request_is_built_again() -> None:
         b"\xff",
     ],
 )
-def test_anything_else_is_an_invalid_request(body: bytes) -> None:
+def test_malformed_bodies_are_invalid_requests(body: bytes) -> None:
     with pytest.raises(StreamError) as caught:
         parse_request("messages", body)
     assert caught.value.kind == "invalid_request"
