@@ -21,6 +21,7 @@ def as_object(call: FunctionCall | ServerToolCall, path: str, report: Report) ->
         return Raw(text.encode("utf-8"))
     except ValueError:  # not an object, or a lone surrogate, which UTF-8 cannot encode
         report.add("changed", f"{path}/arguments", "not a JSON object: wrapped (A11)")
+    # a lone surrogate becomes a question mark: no server takes it
     text = call.arguments.encode("utf-8", "replace").decode("utf-8")
     return Raw(msgspec.json.encode({"_raw": text}))
 

@@ -94,6 +94,7 @@ def _adaptive(options: ReasoningOptions, mismatch: str | None) -> JsonObject:
 def _budget(options: ReasoningOptions, max_tokens: int | None, context: BuildContext) -> JsonObject:
     """Thinking with a budget, which must stay below `max_tokens` (T1)."""
     target, report = context.target, context.report
+    # a budget of 0 counts as none; without a level it is the middle one
     requested = options.budget or BUDGETS[options.effort or "medium"]
     budget = max(MIN_BUDGET, requested)
     if options.budget is not None and budget != options.budget:

@@ -65,6 +65,7 @@ def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
     integers: dict[str, int] = {}
     for name in INTEGERS:
         value = getattr(prompt, name)
+        # a fraction stays, and fails in the check of types
         if isinstance(value, float) and value.is_integer():
             integers[name] = int(value)
     prompt = msgspec.structs.replace(prompt, **integers)
@@ -73,5 +74,6 @@ def _checked(prompt: Prompt, wire_api: WireApi) -> Prompt:
     # schemas are for builders to judge
     tools = [msgspec.structs.replace(tool, schema=None) for tool in prompt.tools]
     without_schemas = msgspec.structs.replace(prompt, tools=tools)
+    # for its errors alone: items and tools are checked with it
     msgspec.convert(msgspec.to_builtins(without_schemas), Prompt)
     return prompt

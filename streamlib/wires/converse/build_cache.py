@@ -45,6 +45,7 @@ def add_cache_points(
         options = cache
     point = _cache_point(options, report)
     if options.breakpoints:
+        # the last ones: they cache the longest prefixes
         marked_items = set(sorted(options.breakpoints)[-MAX_BREAKPOINTS:])
         _mark_items(marked_items, point, body, report)
         return
@@ -76,6 +77,7 @@ def _mark_items(marked_items: set[int], point: JsonObject, body: Cacheable, repo
             _mark(turn, end, point, report)
     if not body.system_blocks:
         return
+    # from the end on, as above; texts and blocks of the system prompt have the same indices
     for index in reversed(range(len(body.system))):
         if body.system[index].item_index in marked_items:
             body.system_blocks.insert(index + 1, point)

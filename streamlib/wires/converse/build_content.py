@@ -100,6 +100,7 @@ def _user_blocks(item: Message, path: str, context: ConverseContext) -> Iterator
             blocks.append(block)
     yield from blocks
     has_document = any("document" in block for block in blocks)
+    # `text` of the other kinds of blocks is missing, so they count as blank
     has_text = any(block.get("text", "").strip() for block in blocks)
     if has_document and not has_text:
         context.report.add(
@@ -143,6 +144,7 @@ def _reasoning(item: Reasoning, path: str, context: ConverseContext) -> Iterator
     if is_unreadable and item.encrypted_content and keeps_state:
         yield "assistant", {"reasoningContent": {"redactedContent": item.encrypted_content}}
         return
+    # the signature of an incomplete block does not match its text
     is_signed = item.signature and item.status == "completed"
     if (is_signed and keeps_state) or target.provider.unsigned_thinking:
         reasoning_text = {"text": item.content}
@@ -248,4 +250,5 @@ def _opaque(item: Opaque) -> RoleAndBlock:
 
 def is_blank(block: JsonObject) -> bool:
     """Whether a block is text, and blank (B2)."""
+    # a block with text beside another member is of another kind
     return block.keys() == {"text"} and not block["text"].strip()

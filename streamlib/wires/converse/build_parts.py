@@ -56,6 +56,7 @@ def part_block(part: ContentPart, path: str, context: ConverseContext) -> JsonOb
     block: JsonObject | None
     match part:
         case Text():
+            # the block itself, of a kind that no part stands for
             if len(native) == 1 and native.keys() <= NATIVE_MEMBERS:
                 return native
             block = {"text": part.text}
@@ -102,6 +103,7 @@ def _document(part: Document, path: str, context: ConverseContext) -> JsonObject
 
 
 def _audio(part: Audio, path: str, context: ConverseContext) -> JsonObject | None:
+    # the audio itself is missing: what was said is all there is
     if part.transcript and not part.data:
         return {"text": part.transcript}
     block = _media(part, AUDIO_FORMATS, path, context)
@@ -114,6 +116,7 @@ def _media(
     part: Image | Document | Audio, formats: dict[str, str], path: str, context: ConverseContext
 ) -> JsonObject | None:
     """`format` and `source`, or None and a report where Converse takes one of them not (B13)."""
+    # without parameters such as `; charset=utf-8`
     mime = media_type(part).partition(";")[0].strip().lower()
     source = _source(part)
     if source is None:
@@ -192,5 +195,6 @@ def _unique(name: str, taken: dict[str, int]) -> str:
         taken[name] = taken.get(name, 1) + 1
         suffix = f" ({taken[name]})"
         numbered = f"{name[: MAX_NAME_LENGTH - len(suffix)]}{suffix}"
+    # a later document may have the numbered name as its own
     taken[numbered] = 1
     return numbered

@@ -67,6 +67,7 @@ def model_fields(
         fields = nested(family.top_k, prompt.top_k)
     elif prompt.top_k is not None:
         report.dropped("/top_k", f"{target.model} takes no top_k (B22)")
+    # the only family that takes Messages settings here
     if family is CLAUDE:
         fields.update(claude_tool_fields(prompt, choice))
         thinking_fields = _claude_thinking(
@@ -120,6 +121,7 @@ def _thinking_level(prompt: Prompt, context: ConverseContext) -> JsonObject:
     if options is None:
         return {}
     target, report, family = context.target, context.report, context.family
+    # options without a level (only a summary, say) still switch thinking on
     requested = level(options) or "medium"
     if requested == "off" and family.thinking_off:
         return dict(family.thinking_off)
@@ -150,6 +152,7 @@ def inference_config(
         if getattr(prompt, name) is not None:
             report.dropped(f"/{name}", f"Converse has no {name}")
     config: JsonObject = {}
+    # no default, unlike Messages: Converse knows each model's own
     max_tokens = raised_max_tokens or prompt.max_output_tokens
     limit = target.traits.max_output
     if max_tokens is not None and limit and max_tokens > limit:
@@ -188,6 +191,7 @@ def output_config(prompt: Prompt, context: ConverseContext) -> JsonObject | None
     if schema is None:
         return None
     if context.family is CLAUDE:
+        # Claude's rules of schemas are those of Messages; other models take any
         schema = strict_schema(schema, "messages", "/output_schema", context.report)
     definition = {"schema": msgspec.json.encode(schema).decode("utf-8")}
     return {"textFormat": {"type": "json_schema", "structure": {"jsonSchema": definition}}}

@@ -84,6 +84,7 @@ def _tool(tool: ToolSpec, path: str, context: ConverseContext) -> JsonObject | N
         )
         schema = free_form_schema()
     spec: JsonObject = {"name": tool.name}
+    # an empty description is refused (B10)
     if tool.description:
         spec["description"] = tool.description
     spec["inputSchema"] = {"json": schema}

@@ -127,6 +127,7 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
 
 def _put_results_first(turn: Turn, report: Report) -> None:
     """Tool results stand first in a user turn (B6)."""
+    # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.member != "toolResult")
     if ordered == turn.blocks:
         return
@@ -185,6 +186,7 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
     report = context.report
     if _is_thinking_off(thinking, context):
         _drop_reasoning(last, report)
+    # several blocks: redacted reasoning may follow the readable
     while last.blocks and last.blocks[-1].member == "reasoningContent":
         block = last.blocks.pop()
         report.dropped(f"/input/{block.item_index}", "a request does not end with reasoning (A14)")
@@ -227,6 +229,7 @@ def _drop_reasoning(turn: Turn, report: Report) -> None:
 def _trim_end(turn: Turn) -> None:
     """A final assistant text does not end in blanks (B20)."""
     last = turn.blocks[-1]
+    # a copy: the block may be an object of the caller's history
     turn.blocks[-1] = last._replace(body={"text": last.body["text"].rstrip()})
 
 

@@ -58,6 +58,7 @@ TOOL_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt of a request."""
+    # raw: arguments of calls keep the bytes that the client sent
     raw = msgspec.json.decode(body, type=dict[str, Raw])
     settings: JsonObject = {}
     for key, value in raw.items():
@@ -65,6 +66,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
             settings[key] = msgspec.json.decode(value)
     for key in OBJECTS:
         if key in settings:
+            # null counts as an empty object; anything else is not a request
             settings[key] = msgspec.convert(settings[key] or {}, JsonObject)
     reader = _Reader()
     # each value that a field of `Prompt` holds is taken out of `settings`; the rest is `extra`
@@ -182,6 +184,7 @@ class _Reader:
             elif text:
                 self.items.append(Message("system", (Text(text),)))
         if has_other_blocks:
+            # the builder merges `extra` over its own `system`
             settings["system"] = blocks
         return instructions
 
@@ -319,6 +322,7 @@ def _tool_choice(settings: JsonObject) -> tuple[str | None, bool | None]:
     if choice:
         form, value = next(iter(choice.items()))
     else:
+        # Converse has no `none` and no limit of one call: Claude takes them in its own field
         form, value = claude_choice.get("type"), claude_choice
     name: str | None = (value or {}).get("name")
     parallel_tools: bool | None = None
@@ -350,6 +354,7 @@ def _reasoning(settings: JsonObject) -> ReasoningOptions | Literal["off"] | None
 
 def _output_schema(settings: JsonObject) -> JsonObject | None:
     """The schema of the output, which is JSON text inside the JSON."""
+    # `json_schema` is the only type
     pop_first(settings, "outputConfig.textFormat.type")
     text = pop_first(settings, "outputConfig.textFormat.structure.jsonSchema.schema")
     if text is None:

@@ -82,6 +82,7 @@ def _nova(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     metadata = body.pop("requestMetadata", None)
     if metadata:
         headers[METADATA_HEADER] = msgspec.json.encode(metadata).decode("utf-8")
+    # a restriction that is lost is reported
     if body.pop("outputConfig", None):
         report.dropped("/output_schema", "Nova takes a schema through Converse only")
     # what Converse passes on to the model stands beside Converse's own keys here
@@ -90,6 +91,7 @@ def _nova(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
 
 
 def _chat(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
+    # the Chat builder reads its dialect of Chat from the provider
     provider = msgspec.structs.replace(context.target.provider, chat=CHAT)
     target = msgspec.structs.replace(context.target, provider=provider)
     body = chat.build(prompt, items, BuildContext(target, context.report)).body
@@ -148,4 +150,5 @@ def _mark_cache(body: JsonObject, marker: JsonObject) -> None:
     for blocks in (body.get("tools"), body.get("system"), last_turn):
         # a marker on reasoning is refused (A23)
         if blocks and blocks[-1].get("type") not in REASONING_BLOCKS:
+            # a copy: a hosted tool or a block may be an object of the caller's
             blocks[-1] = {**blocks[-1], "cache_control": marker}

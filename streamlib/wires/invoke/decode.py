@@ -72,11 +72,13 @@ def _decode_body(raw: dict[str, Raw], model: str | None) -> Prompt:
 def _wire_of_body(raw: dict[str, Raw], model: str | None) -> WireApi | None:
     if "anthropic_version" in raw:
         return "messages"
+    # a prompt as one text, in the template of its family
     if "messages" not in raw:
         return None
     match = family(model or "")
     if match is not ANY:
         return match.body
+    # the name shows no family, the body does: these keys are Nova's
     if "schemaVersion" in raw or "inferenceConfig" in raw:
         return "converse"
     return "messages"

@@ -93,6 +93,7 @@ def _split_leading_system(
         item = entry.item
         if not isinstance(item, Message) or item.role not in ("system", "developer"):
             break
+        # a request has one `system`; the order of its texts stays
         texts.append(item.text)
         count += 1
     # blank text is refused (A1)
@@ -130,6 +131,7 @@ def _turns(blocks: Iterator[Block], report: Report) -> list[Turn]:
 
 def _put_results_first(turn: Turn, report: Report) -> None:
     """Tool results stand first in a user turn (A6)."""
+    # a stable sort: results keep their order among themselves, other blocks too
     ordered = sorted(turn.blocks, key=lambda block: block.type != "tool_result")
     if ordered == turn.blocks:
         return
@@ -173,6 +175,7 @@ def _fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Buil
             f"/input/{block.item_index}", "a request does not end with reasoning (A14)"
         )
     if not last.blocks:
+        # it held reasoning alone
         turns.pop()
     elif last.blocks[-1].type == "text":
         _trim_end(last)
@@ -212,6 +215,7 @@ def _drop_reasoning(turn: Turn, report: Report) -> None:
 def _trim_end(turn: Turn) -> None:
     """A final assistant text does not end in blanks (A12)."""
     last = turn.blocks[-1]
+    # a copy: the block may be an object of the caller's history
     turn.blocks[-1] = last._replace(body={**last.body, "text": last.body["text"].rstrip()})
 
 
@@ -235,6 +239,7 @@ def _mark_cache(cache: str | CacheOptions, turns: list[Turn], body: JsonObject) 
     if not options.breakpoints:
         body["cache_control"] = marker
         return
+    # the last ones: they cache the longest prefixes
     marked_items = set(sorted(options.breakpoints)[-MAX_BREAKPOINTS:])
     for turn in turns:
         last_blocks: dict[int, int] = {}
@@ -245,6 +250,7 @@ def _mark_cache(cache: str | CacheOptions, turns: list[Turn], body: JsonObject) 
         for item_index in marked_items & last_blocks.keys():
             index = last_blocks[item_index]
             block = turn.blocks[index]
+            # a copy: the block may be an object of the caller's history
             turn.blocks[index] = block._replace(body={**block.body, "cache_control": marker})
 
 

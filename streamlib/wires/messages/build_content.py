@@ -101,6 +101,7 @@ def _message(item: Message, path: str, context: BuildContext) -> Iterator[RoleAn
             continue
         # `native` of a message is what its only block had beside the text
         if item.native and len(item.content) == 1:
+            # a copy: the block may be the `native` of a part
             block = {**block, **item.native}
         yield item.role, block
 
@@ -120,6 +121,7 @@ def _reasoning(item: Reasoning, path: str, context: BuildContext) -> Iterator[Ro
         block = {"type": "redacted_thinking", "data": item.encrypted_content}
         yield "assistant", _with_native(block, item)
         return
+    # the signature of an incomplete block does not match its text
     is_signed = item.signature and item.status == "completed"
     if is_signed or context.target.provider.unsigned_thinking:
         block = {
@@ -166,6 +168,7 @@ def _output(
         if block is not None and not is_blank(block):
             content.append(block)
     result: JsonObject = {"type": "tool_result", "tool_use_id": item.call_id}
+    # a result without content is valid, one with blank text is not (A1)
     if content:
         result["content"] = content
     if item.is_error:
@@ -192,6 +195,7 @@ def _server_call(item: ServerToolCall, path: str, report: Report) -> JsonObject:
 
 def _server_result(item: ServerToolResult) -> JsonObject:
     block = {
+        # `native` has the type where it is another one, such as `mcp_tool_result`
         "type": f"{item.name}_tool_result",
         "tool_use_id": item.call_id,
         "content": item.output,
@@ -242,6 +246,7 @@ def _part(part: ContentPart, path: str, report: Report) -> JsonObject | None:
     match part:
         case Text():
             return _text(part) | native
+        # the wire has no refusals
         case Refusal():
             return {"type": "text", "text": part.refusal}
         case Image():

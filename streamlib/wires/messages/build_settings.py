@@ -53,6 +53,7 @@ def _tool(tool: ToolSpec, path: str, report: Report) -> JsonObject:
     if tool.native is not None:
         return tool.native
     body: JsonObject = {"name": tool.name}
+    # an empty description is refused
     if tool.description:
         body["description"] = tool.description
     if tool.format is not None:
@@ -124,6 +125,7 @@ def sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
         if getattr(prompt, name) is not None:
             report.dropped(f"/{name}", f"Messages has no {name}")
     version = target.provider.headers.get("anthropic-version", "")
+    # versions are dates, so they compare as text
     is_allowed = target.traits.sampling and version < VERSION_WITHOUT_SAMPLING
     values: JsonObject = {}
     for name in SAMPLING:

@@ -58,6 +58,7 @@ TOOL_CHOICES: Final = {"auto": "auto", "any": "required", "none": "none"}
 
 def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     """The prompt of a request."""
+    # raw: arguments of calls keep the bytes that the client sent
     raw = msgspec.json.decode(body, type=dict[str, Raw])
     settings: JsonObject = {}
     for key, value in raw.items():
@@ -67,6 +68,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
     system = _system_texts(settings.get("system"))
     instructions: str | None = None
     if system:
+        # `instructions` is one text; further ones are items, so that their number stays
         instructions = system.pop(0)
     for text in system:
         reader.items.append(Message("system", (Text(text),), origin=ORIGIN))
@@ -282,6 +284,7 @@ def _system_texts(system: Any) -> list[str]:
 
 def _tool(tool: JsonObject) -> ToolSpec:
     if tool.get("type", "custom") != "custom":
+        # a hosted tool; some have no name
         return ToolSpec(tool.get("name") or tool["type"], native=tool)
     return ToolSpec(
         tool["name"], tool.get("description"), tool.get("input_schema"), tool.get("strict")

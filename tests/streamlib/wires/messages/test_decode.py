@@ -141,8 +141,9 @@ REQUEST = {
 
 def test_every_setting_is_decoded() -> None:
     prompt = decoded(REQUEST)
+    items: Any = prompt.items
     assert (prompt.model, prompt.stream, prompt.max_output_tokens) == ("claude-opus-5", True, 100)
-    assert (prompt.instructions, prompt.items[0].text) == ("Be terse.", "And kind.")  # type: ignore[union-attr]
+    assert (prompt.instructions, items[0].text) == ("Be terse.", "And kind.")
     assert prompt.thinking is not None
     assert (prompt.thinking.effort, prompt.thinking.display) == ("high", "summarized")
     assert ([tool.name for tool in prompt.tools], prompt.tools[1].native is not None) == (
@@ -160,11 +161,11 @@ def test_every_setting_is_decoded() -> None:
 
 
 def test_an_assistant_turn_is_decoded_as_it_was_received() -> None:
-    items = decoded(REQUEST).items
+    items: Any = decoded(REQUEST).items
     kinds = [Message, Message, Reasoning, FunctionCall, Opaque, FunctionCallOutput, Message, Opaque]
     assert [type(item) for item in items] == kinds
-    assert (items[2].signature, items[3].arguments) == ("EqQB", '{"a": 1.0}')  # type: ignore[union-attr]
-    assert (items[5].output, items[5].is_error) == ("18C", True)  # type: ignore[union-attr]
+    assert (items[2].signature, items[3].arguments) == ("EqQB", '{"a": 1.0}')
+    assert (items[5].output, items[5].is_error) == ("18C", True)
     assert items[7].native == {"role": "user"}
 
 
