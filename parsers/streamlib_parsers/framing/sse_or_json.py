@@ -1,4 +1,4 @@
-"""Server-sent events or one JSON array, told apart by the first byte that is not blank.
+"""Server-sent events or one JSON array, distinguished by the first byte that is not blank.
 
     data: {"candidates":…}        `alt=sse`                                 -> SSEFraming
     [{"candidates":…}             without it; an error is one object,

@@ -13,7 +13,7 @@ _EVENT_KEYS: Final = ("type", "response", "sequence_number")
 
 
 class Envelope:
-    """What the events of one response said of the response itself."""
+    """Reads what the events of one response report of the response itself."""
 
     def __init__(self, assembler: EventAssembler) -> None:
         self._assembler = assembler

@@ -202,6 +202,7 @@ class Machine:
     # --- events that the decoder of the frequent ones refused ---
 
     def _read_slow(self, event_name: str | None, data: bytes) -> None:
+        # Chat's terminator, which some servers send here too.
         if data.lstrip()[:6].upper() == b"[DONE]":
             return
         try:
@@ -213,6 +214,7 @@ class Machine:
                 self._assembler.surrogates = SurrogateJoiner()
         if not isinstance(event, dict):
             raise malformed("an event is not a JSON object", data)
+        # Some servers name the event only in the `event:` line.
         kind = event.get("type") or event_name
         if not isinstance(kind, str):
             kind = ""
@@ -221,6 +223,7 @@ class Machine:
         elif kind in FAST_KINDS:
             self._apply_lenient(kind, event, data)
         elif event.get("error") and not kind.startswith("response."):
+            # A bare error object; `response.…` events may have an `error` beside other fields.
             raise ParseFailure(classify(None, event))
         else:
             self._assembler.passthrough(kind, event)

@@ -99,6 +99,7 @@ class OutputItems:
         """
         if self.slots.is_done(event.output_index, event.item_id):
             return None
+        # The type that the last event is matched by.
         kind = "message" if isinstance(item, Message) else "reasoning"
         item = msgspec.structs.replace(item, id=event.item_id)
         return self._open(item, kind, event.output_index)
@@ -107,6 +108,7 @@ class OutputItems:
         if isinstance(item, NAMED) and not item.call_id:
             item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
         opened = self._assembler.open(outline(item))
+        # The code of a program is no JSON, and its item is complete all the same.
         opened.free_text = kind in HOSTED and HOSTED[kind].free_text
         self.slots.add(opened, kind, output_index)
         return opened
@@ -229,6 +231,7 @@ class OutputItems:
             if not block:
                 continue
             item = item_of(block, item_bytes)
+            # In a response that is not complete, an item's own status is the only sign of its end.
             if not complete and block.get("status") not in (None, "completed"):
                 item = msgspec.structs.replace(item, status="incomplete")
             self._forget_unnamed(index, item.id)
