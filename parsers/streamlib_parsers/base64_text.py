@@ -1,4 +1,4 @@
-"""Base64 that comes in pieces, as audio and sealed thoughts do: one text of them all."""
+"""Joins base64 text that arrives in fragments, as audio and encrypted reasoning do."""
 
 from __future__ import annotations
 
@@ -6,14 +6,17 @@ import base64
 from collections.abc import Sequence
 
 
-def joined_base64(pieces: Sequence[str]) -> str:
-    """The whole. A piece may be encoded by itself, with padding in the middle; what is no base64 is joined as it stands."""
-    as_it_stands = "".join(pieces)
-    if all(len(piece) % 4 == 0 and not piece.endswith("=") for piece in pieces[:-1]):
-        return as_it_stands
+def joined_base64(fragments: Sequence[str]) -> str:
+    """One base64 text.
+
+    A fragment may be encoded by itself, with padding in the middle of the text; fragments that are
+    not base64 are joined unchanged.
+    """
+    joined = "".join(fragments)
+    if all(len(part) % 4 == 0 and not part.endswith("=") for part in fragments[:-1]):
+        return joined
     try:
-        return base64.b64encode(
-            b"".join(base64.b64decode(piece, validate=True) for piece in pieces)
-        ).decode("ascii")
-    except ValueError:  # of binascii, and of a text that is not even ASCII
-        return as_it_stands
+        data = b"".join(base64.b64decode(fragment, validate=True) for fragment in fragments)
+    except ValueError:  # binascii's, and that of a text which is not ASCII
+        return joined
+    return base64.b64encode(data).decode("ascii")

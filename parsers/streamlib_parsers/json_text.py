@@ -1,14 +1,16 @@
-"""JSON as providers really send it, for a decoder that is rightly strict.
+"""JSON as providers send it, for a strict decoder.
 
-msgspec refuses two things that real streams contain: half an emoji (`"\\ud83d"`, made by gateways that cut text between UTF-16
-units) and invalid UTF-8. `repaired` rewrites such bytes so that the same typed decoder reads them:
+msgspec refuses two things that real streams contain: half of a surrogate pair (`"\\ud83d"`, made by
+gateways that split text between UTF-16 units) and invalid UTF-8. `mark_surrogates` rewrites such
+bytes so that the same typed decoder reads them:
 
     {"text":"Hi \\ud83d"}   ->  {"text":"Hi <mark>"}
 
-A mark is three noncharacters, which Unicode keeps for a program's own use: U+FFFE (high) or U+FFFF (low), then ten bits as two of
-the 32 from U+FDD0. Private characters will not do: they are somebody's text. `Halves` joins a high mark with the low one that follows
-in the next delta of the same text, and shows U+FFFD for a half that stays alone. Nothing is rewritten on the fast path: a payload is
-only touched after the decoder refused it.
+A mark is three noncharacters, which Unicode reserves for a program's own use: U+FFFE (high) or
+U+FFFF (low), then ten bits as two of the 32 from U+FDD0. Private-use characters will not do: they
+are somebody's text. `SurrogateJoiner` joins a high mark with the low one that follows in the next
+delta of the same text, and replaces a half that stays alone by U+FFFD. The fast path rewrites
+nothing: a payload is only touched after the decoder refused it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from streamlib_parsers.errors import malformed
 _FIRST_DIGIT: Final = 0xFDD0
 
 TextKey: TypeAlias = tuple[int, str, int]
-"""Which text a delta belongs to: (item index, kind of text, part)."""
+"""The text of a delta: (item index, kind of text, part)."""
 
 _REPLACEMENT: Final = "\ufffd"
 _ESCAPE: Final = re.compile(
@@ -37,7 +39,10 @@ _HIGH_AT_END: Final = re.compile("\ufffe[\ufdd0-\ufdef]{2}\\Z")
 
 
 def mark_surrogates(data: bytes) -> bytes | None:
-    """`data` with lone surrogate halves marked, invalid UTF-8 replaced and a BOM gone, or None where there was nothing to repair."""
+    """The data with lone surrogates marked, invalid UTF-8 replaced and a byte order mark removed.
+
+    None where there is nothing to change.
+    """
     text = data.removeprefix(b"\xef\xbb\xbf")
     try:
         text.decode("utf-8")
@@ -45,7 +50,9 @@ def mark_surrogates(data: bytes) -> bytes | None:
         text = text.decode("utf-8", "replace").encode("utf-8")
     if _HALF.search(text):
         text = _ESCAPE.sub(_mark_half, text)
-    return text if text != data else None
+    if text == data:
+        return None
+    return text
 
 
 def _mark_half(match: re.Match[bytes]) -> bytes:
@@ -53,21 +60,22 @@ def _mark_half(match: re.Match[bytes]) -> bytes:
     if len(escape) != 6 or not _HALF.match(escape):
         return escape
     half = int(escape[2:6], 16) - 0xD800
-    mark = (
-        "\ufffe\uffff"[half >> 10],
-        chr(_FIRST_DIGIT + (half >> 5 & 31)),
-        chr(_FIRST_DIGIT + (half & 31)),
-    )
-    return "".join(mark).encode()
+    kind = "\ufffe"
+    if half >= 0x400:  # a low surrogate
+        kind = "\uffff"
+    first = chr(_FIRST_DIGIT + (half >> 5 & 31))
+    second = chr(_FIRST_DIGIT + (half & 31))
+    return f"{kind}{first}{second}".encode()
 
 
 def is_complete_frame(data: bytes) -> bool:
-    """Whether the last frame of a stream stands whole: one JSON value, or the `[DONE]` that some wires end with."""
+    """Whether the last frame of a stream is complete: one JSON value, or the ``[DONE]`` of some
+    wires."""
     return is_json_bytes(data) or data.strip().lower() == b"[done]"
 
 
 def is_truncated_json(data: bytes) -> bool:
-    """Whether `data` is the beginning of a JSON object or list that its end is missing of."""
+    """Whether `data` is the beginning of a JSON object or list whose end is missing."""
     if data.lstrip()[:1] not in (b"{", b"["):
         return False
     try:
@@ -80,7 +88,7 @@ def is_truncated_json(data: bytes) -> bool:
 
 
 def is_json(text: str) -> bool:
-    """Whether argument text is whole JSON: `""` counts as `{}`."""
+    """Whether argument text is complete JSON: `""` counts as `{}`."""
     return not text or is_json_bytes(text.encode("utf-8", "surrogatepass"))
 
 
@@ -97,7 +105,11 @@ def is_json_bytes(data: bytes) -> bool:
 
 
 def decode_any(data: bytes) -> Any:
-    """Any JSON value, halves marked. Raises `ParseFailure(malformed)` on what is not JSON."""
+    """Any JSON value, with lone surrogates marked.
+
+    Raises:
+        ParseFailure: `malformed`, where the data is not JSON or nested too deep.
+    """
     for candidate in (data, mark_surrogates(data)):
         try:
             if candidate is not None:
@@ -112,19 +124,24 @@ def decode_any(data: bytes) -> Any:
 def string_or_none(values: dict[str, Any], key: str) -> str | None:
     """The text at `key`; None for anything else, which no typed field may hold."""
     value = values.get(key)
-    return value if isinstance(value, str) else None
+    if isinstance(value, str):
+        return value
+    return None
 
 
 def objects_at(values: dict[str, Any], key: str) -> list[dict[str, Any]]:
     """The objects in the list at `key`; none for anything else."""
     value = values.get(key)
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    if not isinstance(value, list):
+        return []
+    return [element for element in value if isinstance(element, dict)]
 
 
 def scrub(value: Any) -> Any:
-    """`value` with every mark that stayed alone shown as U+FFFD, and marked pairs joined; dicts, lists and strings, all the way down.
+    """A JSON value with marked pairs joined and every other mark replaced by U+FFFD.
 
-    Never raises, since it runs while a stream is being failed: what is nested past the stack keeps its marks, which are valid text.
+    Never raises, because it runs while a stream is failing: a value nested deeper than the stack
+    keeps its marks, which are valid text.
     """
     try:
         return _scrubbed(value)
@@ -134,7 +151,9 @@ def scrub(value: Any) -> Any:
 
 def _scrubbed(value: Any) -> Any:
     if isinstance(value, str):
-        return _MARK.sub(_REPLACEMENT, _PAIR.sub(_join, value)) if _MARK.search(value) else value
+        if not _MARK.search(value):
+            return value
+        return _MARK.sub(_REPLACEMENT, _PAIR.sub(_join, value))
     if isinstance(value, dict):
         return {_scrubbed(key): _scrubbed(item) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -143,39 +162,43 @@ def _scrubbed(value: Any) -> Any:
 
 
 class SurrogateJoiner:
-    """Joins emoji halves over the deltas of one text; one holder for a whole response, keyed by the text they belong to."""
+    """Joins surrogate pairs that are split over deltas; one for all texts of a response."""
 
     def __init__(self) -> None:
-        self._held: dict[TextKey, str] = {}
+        self._buffered: dict[TextKey, str] = {}
+        """The high half at the end of a text's last delta, until its next delta."""
 
     def join(self, key: TextKey, delta: str) -> str:
-        """What may be shown of `delta` now: a trailing high half waits for the next delta of the same text."""
-        text = self._held.pop(key, "") + delta
+        """The delta without a trailing high half, which waits for the text's next delta."""
+        text = self._buffered.pop(key, "") + delta
         if not _MARK.search(text):
             return text
         text = _PAIR.sub(_join, text)
         if high := _HIGH_AT_END.search(text):
-            self._held[key] = high.group()
+            self._buffered[key] = high.group()
             text = text[: high.start()]
         return _MARK.sub(_REPLACEMENT, text)
 
     def rest(self, key: TextKey) -> str:
         """At the end of a text: U+FFFD for a half that stayed alone."""
-        return _REPLACEMENT if self._held.pop(key, "") else ""
+        if self._buffered.pop(key, ""):
+            return _REPLACEMENT
+        return ""
 
     def texts(self) -> list[TextKey]:
-        """The texts that hold back a half."""
-        return list(self._held)
+        """The texts with a buffered half."""
+        return list(self._buffered)
 
 
 def _join(match: re.Match[str]) -> str:
-    high, low = (
-        ord(digits[0]) - _FIRST_DIGIT << 5 | ord(digits[1]) - _FIRST_DIGIT
-        for digits in match.groups()
-    )
-    return chr(0x10000 + (high << 10) + low)
+    return chr(0x10000 + (_bits(match[1]) << 10) + _bits(match[2]))
+
+
+def _bits(digits: str) -> int:
+    """The ten bits of a mark."""
+    return (ord(digits[0]) - _FIRST_DIGIT << 5) | (ord(digits[1]) - _FIRST_DIGIT)
 
 
 def dumps(value: Any) -> str:
-    """A JSON value as text, for values that a provider sent decoded where the wire has text."""
+    """A JSON value as text, for values that a provider sends decoded where the wire has text."""
     return msgspec.json.encode(value).decode("utf-8")

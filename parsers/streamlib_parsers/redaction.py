@@ -1,10 +1,11 @@
-"""Keys and tokens out of whatever is shown: messages, error objects, logs.
+"""Redacts keys and tokens in texts that are shown: messages, error objects, logs.
 
     Incorrect API key provided: sk-proj-4f9a…      ->  Incorrect API key provided: ***
     Authorization: Bearer eyJhbGciOi…              ->  Authorization: ***
 
-Providers echo the key they refuse, proxies echo whole requests. What looks like a key is masked whatever it is about: a masked
-word too many costs a reader a moment, a key in a log costs the key. All patterns are linear in the text.
+Providers echo the key they refuse, proxies echo complete requests. Text that looks like a key is
+masked whatever its meaning: one masked word too many costs a reader a moment, a key in a log costs
+the key. All patterns are linear in the text.
 """
 
 from __future__ import annotations
@@ -29,49 +30,58 @@ _SHAPES: Final = (
     r"eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?",  # JSON web token
 )
 _LABEL: Final = (
-    r"(?P<label>\b(?:x-)?(?:goog-)?(?:api[-_ ]?key|authorization|access[-_ ]token|secret(?:[-_ ]access[-_ ]key)?|password)"
-    r"(?: provided)?[\"']?\s{0,4}[:=]\s{0,4}[\"']?)(?:(?:bearer|basic)\s{1,4})?[^\s\"',;&)}\]]*[^\s\"',;&)}\].]"
+    r"(?P<label>\b(?:x-)?(?:goog-)?"
+    r"(?:api[-_ ]?key|authorization|access[-_ ]token|secret(?:[-_ ]access[-_ ]key)?|password)"
+    r"(?: provided)?[\"']?\s{0,4}[:=]\s{0,4}[\"']?)"
+    r"(?:(?:bearer|basic)\s{1,4})?[^\s\"',;&)}\]]*[^\s\"',;&)}\].]"
 )
 _SECRET: Final = re.compile(
     rf"(?i:{_LABEL})|(?P<scheme>\b(?i:bearer)\s{{1,4}})[\w.~+/=-]{{6,}}"
     rf"|(?P<query>[?&]key=)[^&\s\"']+|(?<![A-Za-z0-9])(?:{'|'.join(_SHAPES)})"
 )
 _NAMES: Final = re.compile(
-    r"(?i)(?:x-)?(?:goog-)?(?:api[-_]?key|(?:access|refresh|id|auth|session)[-_]?token|authorization|cookie|set-cookie|secret|password)"
+    r"(?i)(?:x-)?(?:goog-)?(?:api[-_]?key|(?:access|refresh|id|auth|session)[-_]?token"
+    r"|authorization|cookie|set-cookie|secret|password)"
 )
 
-_LONGEST: Final = 1 << 16
-_MOST: Final = 256
-_DEEPEST: Final = 32
+_TEXT_LENGTH: Final = 1 << 16
+"""Characters of one text that are shown."""
+_ENTRIES: Final = 256
+"""Entries of one object or list that are shown."""
+_DEPTH: Final = 32
+"""Levels of nesting that are shown."""
 
 
 def redact(text: str) -> str:
-    """`text` with everything that looks like a key shown as `***`."""
+    """The text with everything that looks like a key replaced by ``***``."""
     return _SECRET.sub(_masked, text)
 
 
 def redact_value(value: Any, depth: int = 0) -> Any:
-    """A JSON value fit to be shown: keys masked, valid Unicode, bounded in depth (32), entries (256) and length of a text (64 KiB)."""
+    """A JSON value that can be shown: keys masked, valid Unicode, bounded in size and depth."""
     if isinstance(value, str):
-        return redact(scrub(value[:_LONGEST])).encode("utf-8", "replace").decode("utf-8")
+        text = redact(scrub(value[:_TEXT_LENGTH]))
+        return text.encode("utf-8", "replace").decode("utf-8")
     if not isinstance(value, (dict, list, tuple)):
         return value
-    if depth >= _DEEPEST:
+    if depth >= _DEPTH:
         return "…"
     if isinstance(value, dict):
-        return {
-            redact_value(str(name)): _entry(str(name), one, depth)
-            for name, one in list(value.items())[:_MOST]
-        }
-    return [redact_value(one, depth + 1) for one in value[:_MOST]]
+        return _redact_object(value, depth)
+    return [redact_value(element, depth + 1) for element in value[:_ENTRIES]]
 
 
-def _entry(name: str, value: Any, depth: int) -> Any:
-    return (
-        MASK
-        if isinstance(value, str) and _NAMES.fullmatch(name)
-        else redact_value(value, depth + 1)
-    )
+def _redact_object(value: dict[Any, Any], depth: int) -> dict[Any, Any]:
+    redacted: dict[Any, Any] = {}
+    for key in list(value)[:_ENTRIES]:
+        name = str(key)
+        inner = value[key]
+        if isinstance(inner, str) and _NAMES.fullmatch(name):
+            inner = MASK
+        else:
+            inner = redact_value(inner, depth + 1)
+        redacted[redact_value(name)] = inner
+    return redacted
 
 
 def _masked(match: re.Match[str]) -> str:

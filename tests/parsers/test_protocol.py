@@ -125,6 +125,6 @@ def test_the_beginning_of_an_object_or_list_is_cut(data: bytes, cut: bool) -> No
 
 def test_an_accumulator_takes_events_alone() -> None:
     whole = Accumulator()
-    with pytest.raises(TypeError, match="a str is no event of a stream"):
+    with pytest.raises(TypeError, match="a str is not an event of a stream"):
         whole.feed("data: {}")  # type: ignore[arg-type]
     assert whole.response.status == "incomplete"

@@ -183,7 +183,7 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it(
 
 
 def test_what_is_no_event_is_not_accumulated() -> None:
-    with pytest.raises(TypeError, match="a str is no event"):
+    with pytest.raises(TypeError, match="a str is not an event"):
         streamlib.accumulate(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
     assert streamlib.accumulate([streamlib.Passthrough("comet", {})]) == streamlib.Response()
 
