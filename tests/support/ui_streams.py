@@ -30,7 +30,7 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 
 CALL_IDS = st.sampled_from(["", "a", "b", "a-1", "call-0"])
-WORDS = st.sampled_from(["", " ", "word", "é\U0001f600", "\n\n", '"]}', "</think>"])
+TEXTS = st.sampled_from(["", " ", "word", "é\U0001f600", "\n\n", '"]}', "</think>"])
 ARGUMENTS = st.sampled_from(['{"city": "Paris"}', "{}", "", '{"city": "Pa', "[1]", "print(1)"])
 
 
@@ -42,17 +42,17 @@ def legal_events(draw: st.DrawFn) -> list[ResponseEvent]:
         assembly.rate_limits(RateLimits(requests=Window(10, 9), raw={"x": "y"}))
     if draw(st.booleans()):
         assembly.identify(draw(st.sampled_from(["resp_1", None])), "m")
-    growing: list[OpenItem] = []
+    open_items: list[OpenItem] = []
     for _ in range(draw(st.integers(0, 14))):
         step = draw(st.sampled_from(["open", "grow", "grow", "close", "beside"]))
         if step == "open":
-            growing.append(assembly.open(_item(draw)))
+            open_items.append(assembly.open(_item(draw)))
         elif step == "beside":
-            _beside(draw, assembly, growing)
-        elif growing:
-            at = draw(st.integers(0, len(growing) - 1))
-            _grow(draw, assembly, growing[at]) if step == "grow" else _close(
-                draw, assembly, growing.pop(at)
+            _beside(draw, assembly, open_items)
+        elif open_items:
+            position = draw(st.integers(0, len(open_items) - 1))
+            _grow(draw, assembly, open_items[position]) if step == "grow" else _close(
+                draw, assembly, open_items.pop(position)
             )
     _end(draw, assembly)
     return assembly.take()
@@ -83,8 +83,8 @@ def _grow(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
     kind, part = type(item.item), draw(st.integers(0, 1))
     if kind is Message:
         {
-            "text": lambda: assembly.text(item, draw(WORDS), part),
-            "refusal": lambda: assembly.refusal(item, draw(WORDS), 2),
+            "text": lambda: assembly.text(item, draw(TEXTS), part),
+            "refusal": lambda: assembly.refusal(item, draw(TEXTS), 2),
             "image": lambda: assembly.media(item, 3, "image/png", "aGk="),
             "sound": lambda: assembly.media(item, 4, "audio/wav", "aGk=", "spoken"),
             "cited": lambda: assembly.annotation(
@@ -92,8 +92,8 @@ def _grow(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
             ),
         }[draw(st.sampled_from(["text", "text", "refusal", "image", "sound", "cited"]))]()
     elif kind is Reasoning:
-        assembly.reasoning(item, draw(WORDS)) if draw(st.booleans()) else assembly.summary(
-            item, draw(WORDS), part
+        assembly.reasoning(item, draw(TEXTS)) if draw(st.booleans()) else assembly.summary(
+            item, draw(TEXTS), part
         )
     elif kind in (FunctionCall, CustomToolCall, ServerToolCall):
         assembly.arguments(item, draw(ARGUMENTS))

@@ -99,10 +99,10 @@ def run(*steps: Any, **options: Any) -> list[dict[str, Any]]:
     return read_agui(encode_all("agui", made(*steps, **options), thread_id="t", run_id="r"))
 
 
-def named(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
+def named(parts: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
     return [
         {key: value for key, value in part.items() if key != "type"}
-        for part in found
+        for part in parts
         if part["type"] == kind
     ]
 
@@ -112,32 +112,28 @@ def named(found: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
 
 @each_protocol
 @given(events=legal_events())
-def test_every_legal_stream_keeps_the_rules_of_the_protocol(
-    protocol: str, events: list[ResponseEvent]
-) -> None:
+def test_generated_stream_keeps_the_protocol(protocol: str, events: list[ResponseEvent]) -> None:
     READERS[protocol](encode_all(protocol, events))
 
 
 @each_protocol
 @given(events=legal_events())
-def test_the_text_on_the_screen_is_the_text_of_the_answer(
-    protocol: str, events: list[ResponseEvent]
-) -> None:
+def test_shown_text_is_the_text_of_the_response(protocol: str, events: list[ResponseEvent]) -> None:
     shown = READERS[protocol](encode_all(protocol, events))
     texts = [
         part.get("delta", "")
         for part in shown
         if part["type"] in ("text-delta", "TEXT_MESSAGE_CONTENT")
     ]
-    spoken = sorted(
-        "".join(words(item))
+    transcripts = sorted(
+        "".join(texts_of(item))
         for item in accumulate(events).items
         if isinstance(item, Message) and item.role == "assistant"
     )
-    assert sorted("".join(texts)) == sorted("".join(spoken))
+    assert sorted("".join(texts)) == sorted("".join(transcripts))
 
 
-def words(item: Message) -> list[str]:
+def texts_of(item: Message) -> list[str]:
     return [
         getattr(part, "text", None)
         or getattr(part, "refusal", None)
@@ -149,7 +145,7 @@ def words(item: Message) -> list[str]:
 
 @each_protocol
 @given(events=legal_events())
-def test_coalescing_before_changes_nothing_but_the_number_of_deltas(
+def test_coalescing_changes_only_the_number_of_deltas(
     protocol: str, events: list[ResponseEvent]
 ) -> None:
     joined = through(events, coalesce(float("inf")))
@@ -157,33 +153,33 @@ def test_coalescing_before_changes_nothing_but_the_number_of_deltas(
     assert sum(isinstance(event, kinds) for event in joined) <= sum(
         isinstance(event, kinds) for event in events
     )
-    assert said(READERS[protocol](encode_all(protocol, joined))) == said(
+    assert shown_texts(READERS[protocol](encode_all(protocol, joined))) == shown_texts(
         READERS[protocol](encode_all(protocol, events))
     )
 
 
-def said(shown: list[dict[str, Any]]) -> dict[Any, str]:
-    found: dict[Any, str] = {}
+def shown_texts(shown: list[dict[str, Any]]) -> dict[Any, str]:
+    texts: dict[Any, str] = {}
     for part in shown:
         delta = part.get("delta", part.get("inputTextDelta"))
         if delta is not None:
             key = (part["type"], part.get("id") or part.get("toolCallId") or part.get("messageId"))
-            found[key] = found.get(key, "") + delta
-    return found
+            texts[key] = texts.get(key, "") + delta
+    return texts
 
 
 @each_protocol
 @pytest.mark.parametrize("folder", WIRES)
-def test_every_recording_keeps_the_rules_of_the_protocol(protocol: str, folder: str) -> None:
-    found = [*recordings(folder), *recordings(folder, [".json"])]
-    if not found:
+def test_recording_keeps_the_protocol(protocol: str, folder: str) -> None:
+    samples = [*recordings(folder), *recordings(folder, [".json"])]
+    if not samples:
         pytest.skip("shared test data is absent: the corpus")
-    for recording in found:
+    for recording in samples:
         READERS[protocol](encode_all(protocol, parsed(recording)))
 
 
 @each_protocol
-def test_a_stream_that_was_left_never_looks_whole(protocol: str) -> None:
+def test_abandoned_stream_never_looks_complete(protocol: str) -> None:
     encode = encoder(protocol)
     body = (
         b"".join(encode.feed(event) for event in made(Message("assistant", (Text("half"),)))[:-2])
@@ -195,7 +191,7 @@ def test_a_stream_that_was_left_never_looks_whole(protocol: str) -> None:
 
 @each_protocol
 @pytest.mark.parametrize("kind", ["truncated", "rate_limited", "server_error"])
-def test_a_failure_is_an_error_after_what_came_before_it(protocol: str, kind: Any) -> None:
+def test_failure_is_an_error_after_the_partial_response(protocol: str, kind: Any) -> None:
     body = encode_all(
         protocol, made(Message("assistant", (Text("half"),)), ErrorInfo(kind, "no more"))
     )
@@ -209,7 +205,7 @@ def test_a_failure_is_an_error_after_what_came_before_it(protocol: str, kind: An
 
 
 @each_protocol
-def test_calls_with_one_id_or_none_stay_apart(protocol: str) -> None:
+def test_calls_with_equal_or_missing_ids_stay_separate(protocol: str) -> None:
     calls = [FunctionCall(name, "f", "{}") for name in ("same", "same", "", "")]
     shown = READERS[protocol](encode_all(protocol, made(*calls, stop="tool_calls")))
     ids = [
@@ -223,7 +219,7 @@ def test_calls_with_one_id_or_none_stay_apart(protocol: str) -> None:
 
 
 @each_protocol
-def test_other_answers_and_earlier_turns_are_left_out_and_reported(protocol: str) -> None:
+def test_other_choices_and_earlier_turns_are_reported(protocol: str) -> None:
     encode = encoder(protocol)
     events = made(
         Message("assistant", (Text("elsewhere"),), choice=1),
@@ -251,14 +247,14 @@ def test_no_key_or_header_of_the_provider_is_shown(protocol: str) -> None:
 # --- Vercel ---
 
 
-def test_a_text_a_thought_and_a_call_as_parts() -> None:
-    found = parts(
+def test_text_reasoning_and_call_as_parts() -> None:
+    shown = parts(
         Reasoning("hm"),
         Message("assistant", (Text("hi"),)),
         FunctionCall("c", "f", '{"a": 1.0}'),
         stop="tool_calls",
     )
-    assert [part["type"] for part in found] == [
+    assert [part["type"] for part in shown] == [
         *(
             "start",
             "start-step",
@@ -271,71 +267,71 @@ def test_a_text_a_thought_and_a_call_as_parts() -> None:
         ),
         *("tool-input-start", "tool-input-delta", "tool-input-available", "finish-step", "finish"),
     ]
-    assert named(found, "start") == [{"messageId": "resp_1"}]
-    assert named(found, "tool-input-available") == [
+    assert named(shown, "start") == [{"messageId": "resp_1"}]
+    assert named(shown, "tool-input-available") == [
         {"toolCallId": "c", "toolName": "f", "dynamic": True, "input": {"a": 1.0}}
     ]
 
 
-def test_paragraphs_of_a_summary_are_set_apart() -> None:
-    found = parts(Reasoning("content", ("one", "two")))
+def test_summary_paragraphs_are_separated() -> None:
+    shown = parts(Reasoning("content", ("one", "two")))
     assert (
-        "".join(part["delta"] for part in named(found, "reasoning-delta"))
+        "".join(part["delta"] for part in named(shown, "reasoning-delta"))
         == "one\n\ntwo\n\ncontent"
     )
 
 
-def test_a_message_without_words_is_no_empty_text() -> None:
+def test_message_without_text_is_no_empty_part() -> None:
     assert not named(parts(Message("assistant", signature="sig")), "text-start")
 
 
-def test_a_cut_call_is_an_error_and_never_available() -> None:
-    found = parts(FunctionCall("c", "f", '{"a', status="incomplete"), stop="length")
-    (fault,) = named(found, "tool-input-error")
+def test_incomplete_call_is_an_error_and_never_available() -> None:
+    shown = parts(FunctionCall("c", "f", '{"a', status="incomplete"), stop="length")
+    (fault,) = named(shown, "tool-input-error")
     assert (fault["input"], bool(fault["errorText"])) == ('{"a', True)
-    whole = parts(FunctionCall("c", "f", "{}", status="incomplete"), stop="length")
-    assert "truncated" in named(whole, "tool-input-error")[0]["errorText"]
-    assert not named(found, "tool-input-available") + named(whole, "tool-input-available")
+    unfinished = parts(FunctionCall("c", "f", "{}", status="incomplete"), stop="length")
+    assert "truncated" in named(unfinished, "tool-input-error")[0]["errorText"]
+    assert not named(shown, "tool-input-available") + named(unfinished, "tool-input-available")
 
 
-def test_free_text_of_a_call_is_said_to_be_text() -> None:
-    found = parts(CustomToolCall("c", "patch", "*** begin"), stop="tool_calls")
-    assert named(found, "tool-input-start")[0]["inputEncoding"] == "text"
-    assert named(found, "tool-input-available")[0]["input"] == "*** begin"
+def test_free_form_input_is_marked_as_text() -> None:
+    shown = parts(CustomToolCall("c", "patch", "*** begin"), stop="tool_calls")
+    assert named(shown, "tool-input-start")[0]["inputEncoding"] == "text"
+    assert named(shown, "tool-input-available")[0]["input"] == "*** begin"
 
 
-def test_what_the_provider_ran_itself_has_an_output() -> None:
+def test_provider_run_call_has_an_output() -> None:
     code = ServerToolCall("a", "code", "print(1)", native={"outputs": [{"logs": "1"}]})
-    found = parts(
+    shown = parts(
         code,
         ServerToolCall("b", "search", "{}"),
         ServerToolResult("b", "search", ["x"]),
         ServerToolCall("c", "search", "{}"),
     )
-    outputs = {part["toolCallId"]: part["output"] for part in named(found, "tool-output-available")}
+    outputs = {part["toolCallId"]: part["output"] for part in named(shown, "tool-output-available")}
     assert outputs == {"a": {"outputs": [{"logs": "1"}]}, "b": ["x"], "c": None}
-    assert named(found, "tool-input-available")[0]["input"] == "print(1)"
-    assert all(part["providerExecuted"] for part in named(found, "tool-input-available"))
+    assert named(shown, "tool-input-available")[0]["input"] == "print(1)"
+    assert all(part["providerExecuted"] for part in named(shown, "tool-input-available"))
     paused = parts(ServerToolCall("c", "search", "{}"), stop="pause")
     assert not named(paused, "tool-output-available"), "it still runs"
 
 
-def test_files_and_what_is_said_in_them() -> None:
-    found = parts(
+def test_files_and_their_transcripts() -> None:
+    shown = parts(
         Message(
             "assistant",
             (Image(data="aGk=", media_type="image/webp"), Audio(data="aGk=", transcript="hello")),
         )
     )
-    assert [part["url"].split(",")[0] for part in named(found, "file")] == [
+    assert [part["url"].split(",")[0] for part in named(shown, "file")] == [
         "data:image/webp;base64",
         "data:audio/wav;base64",
     ]
-    assert named(found, "text-delta") == [{"id": "0", "delta": "hello"}]
+    assert named(shown, "text-delta") == [{"id": "0", "delta": "hello"}]
 
 
 @pytest.mark.parametrize(
-    ("annotation", "found"),
+    ("annotation", "expected"),
     [
         ({"type": "url_citation", "url": "https://a/", "title": "A"}, ("https://a/", "A", None)),
         (
@@ -357,27 +353,27 @@ def test_files_and_what_is_said_in_them() -> None:
         ({"type": "unknown"}, None),
     ],
 )
-def test_a_citation_names_a_page_or_a_document(annotation: dict[str, Any], found: Any) -> None:
-    assert source(annotation) == found
+def test_citation_names_a_page_or_a_document(annotation: dict[str, Any], expected: Any) -> None:
+    assert source(annotation) == expected
 
 
 def test_sources_are_parts() -> None:
     text = Text("x", ({"url": "https://a/", "title": "A"}, {"filename": "a.pdf"}, {"nothing": 1}))
     encode = encoder("vercel")
-    found = read_vercel(
+    shown = read_vercel(
         b"".join(encode.feed(event) for event in made(Message("assistant", (text,))))
         + encode.close()
     )
-    assert [(part["url"], part["title"]) for part in named(found, "source-url")] == [
+    assert [(part["url"], part["title"]) for part in named(shown, "source-url")] == [
         ("https://a/", "A")
     ]
-    assert [(part["filename"], part["title"]) for part in named(found, "source-document")] == [
+    assert [(part["filename"], part["title"]) for part in named(shown, "source-document")] == [
         ("a.pdf", "a.pdf")
     ]
     assert [change.path for change in encode.report] == ["/annotations"]
 
 
-def test_usage_has_the_shape_of_the_sdk_and_unknown_stays_unknown() -> None:
+def test_usage_has_the_sdks_shape_and_unknown_stays_unknown() -> None:
     usage = Usage(100, 20, cache_read_input_tokens=80, reasoning_output_tokens=5)
     (end,) = named(parts(usage=usage), "finish")
     assert end["messageMetadata"]["usage"] == {
@@ -398,24 +394,24 @@ def test_usage_has_the_shape_of_the_sdk_and_unknown_stays_unknown() -> None:
     ]
 
 
-def test_a_step_can_go_on_with_a_message_of_an_earlier_one() -> None:
-    found = read_vercel(encode_all("vercel", made(), message_id="msg_of_the_page"))
-    assert named(found, "start") == [{"messageId": "msg_of_the_page"}]
+def test_step_can_continue_a_message_of_an_earlier_one() -> None:
+    shown = read_vercel(encode_all("vercel", made(), message_id="msg_of_the_page"))
+    assert named(shown, "start") == [{"messageId": "msg_of_the_page"}]
 
 
-def test_a_cancelled_stream_is_an_abort() -> None:
+def test_cancelled_stream_is_an_abort() -> None:
     assert named(parts(ErrorInfo("cancelled", "closed by the user")), "abort") == [
         {"reason": "closed by the user"}
     ]
     assert run(ErrorInfo("cancelled", "closed by the user"))[-1]["outcome"] == {"type": "cancelled"}
 
 
-def test_every_stop_reason_has_a_word() -> None:
+def test_every_stop_reason_has_a_value() -> None:
     assert set(FINISH_REASONS) == set(StopReason.__args__)  # type: ignore[attr-defined]
     assert HEADERS["x-vercel-ai-ui-message-stream"] == "v1"
 
 
-def test_version_7_shows_what_nobody_knows() -> None:
+def test_version_7_shows_unknown_kinds() -> None:
     opaque = Opaque("new_kind", {"type": "new_kind", "x": 1})
     assert named(parts(opaque, version=7), "custom") == [
         {
@@ -429,14 +425,14 @@ def test_version_7_shows_what_nobody_knows() -> None:
 # --- AG-UI ---
 
 
-def test_calls_hang_on_the_message_before_them() -> None:
-    found = run(
+def test_calls_belong_to_the_message_before_them() -> None:
+    shown = run(
         Message("assistant", (Text("so"),)),
         FunctionCall("a", "f", "{}"),
         FunctionCall("b", "f", "{}"),
         stop="tool_calls",
     )
-    assert [event["parentMessageId"] for event in named(found, "TOOL_CALL_START")] == ["r-0", "r-0"]
+    assert [event["parentMessageId"] for event in named(shown, "TOOL_CALL_START")] == ["r-0", "r-0"]
     alone = run(
         Reasoning("hm"),
         FunctionCall("a", "f", "{}"),
@@ -455,49 +451,52 @@ def test_calls_hang_on_the_message_before_them() -> None:
     )
 
 
-def test_only_whole_calls_are_pending() -> None:
-    cut = FunctionCall("b", "f", '{"a', status="incomplete")
-    found = run(
-        FunctionCall("a", "f", "{}"), cut, ServerToolCall("c", "search", "{}"), stop="tool_calls"
+def test_only_complete_calls_are_pending() -> None:
+    incomplete = FunctionCall("b", "f", '{"a', status="incomplete")
+    shown = run(
+        FunctionCall("a", "f", "{}"),
+        incomplete,
+        ServerToolCall("c", "search", "{}"),
+        stop="tool_calls",
     )
-    assert found[-1]["outcome"] == {"type": "success", "pendingToolCallIds": ["a"]}
-    results = {event["toolCallId"]: event["content"] for event in named(found, "TOOL_CALL_RESULT")}
+    assert shown[-1]["outcome"] == {"type": "success", "pendingToolCallIds": ["a"]}
+    results = {event["toolCallId"]: event["content"] for event in named(shown, "TOOL_CALL_RESULT")}
     assert set(results) == {"b", "c"}
     assert "truncated" in results["b"]
 
 
-def test_what_the_provider_ran_itself_is_answered_once() -> None:
-    found = run(
+def test_provider_run_call_gets_one_result() -> None:
+    shown = run(
         ServerToolCall("a", "search", "{}"),
         ServerToolResult("a", "search", ["x"]),
         ServerToolCall("b", "search", "{}"),
     )
     assert [
-        (event["toolCallId"], event["content"]) for event in named(found, "TOOL_CALL_RESULT")
+        (event["toolCallId"], event["content"]) for event in named(shown, "TOOL_CALL_RESULT")
     ] == [("a", '["x"]'), ("b", "")]
     assert not named(run(ServerToolCall("a", "search", "{}"), stop="pause"), "TOOL_CALL_RESULT"), (
         "it still runs"
     )
 
 
-def test_what_is_signed_or_sealed_rides_in_its_slot() -> None:
-    found = run(
+def test_signed_or_encrypted_state_is_in_its_own_event() -> None:
+    shown = run(
         Reasoning("hm", signature="s1"),
         Reasoning(encrypted_content="s2"),
         Message("assistant", signature="s3"),
         FunctionCall("c", "f", "{}", signature="s4"),
     )
-    sealed = [
+    encrypted = [
         (event["subtype"], event["entityId"], event["encryptedValue"])
-        for event in named(found, "REASONING_ENCRYPTED_VALUE")
+        for event in named(shown, "REASONING_ENCRYPTED_VALUE")
     ]
-    assert sealed == [
+    assert encrypted == [
         ("message", "r-0", "s1"),
         ("message", "r-1", "s2"),
         ("message", "r-2", "s3"),
         ("tool-call", "c", "s4"),
     ]
-    assert named(found, "TEXT_MESSAGE_START") == [{"messageId": "r-2", "role": "assistant"}], (
+    assert named(shown, "TEXT_MESSAGE_START") == [{"messageId": "r-2", "role": "assistant"}], (
         "there is a message to keep it"
     )
 
@@ -515,8 +514,8 @@ def test_ids_come_from_the_run_else_from_the_response() -> None:
 
 
 def test_usage_counts_parts_of_totals() -> None:
-    found = run(usage=Usage(100, 20, cache_read_input_tokens=80, reasoning_output_tokens=5))
-    assert found[-1]["usage"] == [
+    shown = run(usage=Usage(100, 20, cache_read_input_tokens=80, reasoning_output_tokens=5))
+    assert shown[-1]["usage"] == [
         {
             "model": "m",
             "inputTokens": 100,
@@ -526,7 +525,7 @@ def test_usage_counts_parts_of_totals() -> None:
             "cachedInputTokens": 80,
         }
     ]
-    assert found[0] == {
+    assert shown[0] == {
         "type": "RUN_STARTED",
         "threadId": "t",
         "runId": "r",
@@ -536,16 +535,16 @@ def test_usage_counts_parts_of_totals() -> None:
 
 def test_what_the_protocol_has_no_event_for_is_custom() -> None:
     text = Text("x", ({"url": "https://a/"},))
-    found = run(
+    shown = run(
         Message("assistant", (text, Image(data="aGk=", media_type="image/png"))), usage=Usage(1, 2)
     )
-    assert [event["name"] for event in named(found, "CUSTOM")] == ["annotation", "media", "usage"]
+    assert [event["name"] for event in named(shown, "CUSTOM")] == ["annotation", "media", "usage"]
 
 
 # --- whole bodies ---
 
 
-def test_a_whole_body_is_the_message_that_the_stream_makes() -> None:
+def test_body_is_the_message_that_the_stream_makes() -> None:
     items = (
         Reasoning("b", ("a",)),
         Message("assistant", (Text("hi"), Refusal(" no"))),
@@ -582,7 +581,7 @@ def test_a_whole_body_is_the_message_that_the_stream_makes() -> None:
     assert [call["id"] for call in messages[1]["toolCalls"]] == ["c", "c-3"]
 
 
-def test_a_whole_body_gives_its_files_and_what_is_sealed() -> None:
+def test_body_has_files_and_encrypted_state() -> None:
     items = (
         Message("assistant", (Image(data="aGk="),), signature="s"),
         Reasoning(encrypted_content="e"),
@@ -613,7 +612,7 @@ def test_json_lines_lose_nothing_of_a_recording(folder: str) -> None:
         assert load_events(encode_all("jsonl", events)) == events
 
 
-def test_a_failure_and_a_body_are_json() -> None:
+def test_failure_and_body_are_json() -> None:
     error = ErrorInfo("overloaded", "later", retryable=True)
     assert msgspec.convert(error_body("jsonl", error), Failed) == Failed(error)
     assert isinstance(made()[-1], Completed)
@@ -623,7 +622,7 @@ def test_a_failure_and_a_body_are_json() -> None:
     )
 
 
-def test_a_line_is_a_frame_of_server_sent_events() -> None:
+def test_json_line_fits_a_server_sent_event() -> None:
     lines = encode_all("jsonl", made(Message("assistant", (Text("a\nb\u2028c"),))))
     frames = b"".join(b"data: " + line + b"\n\n" for line in lines.splitlines())
     assert [payload["type"] for payload in payloads(frames)][-1] == "completed"

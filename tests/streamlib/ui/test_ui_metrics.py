@@ -38,7 +38,7 @@ class Deltas:
     """A model that writes so many deltas, one each tick. given: how many were taken from it so far."""
 
     def __init__(self, count: int, pause: float = 0.0) -> None:
-        self.given = 0
+        self.emitted = 0
         self._count, self._pause = count, pause
 
     def __aiter__(self) -> Deltas:
@@ -46,13 +46,13 @@ class Deltas:
 
     async def __anext__(self) -> ResponseEvent:
         await anyio.sleep(self._pause)
-        if self.given == self._count:
+        if self.emitted == self._count:
             raise StopAsyncIteration
-        self.given += 1
-        return OutputTextDelta(0, 0, f"word {self.given} ", seq=self.given)
+        self.emitted += 1
+        return OutputTextDelta(0, 0, f"word {self.emitted} ", seq=self.emitted)
 
 
-def test_a_screen_is_asked_to_draw_sixty_times_a_second_and_the_first_token_is_never_late() -> None:
+def test_redraws_are_limited_and_first_token_is_not_late() -> None:
     now, stage = [0.0], coalesce(1 / 60, lambda: now[0])
     out: list[tuple[float, Any]] = []
     for n in range(DELTAS):
@@ -71,9 +71,7 @@ def test_a_screen_is_asked_to_draw_sixty_times_a_second_and_the_first_token_is_n
     )
 
 
-async def test_the_whole_pipeline_adds_nothing_to_the_first_token_and_an_interval_to_no_other() -> (
-    None
-):
+async def test_pipeline_delays_no_token_by_an_interval() -> None:
     began = anyio.current_time()
     async with pipe(Deltas(1_000, 1 / A_SECOND), coalesce(1 / 60, anyio.current_time)) as events:
         times = [anyio.current_time() - began async for _ in events]
@@ -82,7 +80,7 @@ async def test_the_whole_pipeline_adds_nothing_to_the_first_token_and_an_interva
     assert len(times) <= 60 * times[-1] + 2
 
 
-async def test_a_branch_that_stalls_bounds_the_memory() -> None:
+async def test_stalled_branch_has_bounded_memory() -> None:
     source = Deltas(1_000_000)
     gc.collect()
     tracemalloc.start()
@@ -91,24 +89,24 @@ async def test_a_branch_that_stalls_bounds_the_memory() -> None:
             with anyio.move_on_after(1):
                 async for _ in fast:
                     pass
-            held = len(stalled.held)
+            buffered = len(stalled.held)
             peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
     say(
-        f"tee: of 1,000,000 events {source.given:,} were read and {held:,} held for the branch that stalled, {peak / 1e6:.1f} MB"
+        f"tee: of 1,000,000 events {source.emitted:,} were read and {buffered:,} held for the branch that stalled, {peak / 1e6:.1f} MB"
     )
-    assert source.given == held == 4096
+    assert source.emitted == buffered == 4096
     assert peak < 2_000_000
 
 
 @pytest.mark.parametrize("path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN])
-async def test_a_recording_that_was_saved_replays_to_the_same_event_log_at_every_split(
+async def test_saved_recording_replays_equal_for_every_partition(
     path: Path, tmp_path: Path
 ) -> None:
     body, wire_api = BODIES[path], path.parent.name
     wanted = _log(from_body(body).events(wire_api))  # type: ignore[arg-type]
-    chunks = tuple(Chunk(n / 100, piece) for n, piece in enumerate(random_pieces(body, 7)))
+    chunks = tuple(Chunk(n / 100, fragment) for n, fragment in enumerate(random_pieces(body, 7)))
     save(Recording(200, {}, chunks, wire_api=wire_api), tmp_path / "r.jsonl")  # type: ignore[arg-type]
     assert load(tmp_path / "r.jsonl").chunks == chunks
     for split in ("recorded", "whole", 1):

@@ -65,7 +65,7 @@ PROMPT = Prompt(
     tools=[ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})],
     reasoning="low",
 )
-MINTED = "chatcmpl-0"
+GENERATED_ID = "chatcmpl-0"
 
 
 def parsed(body: bytes) -> list[ResponseEvent]:
@@ -73,11 +73,11 @@ def parsed(body: bytes) -> list[ResponseEvent]:
     return [*p.feed(body), *p.close()]
 
 
-def told(encode: Any, events: list[ResponseEvent]) -> bytes:
+def encode_events(encode: Any, events: list[ResponseEvent]) -> bytes:
     return b"".join([*(encode.feed(event) for event in events), encode.close()])
 
 
-def said(assembly: EventAssembler, *items: Any, stop: Any = "stop") -> list[ResponseEvent]:
+def events_of(assembly: EventAssembler, *items: Any, stop: Any = "stop") -> list[ResponseEvent]:
     """The events of whole items, each in one delta a part."""
     for item in items:
         _say(assembly, item)
@@ -108,7 +108,7 @@ def _say(assembly: EventAssembler, item: Any) -> None:
 
 
 def own(*items: Any, stop: Any = "stop") -> list[ResponseEvent]:
-    return said(EventAssembler(LIMITS, Origin("chat")), *items, stop=stop)
+    return events_of(EventAssembler(LIMITS, Origin("chat")), *items, stop=stop)
 
 
 # --- law 10 ---
@@ -126,13 +126,13 @@ def _comparable(event: ResponseEvent) -> ResponseEvent:
     if isinstance(event, (OutputItemAdded, OutputItemDone)):
         return msgspec.structs.replace(event, item=msgspec.structs.replace(event.item, native=None))
     if isinstance(event, (Created, Completed)) and event.response_id is None:
-        event = msgspec.structs.replace(event, response_id=MINTED)
+        event = msgspec.structs.replace(event, response_id=GENERATED_ID)
     if isinstance(event, Completed):
         choices = tuple(
             FinishedChoice(
-                one.choice, _stop(one.stop_reason), one.native_stop_reason or _stop(one.stop_reason)
+                end.choice, _stop(end.stop_reason), end.native_stop_reason or _stop(end.stop_reason)
             )
-            for one in event.choices
+            for end in event.choices
         )
         return Completed(event.response_id, event.model, "stop", None, None, event.usage, choices)
     return event
@@ -143,19 +143,19 @@ def _stop(reason: Any) -> Any:
 
 
 @each_recording("openai-chat", STREAMS)
-def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording.body)
     if not isinstance(events[-1], Completed):
         return
     encode = encoder("chat")
-    again = parsed(told(encode, events))
+    again = parsed(encode_events(encode, events))
     assert comparable(again) == comparable(events)
     assert accumulate(again).metadata == accumulate(events).metadata
     assert {change.path for change in encode.report} <= {"/usage", "/stop_reason"}
 
 
 @each_recording("openai-chat", [*STREAMS, *BODIES])
-def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(parsed(recording.body))
     if response.error is not None:
         return
@@ -183,27 +183,27 @@ def summary(choice: Choice) -> Any:
             if isinstance(item, FunctionCall) and item.status == "completed"
         ],
         [
-            one
+            detail
             for item in choice.items
             if isinstance(item, Reasoning)
-            for one in (item.native or {}).get("reasoning_details", ())
+            for detail in (item.native or {}).get("reasoning_details", ())
         ],
         [part for part in parts if isinstance(part, (Image, Audio))],
         _stop(choice.stop_reason),
     )
 
 
-PIECE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
+FRAGMENT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
 KINDS = st.sampled_from(["think", "text", "refuse", "call"])
 
 
 @given(
     st.lists(
-        st.tuples(KINDS, st.lists(PIECE, min_size=1, max_size=3), st.integers(0, 1)), max_size=8
+        st.tuples(KINDS, st.lists(FRAGMENT, min_size=1, max_size=3), st.integers(0, 1)), max_size=8
     ),
     st.randoms(),
 )
-def test_law_10_any_answer_of_this_wire_parses_back_equal(
+def test_generated_response_parses_back_equal(
     script: list[tuple[str, list[str], int]], rng: Any
 ) -> None:
     """Items in any order and of several choices; calls stay open to the end, as the wire has them."""
@@ -212,12 +212,12 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(
     last: dict[int, str] = {}
     calls: list[Any] = []
     ends: dict[int, str] = {0: "stop"}
-    for kind, pieces, choice in script:
+    for kind, fragments, choice in script:
         if kind == "call":
             item = assembly.open(FunctionCall(f"c{len(calls)}", "f", choice=choice))
             calls.append(item)
-            for piece in ("{", f'"a":{msgspec.json.encode("".join(pieces)).decode()}', "}"):
-                assembly.arguments(item, piece)
+            for fragment in ("{", f'"a":{msgspec.json.encode("".join(fragments)).decode()}', "}"):
+                assembly.arguments(item, fragment)
         elif last.get(choice) != kind:
             item = assembly.open(
                 Reasoning(choice=choice) if kind == "think" else Message("assistant", choice=choice)
@@ -225,8 +225,8 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(
             verb = {"think": assembly.reasoning, "text": assembly.text, "refuse": assembly.refusal}[
                 kind
             ]
-            for piece in pieces:
-                verb(item, piece)
+            for fragment in fragments:
+                verb(item, fragment)
             assembly.close(item)
         last[choice] = kind
         ends[choice] = "tool_calls" if kind == "call" else ends.get(choice, "stop")
@@ -235,7 +235,7 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(
     assembly.usage(Usage(3, 4, 1, 0, 2))
     assembly.complete(
         "stop",
-        choices=[FinishedChoice(choice, "stop", word) for choice, word in sorted(ends.items())],
+        choices=[FinishedChoice(choice, "stop", native) for choice, native in sorted(ends.items())],
     )
     events = assembly.take()
     again = parsed(encode_all("chat", events))
@@ -245,8 +245,8 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(
 
 def items_of(events: list[ResponseEvent]) -> Any:
     """The items in the order they began; when one ends, only the next one's beginning says."""
-    whole = accumulate(events)
-    return [(choice.index, choice.items) for choice in whole.choices]
+    response = accumulate(events)
+    return [(choice.index, choice.items) for choice in response.choices]
 
 
 # --- the form clients rely on ---
@@ -257,7 +257,7 @@ def chunks(body: bytes) -> list[Any]:
     return [line if line == b"[DONE]" else msgspec.json.decode(line) for line in lines]
 
 
-def test_the_role_comes_first_then_text_the_finish_the_usage_and_done() -> None:
+def test_stream_order_is_role_text_finish_usage_done() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.identify("r1", "m")
     assembly.usage(Usage(5, 0))
@@ -278,7 +278,7 @@ def test_the_role_comes_first_then_text_the_finish_the_usage_and_done() -> None:
     assert done == b"[DONE]"
 
 
-def test_every_choice_says_who_speaks_and_why_it_ended() -> None:
+def test_every_choice_has_role_and_finish_reason() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     for choice in (0, 1):
         item = assembly.open(Message("assistant", choice=choice))
@@ -286,32 +286,34 @@ def test_every_choice_says_who_speaks_and_why_it_ended() -> None:
     assembly.complete(
         "stop", choices=[FinishedChoice(0, "stop", "stop"), FinishedChoice(1, "length", "length")]
     )
-    told_of = [
-        one
+    choices_of = [
+        entry
         for chunk in chunks(encode_all("chat", assembly.take()))[:-1]
-        for one in chunk["choices"]
+        for entry in chunk["choices"]
     ]
-    assert [one["index"] for one in told_of if "role" in one["delta"]] == [0, 1]
-    assert [(one["index"], one["finish_reason"]) for one in told_of if one["finish_reason"]] == [
+    assert [entry["index"] for entry in choices_of if "role" in entry["delta"]] == [0, 1]
+    assert [
+        (entry["index"], entry["finish_reason"]) for entry in choices_of if entry["finish_reason"]
+    ] == [
         (0, "stop"),
         (1, "length"),
     ]
 
 
-def test_calls_are_numbered_and_told_once_by_id_and_name() -> None:
+def test_calls_are_numbered_with_id_and_name_once() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
-    one, two = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
-    assembly.arguments(two, '{"x"')
-    assembly.arguments(one, "{}")
-    assembly.arguments(two, ":1}")
-    assembly.close(one)
-    assembly.close(two)
+    first, second = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
+    assembly.arguments(second, '{"x"')
+    assembly.arguments(first, "{}")
+    assembly.arguments(second, ":1}")
+    assembly.close(first)
+    assembly.close(second)
     assembly.complete("tool_calls", "tool_use")
     calls = [
         call
         for chunk in chunks(encode_all("chat", assembly.take()))[:-1]
-        for one in chunk["choices"]
-        for call in one["delta"].get("tool_calls", ())
+        for choice in chunk["choices"]
+        for call in choice["delta"].get("tool_calls", ())
     ]
     assert calls[:2] == [
         {"index": 0, "id": "a", "type": "function", "function": {"name": "f", "arguments": ""}},
@@ -325,7 +327,7 @@ def test_calls_are_numbered_and_told_once_by_id_and_name() -> None:
 
 
 @pytest.mark.parametrize("kind", ["truncated", "overloaded", "malformed", "cancelled"])
-def test_a_failed_stream_neither_finishes_nor_is_done(kind: Any) -> None:
+def test_failed_stream_has_neither_finish_nor_done(kind: Any) -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.text(assembly.open(Message("assistant")), "Hi")
     assembly.usage(Usage(1, 1))
@@ -333,7 +335,9 @@ def test_a_failed_stream_neither_finishes_nor_is_done(kind: Any) -> None:
     body = encode_all("chat", assembly.take())
     assert b"[DONE]" not in body
     assert all(
-        one["finish_reason"] is None for chunk in chunks(body)[:-1] for one in chunk["choices"]
+        choice["finish_reason"] is None
+        for chunk in chunks(body)[:-1]
+        for choice in chunk["choices"]
     )
     assert chunks(body)[-1]["error"]["message"] == "no"
     response = accumulate(parsed(body))
@@ -344,7 +348,7 @@ def test_a_failed_stream_neither_finishes_nor_is_done(kind: Any) -> None:
     )
 
 
-def test_a_stream_that_is_left_has_no_end_mark() -> None:
+def test_abandoned_stream_has_no_end_mark() -> None:
     encode = encoder("chat")
     assert encode.feed(Created("r", "m"))
     assert encode.close() == b""
@@ -365,7 +369,7 @@ KINDS_OF_ERROR = (
 
 
 @pytest.mark.parametrize("kind", KINDS_OF_ERROR)
-def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     last = parsed(encoder("chat").feed(Failed(error)))[-1]
     assert isinstance(last, Failed)
@@ -385,71 +389,73 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
 # --- what the wire has a place for ---
 
 
-def test_a_cut_call_never_stands_in_a_whole_body() -> None:
-    cut = FunctionCall("c", "f", '{"a', status="incomplete")
+def test_incomplete_call_is_never_in_a_body() -> None:
+    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
     assert b"tool_calls" not in encode_body(
-        "chat", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+        "chat", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
     )
 
 
-def test_a_body_has_every_choice() -> None:
+def test_body_has_every_choice() -> None:
     items = tuple(Message("assistant", (Text(f"t{n}"),), choice=n) for n in range(2))
     choices = tuple(Choice(n, (items[n],), "stop", "stop") for n in range(2))
     body = msgspec.json.decode(
         encode_body("chat", Response("r", "m", "completed", items[:1], choices, stop_reason="stop"))
     )
-    assert [(one["index"], one["message"]["content"]) for one in body["choices"]] == [
+    assert [(entry["index"], entry["message"]["content"]) for entry in body["choices"]] == [
         (0, "t0"),
         (1, "t1"),
     ]
 
 
-def test_a_signed_thought_of_this_wire_stays_signed_and_is_told_once() -> None:
+def test_own_signed_reasoning_stays_signed_and_is_sent_once() -> None:
     details = [
         {"type": "reasoning.text", "text": "hm", "signature": "Sig", "format": "f", "index": 0}
     ]
     events = own(Reasoning("hm", signature="Sig", native={"reasoning_details": details}))
     again = accumulate(parsed(encode_all("chat", events)))
     assert (again.reasoning, again.items[0].signature) == ("hm", "Sig")
-    whole = accumulate(parse_body("chat", encode_body("chat", accumulate(events))))
-    assert whole.items[0].native == {"reasoning_details": details}
+    response = accumulate(parse_body("chat", encode_body("chat", accumulate(events))))
+    assert response.items[0].native == {"reasoning_details": details}
 
 
-def test_sealed_thoughts_of_this_wire_are_kept() -> None:
-    sealed = [{"type": "reasoning.encrypted", "data": "gAAA", "id": "rs_1", "index": 0}]
+def test_own_encrypted_reasoning_is_kept() -> None:
+    encrypted = [{"type": "reasoning.encrypted", "data": "gAAA", "id": "rs_1", "index": 0}]
     again = accumulate(
         parsed(
             encode_all(
                 "chat",
-                own(Reasoning("", native={"reasoning_details": sealed, "reasoning_opaque": "O"})),
+                own(
+                    Reasoning("", native={"reasoning_details": encrypted, "reasoning_opaque": "O"})
+                ),
             )
         )
     )
-    assert again.items[0].native == {"reasoning_details": sealed, "reasoning_opaque": "O"}
+    assert again.items[0].native == {"reasoning_details": encrypted, "reasoning_opaque": "O"}
 
 
-def test_a_signed_call_and_unknown_keys_of_a_call_come_back() -> None:
+def test_call_signature_and_unknown_keys_round_trip() -> None:
     call = FunctionCall(
         "c", "f", "{}", signature="Sig", native={"extra_content": {"x": 1}, "function": {"y": 2}}
     )
     again = accumulate(parsed(encode_all("chat", own(call, stop="tool_calls")))).calls[0]
     assert (again.signature, again.native) == ("Sig", call.native)
-    whole = accumulate(
+    response = accumulate(
         parse_body("chat", encode_body("chat", accumulate(own(call, stop="tool_calls"))))
     ).calls[0]
-    assert (whole.signature, whole.native, whole.arguments) == ("Sig", call.native, "{}")  # type: ignore[union-attr]
+    assert (response.signature, response.native, response.arguments) == ("Sig", call.native, "{}")  # type: ignore[union-attr]
 
 
-def test_a_signature_behind_its_text_is_reported() -> None:
+def test_signature_after_its_text_is_reported() -> None:
     encode = encoder("chat")
     again = accumulate(
-        parsed(told(encode, own(Message("assistant", (Text("so"),), signature="Sig"))))
+        parsed(encode_events(encode, own(Message("assistant", (Text("so"),), signature="Sig"))))
     )
     assert [(item.text, item.signature) for item in again.items] == [("so", None), ("", "Sig")]  # type: ignore[union-attr]
     assert [change.path for change in encode.report] == ["/signature"]
 
 
-def test_tools_that_the_provider_ran_come_back() -> None:
+def test_provider_run_tools_round_trip() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     call = assembly.open(ServerToolCall("call_0", "search", native={"type": "search"}))
     assembly.arguments(call, '{"q":1}')
@@ -466,7 +472,7 @@ def test_tools_that_the_provider_ran_come_back() -> None:
     assert (again[0].arguments, again[1].output) == ('{"q":1}', "found")  # type: ignore[union-attr]
 
 
-def test_unknown_parts_of_this_wire_come_back_in_place() -> None:
+def test_own_unknown_parts_round_trip_in_order() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.close(assembly.open(Opaque("hologram", {"type": "hologram", "x": 1})))
     assembly.close(assembly.open(Opaque("mcp", {"type": "mcp", "id": "m1"})))
@@ -478,7 +484,7 @@ def test_unknown_parts_of_this_wire_come_back_in_place() -> None:
     ]  # type: ignore[union-attr]
 
 
-def test_images_audio_and_citations_come_back() -> None:
+def test_images_audio_and_citations_round_trip() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     text = assembly.open(Message("assistant"))
     assembly.text(text, "so")
@@ -520,7 +526,7 @@ def test_free_form_calls_keep_their_kind() -> None:
         assert [(type(item), item.input) for item in again.calls] == [(CustomToolCall, "*** Begin")]  # type: ignore[union-attr]
 
 
-def test_logprobs_go_with_their_text() -> None:
+def test_logprobs_accompany_their_text() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a", "logprob": -0.1}])
@@ -531,7 +537,7 @@ def test_logprobs_go_with_their_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "native", "word"),
+    ("stop", "native", "expected"),
     [
         ("stop", "end_turn", "stop"),
         ("tool_calls", "STOP", "tool_calls"),
@@ -543,22 +549,22 @@ def test_logprobs_go_with_their_text() -> None:
         ("stop", None, "stop"),
     ],
 )
-def test_words_of_other_wires_become_this_wires_words(
-    stop: Any, native: str | None, word: str
+def test_stop_reasons_of_other_wires_are_translated(
+    stop: Any, native: str | None, expected: str
 ) -> None:
     assembly = EventAssembler(LIMITS, Origin("gemini"))
     assembly.text(assembly.open(Message("assistant")), "x")
     assembly.complete(stop, native)
     events = assembly.take()
-    assert chunks(encode_all("chat", events))[-2]["choices"][0]["finish_reason"] == word
+    assert chunks(encode_all("chat", events))[-2]["choices"][0]["finish_reason"] == expected
     assert (
         msgspec.json.decode(encode_body("chat", accumulate(events)))["choices"][0]["finish_reason"]
-        == word
+        == expected
     )
 
 
-def test_a_refusal_in_words_is_an_ordinary_stop() -> None:
-    events = said(
+def test_refusal_with_text_is_an_ordinary_stop() -> None:
+    events = events_of(
         EventAssembler(LIMITS, Origin("responses")),
         Message("assistant", (Refusal("no"),)),
         stop="refusal",
@@ -567,7 +573,7 @@ def test_a_refusal_in_words_is_an_ordinary_stop() -> None:
     assert (again.refusal, again.stop_reason, again.native_stop_reason) == ("no", "refusal", "stop")
 
 
-def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
+def test_usage_of_another_wire_is_translated() -> None:
     usage = Usage(
         100,
         20,
@@ -585,19 +591,19 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
     assert again.same_numbers(usage)
 
 
-def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
+def test_what_the_wire_cannot_carry_is_reported_once() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
     for n in range(2):
-        thought = assembly.open(Reasoning())
-        assembly.reasoning(thought, f"hm{n}")
-        thought.fields["signature"] = "EqQB"
-        assembly.close(thought)
+        reasoning = assembly.open(Reasoning())
+        assembly.reasoning(reasoning, f"hm{n}")
+        reasoning.fields["signature"] = "EqQB"
+        assembly.close(reasoning)
     assembly.passthrough("hologram", {"x": 1})
     assembly.close(assembly.open(ServerToolCall("s", "web_search", "{}")))
     assembly.metadata({"error": "x", "container": {"id": "c"}})
     assembly.complete("stop", "stop_sequence", "END")
     encode = encoder("chat")
-    again = accumulate(parsed(told(encode, assembly.take())))
+    again = accumulate(parsed(encode_events(encode, assembly.take())))
     assert (again.reasoning, again.metadata) == ("hm0hm1", {"container": {"id": "c"}})
     assert [change.path for change in encode.report] == [
         *("/signature", "/items", "/hologram", "/server_tools", "/metadata/error", "/stop_sequence")
@@ -621,8 +627,8 @@ def client(stream: bytes, body: bytes) -> tuple[Any, Any]:
     )
 
 
-ASKED: Any = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-CUT = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
+REQUEST: Any = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+TRUNCATION_ERRORS = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """The client leaves its own generators to the garbage collector, which trio counts as a leak."""
 
@@ -631,65 +637,65 @@ async def read(stream: bytes, body: bytes) -> tuple[Any, Any, Any]:
     """The client's own sum of a stream, its chunks, and the whole body."""
     http, sdk = client(stream, body)
     async with http:
-        async with sdk.chat.completions.stream(**ASKED) as events:
-            with contextlib.suppress(*CUT):
+        async with sdk.chat.completions.stream(**REQUEST) as events:
+            with contextlib.suppress(*TRUNCATION_ERRORS):
                 async for _ in events:
                     pass
             summed = events.current_completion_snapshot
         parts = [chunk async for chunk in await _chunks(sdk)]
-        return summed, parts, await sdk.chat.completions.create(**ASKED)
+        return summed, parts, await sdk.chat.completions.create(**REQUEST)
 
 
 async def _chunks(sdk: Any) -> AsyncIterator[Any]:
-    return await sdk.chat.completions.create(**ASKED, stream=True)  # type: ignore[no-any-return]
+    return await sdk.chat.completions.create(**REQUEST, stream=True)  # type: ignore[no-any-return]
 
 
 @on_asyncio
 async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
     events = echo_response(PROMPT, "chat")
-    whole = accumulate(events)
-    summed, parts, created = await read(encode_all("chat", events), encode_body("chat", whole))
+    response = accumulate(events)
+    summed, parts, created = await read(encode_all("chat", events), encode_body("chat", response))
     for completion in (summed, created):
         message = completion.choices[0].message
-        assert message.content == whole.text
+        assert message.content == response.text
         assert (message.tool_calls[0].function.name, message.tool_calls[0].function.arguments) == (
             "w",
             '{"c":"text"}',
         )
         assert (completion.choices[0].finish_reason, completion.usage.completion_tokens) == (
             "tool_calls",
-            whole.usage.output_tokens,
+            response.usage.output_tokens,
         )  # type: ignore[union-attr]
     assert (
         "".join(
-            getattr(one.choices[0].delta, "reasoning_content", None) or ""
-            for one in parts
-            if one.choices
+            getattr(chunk.choices[0].delta, "reasoning_content", None) or ""
+            for chunk in parts
+            if chunk.choices
         )
-        == whole.reasoning
+        == response.reasoning
     )
-    assert created.choices[0].message.reasoning_content == whole.reasoning
+    assert created.choices[0].message.reasoning_content == response.reasoning
 
 
 @on_asyncio
 @pytest.mark.parametrize("folder", sorted(WIRES))
 async def test_the_official_sdk_reads_recordings_of_every_wire(folder: str) -> None:
     """The texts, calls and usage of another provider's answer, as a client of OpenAI sees them."""
-    found = recordings(folder, STREAMS)
-    if not found:
+    samples = recordings(folder, STREAMS)
+    if not samples:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in found[:: max(1, len(found) // 12)]:
+    for recording in samples[:: max(1, len(samples) // 12)]:
         p = parser(recording.wire)  # type: ignore[arg-type]
         events = [*p.feed(recording.body), *p.close()]
-        whole = accumulate(events)
-        if whole.error is not None:
+        response = accumulate(events)
+        if response.error is not None:
             continue
-        summed, _, created = await read(encode_all("chat", events), encode_body("chat", whole))
+        summed, _, created = await read(encode_all("chat", events), encode_body("chat", response))
         for completion in (summed, created):
             message = completion.choices[0].message
-            assert (message.content or "") == whole.text, recording.path.name
-            expected = [(call.call_id, call.name) for call in whole.calls]
-            if all(item.status == "completed" for item in whole.items):
+            assert (message.content or "") == response.text, recording.path.name
+            expected = [(call.call_id, call.name) for call in response.calls]
+            if all(item.status == "completed" for item in response.items):
                 assert [
                     (call.id, getattr(call, call.type).name) for call in message.tool_calls or ()
                 ] == expected, recording.path.name

@@ -70,23 +70,23 @@ def again(events: list[ResponseEvent]) -> list[ResponseEvent]:
 
 
 @each_recording("bedrock-converse", [*STREAMS, *PAYLOADS])
-def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording)
     assert comparable(again(events)) == comparable(events)
 
 
 @each_recording("bedrock-converse", [*STREAMS, *PAYLOADS, *BODIES])
-def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(parsed(recording))
     if response.error is not None:
         return
     back = accumulate(parse_body("converse", encode_body("converse", response)))
-    kept = [
+    items = [
         item
         for item in response.items
         if not (isinstance(item, FunctionCall) and item.status == "incomplete")
     ]
-    assert [_settled(item) for item in back.items] == [_settled(item) for item in kept]
+    assert [_settled(item) for item in back.items] == [_settled(item) for item in items]
     for field in ("usage", "stop_reason", "native_stop_reason", "stop_sequence", "metadata"):
         assert getattr(back, field) == getattr(response, field), field
 
@@ -118,24 +118,22 @@ STEPS = st.lists(
     st.sampled_from(["end_turn", "tool_use", "max_tokens", "guardrail_intervened"]),
     st.booleans(),
 )
-def test_law_10_any_stream_of_this_wire_parses_back_equal(
-    steps: list[Any], stop: str, counted: bool
-) -> None:
+def test_generated_stream_parses_back_equal(steps: list[Any], stop: str, counted: bool) -> None:
     assembly = EventAssembler(LIMITS, Origin("converse"))
-    held = None
+    pending = None
     for n, (kind, texts, overlaps) in enumerate(steps):
         item = _begin(assembly, kind, n)
         for text in texts:
             _grow(assembly, item, kind, text)
-        if held is not None:
-            assembly.close(held)
-            held = None
+        if pending is not None:
+            assembly.close(pending)
+            pending = None
         if overlaps and kind in ("text", "think"):
-            held = item
+            pending = item
         else:
             assembly.close(item)
-    if held is not None:
-        assembly.close(held)
+    if pending is not None:
+        assembly.close(pending)
     if counted:
         assembly.usage(
             Usage(10, 2, 3, raw={"inputTokens": 7, "outputTokens": 2, "cacheReadInputTokens": 3})
@@ -187,7 +185,7 @@ def _grow(assembly: EventAssembler, item: Any, kind: str, text: str) -> None:
 # --- botocore reads it ---
 
 
-def told(body: bytes) -> dict[str, Any]:
+def decoded(body: bytes) -> dict[str, Any]:
     """What a caller of boto3 puts together from a stream."""
     out: dict[str, Any] = {"text": "", "thoughts": "", "calls": {}, "stops": set(), "end": None}
     for event in parsed_events(body):
@@ -212,7 +210,7 @@ def told(body: bytes) -> dict[str, Any]:
 def test_botocore_reads_an_encoded_stream_and_body() -> None:
     events = echo_response(Prompt(input="Weather?", tools=[TOOL], reasoning="low"))
     response = accumulate(events)
-    read = told(encode_all("converse", events))
+    read = decoded(encode_all("converse", events))
     assert (read["text"], read["thoughts"]) == (response.text, response.reasoning)
     ((name, arguments),) = read["calls"].values()
     assert (name, msgspec.json.decode(arguments), read["end"]) == ("w", {"c": "text"}, "tool_use")
@@ -225,16 +223,16 @@ def test_botocore_reads_an_encoded_stream_and_body() -> None:
     assert (content[1]["text"], content[2]["toolUse"]["input"]) == (response.text, {"c": "text"})
 
 
-SAMPLES = [one for folder in FOREIGN for one in recordings(folder, STREAMS)[::9]]
+SAMPLES = [recording for folder in FOREIGN for recording in recordings(folder, STREAMS)[::9]]
 
 
-@pytest.mark.parametrize("recording", SAMPLES, ids=lambda one: one.path.name)
-def test_botocore_reads_the_answers_of_every_other_wire(recording: Recording) -> None:
+@pytest.mark.parametrize("recording", SAMPLES, ids=lambda sample: sample.path.name)
+def test_botocore_reads_responses_of_every_other_wire(recording: Recording) -> None:
     """Streamed and whole: the same text, the same whole calls, in the wire's own words, whatever had to be left out."""
     events = parsed(recording)
     response = accumulate(events)
     encode = encoder("converse")
-    read = told(b"".join([*(encode.feed(event) for event in events), encode.close()]))
+    read = decoded(b"".join([*(encode.feed(event) for event in events), encode.close()]))
     if response.error is not None:
         assert "exception" in read
         return
@@ -265,24 +263,24 @@ def test_botocore_reads_the_answers_of_every_other_wire(recording: Recording) ->
     assert parsed_response(encode_body("converse", response))["stopReason"] == read["end"]
 
 
-def test_parallel_calls_with_overlapping_deltas_stay_apart() -> None:
+def test_overlapping_parallel_calls_stay_separate() -> None:
     assembly = EventAssembler(LIMITS, Origin("responses"))
-    one, two = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
-    for item, text in ((one, '{"x"'), (two, '{"y"'), (one, ":1}"), (two, ":2}")):
+    first, second = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
+    for item, text in ((first, '{"x"'), (second, '{"y"'), (first, ":1}"), (second, ":2}")):
         assembly.arguments(item, text)
-    assembly.close(two)
-    assembly.close(one)
+    assembly.close(second)
+    assembly.close(first)
     assembly.complete("tool_calls")
-    assert told(encode_all("converse", assembly.take()))["calls"] == {
+    assert decoded(encode_all("converse", assembly.take()))["calls"] == {
         0: ["f", '{"x":1}'],
         1: ["g", '{"y":2}'],
     }
 
 
-def test_case_08_a_whole_call_keeps_its_arguments() -> None:
+def test_complete_call_keeps_its_argument_bytes() -> None:
     body = b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1.0}}}]},"finishReason":"STOP"}]}'
     events = parse_body("gemini", body)
-    ((name, arguments),) = told(encode_all("converse", events))["calls"].values()
+    ((name, arguments),) = decoded(encode_all("converse", events))["calls"].values()
     assert (name, arguments) == ("f", '{"a":1.0}')
 
 
@@ -310,7 +308,7 @@ def stream_of(*items: Any, origin: str = "messages", **end: Any) -> list[Respons
     return assembly.take()
 
 
-def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
+def test_what_the_wire_cannot_carry_is_reported_once() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.identify("r", "m")
     item = assembly.open(Message("assistant"))
@@ -323,7 +321,7 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
     assembly.complete("stop")
     encode = encoder("converse")
     body = b"".join(encode.feed(event) for event in assembly.take())
-    assert told(body)["text"] == "ab"
+    assert decoded(body)["text"] == "ab"
     assert [change.path for change in encode.report] == [
         *(
             "/response_id",
@@ -337,32 +335,34 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("thought", "deltas"),
+    ("reasoning", "deltas"),
     [
         (Reasoning("hm", signature="EqQB"), [{"text": "hm"}, {"signature": "EqQB"}]),
         (Reasoning(redacted=True, encrypted_content="RXU4"), [{"redactedContent": b"Eu8"}]),
         (Reasoning(redacted=True, encrypted_content="gAAA_-"), []),
     ],
 )
-def test_sealed_state_rides_only_where_it_survives(thought: Reasoning, deltas: list[Any]) -> None:
+def test_encrypted_state_is_sent_only_where_it_survives(
+    reasoning: Reasoning, deltas: list[Any]
+) -> None:
     """A signature is text, redacted content is base64 of bytes; what is neither is left out, and said."""
     encode = encoder("converse")
     body = b"".join(
-        encode.feed(event) for event in stream_of(thought, Message("assistant", [Text("so")]))
+        encode.feed(event) for event in stream_of(reasoning, Message("assistant", [Text("so")]))
     )
-    told_deltas = [
+    deltas_of = [
         event["contentBlockDelta"]["delta"]
         for event in parsed_events(body)
         if "contentBlockDelta" in event
     ]
     assert [
-        delta["reasoningContent"] for delta in told_deltas if "reasoningContent" in delta
+        delta["reasoningContent"] for delta in deltas_of if "reasoningContent" in delta
     ] == deltas
-    assert told_deltas[-1] == {"text": "so"}
+    assert deltas_of[-1] == {"text": "so"}
     assert bool([change for change in encode.report if "Reasoning" in change.path]) == (not deltas)
 
 
-def test_a_summary_is_plain_reasoning_in_paragraphs() -> None:
+def test_summary_is_plain_reasoning_in_paragraphs() -> None:
     assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(Reasoning())
     assembly.summary(item, "one", 0)
@@ -372,19 +372,20 @@ def test_a_summary_is_plain_reasoning_in_paragraphs() -> None:
     assembly.complete("stop")
     encode = encoder("converse")
     assert (
-        told(b"".join(encode.feed(event) for event in assembly.take()))["thoughts"] == "one\n\ntwo"
+        decoded(b"".join(encode.feed(event) for event in assembly.take()))["thoughts"]
+        == "one\n\ntwo"
     )
     assert {change.path for change in encode.report} >= {"/summary", "/encrypted_content"}
 
 
-def test_a_free_form_call_is_whole_before_it_is_said() -> None:
+def test_free_form_call_is_buffered_until_complete() -> None:
     assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(CustomToolCall("c", "patch"))
     for text in ("*** Be", 'gin "x"'):
         assembly.arguments(item, text)
     assembly.close(item)
     assembly.complete("tool_calls")
-    ((name, arguments),) = told(encode_all("converse", assembly.take()))["calls"].values()
+    ((name, arguments),) = decoded(encode_all("converse", assembly.take()))["calls"].values()
     assert (name, msgspec.json.decode(arguments)) == ("patch", {"input": '*** Begin "x"'})
 
 
@@ -392,7 +393,7 @@ def test_a_free_form_call_is_whole_before_it_is_said() -> None:
     "output",
     ["rain", {"a": 1}, [{"type": "text", "text": "rain"}], [{"text": "rain"}, {"json": [1]}]],
 )
-def test_results_of_another_wires_tools_are_members_that_botocore_knows(output: Any) -> None:
+def test_foreign_tool_results_are_elements_botocore_knows(output: Any) -> None:
     result = ServerToolResult("s", "web_search", output)
     events = list(
         parsed_events(
@@ -410,16 +411,16 @@ def test_results_of_another_wires_tools_are_members_that_botocore_knows(output: 
         for event in events
         if "toolResult" in event.get("contentBlockDelta", {}).get("delta", {})
     ]
-    assert [next(iter(one.values())) for one in delta] == (
+    assert [next(iter(element.values())) for element in delta] == (
         ["rain", [1]] if len(output) == 2 else [output]
     )
 
 
-def test_turns_that_are_not_the_assistants_are_left_out() -> None:
+def test_turns_of_other_roles_are_left_out() -> None:
     """A compaction gives back what the user said."""
     encode = encoder("converse")
     assert (
-        told(
+        decoded(
             b"".join(
                 encode.feed(event)
                 for event in stream_of(Message("user", [Text("hi")]), origin="responses")
@@ -430,7 +431,7 @@ def test_turns_that_are_not_the_assistants_are_left_out() -> None:
     assert "/Message" in {change.path for change in encode.report}
 
 
-def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
+def test_foreign_image_is_a_block_of_its_own() -> None:
     assembly = EventAssembler(LIMITS, Origin("gemini"))
     for kind, data in (("image/png", "iVBORw0KGgo="), ("image/tiff", "AAAA")):
         item = assembly.open(Message("assistant"))
@@ -446,7 +447,7 @@ def test_an_image_of_another_wire_is_a_block_of_its_own() -> None:
     assert [change.path for change in encode.report if "media" in change.path] == ["/media"]
 
 
-def test_an_image_on_s3_and_a_sealed_item_survive_both_ways() -> None:
+def test_s3_image_and_encrypted_item_survive_both_ways() -> None:
     assembly = EventAssembler(LIMITS, Origin("converse"))
     item = assembly.open(Message("assistant", (Image(media_type="image/png"),)))
     item.fields["content"] = (Image(url="s3://bucket-1/k", media_type="image/png"),)
@@ -463,7 +464,7 @@ def test_an_image_on_s3_and_a_sealed_item_survive_both_ways() -> None:
 @pytest.mark.parametrize(
     "image", [Image(url="https://x/y.png"), Image(data="AAAA", media_type="image/tiff")]
 )
-def test_an_image_that_converse_cannot_carry_is_left_out_of_a_whole_body(image: Image) -> None:
+def test_unsupported_image_is_left_out_of_a_body(image: Image) -> None:
     response = Response(
         None,
         None,
@@ -476,7 +477,7 @@ def test_an_image_that_converse_cannot_carry_is_left_out_of_a_whole_body(image: 
     ]
 
 
-def test_what_was_spoken_is_plain_text() -> None:
+def test_transcript_is_plain_text() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.media(item, 0, "audio/wav", "AAAA", "hello ")
@@ -485,7 +486,7 @@ def test_what_was_spoken_is_plain_text() -> None:
     assembly.complete("stop")
     events = assembly.take()
     encode = encoder("converse")
-    assert told(b"".join(encode.feed(event) for event in events))["text"] == "hello there"
+    assert decoded(b"".join(encode.feed(event) for event in events))["text"] == "hello there"
     assert [change.path for change in encode.report] == ["/media", "/media", "/usage"]
     assert parsed_response(encode_body("converse", accumulate(events)))["output"]["message"][
         "content"
@@ -499,21 +500,21 @@ def test_what_was_spoken_is_plain_text() -> None:
         CustomToolCall("c", "f", "x", status="incomplete"),
     ],
 )
-def test_a_cut_call_never_stands_in_a_whole_body(item: Any) -> None:
+def test_incomplete_call_is_never_in_a_body(item: Any) -> None:
     assert b"toolUse" not in encode_body(
         "converse", Response("r", "m", "incomplete", (item,), stop_reason="length")
     )
 
 
-def test_a_cut_call_is_never_closed_in_a_stream() -> None:
+def test_incomplete_call_is_never_closed_in_a_stream() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.arguments(assembly.open(FunctionCall("c", "f")), "{}")
     assembly.fail(ErrorInfo("truncated", "the stream ended"))
-    read = told(encode_all("converse", assembly.take()))
+    read = decoded(encode_all("converse", assembly.take()))
     assert (read["stops"], read["exception"]) == (set(), "internalServerException")
 
 
-def test_events_only_this_wire_knows_keep_their_place() -> None:
+def test_own_unknown_events_keep_their_order() -> None:
     events = [
         Created(),
         Passthrough("guardrailTrace", {"a": 1}),
@@ -534,7 +535,7 @@ def test_events_only_this_wire_knows_keep_their_place() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reason", "native", "sequence", "word"),
+    ("reason", "native", "sequence", "expected"),
     [
         ("stop", "end_turn", None, "end_turn"),
         ("stop", "STOP", None, "end_turn"),
@@ -546,8 +547,8 @@ def test_events_only_this_wire_knows_keep_their_place() -> None:
         ("other", "malformed_tool_use", None, "end_turn"),
     ],
 )
-def test_stop_reasons_in_the_wires_words(
-    reason: Any, native: str, sequence: str | None, word: str
+def test_stop_reason_is_the_wires_own_value(
+    reason: Any, native: str, sequence: str | None, expected: str
 ) -> None:
     events = stream_of(
         Message("assistant", [Text("a")]),
@@ -555,23 +556,23 @@ def test_stop_reasons_in_the_wires_words(
         native_stop_reason=native,
         stop_sequence=sequence,
     )
-    assert told(encode_all("converse", events))["end"] == word
+    assert decoded(encode_all("converse", events))["end"] == expected
     last = again(events)[-1]
     assert isinstance(last, Completed)
     assert last.stop_sequence == sequence
 
 
-def test_this_wires_own_words_stay_even_where_we_do_not_know_them() -> None:
+def test_own_unknown_stop_reason_is_kept() -> None:
     events = stream_of(
         Message("assistant", [Text("a")]),
         origin="converse",
         stop_reason="other",
         native_stop_reason="malformed_tool_use",
     )
-    assert told(encode_all("converse", events))["end"] == "malformed_tool_use"
+    assert decoded(encode_all("converse", events))["end"] == "malformed_tool_use"
 
 
-def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
+def test_usage_of_another_wire_is_translated() -> None:
     """Inclusive input becomes exclusive again."""
     usage = Usage(100, 20, 30, 10, 5, 4, 6, raw={"prompt_tokens": 100})
     response = Response("r", "m", "completed", usage=usage, stop_reason="stop")
@@ -582,9 +583,9 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
     assert back.same_numbers(usage)
 
 
-def test_numbers_that_clients_count_on_are_zeros_for_another_wires_answer() -> None:
+def test_required_numbers_are_zero_for_a_foreign_response() -> None:
     encode = encoder("converse")
-    read = told(
+    read = decoded(
         b"".join(
             encode.feed(event)
             for event in stream_of(Message("assistant", [Text("a")]), origin="ollama")
@@ -609,7 +610,7 @@ KINDS = [
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     last = again([Failed(error)])[-1]
     assert isinstance(last, Failed)
@@ -622,7 +623,7 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     assert (code["Code"], code["Message"]) == (msgspec.json.decode(body)["__type"], "no")
 
 
-def test_a_recorded_exception_is_told_in_its_own_words() -> None:
+def test_recorded_exception_keeps_its_own_object() -> None:
     detail = {"message": "Too many requests", "originalStatusCode": 429}
     error = ErrorInfo(
         "rate_limited", "Too many requests", code="throttlingException", detail=detail

@@ -66,11 +66,11 @@ def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
     return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
-def losses(events: list[ResponseEvent]) -> set[str]:
-    one = encoder("gemini")
+def reported_paths(events: list[ResponseEvent]) -> set[str]:
+    encode = encoder("gemini")
     for event in events:
-        one.feed(event)
-    return {change.path for change in one.report}
+        encode.feed(event)
+    return {change.path for change in encode.report}
 
 
 def chunks(body: bytes) -> list[dict[str, Any]]:
@@ -85,19 +85,19 @@ def chunks(body: bytes) -> list[dict[str, Any]]:
 
 
 @each_recording("gemini-generatecontent", [*STREAMS, *PAYLOADS])
-def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     """Arguments that were streamed come back as a whole call, a little later: the report says so."""
     events = events_of(recording)
     again = parsed(encode_all("gemini", events))
-    if losses(events) == {"/arguments"}:
+    if reported_paths(events) == {"/arguments"}:
         assert accumulate(again) == accumulate(events)
     else:
-        assert losses(events) == set()
+        assert reported_paths(events) == set()
         assert comparable(again) == comparable(events)
 
 
 @each_recording("gemini-generatecontent", [*STREAMS, *PAYLOADS, *BODIES])
-def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(events_of(recording))
     again = accumulate(parse_body("gemini", encode_body("gemini", response)))
     if response.error is None:
@@ -166,15 +166,15 @@ def streams(draw: st.DrawFn) -> bytes:
     """Chunks of up to two candidates, each with a reason at the end."""
     choices = draw(st.integers(1, 2))
     made = []
-    for said in draw(st.lists(st.lists(st.sampled_from(PARTS), max_size=3), max_size=6)):
+    for parts in draw(st.lists(st.lists(st.sampled_from(PARTS), max_size=3), max_size=6)):
         index = draw(st.integers(0, choices - 1))
-        one = chunk(
-            *(_unrepeated(part, f"c{len(made)}{n}") for n, part in enumerate(said)),
+        body = chunk(
+            *(_unrepeated(part, f"c{len(made)}{n}") for n, part in enumerate(parts)),
             index=index,
             **draw(st.sampled_from(BESIDE)),
         )
-        one["candidates"][0].update(draw(st.sampled_from(IN_CANDIDATE)))
-        made.append(one)
+        body["candidates"][0].update(draw(st.sampled_from(IN_CANDIDATE)))
+        made.append(body)
     reasons = st.sampled_from(
         ["STOP", "MAX_TOKENS", "SAFETY", "MALFORMED_FUNCTION_CALL", 2, "NEW_REASON"]
     )
@@ -192,14 +192,14 @@ def _unrepeated(part: dict[str, Any], call_id: str) -> dict[str, Any]:
 
 
 @given(streams())
-def test_law_10_any_stream_parses_back_equal(body: bytes) -> None:
+def test_generated_stream_parses_back_equal(body: bytes) -> None:
     events = parsed(body)
     assert comparable(parsed(encode_all("gemini", events))) == comparable(events)
-    assert losses(events) == set()
+    assert reported_paths(events) == set()
 
 
 @given(streams())
-def test_law_10_any_response_survives_a_whole_body(body: bytes) -> None:
+def test_generated_response_survives_a_body(body: bytes) -> None:
     response = accumulate(parsed(body))
     again = accumulate(parse_body("gemini", encode_body("gemini", response)))
     assert settled(again) == settled(response)
@@ -223,12 +223,12 @@ def _unminted(item: Any) -> Any:
     return msgspec.structs.replace(item, call_id="") if generated else item
 
 
-def test_an_array_of_chunks_says_the_same_as_their_stream() -> None:
-    told = [chunk(text("Hi")), chunk(call("f", {}), finish="STOP")]
-    assert encode_all("gemini", parsed(array(*told))) == encode_all("gemini", parsed(sse(*told)))
+def test_array_of_chunks_equals_their_stream() -> None:
+    sent = [chunk(text("Hi")), chunk(call("f", {}), finish="STOP")]
+    assert encode_all("gemini", parsed(array(*sent))) == encode_all("gemini", parsed(sse(*sent)))
 
 
-def test_a_blocked_prompt_has_no_candidates() -> None:
+def test_blocked_prompt_has_no_candidates() -> None:
     for reason in ("PROHIBITED_CONTENT", "NEW_REASON", 1):
         body = sse(
             {
@@ -239,11 +239,11 @@ def test_a_blocked_prompt_has_no_candidates() -> None:
         )
         events = parsed(body)
         assert comparable(parsed(encode_all("gemini", events))) == comparable(events)
-        assert all("candidates" not in one for one in chunks(encode_all("gemini", events)))
+        assert all("candidates" not in sent for sent in chunks(encode_all("gemini", events)))
         assert b"candidates" not in encode_body("gemini", accumulate(events))
 
 
-def test_a_stream_that_failed_fails_again_with_what_it_had_said() -> None:
+def test_failed_stream_keeps_its_partial_response() -> None:
     events = parsed(
         sse(chunk(text("Hi")), {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}})
     )
@@ -263,38 +263,43 @@ def test_every_chunk_has_the_envelope_and_a_text() -> None:
         chunk(text("!")),
         chunk(finish="STOP"),
     )
-    told = chunks(encode_all("gemini", parsed(body)))
-    assert all((one["responseId"], one["modelVersion"]) == ("r1", "gemini-x") for one in told)
-    assert all("text" in one["candidates"][0]["content"]["parts"][0] for one in told)
-    assert [one["candidates"][0].get("finishReason") for one in told] == [None] * (
-        len(told) - 1
-    ) + ["STOP"]
+    sent = chunks(encode_all("gemini", parsed(body)))
+    assert all(
+        (chunk_object["responseId"], chunk_object["modelVersion"]) == ("r1", "gemini-x")
+        for chunk_object in sent
+    )
+    assert all(
+        "text" in chunk_object["candidates"][0]["content"]["parts"][0] for chunk_object in sent
+    )
+    assert [chunk_object["candidates"][0].get("finishReason") for chunk_object in sent] == [
+        None
+    ] * (len(sent) - 1) + ["STOP"]
 
 
-def test_text_goes_out_at_once() -> None:
-    one = encoder("gemini")
+def test_text_is_sent_at_once() -> None:
+    encode = encoder("gemini")
     events = parsed(sse(chunk(text("Hi"))))
-    assert b"Hi" in b"".join(one.feed(event) for event in events[:3])
+    assert b"Hi" in b"".join(encode.feed(event) for event in events[:3])
 
 
-def test_counts_stand_in_the_last_chunk() -> None:
-    told = chunks(
+def test_usage_is_in_the_last_chunk() -> None:
+    sent = chunks(
         encode_all(
             "gemini",
             parsed(sse(chunk(text("Hi"), finish="STOP", usageMetadata={"promptTokenCount": 1}))),
         )
     )
-    assert len(told) == 2
-    assert told[-1]["usageMetadata"] == {"promptTokenCount": 1}
+    assert len(sent) == 2
+    assert sent[-1]["usageMetadata"] == {"promptTokenCount": 1}
 
 
-def test_case_8_a_call_keeps_the_bytes_of_its_arguments() -> None:
+def test_call_keeps_the_bytes_of_its_arguments() -> None:
     part = b'{"functionCall":{"name":"f","args":{ "b": 1.0, "a": [1e5]}}}'
     raw = b'data: {"candidates":[{"content":{"parts":[%s]},"finishReason":"STOP"}]}\n\n' % part
     assert b'"args":{ "b": 1.0, "a": [1e5]}' in encode_all("gemini", parsed(raw))
 
 
-def test_case_11_a_call_said_twice_is_one_with_its_signature() -> None:
+def test_repeated_call_is_one_with_its_signature() -> None:
     events = parsed(
         sse(
             chunk(call("f", {"a": 1}, id="c1", thoughtSignature="c2ln")),
@@ -302,23 +307,23 @@ def test_case_11_a_call_said_twice_is_one_with_its_signature() -> None:
         )
     )
     again = accumulate(parsed(encode_all("gemini", events)))
-    assert [(one.id, one.signature) for one in again.items] == [("c1", "c2ln")]
+    assert [(item.id, item.signature) for item in again.items] == [("c1", "c2ln")]
 
 
-def test_streamed_arguments_become_a_whole_call() -> None:
-    said = [
+def test_streamed_arguments_become_a_complete_call() -> None:
+    parts = [
         call("book", willContinue=True),
         partial_part("$.city", stringValue="Paris"),
         {"functionCall": {}},
     ]
-    events = parsed(sse(*(chunk(part) for part in said), chunk(text("done"), finish="STOP")))
+    events = parsed(sse(*(chunk(part) for part in parts), chunk(text("done"), finish="STOP")))
     again = accumulate(parsed(encode_all("gemini", events)))
     assert [type(item) for item in again.items] == [FunctionCall, Message]
     assert again.calls[0].parsed() == {"city": "Paris"}  # type: ignore[union-attr]
-    assert losses(events) == {"/arguments"}
+    assert reported_paths(events) == {"/arguments"}
 
 
-def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(
+def test_completeness_tests_cost_linear_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     read = 0
@@ -337,10 +342,10 @@ def test_asking_whether_a_call_is_whole_never_costs_the_square_of_its_size(
 
 
 @pytest.mark.parametrize("arguments", ['{"a', ""])
-def test_a_call_that_was_cut_is_never_written(arguments: str) -> None:
-    cut = FunctionCall("c", "f", arguments, status="incomplete")
+def test_incomplete_call_is_never_written(arguments: str) -> None:
+    incomplete = FunctionCall("c", "f", arguments, status="incomplete")
     assert b"functionCall" not in encode_body(
-        "gemini", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+        "gemini", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
     )
     assembly = EventAssembler(LIMITS, FOREIGN)
     item = assembly.open(FunctionCall("c", "f"))
@@ -349,7 +354,7 @@ def test_a_call_that_was_cut_is_never_written(arguments: str) -> None:
     assembly.complete("length")
     events = assembly.take()
     assert b"functionCall" not in encode_all("gemini", events)
-    assert "/calls" in losses(events)
+    assert "/calls" in reported_paths(events)
 
 
 # --- events of other wires ---
@@ -360,11 +365,11 @@ def foreign(*items: Any, stop: Any = "stop", **ends: Any) -> list[ResponseEvent]
     assembly = EventAssembler(LIMITS, FOREIGN)
     assembly.identify("resp_1", "m")
     opened = [(assembly.open(_bare(item)), item) for item in items]
-    for one, item in opened:
-        _grow(assembly, one, item)
-    for one, item in opened:
-        one.fields.update({"signature": item.signature} if item.signature else {})
-        assembly.close(one)
+    for open_item, item in opened:
+        _grow(assembly, open_item, item)
+    for open_item, item in opened:
+        open_item.fields.update({"signature": item.signature} if item.signature else {})
+        assembly.close(open_item)
     assembly.complete(stop, **ends)
     return assembly.take()
 
@@ -379,59 +384,59 @@ def _bare(item: Any) -> Any:
     return msgspec.structs.replace(item, signature=None, **empty.get(type(item), {}))
 
 
-def _grow(assembly: EventAssembler, one: Any, item: Any) -> None:
+def _grow(assembly: EventAssembler, open_item: Any, item: Any) -> None:
     match item:
         case Message():
             for n, part in enumerate(item.content):
                 if isinstance(part, Text):
-                    assembly.text(one, part.text, n)
+                    assembly.text(open_item, part.text, n)
                 else:
                     assembly.media(
-                        one, n, part.media_type, part.data, getattr(part, "transcript", None)
+                        open_item, n, part.media_type, part.data, getattr(part, "transcript", None)
                     )
         case Reasoning():
             for n, paragraph in enumerate(item.summary):
-                assembly.summary(one, paragraph, n)
-            assembly.reasoning(one, item.content)
+                assembly.summary(open_item, paragraph, n)
+            assembly.reasoning(open_item, item.content)
         case FunctionCall():
             for letter in item.arguments:
-                assembly.arguments(one, letter)
+                assembly.arguments(open_item, letter)
         case CustomToolCall():
-            assembly.arguments(one, item.input)
+            assembly.arguments(open_item, item.input)
         case _:
             pass
 
 
-def test_parallel_calls_of_another_wire_come_whole_with_their_ids() -> None:
+def test_foreign_parallel_calls_are_complete_with_ids() -> None:
     calls = [
         FunctionCall("toolu_1", "f", '{"a": 1.0}', signature="EqQB"),
         FunctionCall("toolu_2", "g", ""),
     ]
     events = foreign(*calls, stop="tool_calls")
     again = accumulate(parsed(encode_all("gemini", events)))
-    assert [(one.id, one.call_id, one.name, one.arguments) for one in again.calls] == [  # type: ignore[union-attr]
+    assert [(call.id, call.call_id, call.name, call.arguments) for call in again.calls] == [  # type: ignore[union-attr]
         ("toolu_1", "toolu_1", "f", '{"a": 1.0}'),
         ("toolu_2", "toolu_2", "g", "{}"),
     ]
     assert again.stop_reason == "tool_calls"
-    assert losses(events) == {"/signature"}
+    assert reported_paths(events) == {"/signature"}
     assert b"EqQB" not in encode_all("gemini", events)
 
 
-def test_summaries_are_thoughts_and_seals_stay_out() -> None:
+def test_summary_is_reasoning_and_encrypted_state_left_out() -> None:
     events = foreign(Reasoning(summary=["one", "two"], encrypted_content="gAAA"))
     again = accumulate(parsed(encode_all("gemini", events)))
     assert again.reasoning == "one\n\ntwo"
-    assert losses(events) == {"/summary", "/encrypted_content"}
+    assert reported_paths(events) == {"/summary", "/encrypted_content"}
     assert b"gAAA" not in encode_all("gemini", events)
 
 
-def test_media_and_free_form_calls_of_another_wire() -> None:
-    heard = Audio(data="UklGRg==", media_type="audio/wav", transcript="hi")
-    said = Message(
-        "assistant", [Text("see"), Image(data="iVBORw0KGgo=", media_type="image/png"), heard]
+def test_foreign_media_and_free_form_calls() -> None:
+    audio = Audio(data="UklGRg==", media_type="audio/wav", transcript="hi")
+    message = Message(
+        "assistant", [Text("see"), Image(data="iVBORw0KGgo=", media_type="image/png"), audio]
     )
-    events = foreign(said, CustomToolCall("c", "patch", "*** Begin"))
+    events = foreign(message, CustomToolCall("c", "patch", "*** Begin"))
     again = accumulate(parsed(encode_all("gemini", events)))
     assert again.text == "see"
     kinds = [
@@ -439,10 +444,10 @@ def test_media_and_free_form_calls_of_another_wire() -> None:
     ]
     assert kinds == [Text, Image, Audio]
     assert again.calls[0].parsed() == {"input": "*** Begin"}  # type: ignore[union-attr]
-    assert losses(events) == {"/transcript", "/custom_tool_call"}
+    assert reported_paths(events) == {"/transcript", "/custom_tool_call"}
 
 
-def test_what_only_another_wire_knows_is_left_out_and_named() -> None:
+def test_foreign_item_kinds_are_left_out_and_reported() -> None:
     events = foreign(
         ServerToolCall("s", "web_search", "{}"),
         Opaque("hologram", {"type": "hologram"}),
@@ -452,7 +457,7 @@ def test_what_only_another_wire_knows_is_left_out_and_named() -> None:
     assert [type(item) for item in accumulate(parsed(encode_all("gemini", events))).items] == [
         Message
     ]
-    assert losses(events) == {"/ServerToolCall", "/Opaque", "/Passthrough"}
+    assert reported_paths(events) == {"/ServerToolCall", "/Opaque", "/Passthrough"}
 
 
 def test_arguments_that_are_no_object_are_wrapped() -> None:
@@ -464,19 +469,19 @@ def test_arguments_that_are_no_object_are_wrapped() -> None:
     "folder",
     ["anthropic-messages", "openai-responses", "openai-chat", "bedrock-converse", "ollama-native"],
 )
-def test_answers_of_other_wires_arrive_with_their_text_and_calls(folder: str) -> None:
-    found = recordings(folder, STREAMS)[::4]
-    if not found:
+def test_foreign_responses_keep_their_text_and_calls(folder: str) -> None:
+    samples = recordings(folder, STREAMS)[::4]
+    if not samples:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in found:
+    for recording in samples:
         was = accumulate(events_of(recording))
         now = accumulate(parsed(encode_all("gemini", events_of(recording))))
         if was.error is not None:
             assert now.error is not None, recording.path.name
             continue
         assert (now.text, now.error) == (was.text + was.refusal, None), recording.path.name
-        assert [(one.name, one.call_id) for one in now.calls] == [
-            (one.name, one.call_id) for one in was.calls
+        assert [(call.name, call.call_id) for call in now.calls] == [
+            (call.name, call.call_id) for call in was.calls
         ], recording.path.name
         assert _counts(now.usage) == _counts(was.usage), recording.path.name
 
@@ -503,13 +508,13 @@ def _counts(usage: Usage | None) -> Any:
         ("other", "UNEXPECTED_TOOL_CALL", "UNEXPECTED_TOOL_CALL"),
     ],
 )
-def test_ends_have_the_wires_own_words(stop: Any, native: str, sent: str) -> None:
+def test_finish_reason_is_the_wires_own_value(stop: Any, native: str, sent: str) -> None:
     events = foreign(Message("assistant", [Text("x")]), stop=stop, native_stop_reason=native)
     assert chunks(encode_all("gemini", events))[-1]["candidates"][0]["finishReason"] == sent
 
 
-def test_a_stop_sequence_is_reported() -> None:
-    assert losses(foreign(Message("assistant", [Text("x")]), stop_sequence="END")) == {
+def test_stop_sequence_is_reported() -> None:
+    assert reported_paths(foreign(Message("assistant", [Text("x")]), stop_sequence="END")) == {
         "/stop_sequence"
     }
 
@@ -522,7 +527,7 @@ def test_a_stop_sequence_is_reported() -> None:
         Usage(input_modalities={"text": 4}),
     ],
 )
-def test_usage_of_another_wire_is_written_in_this_wires_terms(usage: Usage) -> None:
+def test_usage_of_another_wire_is_translated(usage: Usage) -> None:
     body = encode_body("gemini", Response("r", "m", "completed", usage=usage, stop_reason="stop"))
     again = accumulate(parse_body("gemini", body)).usage
     assert again is not None
@@ -545,7 +550,7 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms(usage: Usage) -> N
         *("context_window_exceeded", "content_filter", "invalid_request", "server_error"),
     ],
 )
-def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no", retry_after=2.5 if kind == "rate_limited" else None)
     last = parsed(encoder("gemini").feed(Failed(error)))[-1]
     assert isinstance(last, Failed)
@@ -565,7 +570,7 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
 def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
     genai: Any = pytest.importorskip("google.genai", reason="the official SDK is the reader here")
     events = echo_response(PROMPT)
-    whole = accumulate(events)
+    response = accumulate(events)
 
     def reply(request: httpx.Request) -> httpx.Response:
         if "stream" in request.url.path:
@@ -575,7 +580,9 @@ def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
                 content=encode_all("gemini", events),
             )
         return httpx.Response(
-            200, headers={"content-type": "application/json"}, content=encode_body("gemini", whole)
+            200,
+            headers={"content-type": "application/json"},
+            content=encode_body("gemini", response),
         )
 
     with httpx.Client(transport=httpx.MockTransport(reply)) as http:
@@ -585,15 +592,19 @@ def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
         streamed = list(client.models.generate_content_stream(model="m", contents="x"))
         created = client.models.generate_content(model="m", contents="x")
     for answers in (streamed, [created]):
-        said = [part for one in answers for part in one.candidates[0].content.parts or ()]
-        assert "".join(part.text for part in said if part.text and part.thought) == whole.reasoning
-        assert "".join(part.text for part in said if part.text and not part.thought) == whole.text
-        assert [(one.name, one.args) for part in said if (one := part.function_call)] == [
+        parts = [part for chunk in answers for part in chunk.candidates[0].content.parts or ()]
+        assert (
+            "".join(part.text for part in parts if part.text and part.thought) == response.reasoning
+        )
+        assert (
+            "".join(part.text for part in parts if part.text and not part.thought) == response.text
+        )
+        assert [(chunk.name, chunk.args) for part in parts if (chunk := part.function_call)] == [
             ("w", {"c": "text"})
         ]
         last = answers[-1]
         assert last.candidates[0].finish_reason.value == "STOP"
-        assert last.usage_metadata.prompt_token_count == whole.usage.input_tokens  # type: ignore[union-attr]
+        assert last.usage_metadata.prompt_token_count == response.usage.input_tokens  # type: ignore[union-attr]
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -604,15 +615,15 @@ def test_the_official_sdk_takes_every_chunk(folder: str) -> None:
     types: Any = pytest.importorskip(
         "google.genai.types", reason="the official SDK is the reader here"
     )
-    found = recordings(folder, STREAMS)[::6]
-    if not found:
+    samples = recordings(folder, STREAMS)[::6]
+    if not samples:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in found:
-        for one in chunks(encode_all("gemini", events_of(recording))):
-            if "error" not in one:
-                types.GenerateContentResponse._from_response(response=one, kwargs={})
+    for recording in samples:
+        for body in chunks(encode_all("gemini", events_of(recording))):
+            if "error" not in body:
+                types.GenerateContentResponse._from_response(response=body, kwargs={})
 
 
-def test_completed_without_a_word_of_its_own_is_complete() -> None:
+def test_completed_without_native_reason_is_complete() -> None:
     events = parsed(encode_all("gemini", [Completed(stop_reason="stop")]))
     assert isinstance(events[-1], Completed)

@@ -55,26 +55,26 @@ def is_claude(events: list[ResponseEvent]) -> bool:
 
 
 @each_recording("bedrock-invoke", STREAMS)
-def test_law_10_every_recorded_stream_of_claude_parses_back_equal(recording: Recording) -> None:
+def test_recorded_claude_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording)
     if is_claude(events):
         assert comparable(again(events)) == comparable(events)
 
 
 @each_recording("bedrock-invoke", [*STREAMS, *BODIES])
-def test_law_10_every_recorded_response_of_claude_survives_a_whole_body(
+def test_recorded_claude_response_survives_a_body(
     recording: Recording,
 ) -> None:
     response = accumulate(parsed(recording))
     if response.error is not None or "claude" not in str(response.model):
         return
     back = accumulate(parse_body("invoke", encode_body("invoke", response)))
-    kept = tuple(
+    items = tuple(
         item
         for item in response.items
         if not (isinstance(item, FunctionCall) and item.status == "incomplete")
     )
-    assert back.items == tuple(msgspec.structs.replace(item, status="completed") for item in kept)
+    assert back.items == tuple(msgspec.structs.replace(item, status="completed") for item in items)
     assert (back.usage, back.stop_reason, back.metadata) == (
         response.usage,
         response.stop_reason,
@@ -83,7 +83,7 @@ def test_law_10_every_recorded_response_of_claude_survives_a_whole_body(
 
 
 @each_recording("bedrock-invoke", STREAMS)
-def test_the_answer_of_any_family_is_told_in_claudes_words(recording: Recording) -> None:
+def test_response_of_any_family_is_encoded_as_claudes(recording: Recording) -> None:
     events = parsed(recording)
     response, back = accumulate(events), accumulate(again(events))
     assert (back.text, back.reasoning, back.stop_reason in (response.stop_reason, "refusal")) == (
@@ -111,7 +111,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any]) -> None:
+def test_generated_stream_parses_back_equal(steps: list[Any]) -> None:
     assembly = EventAssembler(LIMITS, Origin("invoke"))
     assembly.identify("msg_1", "claude-x")
     for n, (kind, texts) in enumerate(steps):
@@ -134,11 +134,11 @@ def test_law_10_any_stream_of_this_wire_parses_back_equal(steps: list[Any]) -> N
     assembly.metadata({"amazon-bedrock-invocationMetrics": {"inputTokenCount": 1, "note": "\n\n"}})
     assembly.complete("stop", "end_turn")
     events = comparable(assembly.take())
-    kept = [event for event in comparable(again(events)) if not hasattr(event, "usage")]
-    assert kept == [event for event in events if not hasattr(event, "usage")]
+    expected_events = [event for event in comparable(again(events)) if not hasattr(event, "usage")]
+    assert expected_events == [event for event in events if not hasattr(event, "usage")]
 
 
-def test_what_claude_says_beside_its_blocks_survives() -> None:
+def test_claudes_envelope_survives() -> None:
     """Items are stamped `invoke`; the Messages encoder inside may still say what only Messages says."""
     assembly = EventAssembler(LIMITS, Origin("invoke"))
     call = assembly.open(
@@ -151,7 +151,7 @@ def test_what_claude_says_beside_its_blocks_survives() -> None:
     assert item.native == {"type": "mcp_tool_use", "server_name": "s"}
 
 
-async def test_anthropics_own_client_for_bedrock_reads_an_encoded_stream_and_body() -> None:
+async def test_anthropics_bedrock_client_reads_a_stream_and_a_body() -> None:
     anthropic = pytest.importorskip("anthropic", reason="the official SDK is the reader here")
     tool = ToolSpec("w", schema={"type": "object", "properties": {"c": {"type": "string"}}})
     events = echo_response(Prompt(input="Weather?", tools=[tool], reasoning="low"))
@@ -174,13 +174,17 @@ async def test_anthropics_own_client_for_bedrock_reads_an_encoded_stream_and_bod
         client = anthropic.AsyncAnthropicBedrock(
             api_key="none", aws_region="eu-west-1", http_client=http
         )
-        asked: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
-        async with client.messages.stream(**asked) as stream:
+        arguments: Any = {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "x"}],
+        }
+        async with client.messages.stream(**arguments) as stream:
             streamed_message = await stream.get_final_message()
-        created = await client.messages.create(**asked)
+        created = await client.messages.create(**arguments)
     for message in (streamed_message, created):
-        thought, text, call = message.content
-        assert (thought.thinking, text.text, call.name, call.input) == (
+        thinking, text, call = message.content
+        assert (thinking.thinking, text.text, call.name, call.input) == (
             response.reasoning,
             response.text,
             "w",
@@ -189,7 +193,7 @@ async def test_anthropics_own_client_for_bedrock_reads_an_encoded_stream_and_bod
         assert message.stop_reason == "tool_use"
 
 
-def test_bedrocks_metrics_stand_in_the_last_event() -> None:
+def test_bedrock_metrics_are_in_the_last_event() -> None:
     assembly = EventAssembler(LIMITS, Origin("invoke"))
     assembly.close(assembly.open(Message("assistant")))
     assembly.metadata({"amazon-bedrock-invocationMetrics": {"inputTokenCount": 7}})
@@ -204,14 +208,14 @@ def test_bedrocks_metrics_stand_in_the_last_event() -> None:
     }
 
 
-def test_a_cut_call_never_stands_in_a_whole_body() -> None:
-    cut = FunctionCall("c", "f", '{"a', status="incomplete")
+def test_incomplete_call_is_never_in_a_body() -> None:
+    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
     assert b"tool_use" not in encode_body(
-        "invoke", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+        "invoke", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
     )
 
 
-def test_a_key_of_another_wire_never_takes_the_place_of_an_own_one() -> None:
+def test_foreign_key_never_replaces_an_own_one() -> None:
     """Jamba has a number under `stop_reason`."""
     response = Response(
         "r",
@@ -224,7 +228,7 @@ def test_a_key_of_another_wire_never_takes_the_place_of_an_own_one() -> None:
     assert msgspec.json.decode(encode_body("invoke", response))["stop_reason"] == "end_turn"
 
 
-def test_a_free_form_call_is_whole_before_it_is_said() -> None:
+def test_free_form_call_is_buffered_until_complete() -> None:
     assembly = EventAssembler(LIMITS, Origin("responses"))
     item = assembly.open(CustomToolCall("c", "patch"))
     for text in ("*** Be", 'gin "x"'):
@@ -236,7 +240,7 @@ def test_a_free_form_call_is_whole_before_it_is_said() -> None:
     assert call.parsed() == {"input": '*** Begin "x"'}
 
 
-def test_the_report_is_that_of_claudes_wire() -> None:
+def test_report_is_that_of_the_messages_encoder() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a"}])
@@ -252,7 +256,7 @@ def test_the_report_is_that_of_claudes_wire() -> None:
     "kind",
     ["overloaded", "rate_limited", "authentication", "not_found", "permission", "server_error"],
 )
-def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     started = [*echo_response(Prompt("hi"))[:4], Failed(error)]
     last = again(started)[-1]

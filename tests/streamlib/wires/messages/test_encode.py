@@ -57,24 +57,24 @@ def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
 
 
 @each_recording("anthropic-messages", STREAMS)
-def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording.body)
     if isinstance(events[-1], Completed):
         assert comparable(parsed(encode_all("messages", events))) == comparable(events)
 
 
 @each_recording("anthropic-messages", STREAMS)
-def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(parsed(recording.body))
     if response.error is not None:
         return
     again = accumulate(parse_body("messages", encode_body("messages", response)))
-    kept = tuple(
+    items = tuple(
         item
         for item in response.items
         if not (isinstance(item, FunctionCall) and item.status == "incomplete")
     )
-    settled = tuple(msgspec.structs.replace(item, status="completed") for item in kept)
+    settled = tuple(msgspec.structs.replace(item, status="completed") for item in items)
     assert again.items == settled
     assert (again.usage, again.stop_reason, again.metadata) == (
         response.usage,
@@ -83,14 +83,14 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
     )
 
 
-def test_a_cut_call_never_stands_in_a_whole_body() -> None:
-    cut = FunctionCall("c", "f", '{"a', status="incomplete")
+def test_incomplete_call_is_never_in_a_body() -> None:
+    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
     assert b"tool_use" not in encode_body(
-        "messages", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+        "messages", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
     )
 
 
-def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
+def test_what_the_wire_cannot_carry_is_reported_once() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     item = assembly.open(Message("assistant"))
     assembly.text(item, "a", logprobs=[{"token": "a"}])
@@ -114,7 +114,7 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
         "request_too_large",
     ],
 )
-def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
+def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     error = ErrorInfo(kind, "no")
     last = parsed(encoder("messages").feed(Failed(error)))[-1]
     assert isinstance(last, Failed)
@@ -127,7 +127,7 @@ def test_errors_keep_their_kind_in_a_stream_and_in_a_body(kind: Any) -> None:
     )  # type: ignore[union-attr]
 
 
-def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
+def test_usage_of_another_wire_is_translated() -> None:
     """Inclusive input becomes exclusive again."""
     usage = Usage(100, 20, 30, 10, 5, raw={"prompt_tokens": 100})
     body = msgspec.json.decode(
@@ -141,7 +141,7 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
 
 async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
     events = echo_response(PROMPT)
-    whole = accumulate(events)
+    response = accumulate(events)
 
     def reply(request: httpx2.Request) -> httpx2.Response:
         if msgspec.json.decode(request.content).get("stream"):
@@ -153,26 +153,30 @@ async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
         return httpx2.Response(
             200,
             headers={"content-type": "application/json"},
-            content=encode_body("messages", whole),
+            content=encode_body("messages", response),
         )
 
     async with httpx2.AsyncClient(transport=httpx2.MockTransport(reply)) as http:
         client = anthropic.AsyncAnthropic(api_key="none", http_client=http)
-        asked: Any = {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "x"}]}
-        async with client.messages.stream(**asked) as stream:
+        arguments: Any = {
+            "model": "m",
+            "max_tokens": 9,
+            "messages": [{"role": "user", "content": "x"}],
+        }
+        async with client.messages.stream(**arguments) as stream:
             streamed = await stream.get_final_message()
-        created = await client.messages.create(**asked)
+        created = await client.messages.create(**arguments)
     for message in (streamed, created):
-        thought, text, call = message.content
-        assert (thought.thinking, text.text) == (whole.reasoning, whole.text)
+        thinking, text, call = message.content
+        assert (thinking.thinking, text.text) == (response.reasoning, response.text)
         assert (call.name, call.input) == ("w", {"c": "text"})
         assert (message.stop_reason, message.usage.output_tokens) == (
             "tool_use",
-            whole.usage.output_tokens,
+            response.usage.output_tokens,
         )  # type: ignore[union-attr]
 
 
-def test_a_thought_streams_its_signature_before_its_stop() -> None:
+def test_reasoning_signature_precedes_the_block_stop() -> None:
     """CASES 18."""
     assembly = EventAssembler(LIMITS, Origin("messages"))
     item = assembly.open(Reasoning())

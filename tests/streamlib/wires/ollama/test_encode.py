@@ -47,7 +47,7 @@ def parsed(body: bytes) -> list[ResponseEvent]:
     return [*p.feed(body), *p.close()]
 
 
-def told(encode: Any, events: list[ResponseEvent]) -> bytes:
+def encode_events(encode: Any, events: list[ResponseEvent]) -> bytes:
     return b"".join([*(encode.feed(event) for event in events), encode.close()])
 
 
@@ -57,15 +57,15 @@ def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
 
 
 @each_recording("ollama-native", STREAMS)
-def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording.body)
     encode = encoder("ollama")
-    assert comparable(parsed(told(encode, events))) == comparable(events)
+    assert comparable(parsed(encode_events(encode, events))) == comparable(events)
     assert encode.report == []
 
 
 @each_recording("ollama-native", [*STREAMS, *BODIES])
-def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(parsed(recording.body))
     again = accumulate(parse_body("ollama", encode_body("ollama", response)))
     if response.error is not None:
@@ -83,28 +83,28 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
     )
 
 
-PIECE = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
+FRAGMENT = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=6)
 
 
 @given(
     st.lists(
         st.tuples(
             st.sampled_from(["think", "text", "call", "draw"]),
-            st.lists(PIECE, min_size=1, max_size=3),
+            st.lists(FRAGMENT, min_size=1, max_size=3),
         ),
         max_size=8,
     )
 )
-def test_law_10_any_answer_of_this_wire_parses_back_equal(
+def test_generated_response_parses_back_equal(
     script: list[tuple[str, list[str]]],
 ) -> None:
     assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify(None, "m")
     last, calls = "", []
-    for kind, pieces in script:
+    for kind, fragments in script:
         if kind == "call":
             item = assembly.open(FunctionCall(f"c{len(calls)}", "f"))
-            assembly.arguments(item, f'{{"a":{msgspec.json.encode("".join(pieces)).decode()}}}')
+            assembly.arguments(item, f'{{"a":{msgspec.json.encode("".join(fragments)).decode()}}}')
             calls.append(item)
         elif kind == "draw":
             item = assembly.open(Message("assistant"))
@@ -112,8 +112,8 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(
             assembly.close(item)
         elif kind != last:
             item = assembly.open(Reasoning() if kind == "think" else Message("assistant"))
-            for piece in pieces:
-                (assembly.reasoning if kind == "think" else assembly.text)(item, piece)
+            for fragment in fragments:
+                (assembly.reasoning if kind == "think" else assembly.text)(item, fragment)
             assembly.close(item)
         last = kind
     for item in calls:
@@ -122,20 +122,20 @@ def test_law_10_any_answer_of_this_wire_parses_back_equal(
     assembly.complete("tool_calls" if calls else "stop", "stop")
     events = assembly.take()
     again = accumulate(parsed(encode_all("ollama", events)))
-    whole = accumulate(events)
+    response = accumulate(events)
     assert (again.items, again.stop_reason, again.native_stop_reason) == (
-        whole.items,
-        whole.stop_reason,
+        response.items,
+        response.stop_reason,
         "stop",
     )
-    assert again.usage.same_numbers(whole.usage)  # type: ignore[union-attr]
+    assert again.usage.same_numbers(response.usage)  # type: ignore[union-attr]
 
 
 def lines(body: bytes) -> list[Any]:
     return [msgspec.json.decode(line) for line in body.splitlines()]
 
 
-def test_every_line_says_whether_it_is_the_last() -> None:
+def test_every_line_has_done() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.identify("r1", "m")
     assembly.text(assembly.open(Message("assistant")), "Hi")
@@ -154,14 +154,14 @@ def test_every_line_says_whether_it_is_the_last() -> None:
     }
 
 
-def test_a_call_of_another_wire_is_told_when_it_is_whole() -> None:
+def test_foreign_call_is_sent_when_it_is_complete() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
-    one, two = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
-    assembly.arguments(two, '{"x"')
-    assembly.arguments(one, '{"y": 1.0}')
-    assembly.arguments(two, ":1}")
-    assembly.close(one)
-    assembly.close(two)
+    first, second = assembly.open(FunctionCall("a", "f")), assembly.open(FunctionCall("b", "g"))
+    assembly.arguments(second, '{"x"')
+    assembly.arguments(first, '{"y": 1.0}')
+    assembly.arguments(second, ":1}")
+    assembly.close(first)
+    assembly.close(second)
     assembly.complete("tool_calls")
     body = encode_all("ollama", assembly.take())
     assert b'{"y": 1.0}' in body
@@ -173,7 +173,7 @@ def test_a_call_of_another_wire_is_told_when_it_is_whole() -> None:
     assert again.stop_reason == "tool_calls"
 
 
-def test_a_cut_call_is_never_told() -> None:
+def test_incomplete_call_is_never_sent() -> None:
     assembly = EventAssembler(LIMITS, Origin("ollama"))
     for name, arguments in (("f", '{"a'), ("", "{}")):
         item = assembly.open(FunctionCall("c", name))
@@ -183,12 +183,12 @@ def test_a_cut_call_is_never_told() -> None:
     assembly.complete("length")
     events = assembly.take()
     encode = encoder("ollama")
-    assert b"tool_calls" not in told(encode, events)
+    assert b"tool_calls" not in encode_events(encode, events)
     assert b"tool_calls" not in encode_body("ollama", accumulate(events))
     assert [change.path for change in encode.report] == ["/incomplete"]
 
 
-def test_arguments_over_several_lines_stay_on_one() -> None:
+def test_arguments_with_line_breaks_stay_on_one_line() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     call = assembly.open(FunctionCall("a", "f"))
     assembly.arguments(call, '{\n  "x": "a\\nb"\r\n}')
@@ -199,7 +199,7 @@ def test_arguments_over_several_lines_stay_on_one() -> None:
     }  # type: ignore[union-attr]
 
 
-def test_a_failed_stream_is_never_done() -> None:
+def test_failed_stream_is_never_done() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.text(assembly.open(Message("assistant")), "Hi")
     assembly.fail(ErrorInfo("overloaded", "too busy"))
@@ -210,7 +210,7 @@ def test_a_failed_stream_is_never_done() -> None:
     assert (again.status, again.text) == ("failed", "Hi")
 
 
-def test_errors_are_words() -> None:
+def test_error_is_a_message_only() -> None:
     error = ErrorInfo("not_found", "model not found")
     assert error_body("ollama", error) == {"error": "model not found"}
     for body in (
@@ -221,7 +221,7 @@ def test_errors_are_words() -> None:
 
 
 @pytest.mark.parametrize(
-    ("stop", "native", "word"),
+    ("stop", "native", "expected"),
     [
         *(
             ("stop", "stop", "stop"),
@@ -237,24 +237,24 @@ def test_errors_are_words() -> None:
         ),
     ],
 )
-def test_why_it_ended_in_this_wires_words(stop: Any, native: str | None, word: str) -> None:
+def test_done_reason_is_the_wires_own_value(stop: Any, native: str | None, expected: str) -> None:
     last = lines(encoder("ollama").feed(Completed(None, "m", stop, native)))[-1]
-    assert last["done_reason"] == word
+    assert last["done_reason"] == expected
 
 
-def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
+def test_what_the_wire_cannot_carry_is_reported_once() -> None:
     assembly = EventAssembler(LIMITS, Origin("responses"))
     assembly.identify("r1", "m")
     for n in range(2):
-        thought = assembly.open(Reasoning())
-        assembly.summary(thought, f"a{n}", 0)
-        assembly.summary(thought, f"b{n}", 1)
-        thought.fields["encrypted_content"] = "gAAA"
-        assembly.close(thought)
-    spoken = assembly.open(Message("assistant"))
-    assembly.text(spoken, "so")
-    assembly.annotation(spoken, {"type": "url_citation"})
-    assembly.close(spoken)
+        reasoning = assembly.open(Reasoning())
+        assembly.summary(reasoning, f"a{n}", 0)
+        assembly.summary(reasoning, f"b{n}", 1)
+        reasoning.fields["encrypted_content"] = "gAAA"
+        assembly.close(reasoning)
+    audio = assembly.open(Message("assistant"))
+    assembly.text(audio, "so")
+    assembly.annotation(audio, {"type": "url_citation"})
+    assembly.close(audio)
     refused = assembly.open(Message("assistant"))
     assembly.refusal(refused, "no")
     assembly.close(refused)
@@ -268,7 +268,7 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
     assembly.usage(Usage(10, 5, cache_read_input_tokens=3))
     assembly.complete("tool_calls")
     encode = encoder("ollama")
-    again = accumulate(parsed(told(encode, assembly.take())))
+    again = accumulate(parsed(encode_events(encode, assembly.take())))
     assert (again.reasoning, again.text, again.metadata["service_tier"]) == (
         "a0\n\nb0a1\n\nb1",
         "sono",
@@ -291,7 +291,7 @@ def test_what_the_wire_cannot_say_is_in_the_report_once() -> None:
     ]
 
 
-def test_a_body_is_one_line_with_everything() -> None:
+def test_body_is_one_line_with_everything() -> None:
     items = (
         Reasoning("hm"),
         Message("assistant", (Text("so"), Refusal("!"))),
@@ -307,58 +307,58 @@ def test_a_body_is_one_line_with_everything() -> None:
 
 
 @pytest.mark.parametrize("folder", sorted(WIRES))
-def test_answers_of_every_wire_keep_their_text_and_calls(folder: str) -> None:
-    found = recordings(folder, STREAMS)
-    if not found:
+def test_responses_of_every_wire_keep_text_and_calls(folder: str) -> None:
+    samples = recordings(folder, STREAMS)
+    if not samples:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in found[:: max(1, len(found) // 20)]:
+    for recording in samples[:: max(1, len(samples) // 20)]:
         p = parser(recording.wire)  # type: ignore[arg-type]
         events = [
             event
             for event in (*p.feed(recording.body), *p.close())
             if not isinstance(event, Passthrough)
         ]
-        whole = accumulate(events)
-        if whole.error is None:
+        response = accumulate(events)
+        if response.error is None:
             again = accumulate(parsed(encode_all("ollama", events)))
-            said = (
-                whole.text + whole.refusal,
+            text = (
+                response.text + response.refusal,
                 [
                     (call.name, call.parsed())
-                    for call in whole.calls
+                    for call in response.calls
                     if isinstance(call, FunctionCall)
                 ],
             )
-            assert (again.text, [(call.name, call.parsed()) for call in again.calls]) == said, (
+            assert (again.text, [(call.name, call.parsed()) for call in again.calls]) == text, (
                 recording.path.name
             )  # type: ignore[union-attr]
 
 
-def test_the_loopback_provider_speaks_it() -> None:
+def test_loopback_provider_serves_it() -> None:
     prompt = Prompt(
         input="Weather?", tools=[ToolSpec("w", schema={"type": "object"})], reasoning="low"
     )
     events = echo_response(prompt, "ollama")
     again = accumulate(parsed(encode_all("ollama", events)))
-    whole = accumulate(events)
-    assert (again.text, again.reasoning, len(again.calls)) == (whole.text, whole.reasoning, 1)
+    response = accumulate(events)
+    assert (again.text, again.reasoning, len(again.calls)) == (response.text, response.reasoning, 1)
 
 
 @pytest.mark.parametrize(
-    "pieces",
+    "fragments",
     [['{"k', "0", '": 1}'], ['{"k": ', "{}", "}"], ['{"k": 1}']],
     ids=["a number", "an object", "whole"],
 )
-def test_a_piece_of_arguments_that_is_json_by_itself_is_not_taken_for_all_of_them(
-    pieces: list[str],
+def test_argument_fragment_that_is_json_does_not_end_the_call(
+    fragments: list[str],
 ) -> None:
     """A dialect's call on this wire comes in pieces, and one of them may be `0`."""
     assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify("r1", "m")
     item = assembly.open(FunctionCall("c", "f"))
-    for piece in pieces:
-        assembly.arguments(item, piece)
+    for fragment in fragments:
+        assembly.arguments(item, fragment)
     assembly.close(item)
     assembly.complete("tool_calls")
     (call,) = accumulate(parsed(encode_all("ollama", assembly.take()))).calls
-    assert call.arguments == "".join(pieces)  # type: ignore[union-attr]
+    assert call.arguments == "".join(fragments)  # type: ignore[union-attr]

@@ -86,8 +86,8 @@ def frames(body: bytes) -> list[dict[str, Any]]:
 
 def comparable(events: list[ResponseEvent], *, loose: bool = False) -> list[ResponseEvent]:
     """Notices are made anew by whoever parses, and headers are not the encoder's. loose: ids, `native` and errors differ too."""
-    kept = join_deltas(event for event in events if not isinstance(event, (Notice, RateLimits)))
-    return [without(event) for event in kept] if loose else kept
+    joined = join_deltas(event for event in events if not isinstance(event, (Notice, RateLimits)))
+    return [without(event) for event in joined] if loose else joined
 
 
 def without(event: Any) -> Any:
@@ -113,7 +113,7 @@ OF_ITS_OWN = ("openai-cache-usage-automatic-caching-2", "chat_calls_tools_throug
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
-def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) -> None:
+def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
     events = parsed(recording)
     body, report = encoded(events)
     loose = bool(REPORTED.intersection(report)) or any(
@@ -127,7 +127,7 @@ def test_law_10_every_recorded_stream_parses_back_equal(recording: Recording) ->
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
-def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recording) -> None:
+def test_recorded_response_survives_a_body(recording: Recording) -> None:
     response = accumulate(parsed(recording))
     again = accumulate(parse_body("responses", encode_body("responses", response)))
     if response.error is not None:
@@ -136,7 +136,8 @@ def test_law_10_every_recorded_response_survives_a_whole_body(recording: Recordi
         return
     if not all(item.id or isinstance(item, Opaque) for item in response.items):
         response, again = (
-            msgspec.structs.replace(one, items=(), choices=()) for one in (response, again)
+            msgspec.structs.replace(compared, items=(), choices=())
+            for compared in (response, again)
         )
     assert msgspec.structs.replace(again, notices=()) == msgspec.structs.replace(
         response, notices=()
@@ -156,10 +157,10 @@ KINDS: dict[str, ResponseItem] = {
     "compaction": Compaction(encrypted_content="gAAA"),
     "opaque": Opaque("hologram", {"type": "hologram", "x": [1.0]}),
 }
-WORDS = st.sampled_from(["a", "β", "😀", " ", "\n", '"}'])
+TEXTS = st.sampled_from(["a", "β", "😀", " ", "\n", '"}'])
 STEP = st.one_of(
     st.tuples(st.just("open"), st.sampled_from(sorted(KINDS))),
-    st.tuples(st.just("say"), st.integers(0, 5), WORDS),
+    st.tuples(st.just("say"), st.integers(0, 5), TEXTS),
     st.tuples(
         st.just("close"),
         st.integers(0, 5),
@@ -178,7 +179,7 @@ class Script:
         self.assembly = EventAssembler(LIMITS, HERE)
         self.assembly.identify("resp_1", "m")
         self.count = 0
-        self.called = self.said = self.refused = False
+        self.called = self.has_text = self.refused = False
 
     def run(self, steps: list[Any]) -> None:
         for name, *values in steps:
@@ -247,13 +248,13 @@ class Script:
         self.assembly.close(
             item, "completed" if isinstance(item.item, Opaque) else status
         )  # its payload has no word for cut
-        whole = item.item
+        final = item.item
         self.called |= (
-            isinstance(whole, (FunctionCall, CustomToolCall)) and whole.status == "completed"
+            isinstance(final, (FunctionCall, CustomToolCall)) and final.status == "completed"
         )
-        if isinstance(whole, Message):
-            self.said |= bool(whole.text)
-            self.refused |= any(not isinstance(part, Text) for part in whole.content)
+        if isinstance(final, Message):
+            self.has_text |= bool(final.text)
+            self.refused |= any(not isinstance(part, Text) for part in final.content)
 
     def usage(self, count: int) -> None:
         raw = {
@@ -296,7 +297,7 @@ class Script:
                 "tool_calls"
                 if self.called
                 else "refusal"
-                if self.refused and not self.said
+                if self.refused and not self.has_text
                 else "stop",
                 "completed",
             )
@@ -304,7 +305,7 @@ class Script:
 
 
 @given(st.lists(STEP, max_size=30), st.sampled_from(["completed", "incomplete", "failed"]))
-def test_law_10_any_events_of_this_wire_parse_back_equal(steps: list[Any], how: str) -> None:
+def test_generated_events_parse_back_equal(steps: list[Any], how: str) -> None:
     script = Script()
     script.run(steps)
     events = script.end(how)
@@ -317,23 +318,23 @@ def test_law_10_any_events_of_this_wire_parse_back_equal(steps: list[Any], how: 
 def test_the_full_event_set_is_numbered_and_bracketed(steps: list[Any], how: str) -> None:
     script = Script()
     script.run([step for step in steps if step[0] != "passthrough"])
-    told = frames(encoded(script.end(how))[0])
-    assert [frame["sequence_number"] for frame in told] == list(range(len(told)))
-    assert [frame["type"] for frame in told[:2]] == ["response.created", "response.in_progress"]
-    assert told[-1]["type"] == f"response.{how}"
-    begun = [
-        frame["output_index"] for frame in told if frame["type"] == "response.output_item.added"
+    sent = frames(encoded(script.end(how))[0])
+    assert [frame["sequence_number"] for frame in sent] == list(range(len(sent)))
+    assert [frame["type"] for frame in sent[:2]] == ["response.created", "response.in_progress"]
+    assert sent[-1]["type"] == f"response.{how}"
+    started = [
+        frame["output_index"] for frame in sent if frame["type"] == "response.output_item.added"
     ]
-    assert begun == list(range(len(begun)))
-    for frame in told:
+    assert started == list(range(len(started)))
+    for frame in sent:
         if frame["type"].endswith(".delta"):
             assert frame["item_id"]
-            assert frame["output_index"] in begun
-    texts = [frame["type"] for frame in told if frame.get("output_index") == 0]
+            assert frame["output_index"] in started
+    texts = [frame["type"] for frame in sent if frame.get("output_index") == 0]
     assert len([name for name in texts if name == "response.output_item.done"]) <= 1
 
 
-def test_the_events_of_a_text_are_those_the_wire_documents() -> None:
+def test_events_of_a_text_are_as_documented() -> None:
     script = Script()
     script.run(
         [
@@ -344,11 +345,11 @@ def test_the_events_of_a_text_are_those_the_wire_documents() -> None:
             ("close", 0, "completed"),
         ]
     )
-    told = [
+    sent = [
         frame["type"].removeprefix("response.")
         for frame in frames(encoded(script.end("completed"))[0])
     ]
-    assert told == [
+    assert sent == [
         "created",
         "in_progress",
         "output_item.added",
@@ -363,7 +364,7 @@ def test_the_events_of_a_text_are_those_the_wire_documents() -> None:
     ]
 
 
-def test_the_events_of_a_summary_and_of_a_call() -> None:
+def test_events_of_a_summary_and_of_a_call() -> None:
     script = Script()
     script.run(
         [
@@ -374,11 +375,11 @@ def test_the_events_of_a_summary_and_of_a_call() -> None:
             ("close", 0, "completed"),
         ]
     )
-    told = [
+    sent = [
         frame["type"].removeprefix("response.")
         for frame in frames(encoded(script.end("completed"))[0])
     ][2:-1]
-    assert told == [
+    assert sent == [
         "output_item.added",
         "reasoning_summary_part.added",
         "reasoning_summary_text.delta",
@@ -392,7 +393,7 @@ def test_the_events_of_a_summary_and_of_a_call() -> None:
     ]
 
 
-def test_json_in_its_own_bytes_may_have_lines() -> None:
+def test_json_kept_as_bytes_may_have_line_breaks() -> None:
     """A hosted call's arguments are a JSON value; a whole body may have printed it prettily."""
     assembly = EventAssembler(LIMITS, HERE)
     assembly.identify("resp_1", "m")
@@ -426,17 +427,17 @@ def foreign(*items: ResponseItem, wire: Any = "messages") -> list[ResponseEvent]
     return assembly.take()
 
 
-def test_signed_and_sealed_state_of_another_wire_is_left_out_and_reported() -> None:
-    thought = Reasoning("hm", signature="EqQB")
-    sealed = Reasoning(encrypted_content="EmwK", redacted=True)
-    body, report = encoded(foreign(thought, sealed, Message("assistant", [Text("so")])))
+def test_foreign_signed_state_is_left_out_and_reported() -> None:
+    reasoning = Reasoning("hm", signature="EqQB")
+    encrypted = Reasoning(encrypted_content="EmwK", redacted=True)
+    body, report = encoded(foreign(reasoning, encrypted, Message("assistant", [Text("so")])))
     assert b"EqQB" not in body
     assert b"EmwK" not in body
     assert accumulate(read(body)).reasoning == "hm"
     assert report == ["/signature", "/encrypted_content"]
 
 
-def test_tools_and_unknown_items_of_another_wire_are_left_out_and_reported() -> None:
+def test_foreign_unknown_items_are_left_out_and_reported() -> None:
     search = ServerToolCall("srv", "web_search", "{}", native={"type": "server_tool_use"})
     body, report = encoded(
         foreign(
@@ -450,7 +451,7 @@ def test_tools_and_unknown_items_of_another_wire_are_left_out_and_reported() -> 
     assert report == ["/ServerToolCall", "/Opaque", "/Compaction"]
 
 
-def test_events_of_another_wire_are_not_passed_on() -> None:
+def test_foreign_events_are_not_passed_on() -> None:
     events = foreign(Message("assistant", [Text("so")]))
     strange: list[ResponseEvent] = [
         Passthrough("vendor.sparkle", {"type": "vendor.sparkle"}),
@@ -461,7 +462,7 @@ def test_events_of_another_wire_are_not_passed_on() -> None:
     assert report == ["/passthrough"]
 
 
-def test_citations_of_another_wire_become_url_citations() -> None:
+def test_foreign_citations_become_url_citations() -> None:
     nested = {
         "type": "url_citation",
         "url_citation": {"url": "https://x", "title": "T", "start_index": 1, "end_index": 2},
@@ -486,7 +487,7 @@ def test_citations_of_another_wire_become_url_citations() -> None:
     assert report == ["/annotations", "/annotations"]
 
 
-def test_an_image_of_another_wire_is_an_item_of_its_own() -> None:
+def test_foreign_image_is_an_item_of_its_own() -> None:
     assembly = EventAssembler(LIMITS, Origin("gemini"))
     item = assembly.open(Message("assistant"))
     assembly.media(item, 0, "image/jpeg", "/9j/")
@@ -495,16 +496,21 @@ def test_an_image_of_another_wire_is_an_item_of_its_own() -> None:
     events = assembly.take()
     body, _ = encoded(events)
     output = frames(body)[-1]["response"]["output"]
-    assert [(one["type"], one.get("result"), one.get("output_format")) for one in output] == [
+    assert [
+        (element["type"], element.get("result"), element.get("output_format")) for element in output
+    ] == [
         ("message", None, None),
         ("image_generation_call", "/9j/", "jpeg"),
     ]
-    assert len({one["id"] for one in output}) == 2
-    whole = msgspec.json.decode(encode_body("responses", accumulate(events)))
-    assert [one["type"] for one in whole["output"]] == ["message", "image_generation_call"]
+    assert len({element["id"] for element in output}) == 2
+    decoded = msgspec.json.decode(encode_body("responses", accumulate(events)))
+    assert [element["type"] for element in decoded["output"]] == [
+        "message",
+        "image_generation_call",
+    ]
 
 
-def test_case_01_parallel_calls_have_a_place_each() -> None:
+def test_parallel_calls_have_an_output_index_each() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     calls = [assembly.open(FunctionCall(f"c{n}", "f")) for n in range(2)]
     for delta in ("{", "}"):
@@ -513,20 +519,20 @@ def test_case_01_parallel_calls_have_a_place_each() -> None:
     for call in calls:
         assembly.close(call)
     assembly.complete("tool_calls", "tool_calls")
-    told = frames(encoded(assembly.take())[0])
+    sent = frames(encoded(assembly.take())[0])
     assert [
-        frame["output_index"] for frame in told if frame["type"].endswith("arguments.delta")
+        frame["output_index"] for frame in sent if frame["type"].endswith("arguments.delta")
     ] == [0, 1, 0, 1]
-    assert [call["arguments"] for call in told[-1]["response"]["output"]] == ["{}", "{}"]
+    assert [call["arguments"] for call in sent[-1]["response"]["output"]] == ["{}", "{}"]
 
 
-def test_a_call_without_arguments_is_an_empty_object_for_clients() -> None:
+def test_call_without_arguments_is_an_empty_object() -> None:
     body, report = encoded(foreign(FunctionCall("c", "f", "")))
     assert accumulate(read(body)).calls[0].arguments == "{}"  # type: ignore[union-attr]
     assert report == ["/arguments"]
 
 
-def test_a_second_choice_and_a_reason_without_a_word_are_reported() -> None:
+def test_second_choice_and_unknown_reason_are_reported() -> None:
     assembly = EventAssembler(LIMITS, Origin("chat"))
     for choice in (0, 1):
         item = assembly.open(Message("assistant", choice=choice))
@@ -538,7 +544,7 @@ def test_a_second_choice_and_a_reason_without_a_word_are_reported() -> None:
     assert report == ["/choices", "/stop_reason", "/stop_sequence"]
 
 
-def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
+def test_usage_of_another_wire_is_translated() -> None:
     usage = Usage(100, 20, 30, 10, 5, raw={"prompt_tokens": 100, "completion_tokens": 20})
     body = msgspec.json.decode(
         encode_body("responses", Response("r", "m", "completed", usage=usage, stop_reason="stop"))
@@ -555,7 +561,7 @@ def test_usage_of_another_wire_is_written_in_this_wires_terms() -> None:
     assert again.same_numbers(usage)
 
 
-def test_ids_are_made_once_and_the_same_each_time() -> None:
+def test_generated_ids_are_stable() -> None:
     events = foreign(
         Reasoning("hm"), Message("assistant", [Text("so")]), FunctionCall("c", "f", "{}")
     )
@@ -573,7 +579,7 @@ def test_ids_are_made_once_and_the_same_each_time() -> None:
     }
 
 
-def test_a_clock_is_the_callers() -> None:
+def test_clock_is_the_callers() -> None:
     body, _ = encoded(
         foreign(Message("assistant", [Text("so")])), created_at=1_700_000_000, model="mine"
     )
@@ -590,19 +596,19 @@ def test_a_clock_is_the_callers() -> None:
 # --- cut and failed ---
 
 
-def test_a_cut_call_never_stands_in_a_whole_body() -> None:
-    cut = FunctionCall("c", "f", '{"a', status="incomplete")
+def test_incomplete_call_is_never_in_a_body() -> None:
+    incomplete = FunctionCall("c", "f", '{"a', status="incomplete")
     assert b"function_call" not in encode_body(
-        "responses", Response("r", "m", "incomplete", (cut,), stop_reason="length")
+        "responses", Response("r", "m", "incomplete", (incomplete,), stop_reason="length")
     )
 
 
-def test_a_call_cut_by_a_failure_is_never_done() -> None:
+def test_call_truncated_by_a_failure_is_never_done() -> None:
     script = Script()
     script.run([("open", "call"), ("say", 0, "a")])
-    told = [frame["type"] for frame in frames(encoded(script.end("failed"))[0])]
-    assert "response.output_item.done" not in told
-    assert told[-2:] == ["error", "response.failed"]
+    sent = [frame["type"] for frame in frames(encoded(script.end("failed"))[0])]
+    assert "response.output_item.done" not in sent
+    assert sent[-2:] == ["error", "response.failed"]
 
 
 @pytest.mark.parametrize("kind", get_args(ErrorKind))
@@ -616,13 +622,15 @@ def test_errors_keep_their_kind_or_are_server_errors(kind: Any) -> None:
         encode_body("responses", partial),
         msgspec.json.encode(error_body("responses", error)),
     ]
-    found = [last.error, *(accumulate(parse_body("responses", body)).error for body in bodies)]  # type: ignore[union-attr]
+    errors = [last.error, *(accumulate(parse_body("responses", body)).error for body in bodies)]  # type: ignore[union-attr]
     ours = {"connection", "truncated", "malformed", "limit_exceeded", "stalled", "deadline"}
-    assert {one.kind for one in found if one} == {"server_error" if kind in ours else kind}
-    assert len(found) == 3
+    assert {failure.kind for failure in errors if failure} == {
+        "server_error" if kind in ours else kind
+    }
+    assert len(errors) == 3
 
 
-def test_a_providers_own_error_goes_on_as_it_is() -> None:
+def test_providers_own_error_is_passed_on_unchanged() -> None:
     detail = {
         "type": "insufficient_quota",
         "code": "insufficient_quota",
@@ -662,7 +670,7 @@ class Sdk:
         with self.client.responses.stream(model="m", input="x") as stream:
             return stream.get_final_response()
 
-    def whole(self, body: bytes) -> Any:
+    def create(self, body: bytes) -> Any:
         self.body, self.kind = body, "application/json"
         return self.client.responses.create(model="m", input="x")
 
@@ -681,17 +689,17 @@ SAME_ID_TWICE = "with_xai_grok-4_3_searches_cites"
 
 
 def answers() -> list[Any]:
-    found = []
+    samples = []
     for folder in WIRES:
-        told = recordings(folder, [*STREAMS, *BODIES])
+        folder_samples = recordings(folder, [*STREAMS, *BODIES])
         most = SAMPLE * (6 if folder == "openai-responses" else 1)
-        chosen = random.Random(folder).sample(told, min(most, len(told)))
-        found += [
-            pytest.param(one, id=f"{folder}/{one.path.name}")
-            for one in chosen
-            if SAME_ID_TWICE not in one.path.name
+        chosen = random.Random(folder).sample(folder_samples, min(most, len(folder_samples)))
+        samples += [
+            pytest.param(sample, id=f"{folder}/{sample.path.name}")
+            for sample in chosen
+            if SAME_ID_TWICE not in sample.path.name
         ]
-    return found or [
+    return samples or [
         pytest.param(
             None, marks=pytest.mark.skip(reason="shared test data is absent: corpus"), id="absent"
         )
@@ -702,7 +710,7 @@ def answers() -> list[Any]:
     "ignore:Pydantic serializer warnings"
 )  # the SDK's own, about hosted tools it has no type for
 @pytest.mark.parametrize("recording", answers())
-def test_the_official_sdk_reads_what_any_wire_said(recording: Recording, sdk: Sdk) -> None:
+def test_the_official_sdk_reads_responses_of_any_wire(recording: Recording, sdk: Sdk) -> None:
     events = parsed(recording)
     response = accumulate(events)
     if response.error is not None:
@@ -710,7 +718,7 @@ def test_the_official_sdk_reads_what_any_wire_said(recording: Recording, sdk: Sd
             sdk.last_raw(encode_all("responses", events))
         return
     last = sdk.last_raw(encode_all("responses", events))
-    read_back = [last.response, sdk.whole(encode_body("responses", response))]
+    read_back = [last.response, sdk.create(encode_body("responses", response))]
     if (
         response.stop_reason not in ("length", "content_filter")
         and last.type == "response.completed"
@@ -722,17 +730,17 @@ def test_the_official_sdk_reads_what_any_wire_said(recording: Recording, sdk: Sd
         for call in response.calls
         if isinstance(call, FunctionCall)
     ]
-    for one in read_back:
-        assert one.output_text == response.text
+    for read_item in read_back:
+        assert read_item.output_text == response.text
         named = [
             (item.call_id, item.name, item.arguments)
-            for item in one.output
+            for item in read_item.output
             if item.type == "function_call"
         ]
-        whole = [call for call in named if one.status == "completed" or call in calls]
-        assert whole == calls
-        assert (one.usage is None) == (response.usage is None)
-        if one.usage and response.usage:
-            assert one.usage.total_tokens is None or one.usage.input_tokens == (
+        expected = [call for call in named if read_item.status == "completed" or call in calls]
+        assert expected == calls
+        assert (read_item.usage is None) == (response.usage is None)
+        if read_item.usage and response.usage:
+            assert read_item.usage.total_tokens is None or read_item.usage.input_tokens == (
                 response.usage.input_tokens or 0
             )
