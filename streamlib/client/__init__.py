@@ -147,6 +147,7 @@ class Client:
 
     async def aclose(self) -> None:
         """Closes the HTTP client if the library created it. Open streams break."""
+        # Before the first await: no other task may start a stream meanwhile.
         self._closed = True
         transport = self._opened_transport
         self._opened_transport = None
@@ -172,8 +173,8 @@ class Client:
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
 
-        Nothing is sent before `async with`, and everything but a request that cannot be built
-        raises there or while iterating.
+        Nothing is sent before `async with`. A request that cannot be built raises here; every
+        other failure raises while iterating.
 
         Args:
             prompt: A prompt, a history, a text, or a `Request` of `build`, sent unchanged.
@@ -206,6 +207,7 @@ class Client:
             request, service = self._build(
                 prompt, model, provider, wire_api, base_url, strict=strict
             )
+        # `()` is not None: it turns dialects off.
         if dialects is None:
             dialects = dialects_for(
                 request.model, parses_calls=service.parses_calls, overrides=self._dialects
@@ -304,6 +306,7 @@ class Client:
         service = self._provider(provider or request.origin.provider or "custom")
         attempt = Attempt(
             self._source(request, service, key),
+            # Never fed: an attempt needs a parser, and the body is returned as bytes.
             lambda headers, received_at: parser(request.wire_api),
             DeadlineTimer(self._deadlines),
             request.wire_api,

@@ -142,6 +142,7 @@ class Attempt:
             await self.close()
             raise
         self._timer.restart()
+        # If another task closed the attempt meanwhile, `abort` has ended it already.
         if failure is not None and not self.finished:
             failure = self._source.redact(failure)
             self.pending = self.abort(failure)
@@ -163,6 +164,8 @@ class Attempt:
                 self._response = await self._source.send()
             except Exception as error:  # noqa: BLE001
                 # Whatever an HTTP library raises ends the attempt, not the program.
+                # A timeout that the library raises here is that of `first_byte`: the transports
+                # set it as their read timeout until the headers are received.
                 point = FailurePoint(
                     has_response=False, phase="first_byte", deadlines=timer.deadlines
                 )
@@ -172,6 +175,7 @@ class Attempt:
             finally:
                 self._scope = None
                 self._record_wait(began)
+        # Reached only if the scope expired, or was cancelled by `interrupt`.
         return deadline_error(phase, timer.deadlines)
 
     async def _acquire_slot(self) -> None:
@@ -189,6 +193,7 @@ class Attempt:
         self._parser = self._feeder = self._parse(self.headers, received_at)
         # No bytes: the parser returns what it knows from the headers.
         self.pending += self._parser.feed(b"")
+        # HTTP libraries have limits of their own; this one holds for every transport.
         size = 0
         for name, value in self.headers.items():
             size += len(name) + len(value)
@@ -236,6 +241,7 @@ class Attempt:
                 events = self._end(chunk)
             else:
                 events = self._feed(chunk)
+        # Rate limits from the headers precede the events of the body.
         if self.pending:
             events = [*self.pending, *events]
             self.pending = []
@@ -298,6 +304,8 @@ class Attempt:
                 stays so, however its connection ended.
         """
         self.finished = True
+        # A stall or a malformed body is the failure itself. A truncated one is left to the parser:
+        # it may find that the bytes so far are a complete response.
         if failure is not None and failure.kind != "truncated" and not self._parser.complete:
             return self._with_context(self._parser.abort(failure))
         events = self._feeder.close()

@@ -175,7 +175,7 @@ class KeyStore:
             if name in self._by_provider:
                 if origin in self._origins or is_own_origin(provider, origin):
                     return _Key(self._by_provider[name])
-                return None
+                return None  # neither the single key: this provider has one of its own
         if self._single is None:
             return None
         if not self._origins:
@@ -224,7 +224,7 @@ def variables_of(provider: Provider) -> tuple[str, ...]:
     names = list(provider.key_env)
     if provider.auth == "aws":
         names.extend(AWS_VARIABLES)
-    return tuple(dict.fromkeys(names))
+    return tuple(dict.fromkeys(names))  # each once, in order
 
 
 def sign_request(token: Token, style: str, request: Request, now: datetime) -> RequestAuth:
@@ -232,6 +232,7 @@ def sign_request(token: Token, style: str, request: Request, now: datetime) -> R
     if isinstance(token, AwsCredentials):
         return _sign_for_aws(token, request, now)
     secret = Secret(token)
+    # `none` with a configured key (a local server behind a proxy) sends it as a bearer token.
     header, template = STYLES.get(style, STYLES["bearer"])
     return RequestAuth(RedactedHeaders({header: template.format(secret.reveal())}), (secret,))
 
@@ -251,6 +252,7 @@ def _sign_for_aws(credentials: AwsCredentials, request: Request, now: datetime) 
         key_id=credentials.key_id,
         secret=credentials.secret.reveal(),
         token=token,
+        # A host without a region (a VPC endpoint, a proxy) is signed for AWS's default region.
         region=credentials.region or region or "us-east-1",
         service=credentials.service or service or "bedrock",
         now=now,

@@ -39,6 +39,7 @@ class BodyCollector:
         if self._size > self._limits.response_bytes:
             failure = limit_exceeded("response_bytes", self._limits.response_bytes).info
             return self._parser.abort(failure)
+        # White space alone decides nothing: servers send it to keep a connection open.
         if self._is_stream is None:
             text = chunk.lstrip()
             if text:

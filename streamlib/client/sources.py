@@ -86,6 +86,7 @@ class HttpSource:
         request = self._request
         origin_of(request.url)  # refuses an invalid URL before a key is looked up for it
         self._auth = await self._keys.stamp(request, self._provider, self._now(), self._key)
+        # The key comes last: a header of the request must not replace it.
         headers = validated_headers({**DEFAULT_HEADERS, **request.headers, **self._auth.headers})
         try:
             return await self._transport.send(

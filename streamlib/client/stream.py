@@ -287,7 +287,7 @@ class ResponseStream:
             await self._exclusive(self._fill)
         event = self._pending.popleft()
         self._accumulator.feed(event)
-        if self._views:
+        if self._views:  # few streams have any: no call per event
             self._update_views(event)
         if type(event) is Failed and self._config.errors == "raise":
             raise StreamError(event.error, self.response)
@@ -300,6 +300,7 @@ class ResponseStream:
     async def _next_batch(self) -> list[ResponseEvent]:
         if not self._pending:
             await self._exclusive(self._fill)
+        # A failure alone: raised, or returned as the last batch.
         if type(self._pending[0]) is Failed:
             return [await anext(self)]
         batch = list(self._pending)
@@ -325,6 +326,7 @@ class ResponseStream:
             self._move(_RESUME)
             raise
         except BaseException:
+            # RESUME first: `_close_connection` then adds what nobody will read to the response.
             self._end()
             self._move(_RESUME)
             await self._close_connection()
@@ -351,6 +353,7 @@ class ResponseStream:
         events: list[ResponseEvent] = []
         if self._state not in ENDED:
             events = await self._attempt.read()
+        # A failure ends an attempt: it can only be the last event of a read.
         if events and type(events[-1]) is Failed:
             events = await self._retry_if_unstarted(events)
         if events:
@@ -374,6 +377,7 @@ class ResponseStream:
             failed = events[-1]
             if not isinstance(failed, Failed):
                 break
+            # Its connection is free before the delay, not after it.
             await self._attempt.close()
             if not await self._can_retry(events, failed.error):
                 # After a cancellation, `_pending` holds the end of the stream already.
@@ -405,6 +409,7 @@ class ResponseStream:
             return False
         _log.info("retrying in %.3g s after %s (status %s)", delay, failure.kind, failure.status)
         self.retried += (failure,)
+        # The scope lets another task that closes the stream end the delay.
         with anyio.CancelScope() as self._pause:
             await anyio.sleep(delay)
         self._pause = None
@@ -488,6 +493,7 @@ class _Batches:
 
 def _caller() -> str:
     """File and line outside this package that created the stream."""
+    # Not `traceback.extract_stack`, which reads source files: every stream pays for this.
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("streamlib."):
         frame = frame.f_back

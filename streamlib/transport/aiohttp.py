@@ -75,6 +75,8 @@ class AiohttpTransport:
     def _open_session(self) -> aiohttp.ClientSession:
         if self._session is None:
             _require_asyncio()
+            # No limit: requests wait at `slots`. No cookies: a request is sent as it was built.
+            # The environment is trusted for proxies, as httpx does.
             connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEPALIVE_SECONDS)
             self._session = aiohttp.ClientSession(
                 connector=connector, cookie_jar=aiohttp.DummyCookieJar(), trust_env=True

@@ -93,6 +93,7 @@ class ContentDecoder:
             chunk = self._decompress()
         else:
             chunk = self._decompress_first(self._header + self._encoded)
+        # A full chunk may leave decoded bytes in zlib even when all input was consumed.
         self._more_buffered = len(chunk) == DECODED_CHUNK_BYTES
         if self._decompressor.eof:
             self._encoded = self._decompressor.unused_data

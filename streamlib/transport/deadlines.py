@@ -114,6 +114,7 @@ class DeadlineTimer:
         """Seconds until the next deadline, and its phase."""
         left = self._limit - self._waited_in_phase
         phase = self._phase
+        # Of equal deadlines, silence is the more precise reason.
         if self._silence - self._waited_in_phase <= left:
             left = self._silence - self._waited_in_phase
             phase = "first_byte"
@@ -147,6 +148,7 @@ class DeadlineTimer:
     def note_events(self, events: list[ResponseEvent]) -> None:
         """Bytes were received, and they completed these events."""
         self._silence = FOREVER
+        # Usually the first event decides.
         for event in events:
             if type(event) not in NO_PROGRESS:
                 break
@@ -167,6 +169,7 @@ class DeadlineTimer:
         """
         seconds = self.deadlines.tail if has_tail else self.deadlines.drain
         self._phase = "drain"
+        # Never longer than a stream that is not complete would wait.
         self._limit = min(_seconds(seconds), self._idle)
 
 

@@ -52,6 +52,7 @@ def default_client() -> Any:
                 max_keepalive_connections=IDLE_CONNECTIONS,
                 keepalive_expiry=KEEPALIVE_SECONDS,
             )
+            # No timeout here: each request has its own.
             return library.AsyncClient(
                 limits=limits, timeout=None, follow_redirects=False, verify=tls_context(name)
             )
@@ -113,8 +114,8 @@ class HttpxTransport:
         timeouts = {
             "connect": deadlines.connect,
             "read": deadlines.first_byte,
-            "write": None,
-            "pool": None,
+            "write": None,  # a large prompt may take long to upload
+            "pool": None,  # callers wait at `slots` instead
         }
         extensions = {"timeout": timeouts, "trace": trace}
         request = self._client.build_request(
@@ -138,6 +139,7 @@ class HttpxTransport:
         """Closes the connection that a request opened before it failed or was cancelled."""
         if network_stream is None:
             return
+        # In a handshake the pool does not know the socket yet: it is closed directly.
         with contextlib.suppress(Exception):
             await network_stream.aclose()
         await close_half_open(self._client, network_stream)
