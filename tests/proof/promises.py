@@ -83,9 +83,7 @@ PROMISES: Final = (
         3,
         "Nothing leaks, wherever you stop",
         (Demand("stops", 10_000),),
-        (
-            f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or unshielded_cancellation",
-        ),
+        (f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or unshielded_cancellation",),
         remark="a cancellation at every place where the code waits, three wires, both loops, both HTTP libraries; warnings are errors",
     ),
     Promise(
