@@ -1,7 +1,7 @@
-"""Streams for the encoders for screens: any legal list of events, and strict readers of what is written, for machines without npm.
+"""Generated event lists for the UI encoders, and strict readers of their output without npm.
 
-The readers keep the rules that `ai` and `@ag-ui/client` keep: nothing before its start, no id twice at once, everything ended before
-the end. `tests/real/test_ui_readers.py` asks those two themselves.
+The readers apply the rules of `ai` and `@ag-ui/client`: nothing before its start, no id twice at
+once, everything ended before the end. `tests/real/test_ui_readers.py` runs those two themselves.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ ARGUMENTS = st.sampled_from(['{"city": "Paris"}', "{}", "", '{"city": "Pa', "[1]
 
 @st.composite
 def legal_events(draw: st.DrawFn) -> list[ResponseEvent]:
-    """Items of every kind that overlap, of several choices, some cut; a terminal of either kind."""
+    """Overlapping items of every kind and of several choices, some incomplete; either terminal."""
     assembly = EventAssembler(LIMITS, Origin("messages", "anthropic"))
     if draw(st.booleans()):
         assembly.rate_limits(RateLimits(requests=Window(10, 9), raw={"x": "y"}))
@@ -44,14 +44,14 @@ def legal_events(draw: st.DrawFn) -> list[ResponseEvent]:
         assembly.identify(draw(st.sampled_from(["resp_1", None])), "m")
     open_items: list[OpenItem] = []
     for _ in range(draw(st.integers(0, 14))):
-        step = draw(st.sampled_from(["open", "grow", "grow", "close", "beside"]))
+        step = draw(st.sampled_from(["open", "append", "append", "close", "other"]))
         if step == "open":
             open_items.append(assembly.open(_item(draw)))
-        elif step == "beside":
-            _beside(draw, assembly, open_items)
+        elif step == "other":
+            _emit_other(draw, assembly, open_items)
         elif open_items:
             position = draw(st.integers(0, len(open_items) - 1))
-            _grow(draw, assembly, open_items[position]) if step == "grow" else _close(
+            _append(draw, assembly, open_items[position]) if step == "append" else _close(
                 draw, assembly, open_items.pop(position)
             )
     _end(draw, assembly)
@@ -79,18 +79,21 @@ def _item(draw: st.DrawFn) -> Any:
     return kinds[draw(st.sampled_from(sorted(kinds)))]
 
 
-def _grow(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
+def _append(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
     kind, part = type(item.item), draw(st.integers(0, 1))
     if kind is Message:
-        {
-            "text": lambda: assembly.text(item, draw(TEXTS), part),
-            "refusal": lambda: assembly.refusal(item, draw(TEXTS), 2),
-            "image": lambda: assembly.media(item, 3, "image/png", "aGk="),
-            "sound": lambda: assembly.media(item, 4, "audio/wav", "aGk=", "spoken"),
-            "cited": lambda: assembly.annotation(
-                item, {"url": "https://example.org/", "title": "Example"}, part
-            ),
-        }[draw(st.sampled_from(["text", "text", "refusal", "image", "sound", "cited"]))]()
+        match draw(st.sampled_from(["text", "text", "refusal", "image", "sound", "cited"])):
+            case "text":
+                assembly.text(item, draw(TEXTS), part)
+            case "refusal":
+                assembly.refusal(item, draw(TEXTS), 2)
+            case "image":
+                assembly.media(item, 3, "image/png", "aGk=")
+            case "sound":
+                assembly.media(item, 4, "audio/wav", "aGk=", "spoken")
+            case _:
+                citation = {"url": "https://example.org/", "title": "Example"}
+                assembly.annotation(item, citation, part)
     elif kind is Reasoning:
         assembly.reasoning(item, draw(TEXTS)) if draw(st.booleans()) else assembly.summary(
             item, draw(TEXTS), part
@@ -104,16 +107,19 @@ def _close(draw: st.DrawFn, assembly: EventAssembler, item: OpenItem) -> None:
     assembly.close(item, draw(st.sampled_from(["completed", "completed", "incomplete"])))
 
 
-def _beside(draw: st.DrawFn, assembly: EventAssembler, growing: list[OpenItem]) -> None:
-    {
-        "usage": lambda: assembly.usage(
-            Usage(input_tokens=draw(st.integers(0, 9)), output_tokens=1)
-        ),
-        "metadata": lambda: assembly.metadata({"service_tier": draw(st.sampled_from(["a", "b"]))}),
-        "passthrough": lambda: assembly.passthrough("new.event", {"x": None}),
-        "notice": lambda: assembly.notice("odd"),
-        "progress": lambda: assembly.progress(growing[0], "searching") if growing else None,
-    }[draw(st.sampled_from(["usage", "metadata", "passthrough", "notice", "progress"]))]()
+def _emit_other(draw: st.DrawFn, assembly: EventAssembler, open_items: list[OpenItem]) -> None:
+    match draw(st.sampled_from(["usage", "metadata", "passthrough", "notice", "progress"])):
+        case "usage":
+            assembly.usage(Usage(input_tokens=draw(st.integers(0, 9)), output_tokens=1))
+        case "metadata":
+            assembly.metadata({"service_tier": draw(st.sampled_from(["a", "b"]))})
+        case "passthrough":
+            assembly.passthrough("new.event", {"x": None})
+        case "notice":
+            assembly.notice("repeated_item")
+        case _:
+            if open_items:
+                assembly.progress(open_items[0], "searching")
 
 
 def _end(draw: st.DrawFn, assembly: EventAssembler) -> None:
@@ -132,14 +138,18 @@ def _end(draw: st.DrawFn, assembly: EventAssembler) -> None:
 
 
 def payloads(body: bytes) -> list[Any]:
-    """The JSON of a stream of server-sent events; `[DONE]` as it stands."""
+    """Returns the JSON of each server-sent event; `[DONE]` unchanged."""
     frames = body.decode().removesuffix("\n\n").split("\n\n") if body else []
     assert all(frame.startswith("data: ") for frame in frames), body
     return [frame[6:] if frame == "data: [DONE]" else json.loads(frame[6:]) for frame in frames]
 
 
 def read_vercel(body: bytes) -> list[dict[str, Any]]:
-    """The parts of a UI message stream that keeps the protocol; AssertionError for one that does not."""
+    """Returns the parts of a UI message stream.
+
+    Raises:
+        AssertionError: The stream violates the protocol.
+    """
     *parts, done = payloads(body)
     assert done == "[DONE]"
     open_texts: set[tuple[str, str]] = set()
@@ -163,7 +173,10 @@ def read_vercel(body: bytes) -> list[dict[str, Any]]:
 
 def _bracket(opened: set[Any], name: Any, verb: str) -> None:
     assert (name in opened) is (verb != "start"), (name, verb)
-    opened.add(name) if verb == "start" else opened.discard(name) if verb == "end" else None
+    if verb == "start":
+        opened.add(name)
+    elif verb == "end":
+        opened.discard(name)
 
 
 def _call_part(calls: dict[str, str], part: dict[str, Any]) -> None:
@@ -179,7 +192,11 @@ def _call_part(calls: dict[str, str], part: dict[str, Any]) -> None:
 
 
 def read_agui(body: bytes) -> list[dict[str, Any]]:
-    """The events of a run that keeps the protocol; AssertionError for one that does not."""
+    """Returns the events of a run.
+
+    Raises:
+        AssertionError: The run violates the protocol.
+    """
     events = payloads(body)
     opened: set[tuple[str, str]] = set()
     for event in events:

@@ -1,4 +1,7 @@
-"""Encoders for screens: any stream keeps the protocols' rules, nothing is lost without a word, a cut one never looks whole."""
+"""The UI encoders: every stream keeps the protocol, and every loss is reported.
+
+A truncated stream never looks complete.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,7 @@ each_protocol = pytest.mark.parametrize("protocol", READERS)
 
 
 def made(*steps: Any, stop: StopReason = "stop", usage: Usage | None = None) -> list[ResponseEvent]:
-    """A stream of whole items; the last step may be an `ErrorInfo`."""
+    """Returns a stream of complete items; the last step may be an `ErrorInfo`."""
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.identify("resp_1", "m")
     for item in steps:
@@ -541,7 +544,7 @@ def test_what_the_protocol_has_no_event_for_is_custom() -> None:
     assert [event["name"] for event in named(shown, "CUSTOM")] == ["annotation", "media", "usage"]
 
 
-# --- whole bodies ---
+# --- bodies ---
 
 
 def test_body_is_the_message_that_the_stream_makes() -> None:

@@ -1,6 +1,7 @@
-"""The figures of docs/ui.md and docs/recordings.md, measured: `pytest -s tests/streamlib/ui/test_ui_metrics.py` prints them.
+"""The figures of docs/ui.md and docs/recordings.md, measured.
 
-Time is virtual: what a stage adds to it can be told to the microsecond, whatever else the machine does.
+`pytest -s tests/streamlib/ui/test_ui_metrics.py` prints them. Time is virtual: what a stage adds is
+known to the microsecond, whatever else the machine does.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tests.support.virtual_time import anyio_backend  # noqa: F401  # the fixtur
 
 DELTAS: Final = 20_000
 A_SECOND: Final = 2_000.0
-"""Deltas a second: a fast model."""
+"""Deltas per second of a fast model."""
 OWN: Final = sorted(
     path
     for path in (ROOT / "tests" / "recordings").glob("*/*")
@@ -35,7 +36,10 @@ BODIES: Final = {path: path.read_bytes() for path in OWN}
 
 
 class Deltas:
-    """A model that writes so many deltas, one each tick. given: how many were taken from it so far."""
+    """A model that writes `count` deltas, one each tick.
+
+    emitted: the number of deltas that were read from it so far.
+    """
 
     def __init__(self, count: int, pause: float = 0.0) -> None:
         self.emitted = 0
@@ -94,7 +98,8 @@ async def test_stalled_branch_has_bounded_memory() -> None:
     finally:
         tracemalloc.stop()
     say(
-        f"tee: of 1,000,000 events {source.emitted:,} were read and {buffered:,} held for the branch that stalled, {peak / 1e6:.1f} MB"
+        f"tee: of 1,000,000 events {source.emitted:,} were read and {buffered:,} held "
+        f"for the branch that stalled, {peak / 1e6:.1f} MB"
     )
     assert source.emitted == buffered == 4096
     assert peak < 2_000_000

@@ -1,4 +1,7 @@
-"""Law 10 on Chat Completions: what is encoded parses back to the same events, and the official client reads what comes of any wire."""
+"""The Chat encoder: its output parses back to the same events (invariant 10).
+
+The official client reads what it makes of the responses of any wire.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +81,7 @@ def encode_events(encode: Any, events: list[ResponseEvent]) -> bytes:
 
 
 def events_of(assembly: EventAssembler, *items: Any, stop: Any = "stop") -> list[ResponseEvent]:
-    """The events of whole items, each in one delta a part."""
+    """Returns the events of complete items, with one delta per part."""
     for item in items:
         _say(assembly, item)
     assembly.complete(stop)
@@ -86,21 +89,20 @@ def events_of(assembly: EventAssembler, *items: Any, stop: Any = "stop") -> list
 
 
 def _say(assembly: EventAssembler, item: Any) -> None:
-    grown = (
-        {"content": ()}
-        if isinstance(item, Message)
-        else {"content": ""}
-        if isinstance(item, Reasoning)
-        else {"arguments": ""}
-    )
-    opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None, native=None))
+    streamed: dict[str, Any] = {"arguments": ""}
+    if isinstance(item, Message):
+        streamed = {"content": ()}
+    elif isinstance(item, Reasoning):
+        streamed = {"content": ""}
+    opened = assembly.open(msgspec.structs.replace(item, **streamed, signature=None, native=None))
     if isinstance(item, Reasoning):
         assembly.reasoning(opened, item.content)
     elif isinstance(item, Message):
         for n, part in enumerate(item.content):
-            (assembly.refusal if isinstance(part, Refusal) else assembly.text)(
-                opened, getattr(part, "text", "") or getattr(part, "refusal", ""), n
-            )
+            if isinstance(part, Refusal):
+                assembly.refusal(opened, part.refusal, n)
+            else:
+                assembly.text(opened, getattr(part, "text", ""), n)
     else:
         assembly.arguments(opened, item.arguments)
     opened.fields.update(signature=item.signature, native=item.native)
@@ -111,10 +113,14 @@ def own(*items: Any, stop: Any = "stop") -> list[ResponseEvent]:
     return events_of(EventAssembler(LIMITS, Origin("chat")), *items, stop=stop)
 
 
-# --- law 10 ---
+# --- round trip ---
 
 ELSEWHERE = (Notice, TokenCount, ResponseMetadata, Passthrough, RateLimits)
-"""Made anew by whoever parses; counted once, at the end; told with the next chunk; left out, in the report."""
+"""Event classes that do not come back at their position.
+
+The parser makes them again; usage is sent once, at the end; metadata comes with the next chunk; the
+others are left out and reported.
+"""
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
@@ -122,7 +128,8 @@ def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
 
 
 def _comparable(event: ResponseEvent) -> ResponseEvent:
-    """Without `native`, and with the id that a nameless response is given; clients want a word for why it stopped."""
+    """Without `native`, with the id of a response that has none, and with a stop reason: clients
+    require one."""
     if isinstance(event, (OutputItemAdded, OutputItemDone)):
         return msgspec.structs.replace(event, item=msgspec.structs.replace(event.item, native=None))
     if isinstance(event, (Created, Completed)) and event.response_id is None:
@@ -170,24 +177,24 @@ def test_recorded_response_survives_a_body(recording: Recording) -> None:
 
 
 def summary(choice: Choice) -> Any:
-    """What a whole body says: one text, one thought, whole calls."""
+    """Returns what a body has of a choice: one text, one reasoning, complete calls."""
     messages = [item for item in choice.items if isinstance(item, Message)]
     parts = [part for item in messages for part in item.content]
+    calls: list[Any] = []
+    reasoning = ""
+    details: list[Any] = []
+    for item in choice.items:
+        if isinstance(item, FunctionCall) and item.status == "completed":
+            calls.append((item.call_id, item.name, item.arguments, item.signature))
+        elif isinstance(item, Reasoning):
+            reasoning += item.text
+            details += (item.native or {}).get("reasoning_details", ())
     return (
         "".join(item.text for item in messages),
         "".join(part.refusal for part in parts if isinstance(part, Refusal)),
-        "".join(item.text for item in choice.items if isinstance(item, Reasoning)),
-        [
-            (item.call_id, item.name, item.arguments, item.signature)
-            for item in choice.items
-            if isinstance(item, FunctionCall) and item.status == "completed"
-        ],
-        [
-            detail
-            for item in choice.items
-            if isinstance(item, Reasoning)
-            for detail in (item.native or {}).get("reasoning_details", ())
-        ],
+        reasoning,
+        calls,
+        details,
         [part for part in parts if isinstance(part, (Image, Audio))],
         _stop(choice.stop_reason),
     )
@@ -206,7 +213,7 @@ KINDS = st.sampled_from(["think", "text", "refuse", "call"])
 def test_generated_response_parses_back_equal(
     script: list[tuple[str, list[str], int]], rng: Any
 ) -> None:
-    """Items in any order and of several choices; calls stay open to the end, as the wire has them."""
+    """Items in any order, of several choices; calls stay open to the end, as on the wire."""
     assembly = EventAssembler(LIMITS, Origin("chat"))
     assembly.identify("r1", "m")
     last: dict[int, str] = {}
@@ -222,11 +229,13 @@ def test_generated_response_parses_back_equal(
             item = assembly.open(
                 Reasoning(choice=choice) if kind == "think" else Message("assistant", choice=choice)
             )
-            verb = {"think": assembly.reasoning, "text": assembly.text, "refuse": assembly.refusal}[
-                kind
-            ]
+            append = assembly.text
+            if kind == "think":
+                append = assembly.reasoning
+            elif kind == "refuse":
+                append = assembly.refusal
             for fragment in fragments:
-                verb(item, fragment)
+                append(item, fragment)
             assembly.close(item)
         last[choice] = kind
         ends[choice] = "tool_calls" if kind == "call" else ends.get(choice, "stop")
@@ -244,12 +253,15 @@ def test_generated_response_parses_back_equal(
 
 
 def items_of(events: list[ResponseEvent]) -> Any:
-    """The items in the order they began; when one ends, only the next one's beginning says."""
+    """Returns the items in the order of their start.
+
+    The wire shows the end of an item only by the start of the next one.
+    """
     response = accumulate(events)
     return [(choice.index, choice.items) for choice in response.choices]
 
 
-# --- the form clients rely on ---
+# --- what clients rely on ---
 
 
 def chunks(body: bytes) -> list[Any]:
@@ -386,7 +398,7 @@ def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
     )  # type: ignore[union-attr]
 
 
-# --- what the wire has a place for ---
+# --- what the wire can carry ---
 
 
 def test_incomplete_call_is_never_in_a_body() -> None:
@@ -630,11 +642,11 @@ def client(stream: bytes, body: bytes) -> tuple[Any, Any]:
 REQUEST: Any = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 TRUNCATION_ERRORS = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
-"""The client leaves its own generators to the garbage collector, which trio counts as a leak."""
+"""The client leaves its generators to the garbage collector, which trio counts as a leak."""
 
 
 async def read(stream: bytes, body: bytes) -> tuple[Any, Any, Any]:
-    """The client's own sum of a stream, its chunks, and the whole body."""
+    """Returns what the client accumulates from a stream, its chunks, and the body."""
     http, sdk = client(stream, body)
     async with http:
         async with sdk.chat.completions.stream(**REQUEST) as events:
@@ -680,7 +692,7 @@ async def test_the_official_sdk_reads_an_encoded_stream_and_body() -> None:
 @on_asyncio
 @pytest.mark.parametrize("folder", sorted(WIRES))
 async def test_the_official_sdk_reads_recordings_of_every_wire(folder: str) -> None:
-    """The texts, calls and usage of another provider's answer, as a client of OpenAI sees them."""
+    """A client of OpenAI reads text, calls and usage of another provider's response."""
     samples = recordings(folder, STREAMS)
     if not samples:
         pytest.skip("shared test data is absent: no corpus")

@@ -1,4 +1,7 @@
-"""Law 10 on Converse: what is encoded parses back to the same events, and botocore reads it, whichever wire the events came from."""
+"""The Converse encoder: its output parses back to the same events (invariant 10).
+
+botocore reads it, whichever wire the events come from.
+"""
 
 from __future__ import annotations
 
@@ -58,7 +61,7 @@ FOREIGN = (
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    """Notices are made anew by whoever parses."""
+    """Without notices: whoever parses the stream makes them again."""
     return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
@@ -66,7 +69,7 @@ def again(events: list[ResponseEvent]) -> list[ResponseEvent]:
     return events_of("converse", encode_all("converse", events))
 
 
-# --- law 10 ---
+# --- round trip ---
 
 
 @each_recording("bedrock-converse", [*STREAMS, *PAYLOADS])
@@ -92,7 +95,7 @@ def test_recorded_response_survives_a_body(recording: Recording) -> None:
 
 
 def _settled(item: Any) -> Any:
-    """A whole body knows no item that was cut, no call without arguments, and nothing beside a text."""
+    """A body has no incomplete item, no call without arguments, and nothing beside a text."""
     arguments = {"arguments": item.arguments or "{}"} if isinstance(item, FunctionCall) else {}
     return msgspec.structs.replace(
         item,
@@ -186,7 +189,7 @@ def _grow(assembly: EventAssembler, item: Any, kind: str, text: str) -> None:
 
 
 def decoded(body: bytes) -> dict[str, Any]:
-    """What a caller of boto3 puts together from a stream."""
+    """Returns what a caller of boto3 accumulates from a stream."""
     out: dict[str, Any] = {"text": "", "thoughts": "", "calls": {}, "stops": set(), "end": None}
     for event in parsed_events(body):
         name, value = next(iter(event.items()))
@@ -228,7 +231,7 @@ SAMPLES = [recording for folder in FOREIGN for recording in recordings(folder, S
 
 @pytest.mark.parametrize("recording", SAMPLES, ids=lambda sample: sample.path.name)
 def test_botocore_reads_responses_of_every_other_wire(recording: Recording) -> None:
-    """Streamed and whole: the same text, the same whole calls, in the wire's own words, whatever had to be left out."""
+    """Stream and body have the same text and complete calls, whatever had to be left out."""
     events = parsed(recording)
     response = accumulate(events)
     encode = encoder("converse")
@@ -243,14 +246,13 @@ def test_botocore_reads_responses_of_every_other_wire(recording: Recording) -> N
         len(item.content) > 1 for item in texts
     )
     closed = [call for index, call in read["calls"].items() if index in read["stops"]]
-    whole_calls = [
+    complete_calls = [
         item
         for item in response.items
         if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed"
     ]
-    assert [name for name, _ in closed if name in {call.name for call in whole_calls}] == [
-        call.name for call in whole_calls
-    ]
+    names = [call.name for call in complete_calls]
+    assert [name for name, _ in closed if name in names] == names
     assert read["end"] in {
         "end_turn",
         "tool_use",
@@ -284,22 +286,20 @@ def test_complete_call_keeps_its_argument_bytes() -> None:
     assert (name, arguments) == ("f", '{"a":1.0}')
 
 
-# --- what the wire can and cannot say ---
+# --- what the wire can and cannot carry ---
 
 
 def stream_of(*items: Any, origin: str = "messages", **end: Any) -> list[ResponseEvent]:
-    """Whole items, each with its text in one delta."""
+    """Returns the events of complete items, each with its text in one delta."""
     assembly = EventAssembler(LIMITS, Origin(origin))  # type: ignore[arg-type]
     verbs: dict[type, Any] = {Message: assembly.text, Reasoning: assembly.reasoning}
     for item in items:
-        emptied = (
-            {"content": ()}
-            if isinstance(item, Message)
-            else {"content": ""}
-            if isinstance(item, Reasoning) and not item.redacted
-            else {}
-        )
-        opened = assembly.open(msgspec.structs.replace(item, signature=None, **emptied))
+        streamed: dict[str, Any] = {}
+        if isinstance(item, Message):
+            streamed = {"content": ()}
+        elif isinstance(item, Reasoning) and not item.redacted:
+            streamed = {"content": ""}
+        opened = assembly.open(msgspec.structs.replace(item, signature=None, **streamed))
         if type(item) in verbs and item.text:
             verbs[type(item)](opened, item.text)
         opened.fields["signature"] = item.signature
@@ -345,7 +345,7 @@ def test_what_the_wire_cannot_carry_is_reported_once() -> None:
 def test_encrypted_state_is_sent_only_where_it_survives(
     reasoning: Reasoning, deltas: list[Any]
 ) -> None:
-    """A signature is text, redacted content is base64 of bytes; what is neither is left out, and said."""
+    """A signature is text, redacted content is base64; other state is left out and reported."""
     encode = encoder("converse")
     body = b"".join(
         encode.feed(event) for event in stream_of(reasoning, Message("assistant", [Text("so")]))
@@ -417,7 +417,7 @@ def test_foreign_tool_results_are_elements_botocore_knows(output: Any) -> None:
 
 
 def test_turns_of_other_roles_are_left_out() -> None:
-    """A compaction gives back what the user said."""
+    """A compaction returns turns of the user."""
     encode = encoder("converse")
     assert (
         decoded(
@@ -573,7 +573,7 @@ def test_own_unknown_stop_reason_is_kept() -> None:
 
 
 def test_usage_of_another_wire_is_translated() -> None:
-    """Inclusive input becomes exclusive again."""
+    """Input tokens exclude those of the cache again."""
     usage = Usage(100, 20, 30, 10, 5, 4, 6, raw={"prompt_tokens": 100})
     response = Response("r", "m", "completed", usage=usage, stop_reason="stop")
     body = msgspec.json.decode(encode_body("converse", response))

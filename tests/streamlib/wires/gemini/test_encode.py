@@ -1,4 +1,7 @@
-"""Law 10 on Gemini: what is encoded parses back to the same events, less what the wire cannot say, which the report names."""
+"""The Gemini encoder: its output parses back to the same events (invariant 10).
+
+What the wire cannot carry is missing and named in the report.
+"""
 
 from __future__ import annotations
 
@@ -62,7 +65,7 @@ def parsed(body: bytes) -> list[ResponseEvent]:
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    """Notices are made anew by whoever parses."""
+    """Without notices: whoever parses the stream makes them again."""
     return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
@@ -81,12 +84,12 @@ def chunks(body: bytes) -> list[dict[str, Any]]:
     ]
 
 
-# --- law 10 ---
+# --- round trip ---
 
 
 @each_recording("gemini-generatecontent", [*STREAMS, *PAYLOADS])
 def test_recorded_stream_parses_back_equal(recording: Recording) -> None:
-    """Arguments that were streamed come back as a whole call, a little later: the report says so."""
+    """Streamed arguments come back as a complete call, a little later: the report has it."""
     events = events_of(recording)
     again = parsed(encode_all("gemini", events))
     if reported_paths(events) == {"/arguments"}:
@@ -163,7 +166,7 @@ IN_CANDIDATE: list[dict[str, Any]] = [
 
 @st.composite
 def streams(draw: st.DrawFn) -> bytes:
-    """Chunks of up to two candidates, each with a reason at the end."""
+    """Chunks of up to two candidates, each with a finish reason at the end."""
     choices = draw(st.integers(1, 2))
     made = []
     for parts in draw(st.lists(st.lists(st.sampled_from(PARTS), max_size=3), max_size=6)):
@@ -186,7 +189,10 @@ def streams(draw: st.DrawFn) -> bytes:
 
 
 def _unrepeated(part: dict[str, Any], call_id: str) -> dict[str, Any]:
-    """A call with an id that no other has: one that is repeated may part two texts, which then run together."""
+    """Returns a call with a unique id.
+
+    A repeated call may separate two texts, which are joined without it.
+    """
     inner = part.get("functionCall", {})
     return {**part, "functionCall": {**inner, "id": call_id}} if "id" in inner else part
 
@@ -206,7 +212,7 @@ def test_generated_response_survives_a_body(body: bytes) -> None:
 
 
 def settled(response: Response) -> Response:
-    """Without notices, and without the ids that were generated: a body tells its candidates one after the other."""
+    """Without notices and generated ids: a body has its candidates one after the other."""
     made = [
         msgspec.structs.replace(choice, items=tuple(_unminted(item) for item in choice.items))
         for choice in response.choices
@@ -253,11 +259,11 @@ def test_failed_stream_keeps_its_partial_response() -> None:
     assert again[-1].error.kind == "overloaded"
 
 
-# --- what readers rely on ---
+# --- what clients rely on ---
 
 
 def test_every_chunk_has_the_envelope_and_a_text() -> None:
-    """Readers ask each chunk for its text and its counts."""
+    """Clients read text and usage of each chunk."""
     body = sse(
         chunk(text("Hi"), usageMetadata={"promptTokenCount": 1}),
         chunk(text("!")),
@@ -361,7 +367,7 @@ def test_incomplete_call_is_never_written(arguments: str) -> None:
 
 
 def foreign(*items: Any, stop: Any = "stop", **ends: Any) -> list[ResponseEvent]:
-    """The events of an answer of another wire: all items open before the first is done."""
+    """Returns events of another wire: all items are open before the first is done."""
     assembly = EventAssembler(LIMITS, FOREIGN)
     assembly.identify("resp_1", "m")
     opened = [(assembly.open(_bare(item)), item) for item in items]

@@ -1,4 +1,7 @@
-"""Law 10 on Invoke: what is encoded in Claude's words parses back to the same events; botocore opens it, Anthropic's SDK reads it."""
+"""The Invoke encoder: its output for Claude parses back to the same events (invariant 10).
+
+botocore opens the frames, and Anthropic's SDK reads the events in them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ from tests.support.wires import events_of, parsed
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    """Notices are made anew by whoever parses."""
+    """Without notices: whoever parses the stream makes them again."""
     return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
@@ -139,7 +142,7 @@ def test_generated_stream_parses_back_equal(steps: list[Any]) -> None:
 
 
 def test_claudes_envelope_survives() -> None:
-    """Items are stamped `invoke`; the Messages encoder inside may still say what only Messages says."""
+    """Items of origin `invoke` keep what only Messages has: its encoder is inside."""
     assembly = EventAssembler(LIMITS, Origin("invoke"))
     call = assembly.open(
         ServerToolCall("s1", "web_search", native={"type": "mcp_tool_use", "server_name": "s"})

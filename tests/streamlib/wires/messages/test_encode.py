@@ -1,4 +1,7 @@
-"""Law 10 on Messages: what is encoded parses back to the same events, less what the wire cannot say, which the report names."""
+"""The Messages encoder: its output parses back to the same events (invariant 10).
+
+What the wire cannot carry is missing and named in the report.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def parsed(body: bytes) -> list[ResponseEvent]:
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    """Notices are made anew by whoever parses."""
+    """Without notices: whoever parses the stream makes them again."""
     return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
@@ -128,7 +131,7 @@ def test_errors_keep_their_kind_in_stream_and_body(kind: Any) -> None:
 
 
 def test_usage_of_another_wire_is_translated() -> None:
-    """Inclusive input becomes exclusive again."""
+    """Input tokens exclude those of the cache again."""
     usage = Usage(100, 20, 30, 10, 5, raw={"prompt_tokens": 100})
     body = msgspec.json.decode(
         encode_body("messages", Response("r", "m", "completed", usage=usage, stop_reason="stop"))

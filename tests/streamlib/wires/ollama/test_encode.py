@@ -1,4 +1,7 @@
-"""Law 10 on Ollama's own API: what is encoded parses back to the same events, less what the wire cannot say, which the report names."""
+"""The Ollama encoder: its output parses back to the same events (invariant 10).
+
+What the wire cannot carry is missing and named in the report.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def encode_events(encode: Any, events: list[ResponseEvent]) -> bytes:
 
 
 def comparable(events: list[ResponseEvent]) -> list[ResponseEvent]:
-    """Notices are made anew by whoever parses."""
+    """Without notices: whoever parses the stream makes them again."""
     return join_deltas(event for event in events if not isinstance(event, Notice))
 
 
@@ -352,7 +355,7 @@ def test_loopback_provider_serves_it() -> None:
 def test_argument_fragment_that_is_json_does_not_end_the_call(
     fragments: list[str],
 ) -> None:
-    """A dialect's call on this wire comes in pieces, and one of them may be `0`."""
+    """A call from a dialect comes in fragments, and one of them may be `0`."""
     assembly = EventAssembler(LIMITS, Origin("ollama"))
     assembly.identify("r1", "m")
     item = assembly.open(FunctionCall("c", "f"))

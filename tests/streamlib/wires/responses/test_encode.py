@@ -1,6 +1,7 @@
-"""Law 10 on Responses: what is encoded parses back to the same events, less what the wire cannot say, which the report names.
+"""The Responses encoder: its output parses back to the same events (invariant 10).
 
-The reader of what other wires said is the official SDK: its raw stream, its streaming helper, and its whole bodies.
+What the wire cannot carry is missing and named in the report. The official SDK reads responses of
+other wires: as a raw stream, with its streaming helper, and as bodies.
 """
 
 from __future__ import annotations
@@ -85,7 +86,10 @@ def frames(body: bytes) -> list[dict[str, Any]]:
 
 
 def comparable(events: list[ResponseEvent], *, loose: bool = False) -> list[ResponseEvent]:
-    """Notices are made anew by whoever parses, and headers are not the encoder's. loose: ids, `native` and errors differ too."""
+    """Without notices, which parsers make again, and without rate limits of headers.
+
+    loose: without ids, `native` and errors too.
+    """
     joined = join_deltas(event for event in events if not isinstance(event, (Notice, RateLimits)))
     return [without(event) for event in joined] if loose else joined
 
@@ -104,10 +108,13 @@ def without(event: Any) -> Any:
     )
 
 
-# --- law 10 ---
+# --- round trip ---
 
 REPORTED = {"/id", "/error", "/stop_reason"}
-"""What recordings of this wire say that it cannot: ids that change within an item, errors made by us, a status that is no word."""
+"""What recordings of this wire have and the encoder cannot write.
+
+Ids that change within an item, errors made by the parser, a status that is not text.
+"""
 OF_ITS_OWN = ("openai-cache-usage-automatic-caching-2", "chat_calls_tools_through_the_responses_su")
 """Bodies with a null in a part, or a call without an id: `native` and generated ids."""
 
@@ -173,7 +180,7 @@ STEP = st.one_of(
 
 
 class Script:
-    """Steps into events, as a machine of this wire would tell them: any items at once, in any order."""
+    """Turns steps into events as a parser of this wire would: any items at once, in any order."""
 
     def __init__(self) -> None:
         self.assembly = EventAssembler(LIMITS, HERE)
@@ -188,7 +195,9 @@ class Script:
     def open(self, kind: str) -> None:
         item, name = KINDS[kind], f"it_{self.count}"
         self.count += 1
-        ids = {"id": name, **({"call_id": name} if hasattr(item, "call_id") else {})}
+        ids: dict[str, Any] = {"id": name}
+        if hasattr(item, "call_id"):
+            ids["call_id"] = name
         if isinstance(item, Opaque):
             ids = {"id": name, "payload": {**item.payload, "id": name}}
         opened = self.assembly.open(msgspec.structs.replace(item, **ids))
@@ -247,7 +256,7 @@ class Script:
             self.assembly.arguments(item, "{}")
         self.assembly.close(
             item, "completed" if isinstance(item.item, Opaque) else status
-        )  # its payload has no word for cut
+        )  # its payload has no field for an incomplete end
         final = item.item
         self.called |= (
             isinstance(final, (FunctionCall, CustomToolCall)) and final.status == "completed"
@@ -293,14 +302,12 @@ class Script:
             self.assembly.metadata({"incomplete_details": {"reason": "max_output_tokens"}})
             self.assembly.complete("length", "incomplete:max_output_tokens")
         else:
-            self.assembly.complete(
-                "tool_calls"
-                if self.called
-                else "refusal"
-                if self.refused and not self.has_text
-                else "stop",
-                "completed",
-            )
+            reason: Any = "stop"
+            if self.called:
+                reason = "tool_calls"
+            elif self.refused and not self.has_text:
+                reason = "refusal"
+            self.assembly.complete(reason, "completed")
         return self.assembly.take()
 
 
@@ -394,7 +401,7 @@ def test_events_of_a_summary_and_of_a_call() -> None:
 
 
 def test_json_kept_as_bytes_may_have_line_breaks() -> None:
-    """A hosted call's arguments are a JSON value; a whole body may have printed it prettily."""
+    """The arguments of a hosted call are a JSON value, which a body may have with indentation."""
     assembly = EventAssembler(LIMITS, HERE)
     assembly.identify("resp_1", "m")
     item = assembly.open(
@@ -411,17 +418,15 @@ def test_json_kept_as_bytes_may_have_line_breaks() -> None:
 
 
 def foreign(*items: ResponseItem, wire: Any = "messages") -> list[ResponseEvent]:
-    """A whole answer of another wire."""
+    """Returns a complete response of another wire."""
     assembly = EventAssembler(LIMITS, Origin(wire))
     for item in items:
-        empty = (
-            {"content": ()}
-            if isinstance(item, Message)
-            else {"content": ""}
-            if isinstance(item, Reasoning)
-            else {}
-        )
-        opened = assembly.open(msgspec.structs.replace(item, **empty))
+        streamed: dict[str, Any] = {}
+        if isinstance(item, Message):
+            streamed = {"content": ()}
+        elif isinstance(item, Reasoning):
+            streamed = {"content": ""}
+        opened = assembly.open(msgspec.structs.replace(item, **streamed))
         assembly.finish_with(opened, item)
     assembly.complete("stop", "end_turn")
     return assembly.take()
@@ -593,7 +598,7 @@ def test_clock_is_the_callers() -> None:
     assert "created_at" not in frames(encoded(foreign())[0])[0]["response"]
 
 
-# --- cut and failed ---
+# --- incomplete and failed ---
 
 
 def test_incomplete_call_is_never_in_a_body() -> None:
@@ -648,7 +653,7 @@ def test_providers_own_error_is_passed_on_unchanged() -> None:
 
 
 class Sdk:
-    """The official client, over a transport that answers with whatever is set."""
+    """The official client, over a transport that responds with `body`."""
 
     def __init__(self) -> None:
         self.body = b""
@@ -685,7 +690,7 @@ def sdk() -> Iterator[Any]:
 SAMPLE = 15
 """Recordings of each other wire that the SDK reads; six times as many of its own."""
 SAME_ID_TWICE = "with_xai_grok-4_3_searches_cites"
-"""A body in which xAI gives two items one id: the helper refuses it, from whomever."""
+"""A body in which xAI gives two items one id: the SDK's helper rejects it."""
 
 
 def answers() -> list[Any]:
