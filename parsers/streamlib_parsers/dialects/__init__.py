@@ -1,10 +1,11 @@
-"""Tool calls and thoughts that models write into their text.
+"""Tool calls and reasoning that models write into their text.
 
-    parser("chat", tools=tools, dialects=("hermes", "think"))          dialects by name, or a `Dialect` of your own
-    dialects_for("qwen3-32b")                         -> the ones that table C7 gives a model
+    parser("chat", tools=tools, dialects=("hermes", "think"))   dialects by name, or `Dialect`
+    values dialects_for("qwen3-32b")                                   the dialects of a model
 
-`known.py` holds the dialects, `table.py` which model gets which, `grammars/` the forms, `scanner.py` the one scanner, `stage.py` the stage
-over the events of any wire. docs/dialects.md lists them; docs/guides/add-a-dialect.md adds one.
+`definitions.py` holds the dialects, `by_model.py` which model gets which, `grammars/` their
+syntaxes, `scanner.py` the one scanner of text, `filter.py` the filter over the events of any wire.
+docs/dialects.md lists the dialects; docs/guides/add-a-dialect.md adds one.
 """
 
 from __future__ import annotations

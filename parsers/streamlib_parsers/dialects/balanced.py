@@ -1,4 +1,7 @@
-"""Where a bracketed or quoted value ends in text that comes in pieces. Strings and brackets are followed, nothing is decoded."""
+"""Where a bracketed or quoted value ends, in text that arrives in chunks.
+
+Strings and brackets are followed; nothing is decoded.
+"""
 
 from __future__ import annotations
 
@@ -14,80 +17,94 @@ CONTROL: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
     0x0C: "\\f",
     0x0D: "\\r",
 }
-"""Characters that JSON wants escaped inside strings. Models write line breaks and tabs there as they are."""
+"""Characters that JSON strings must escape. Models write line breaks and tabs there as they are."""
 
 
 class BalancedValue:
-    """One value, from its first character on: an object, an array, a string, a list of arguments.
+    """One value from its first character on: an object, array, string, or list of arguments."""
 
-    quotes: what strings stand between; `"` alone for JSON, whose control characters are escaped on the way. whole: it has ended.
-    """
-
-    __slots__ = ("_depth", "_escaped", "_quote", "_quotes", "whole")
+    __slots__ = ("_depth", "_is_json", "_open_quote", "_quotes", "_skips_next", "complete")
 
     def __init__(self, quotes: str = '"') -> None:
-        self.whole = False
+        """Begins before the value.
+
+        Args:
+            quotes: the characters that quote strings. With `"` alone the value is JSON, and control
+                characters in its strings are escaped.
+        """
+        self.complete = False
+        """Set once the end of the value was read."""
         self._quotes = quotes
+        self._is_json = len(quotes) == 1
         self._depth = 0
-        self._quote = ""
-        self._escaped = False
+        """Brackets that are open."""
+        self._open_quote = ""
+        """The quote that ends the string being read; "" outside of strings."""
+        self._skips_next = False
+        """Whether a backslash ended the last chunk: the next character belongs to it."""
 
-    def read(self, text: str, at: int) -> tuple[int, str]:
-        """Reads on from `at`: where it stopped (behind the value, or at the end of `text`), and the value's text up to there."""
+    def read(self, text: str, index: int) -> tuple[int, str]:
+        """Reads on from `index`.
+
+        Returns:
+            Where it stopped (behind the value, or at the end of `text`), and the value's text up to
+            there.
+        """
         parts: list[str] = []
-        while at < len(text) and not self.whole:
-            if self._quote:
-                end = self._string(text, at)
-                part = text[at:end]
-                parts.append(
-                    part if part.isprintable() or len(self._quotes) > 1 else part.translate(CONTROL)
-                )
+        while index < len(text) and not self.complete:
+            if self._open_quote:
+                end = self._read_string(text, index)
+                part = text[index:end]
+                if self._is_json and not part.isprintable():
+                    part = part.translate(CONTROL)
             else:
-                end = self._structure(text, at)
-                parts.append(text[at:end])
-            at = end
-        return at, "".join(parts)
+                end = self._read_structure(text, index)
+                part = text[index:end]
+            parts.append(part)
+            index = end
+        return index, "".join(parts)
 
-    def _string(self, text: str, at: int) -> int:
-        """To behind the quote that ends the string."""
-        at += self._escaped
-        self._escaped = False
-        quote = text.find(self._quote, at)
+    def _read_string(self, text: str, index: int) -> int:
+        """To behind the quote that ends the string. Searches, as strings may be megabytes long."""
+        if self._skips_next:
+            index += 1
+            self._skips_next = False
+        quote = text.find(self._open_quote, index)
         while True:
-            escape = text.find("\\", at, quote if quote >= 0 else len(text))
+            escape = text.find("\\", index, quote if quote >= 0 else len(text))
             if escape < 0:
                 break
-            at = escape + 2
-            if at > len(text):
-                self._escaped = True
+            index = escape + 2
+            if index > len(text):
+                self._skips_next = True
                 return len(text)
-            if 0 <= quote < at:
-                quote = text.find(self._quote, at)
+            if 0 <= quote < index:  # this quote is escaped
+                quote = text.find(self._open_quote, index)
         if quote < 0:
             return len(text)
-        self._quote = ""
-        self.whole = self._depth == 0
+        self._open_quote = ""
+        self.complete = self._depth == 0
         return quote + 1
 
-    def _structure(self, text: str, at: int) -> int:
+    def _read_structure(self, text: str, start: int) -> int:
         """To behind the quote that begins a string, or the bracket that ends the value."""
-        for place in range(at, len(text)):
-            character = text[place]
+        for index in range(start, len(text)):
+            character = text[index]
             if character in self._quotes:
-                self._quote = character
-                return place + 1
+                self._open_quote = character
+                return index + 1
             if character in "{[(":
                 self._depth += 1
             elif character in "}])":
                 self._depth -= 1
                 if self._depth <= 0:
-                    self.whole = True
-                    return place + 1
+                    self.complete = True
+                    return index + 1
         return len(text)
 
 
 def decoded(text: str) -> object:
-    """The JSON value of `text`, None where it is none."""
+    """The JSON value of `text`; None where it is not JSON."""
     try:
         value: object = decode_any(text.encode("utf-8", "surrogatepass"))
     except ParseFailure:

@@ -1,10 +1,11 @@
-"""Which dialects a model gets, as data: rows of (substring of the model's id, dialects), the first that fits wins.
+"""Which dialects a model gets, as data: the first row whose substring its id contains wins.
 
     dialects_for("Qwen/Qwen3-32B")                          -> ("hermes", "qwen3_coder", "think")
     dialects_for("gpt-5.5", parses_calls=True)              -> (), the provider parses them
     dialects_for("my-qwen", overrides=[("my-", ("xai",))])  -> ("xai",)
 
-A model that thinks from its first character has `think:open`; it only matters where the server does not split the thought itself.
+A model that reasons from its first character has `think:open`, which only matters where the server
+does not separate the reasoning itself.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
         ),
     ),
 )
-"""The more special id stands before the more general one; the last row is every other model."""
+"""The more specific id stands before the more general one; the last row is every other model."""
 
 
 def dialects_for(
@@ -98,13 +99,16 @@ def dialects_for(
         overrides: rows that are tried first; they also win over `parses_calls`.
     """
     name = model.lower()
-    override = _row(name, tuple(overrides))
+    override = _first_row(name, tuple(overrides))
     if override is not None:
         return override
     if parses_calls:
         return ()
-    return _row(name, DIALECTS_BY_MODEL) or ()
+    return _first_row(name, DIALECTS_BY_MODEL) or ()
 
 
-def _row(name: str, rows: Sequence[Row]) -> tuple[str, ...] | None:
-    return next((dialects for part, dialects in rows if part.lower() in name), None)
+def _first_row(name: str, rows: Sequence[Row]) -> tuple[str, ...] | None:
+    for substring, dialects in rows:
+        if substring.lower() in name:
+            return dialects
+    return None

@@ -1,69 +1,66 @@
-"""Where one call out of text goes, from its name to its end: out at once, or aside where the wire gives calls of its own."""
+"""What receives one call found in text: an item, or a comparison with the wire's own calls."""
 
 from __future__ import annotations
 
-from streamlib_parsers.dialects.choice_state import ChoiceState, EventRenumberer, RecoveredCall
+from streamlib_parsers.dialects.choice_state import ChoiceState, RecoveredCall
 from streamlib_parsers.dialects.cursor import NoMatch
 from streamlib_parsers.dialects.literal_search import StringBuffer
-from streamlib_parsers.events import FunctionCallArgumentsDelta, Notice
+from streamlib_parsers.filter_assembler import FilterAssembler
 from streamlib_parsers.items import FunctionCall
 from streamlib_parsers.json_text import is_json
 
 
 class StreamedCall:
-    """A call that goes out as it comes. open: neither whole nor broken yet."""
+    """A call whose arguments are emitted as they are read."""
 
-    __slots__ = ("_answer", "_item", "_outlet", "open")
+    __slots__ = ("_assembler", "_choice", "_item", "is_open")
 
-    def __init__(self, item: FunctionCall, answer: ChoiceState, outlet: EventRenumberer) -> None:
-        self._item = outlet.begin(item)
-        self._answer = answer
-        self._outlet = outlet
-        self.open = True
+    def __init__(self, item: FunctionCall, choice: ChoiceState, assembler: FilterAssembler) -> None:
+        self._item = assembler.open(item)
+        self._choice = choice
+        self._assembler = assembler
+        self.is_open = True
+        """Until `complete` or `discard`."""
 
     def add(self, text: str) -> None:
-        """More of its arguments."""
-        item = self._item
-        item.size += len(text)
-        self._outlet.check_arguments(item.size)
-        item.arguments.append(text)
-        self._outlet.add(FunctionCallArgumentsDelta(item.index, text, seq=self._outlet.next()))
+        """A fragment of its arguments."""
+        self._assembler.arguments(self._item, text)
 
     def complete(self, literal: str) -> bool:
-        """It waits for the answer's end; `literal` is how it was written."""
+        """The end of the call was read; its item stays open until the choice ends."""
         if not is_json("".join(self._item.arguments)):
             raise NoMatch
-        self.open = False
-        self._answer.recovered.append(RecoveredCall(self._item, literal))
+        self.is_open = False
+        self._choice.recovered.append(RecoveredCall(self._item, literal))
         return True
 
     def discard(self) -> None:
-        """It is none."""
-        self.open = False
-        self._outlet.close(self._item.index, self._item.snapshot("incomplete"))
+        """Not a call after all. Its arguments were emitted: the item ends incomplete."""
+        self.is_open = False
+        self._assembler.close(self._item, "incomplete")
 
 
 class DuplicateCallCheck:
-    """A call beside those of the wire: only compared with them."""
+    """A call beside calls of the wire itself: only compared with them."""
 
-    __slots__ = ("_answer", "_arguments", "_name", "_outlet")
+    __slots__ = ("_arguments", "_assembler", "_choice", "_name")
 
-    def __init__(self, name: str, answer: ChoiceState, outlet: EventRenumberer) -> None:
+    def __init__(self, name: str, choice: ChoiceState, assembler: FilterAssembler) -> None:
         self._name = name
         self._arguments = StringBuffer()
-        self._answer = answer
-        self._outlet = outlet
+        self._choice = choice
+        self._assembler = assembler
 
     def add(self, text: str) -> None:
-        """More of its arguments."""
+        """A fragment of its arguments."""
         self._arguments.add(text)
 
     def complete(self, literal: str) -> bool:
-        """Whether the wire gave the same call; its text is to be left out then."""
-        same = self._answer.has_native(self._name, self._arguments.text())
-        if same:
-            self._outlet.emit(Notice("duplicate_call", f"{self._name}: the wire's own call stands"))
-        return same
+        """Whether the wire sent the same call; if so, its text is left out."""
+        is_duplicate = self._choice.has_wire_call(self._name, self._arguments.text())
+        if is_duplicate:
+            self._assembler.notice("duplicate_call", f"{self._name}: the wire's own call stands")
+        return is_duplicate
 
     def discard(self) -> None:
-        """Nothing of it went out."""
+        """Nothing of it was emitted."""

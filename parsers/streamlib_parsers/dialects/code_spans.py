@@ -1,8 +1,10 @@
-"""Where text is code: fences and inline code, read line by line as Markdown does (the part of it that models write).
+"""Where text is code: fences and inline code, read line by line as Markdown does.
 
-A fence opens with at most three spaces and three or more of ` or ~, and closes with a line of at least as many. Inline code opens
-with a run of backticks and closes with a run of the same length, and never goes past its line: one stray backtick must not
-make the rest of an answer unreadable. Only what was shown to the user is read, never what a tag held back.
+This is the part of Markdown that models write. A fence opens with at most three spaces and three or
+more of ` or ~, and closes with a line of at least as many. Inline code opens with a run of
+backticks and closes with a run of the same length, and never goes past its line: one stray backtick
+must not make the rest of a response unreadable. Only what was shown to the user is read, never what
+a tag buffers.
 """
 
 from __future__ import annotations
@@ -10,16 +12,13 @@ from __future__ import annotations
 from typing import Final
 
 HEAD: Final = 80
-"""So much of a line's beginning is kept to tell a fence by."""
+"""So many characters of a line's beginning are kept to tell a fence by."""
 UNREAD: Final = 4096
-"""So many characters wait to be read: most answers are never asked about."""
+"""So many characters wait to be read: in most responses the state is never asked for."""
 
 
 class CodeSpans:
-    """The state at the end of the text so far.
-
-    started: something other than white space was said.
-    """
+    """The state at the end of the text so far."""
 
     __slots__ = (
         "_blank",
@@ -30,32 +29,40 @@ class CodeSpans:
         "_span",
         "_ticks",
         "_unread",
-        "_waiting",
+        "_unread_size",
         "started",
     )
 
     def __init__(self) -> None:
         self.started = False
+        """Whether the text holds anything but white space."""
         self._unread: list[str] = []
-        self._waiting = 0
+        """Text added since the last read."""
+        self._unread_size = 0
+        """Characters of it."""
         self._fence = ""
+        """The characters that opened the fence; "" outside of fences."""
         self._last = ""
-        self._begin_line()
-
-    def _begin_line(self) -> None:
+        """The last character read."""
+        # Of the current line:
         self._head = ""
+        """Its first `HEAD` characters."""
         self._blank = True
-        self._ticks = 0  # backticks on the line
-        self._run = 0  # of them, those at its very end
-        self._span = 0  # length of the run that opened inline code
+        """Whether it has nothing but white space."""
+        self._ticks = 0
+        """Its backticks."""
+        self._run = 0
+        """Of them, those at its very end so far."""
+        self._span = 0
+        """The length of the run that opened inline code; 0 outside of it."""
 
-    def say(self, text: str) -> None:
-        """Takes text that was shown."""
+    def add(self, text: str) -> None:
+        """Adds text that was shown."""
         self._unread.append(text)
-        self._waiting += len(text)
+        self._unread_size += len(text)
         if not self.started:
-            self.started = not text.isspace() and bool(text)
-        if self._waiting > UNREAD:
+            self.started = bool(text) and not text.isspace()
+        if self._unread_size > UNREAD:
             self._read()
 
     @property
@@ -63,7 +70,7 @@ class CodeSpans:
         """Whether what comes next stands in code."""
         self._read()
         self._end_run()
-        return bool(self._fence or self._span or self._opened())
+        return bool(self._fence or self._span or self._opened_fence())
 
     @property
     def line_start(self) -> bool:
@@ -82,14 +89,14 @@ class CodeSpans:
             return
         text = "".join(self._unread)
         self._unread.clear()
-        self._waiting = 0
-        at = 0
-        while (end := text.find("\n", at)) >= 0:
-            self._on_line(text[at:end])
+        self._unread_size = 0
+        *lines, rest = text.split("\n")
+        for line in lines:
+            self._on_line(line)
             self._end_line()
-            at = end + 1
-        self._on_line(text[at:])
-        self._last = text[-1:] or self._last
+        self._on_line(rest)
+        if text:
+            self._last = text[-1]
 
     def _on_line(self, text: str) -> None:
         if not text:
@@ -97,38 +104,53 @@ class CodeSpans:
         if len(self._head) < HEAD:
             self._head += text[: HEAD - len(self._head)]
         self._blank = self._blank and text.isspace()
-        at = 0
-        while (tick := text.find("`", at)) >= 0:
-            if tick > at:
+        index = 0
+        while True:
+            tick = text.find("`", index)
+            if tick < 0:
+                break
+            if tick > index:
                 self._end_run()
             self._run += 1
             self._ticks += 1
-            at = tick + 1
-        if at < len(text):
+            index = tick + 1
+        if index < len(text):
             self._end_run()
 
     def _end_run(self) -> None:
-        """A run of backticks is whole: it opens inline code, closes it, or stands in it."""
-        if self._run:
-            self._span = 0 if self._span == self._run else (self._span or self._run)
-            self._run = 0
+        """A run of backticks is complete: it opens inline code, closes it, or stands in it."""
+        if not self._run:
+            return
+        if not self._span:
+            self._span = self._run
+        elif self._span == self._run:
+            self._span = 0
+        self._run = 0
 
     def _end_line(self) -> None:
-        opened = self._opened()
+        opened = self._opened_fence()
         if not self._fence:
             self._fence = opened
-        elif (
-            opened[:1] == self._fence[0]
-            and len(opened) >= len(self._fence)
-            and self._head.strip() == opened
-        ):
+        elif opened and self._closes_fence(opened):
             self._fence = ""
-        self._begin_line()
+        self._head = ""
+        self._blank = True
+        self._ticks = self._run = self._span = 0
 
-    def _opened(self) -> str:
+    def _closes_fence(self, fence: str) -> bool:
+        """Whether the line is a closing one.
+
+        Nothing beside at least as many of the same character.
+        """
+        is_same = fence[0] == self._fence[0] and len(fence) >= len(self._fence)
+        return is_same and self._head.strip() == fence
+
+    def _opened_fence(self) -> str:
         """The fence characters with which the line begins; "" where it is no line of a fence."""
         line = self._head.lstrip(" ")
         if len(self._head) - len(line) > 3 or line[:3] not in ("```", "~~~"):
             return ""
         fence = line[: len(line) - len(line.lstrip(line[0]))]
-        return "" if line[0] == "`" and self._ticks > len(fence) else fence
+        if line[0] == "`" and self._ticks > len(fence):
+            return ""  # more backticks follow: inline code
+        return fence

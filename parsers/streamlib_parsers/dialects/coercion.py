@@ -1,14 +1,16 @@
-"""Parameters arrive as text; the tool's JSON schema, and nothing else, says what they are.
+"""Types of parameters that arrive as text: the tool's JSON schema decides, and nothing else.
 
-    {"type": "string"}     "123" -> "123"           {"type": "integer"}   "108.0" -> 108        {"type": "boolean"}   "1" -> true
-    {"type": "array"}      "['a']" -> ["a"]         {}                    "123" -> "123"        what does not fit     stays text
+    {"type": "string"}   "123"   -> "123"      {"type": "integer"}   "108.0" -> 108
+    {"type": "array"}    "['a']" -> ["a"]      {"type": "boolean"}   "1"     -> true
+    {}                   "123"   -> "123"      what does not fit stays text
 
-A value that does not fit is handed on as text: the caller's validation tells the model. Values are made as JSON text, so that a number
-or an object the model wrote as JSON keeps its own spelling.
+A value that does not fit is passed on as text: the caller's validation tells the model. Values are
+made as JSON text, so that a number or object the model wrote as JSON keeps its own spelling.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
@@ -20,17 +22,28 @@ from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import dumps, is_json
 
 Entities: TypeAlias = Literal["never", "escaped", "always"]
-"""Whether character references in a value are read. escaped: only in a value with `&lt;` in it and no `<`: its writer escaped it."""
+"""Whether character references in a value are read.
+
+escaped: only in a value with `&lt;` and without `<`, whose writer escaped it."""
 
 HOPS: Final = 16
-"""So deep are references and alternatives followed."""
+"""So many references and alternatives are followed, one inside the other."""
 ORDER: Final = ("null", "integer", "number", "boolean", "object", "array", "string")
-"""In this order the types of an alternative are tried."""
+"""The order in which the types of an alternative are tried."""
 NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+"""The entities of XML."""
+LONGEST_REFERENCE: Final = 12
+"""Characters of a character reference, its semicolon included."""
 
 
 class Parameter(Struct, frozen=True):
-    """One parameter as written. is_string: what the call itself says of it, which rules over the schema."""
+    """One parameter as the model wrote it.
+
+    Args:
+        key: its name.
+        text: its value.
+        is_string: the type that the call itself reports, which wins over the schema; None: none.
+    """
 
     key: str
     text: str
@@ -45,81 +58,114 @@ def arguments_text(
     *,
     json_if_untyped: bool = False,
 ) -> str:
-    """The arguments of a call as a JSON object. Of a parameter that comes twice the last one stands, with a Notice.
+    """The arguments of a call as a JSON object.
 
-    json_if_untyped: of a parameter that the schema says nothing of, what parses is JSON.
+    Args:
+        schema: of the tool's arguments.
+        parameters: in the order written; of one that comes twice the last one wins, with a Notice.
+        entities: whether character references in values are read.
+        notice: receives (code, detail).
+        json_if_untyped: whether a value without a schema is JSON where it parses.
     """
-    members: dict[str, str] = {}
+    values: dict[str, str] = {}
     for parameter in parameters:
-        if parameter.key in members:
+        if parameter.key in values:
             notice("duplicate_parameter", parameter.key)
         text = parameter.text
         if entities == "always" or (entities == "escaped" and "&lt;" in text and "<" not in text):
             text = unescaped(text)
         if parameter.is_string is None:
-            own = property_schema(schema, parameter.key, schema)
-            members[parameter.key] = coerced(text, own, schema, json_if_untyped=json_if_untyped)
+            own_schema = property_schema(schema, parameter.key, schema)
+            value = coerced(text, own_schema, schema, json_if_untyped=json_if_untyped)
+        elif parameter.is_string:
+            value = dumps(text)
         else:
-            members[parameter.key] = (
-                dumps(text) if parameter.is_string else _json(text) or dumps(text)
-            )
+            value = _json(text) or dumps(text)
+        values[parameter.key] = value
+    return json_object_text(values)
+
+
+def json_object_text(members: Mapping[str, str]) -> str:
+    """A JSON object of members whose values are JSON texts."""
     return "{" + ",".join(f"{dumps(key)}:{value}" for key, value in members.items()) + "}"
 
 
 def coerced(
     text: str, schema: JsonObject, root: JsonObject, *, json_if_untyped: bool = False
 ) -> str:
-    """`text` as the JSON that `schema` makes of it. json_if_untyped: where the schema says nothing, JSON is JSON."""
+    """`text` as JSON of the type that the schema allows; as a JSON string where none fits.
+
+    Args:
+        text: the value as the model wrote it.
+        schema: of the value.
+        root: the schema that `$ref` refers into.
+        json_if_untyped: whether a value that the schema does not type is JSON where it parses.
+    """
     types: set[str] = set()
-    members: list[Any] = []
-    for one in _alternatives(schema, root, HOPS):
-        types.update(_types(one))
-        if not _types(one):
-            members.extend(one.get("enum") or ([one["const"]] if "const" in one else []))
-    member = _member(text, members)
-    if member is not None:
-        return member
-    if not types:
-        return (_json(text) if json_if_untyped and not members else None) or dumps(text)
-    return _typed(text, types) or dumps(text)
+    constants: list[Any] = []
+    for alternative in _alternatives(schema, root, HOPS):
+        own_types = _types(alternative)
+        types.update(own_types)
+        if not own_types:
+            constants.extend(_constants(alternative))
+    constant = _constant_spelled(text, constants)
+    if constant is not None:
+        return constant
+    if types:
+        return _typed(text, types) or dumps(text)
+    if json_if_untyped and not constants:
+        return _json(text) or dumps(text)
+    return dumps(text)
 
 
 def property_schema(schema: JsonObject, key: str | int, root: JsonObject) -> JsonObject:
-    """The schema of a member, or with a number of an array's items; `{}` where the schema says nothing of it."""
-    for one in _alternatives(schema, root, HOPS):
-        found = one.get("items") if isinstance(key, int) else (one.get("properties") or {}).get(key)
-        if isinstance(found, dict):
-            return found
+    """The schema of a property; with a number as key that of an array's items; `{}` without one."""
+    for alternative in _alternatives(schema, root, HOPS):
+        if isinstance(key, int):
+            own_schema = alternative.get("items")
+        else:
+            own_schema = (alternative.get("properties") or {}).get(key)
+        if isinstance(own_schema, dict):
+            return own_schema
     return {}
 
 
 def is_array(schema: JsonObject, root: JsonObject) -> bool:
-    """Whether an array is what the schema wants."""
-    return any("array" in _types(one) for one in _alternatives(schema, root, HOPS))
+    """Whether the schema allows an array."""
+    return any("array" in _types(alternative) for alternative in _alternatives(schema, root, HOPS))
 
 
 def unescaped(text: str) -> str:
-    """The five entities of XML and character references; everything else stays as it stands, and nothing is read twice."""
+    """Reads the five entities of XML and character references, once; all else stays as it is."""
     first, *rest = text.split("&")
     return first + "".join(_reference(part) for part in rest)
 
 
 def _reference(part: str) -> str:
-    name, semicolon, behind = part[:12].partition(";")
-    character = NAMED.get(name) or (_numbered(name[1:]) if name.startswith("#") else None)
-    return "&" + part if not semicolon or character is None else character + behind + part[12:]
+    """The text of what follows an `&`."""
+    name, semicolon, following = part[:LONGEST_REFERENCE].partition(";")
+    character = NAMED.get(name)
+    if character is None and name.startswith("#"):
+        character = _numbered(name[1:])
+    if not semicolon or character is None:
+        return "&" + part
+    return character + following + part[LONGEST_REFERENCE:]
 
 
 def _numbered(digits: str) -> str | None:
-    base = 16 if digits[:1] in ("x", "X") else 10
-    digits = digits[1:] if base == 16 else digits
+    """The character of `65` or `x41`; None where there is none."""
+    base = 10
+    if digits[:1] in ("x", "X"):
+        base, digits = 16, digits[1:]
     if not (digits.isascii() and digits.isalnum()):
         return None
     try:
         code = int(digits, base)
     except ValueError:
         return None
-    return chr(code) if 0 < code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF else None
+    if not 0 < code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        return None
+    return chr(code)
 
 
 # --- what a schema allows ---
@@ -133,121 +179,154 @@ def _alternatives(schema: Any, root: JsonObject, hops: int) -> Iterable[JsonObje
     reference = schema.get("$ref")
     if isinstance(reference, str):
         yield from _alternatives(_referred(reference, root), root, hops - 1)
-    for word in ("anyOf", "oneOf", "allOf"):
-        branches = schema.get(word)
-        for branch in branches[:HOPS] if isinstance(branches, list) else ():
-            yield from _alternatives(branch, root, hops // 2)
+    for keyword in ("anyOf", "oneOf", "allOf"):
+        branches = schema.get(keyword)
+        if isinstance(branches, list):
+            for branch in branches[:HOPS]:
+                # Halved: alternatives inside alternatives multiply.
+                yield from _alternatives(branch, root, hops // 2)
 
 
 def _referred(reference: str, root: JsonObject) -> Any:
-    """`#/$defs/Point` -> its schema."""
+    """The schema that `#/$defs/Point` refers to; None where there is none."""
+    if not reference.startswith("#/"):
+        return None
     value: Any = root
     for name in reference.removeprefix("#").strip("/").split("/"):
-        value = (
-            value.get(name.replace("~1", "/").replace("~0", "~"))
-            if isinstance(value, dict)
-            else None
-        )
-    return value if reference.startswith("#/") else None
+        if not isinstance(value, dict):
+            return None
+        value = value.get(name.replace("~1", "/").replace("~0", "~"))
+    return value
 
 
 def _types(schema: Mapping[str, Any]) -> set[str]:
     declared = schema.get("type")
-    types = (
-        {declared}
-        if isinstance(declared, str)
-        else {one for one in declared if isinstance(one, str)}
-        if isinstance(declared, list)
-        else set()
-    )
-    return types | {"null"} if types and schema.get("nullable") is True else types
+    types: set[str] = set()
+    if isinstance(declared, str):
+        types.add(declared)
+    elif isinstance(declared, list):
+        types.update(name for name in declared if isinstance(name, str))
+    if types and schema.get("nullable") is True:
+        types.add("null")
+    return types
 
 
-def _member(text: str, members: Sequence[Any]) -> str | None:
-    """The member of an enumeration that `text` spells."""
-    if text in [member for member in members if isinstance(member, str)]:
+def _constants(schema: Mapping[str, Any]) -> list[Any]:
+    """The values that the schema enumerates."""
+    enumerated: list[Any] = schema.get("enum") or []
+    if not enumerated and "const" in schema:
+        return [schema["const"]]
+    return enumerated
+
+
+def _constant_spelled(text: str, constants: Sequence[Any]) -> str | None:
+    """The enumerated value that `text` spells, as JSON."""
+    if any(isinstance(constant, str) and constant == text for constant in constants):
         return dumps(text)
     spelled = text.strip().lower()
-    return next(
-        (
-            dumps(member)
-            for member in members
-            if not isinstance(member, str) and dumps(member).lower() == spelled
-        ),
-        None,
-    )
+    for constant in constants:
+        if not isinstance(constant, str):
+            value = dumps(constant)
+            if value.lower() == spelled:
+                return value
+    return None
 
 
 # --- what a text is ---
 
 
 def _typed(text: str, types: set[str]) -> str | None:
-    trimmed = text.strip()
-    textual = "string" in types
-    if trimmed == "null" and textual:
+    """`text` as JSON of the first of the types that it fits; None where it fits none."""
+    text = text.strip()
+    allows_string = "string" in types
+    if text == "null" and allows_string:
         return "null" if "null" in types else None
-    if trimmed.lower() in ("null", "none") and not textual:
+    if text.lower() in ("null", "none") and not allows_string:
         return "null"
     for name in ORDER:
         if name in types and name in _READERS:
-            value = _READERS[name](trimmed, textual)
+            value = _READERS[name](text, allows_string)
             if value is not None:
                 return value
     return None
 
 
-def _integer(text: str, textual: bool) -> str | None:  # noqa: FBT001  # one signature for the table
+# One signature for the table `_READERS`: hence the boolean that is no keyword.
+
+
+def _integer(text: str, allows_string: bool) -> str | None:  # noqa: FBT001
     try:
         value = number(text)
     except ValueError:
         return None
-    return str(int(value)) if value == int(value) else None
+    if value != int(value):
+        return None
+    return str(int(value))
 
 
-def _number(text: str, textual: bool) -> str | None:  # noqa: FBT001
-    if text[:1] in tuple("-0123456789") and is_json(text):
-        return text if abs(float(text)) != float("inf") else None
+def _number(text: str, allows_string: bool) -> str | None:  # noqa: FBT001
+    if text.startswith(tuple("-0123456789")) and is_json(text):
+        # JSON has no infinity: 1e999 is one in most decoders.
+        return None if math.isinf(float(text)) else text
     try:
         return dumps(number(text))
     except ValueError:
         return None
 
 
-def _boolean(text: str, textual: bool) -> str | None:  # noqa: FBT001
-    word = text.lower()
-    if word in ("true", "false"):
-        return word
-    return None if textual else {"1": "true", "0": "false"}.get(text)
+def _boolean(text: str, allows_string: bool) -> str | None:  # noqa: FBT001
+    spelled = text.lower()
+    if spelled in ("true", "false"):
+        return spelled
+    if allows_string:
+        return None  # then 0 and 1 are as likely text
+    return {"1": "true", "0": "false"}.get(text)
 
 
-def _container(kind: type, empty: str) -> Callable[[str, bool], str | None]:
-    def read(text: str, textual: bool) -> str | None:  # noqa: FBT001
-        if not text:
-            return None if textual else empty
-        value = decoded(text)
-        if isinstance(value, str):  # double-encoded
-            text, value = value, decoded(value)
-        if isinstance(value, kind):
-            return text
-        try:
-            value = literal(text)
-            return dumps(value) if isinstance(value, kind) else None
-        except (ValueError, RecursionError):
-            return None
+def _object(text: str, allows_string: bool) -> str | None:  # noqa: FBT001
+    if not text:
+        return None if allows_string else "{}"
+    return _container(text, dict)
 
-    return read
+
+def _array(text: str, allows_string: bool) -> str | None:  # noqa: FBT001
+    if not text:
+        return None if allows_string else "[]"
+    return _container(text, list)
+
+
+def _container(text: str, kind: type) -> str | None:
+    """JSON, JSON inside a JSON string (double-encoded), or a Python literal."""
+    value = decoded(text)
+    if isinstance(value, str):
+        text, value = value, decoded(value)
+    if isinstance(value, kind):
+        return text
+    try:
+        value = literal(text)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(value, kind):
+        return None
+    try:
+        return dumps(value)
+    except (ValueError, RecursionError):
+        return None
 
 
 _READERS: Final[dict[str, Callable[[str, bool], str | None]]] = {
     "integer": _integer,
     "number": _number,
     "boolean": _boolean,
-    "object": _container(dict, "{}"),
-    "array": _container(list, "[]"),
+    "object": _object,
+    "array": _array,
 }
+"""By JSON type: the JSON of a text that fits. The flag tells whether a string is allowed, too."""
 
 
 def _json(text: str) -> str | None:
-    """`text` if it is JSON, without the white space around it."""
+    """`text` without the white space around it if it is JSON, else None."""
     text = text.strip()
-    return text if text and is_json(text) else None
+    if text and is_json(text):
+        return text
+    return None

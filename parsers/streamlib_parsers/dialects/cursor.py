@@ -1,12 +1,14 @@
-"""A text that comes in pieces, read as if it were whole.
+"""Text that arrives in chunks, read as if it were complete.
 
-A grammar is a generator that yields wherever it needs more text, so it reads top to bottom like the form it describes:
+A grammar is a generator that yields wherever it needs more text, so it reads top to bottom like the
+syntax it describes:
 
     name, _ = yield from text.head(">")
-    value = yield from text.until(("</parameter>",), pieces.add)
+    value = yield from text.until(("</parameter>",), buffer.add)
 
-Everything that is read is kept until `commit`, for a call that does not come to its end is given back as it was written. No
-primitive looks at a character twice, and at most one literal's length waits unread between two pieces.
+Everything that is read is kept until `commit`: a call that does not come to its end is emitted as
+it was written. No method looks at a character twice, and at most one literal's length stays unread
+between two chunks.
 """
 
 from __future__ import annotations
@@ -24,98 +26,111 @@ Parse: TypeAlias = Generator[None, None, T]
 """Yields where more text is needed, returns T."""
 
 HEAD: Final = 256
-"""Characters of a name, or of the attributes of a tag: the longest tool name of any API is 128."""
+"""Characters of a name, or of the attributes of a tag. The longest tool name of any API has 128."""
 NAME_MARKS: Final = "_-.:/"
-"""What may stand in a name beside letters and digits."""
+"""What a name may contain beside letters and digits."""
 
 
 class NoMatch(Exception):
-    """The text is no call after all: give it back, and look for calls in it from behind its first marker."""
+    """The text is no call: it is emitted, and searched for calls again after its opener."""
 
 
 class NestedMatch(Exception):
-    """A call opens where only a call's parts may stand: give both openings back, and look for calls after them, not in them."""
+    """A call begins where only parts of a call may stand.
+
+    Both openers are text, as is all between.
+    """
 
 
 class BufferFull(Exception):
-    """More than the ceiling is held. A grammar that catches it must give out what it holds."""
+    """Thrown into a grammar that buffers too much.
+
+    One that catches it must emit what it buffered.
+    """
 
 
 class Cursor:
-    """The text that is not read yet, and what was read since the last commit.
+    """The text that is not read yet, and what was read since the last commit."""
 
-    opener: the literal with which the grammar began; it is the first of what is kept. over: no more text will come.
-    """
-
-    __slots__ = ("_kept", "_mark", "at", "opener", "over", "text")
+    __slots__ = ("_earlier", "_uncommitted_from", "ended", "index", "opener", "text")
 
     def __init__(self) -> None:
         self.text = ""
-        self.at = 0
-        self.over = False
+        """The last chunk, after what earlier chunks left unread."""
+        self.index = 0
+        """Index in `text` of the next character to read."""
+        self.ended = False
+        """Set at the end of the message: no more text will come."""
         self.opener = ""
-        self._kept = StringBuffer()  # of what was read of earlier pieces
-        self._mark = 0  # from here to `at`, what was read of this one
+        """The literal that began the grammar; what is uncommitted begins with it."""
+        self._earlier = StringBuffer()
+        """What was read of earlier chunks since the last commit."""
+        self._uncommitted_from = 0
+        """Index in `text` from which on this chunk is read but not committed."""
 
     def feed(self, text: str) -> None:
-        """More text."""
-        if self._mark < self.at:
-            self._kept.add(self.text[self._mark : self.at])
-        self.text = self.text[self.at :] + text if self.at < len(self.text) else text
-        self.at = self._mark = 0
+        """Adds a chunk."""
+        if self._uncommitted_from < self.index:
+            self._earlier.add(self.text[self._uncommitted_from : self.index])
+        if self.index < len(self.text):
+            text = self.text[self.index :] + text
+        self.text = text
+        self.index = self._uncommitted_from = 0
 
     @property
     def unread(self) -> int:
-        """How many characters wait."""
-        return len(self.text) - self.at
+        """How many characters are not read."""
+        return len(self.text) - self.index
 
     @property
     def size(self) -> int:
-        """How many characters are kept."""
-        return self._kept.size + self.at - self._mark
+        """How many characters were read since the last commit."""
+        return self._earlier.size + self.index - self._uncommitted_from
 
-    def kept(self) -> str:
+    def uncommitted(self) -> str:
         """What was read since the last commit."""
-        return self._kept.text() + self.text[self._mark : self.at]
+        return self._earlier.text() + self.text[self._uncommitted_from : self.index]
 
     def commit(self) -> None:
-        """What was read so far is understood for good."""
-        self._kept.clear()
-        self._mark = self.at
+        """What was read so far is decided: it will not be emitted as text."""
+        self._earlier.clear()
+        self._uncommitted_from = self.index
 
     def go_back(self, size: int) -> None:
-        """Of what is kept, the last `size` characters are to be read again; nothing is kept any more."""
-        here = self.at - self._mark
-        if size <= here:
-            self.at -= size  # they came with the last piece, whose rest is not to be copied for every call that is none
+        """Makes the last `size` uncommitted characters unread, and commits those before them."""
+        if size <= self.index - self._uncommitted_from:
+            # They are of this chunk. Its rest is not copied: that would be quadratic in a chunk
+            # with
+            # many openers that begin no call.
+            self.index -= size
         else:
-            self.text = self.kept()[-size:] + self.text[self.at :]
-            self.at = 0
+            self.text = self.uncommitted()[-size:] + self.text[self.index :]
+            self.index = 0
         self.commit()
 
     def take(self, end: int) -> str:
-        """Reads up to `end`."""
-        piece = self.text[self.at : end]
-        self.at = end
-        return piece
+        """Reads up to index `end` of `text`."""
+        text = self.text[self.index : end]
+        self.index = end
+        return text
 
     # --- what grammars are made of ---
 
     def peek(self) -> Parse[str]:
         """The next character, not read; "" at the end."""
-        while self.at >= len(self.text) and not self.over:
+        while self.index >= len(self.text) and not self.ended:
             yield
-        return self.text[self.at : self.at + 1]
+        return self.text[self.index : self.index + 1]
 
     def spaces(self) -> Parse[None]:
-        """White space."""
+        """Reads white space."""
         while True:
-            end, text = self.at, self.text
+            end, text = self.index, self.text
             while end < len(text) and text[end].isspace():
                 end += 1
-            if end > self.at:
+            if end > self.index:
                 self.take(end)
-            if end < len(text) or self.over:
+            if end < len(text) or self.ended:
                 return
             yield
 
@@ -123,115 +138,143 @@ class Cursor:
         """The longest of `options` that comes next, not read; "" where none does."""
         ordered = _longest_first(options)
         while True:
-            text, at = self.text, self.at
-            room = len(text) - at
+            text, index = self.text, self.index
+            available = len(text) - index
             for option in ordered:
-                if room >= len(option):
-                    if text.startswith(option, at):
+                if available >= len(option):
+                    if text.startswith(option, index):
                         return option
-                elif not self.over and option.startswith(text[at:]):
-                    break
+                elif not self.ended and option.startswith(text[index:]):
+                    break  # the chunk ends inside what may be this option
             else:
                 return ""
             yield
 
     def literal(self, *options: str) -> Parse[str]:
         """Reads the longest of `options` that comes next; "" where none does."""
-        found = yield from self.ahead(*options)
-        if found:
-            self.take(self.at + len(found))
-        return found
+        match = yield from self.ahead(*options)
+        if match:
+            self.take(self.index + len(match))
+        return match
 
     def word(self) -> Parse[str]:
-        """Reads a name: letters, digits and what stands inside names; "" where none begins here."""
-        name: list[str] = []
-        while (character := (yield from self.peek())) and (
-            character.isalnum() or character in NAME_MARKS
-        ):
-            name.append(self.take(self.at + 1))
-            if len(name) > HEAD:
+        """Reads a name: letters, digits and `NAME_MARKS`; "" where none begins here."""
+        return (yield from self._characters(NAME_MARKS))
+
+    def _characters(self, marks: str) -> Parse[str]:
+        """Reads letters, digits and `marks`."""
+        characters: list[str] = []
+        while True:
+            character = yield from self.peek()
+            if not character or not (character.isalnum() or character in marks):
+                return "".join(characters)
+            characters.append(self.take(self.index + 1))
+            if len(characters) > HEAD:
                 raise NoMatch
-        return "".join(name)
 
     def until(self, stops: tuple[str, ...], sink: Callable[[str], object]) -> Parse[str]:
-        """Hands everything before the first of `stops` to `sink`, reads the stop and says which it was; "" at the end."""
-        wanted = literal_search(stops)
+        """Passes all text before the first of `stops` to `sink` and reads the stop.
+
+        Returns:
+            The stop that was read; "" at the end of the message.
+        """
+        search = literal_search(stops)
         while True:
-            place, stop = wanted.first(self.text, self.at, over=self.over)
-            if place > self.at:
-                sink(self.take(place))
+            index, stop = search.first(self.text, self.index, final=self.ended)
+            if index > self.index:
+                sink(self.take(index))
             if stop:
-                self.take(place + len(stop))
-            if stop or self.over:
+                self.take(index + len(stop))
+            if stop or self.ended:
                 return stop
             yield
 
     def head(
         self, *stops: str, limit: int = HEAD, barred: str = "\n<", leave: bool = False
     ) -> Parse[tuple[str, str]]:
-        """A short text and the stop that ended it, read. `Broken` past `limit`, or where a character of `barred` comes first.
+        """Reads a short text and the stop that ends it.
 
-        leave: the stop is not read.
+        Args:
+            stops: the literals that end the text.
+            limit: characters it may have.
+            barred: characters that it must not contain.
+            leave: whether the stop is left unread.
+
+        Returns:
+            The text, and the stop that ended it.
+
+        Raises:
+            NoMatch: no stop within the limit, or a barred character before it.
         """
         while True:
-            window = self.text[self.at : self.at + limit]
-            place, stop = _first_of(stops, window)
+            window = self.text[self.index : self.index + limit]
+            index, stop = _first_of(stops, window)
             for character in barred:
-                if 0 <= window.find(character, 0, place) < place:
+                if window.find(character, 0, index) >= 0:
                     raise NoMatch
             if stop:
-                text = window[:place]
-                self.at += place if leave else place + len(stop)
-                return text, stop
-            if self.over or len(window) == limit:
+                self.index += index
+                if not leave:
+                    self.index += len(stop)
+                return window[:index], stop
+            if self.ended or len(window) == limit:
                 raise NoMatch
             yield
 
     def json(self, sink: Callable[[str], object]) -> Parse[None]:
-        """One JSON object, array or string, handed on as it comes, line breaks inside its strings escaped. `Broken` if it does not end."""
-        yield from self._span(BalancedValue(), sink)
+        """Reads a JSON object, array or string and passes it to `sink` as it arrives.
+
+        Line breaks inside its strings are escaped.
+
+        Raises:
+            NoMatch: it does not end.
+        """
+        yield from self._balanced(BalancedValue(), sink)
 
     def parentheses(self, sink: Callable[[str], object]) -> Parse[None]:
-        """Python arguments from their `(` to their `)`. `Broken` if they do not end."""
-        yield from self._span(BalancedValue("\"'"), sink)
+        """Reads Python arguments from their `(` to their `)`.
 
-    def _span(self, span: BalancedValue, sink: Callable[[str], object]) -> Parse[None]:
+        Raises:
+            NoMatch: they do not end.
+        """
+        yield from self._balanced(BalancedValue("\"'"), sink)
+
+    def _balanced(self, value: BalancedValue, sink: Callable[[str], object]) -> Parse[None]:
         while True:
-            end, piece = span.read(self.text, self.at)
-            if piece:
+            end, text = value.read(self.text, self.index)
+            if text:
                 self.take(end)
-                sink(piece)
-            if span.whole:
+                sink(text)
+            if value.complete:
                 return
-            if self.over:
+            if self.ended:
                 raise NoMatch
             yield
 
     def json_text(self) -> Parse[str]:
-        """One JSON value of any kind, as its text."""
+        """Reads a JSON value of any kind and returns its text."""
         if (yield from self.ahead('"', "{", "[")):
-            pieces = StringBuffer()
-            yield from self.json(pieces.add)
-            return pieces.text()
-        word: list[str] = []
-        while (character := (yield from self.peek())) and (
-            character.isalnum() or character in "+-."
-        ):
-            word.append(self.take(self.at + 1))
-            if len(word) > HEAD:
-                raise NoMatch
-        return "".join(word)
+            buffer = StringBuffer()
+            yield from self.json(buffer.add)
+            return buffer.text()
+        return (yield from self._characters("+-."))
 
     def json_object(self, sink: Callable[[str], object]) -> Parse[None]:
-        """Arguments: an object, handed on as it comes, or a string that holds one (double-encoded), handed on decoded."""
+        """Reads arguments: an object, passed on as it arrives, or a string that holds one, decoded.
+
+        Raises:
+            NoMatch: neither.
+        """
         first = yield from self.peek()
         if first == "{":
             yield from self.json(sink)
         elif first == '"':
-            held = StringBuffer()
-            yield from self.json(held.add)
-            inner = scrub(decoded(held.text()))
-            if not isinstance(inner, str) or (inner and not isinstance(decoded(inner), dict)):
+            buffer = StringBuffer()
+            yield from self.json(buffer.add)
+            inner = scrub(decoded(buffer.text()))
+            if not isinstance(inner, str):
+                raise NoMatch
+            if inner and not isinstance(decoded(inner), dict):
                 raise NoMatch
             sink(inner or "{}")
         else:
@@ -244,8 +287,14 @@ def _longest_first(options: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _first_of(stops: tuple[str, ...], window: str) -> tuple[int, str]:
-    """Place and literal of the first of `stops` in a short text; (where one may begin, "") if none is there."""
+    """Index and literal of the first of `stops` in a short text.
+
+    Where it contains none: the index at which one may begin, and "".
+    """
     if len(stops) == 1 and len(stops[0]) == 1:
-        place = window.find(stops[0])
-        return (place, stops[0]) if place >= 0 else (len(window), "")
-    return literal_search(stops).first(window, 0, over=False)
+        # Most heads end with one character: `>`.
+        index = window.find(stops[0])
+        if index < 0:
+            return len(window), ""
+        return index, stops[0]
+    return literal_search(stops).first(window, 0, final=False)

@@ -1,6 +1,7 @@
-"""The dialects by name: what each family of models writes, as data. Names are those of vLLM's parsers where it has one.
+"""The dialects by name: what each family of models writes, as data.
 
-To add one, add an entry; docs/guides/add-a-dialect.md walks through it.
+Names are those of vLLM's parsers where it has one. To add a dialect, add an entry;
+docs/guides/add-a-dialect.md walks through it.
 """
 
 # ruff: noqa: RUF001  # DeepSeek writes its tokens with a full-width bar
@@ -31,22 +32,17 @@ PREFIXES: Final = ("", "antml:")
 DSML: Final = ("｜DSML｜", "｜DSML｜ ", "|DSML|", "｜｜DSML｜｜", "‖DSML‖")
 """DeepSeek's tag prefix, with a space in V4.1, and as it leaks from servers."""
 
-THOUGHT_TAGS: Final = (
-    *(
-        (f"<{name}>", f"</{name}>")
-        for name in (
-            "think",
-            "thinking",
-            "thought",
-            "reasoning",
-            "reflection",
-            "REASONING_SCRATCHPAD",
-        )
-    ),
-    *(
-        (f"<{name}>", f"</{name}>")
-        for name in ("mm:think", "seed:think", "ifm|think", "ifm|think_fast")
-    ),
+REASONING_TAGS: Final = (
+    ("<think>", "</think>"),
+    ("<thinking>", "</thinking>"),
+    ("<thought>", "</thought>"),
+    ("<reasoning>", "</reasoning>"),
+    ("<reflection>", "</reflection>"),
+    ("<REASONING_SCRATCHPAD>", "</REASONING_SCRATCHPAD>"),
+    ("<mm:think>", "</mm:think>"),
+    ("<seed:think>", "</seed:think>"),
+    ("<ifm|think>", "</ifm|think>"),
+    ("<ifm|think_fast>", "</ifm|think_fast>"),
     ("◁think▷", "◁/think▷"),
     ("[THINK]", "[/THINK]"),
     ("<|START_THINKING|>", "<|END_THINKING|>"),
@@ -55,15 +51,23 @@ THOUGHT_TAGS: Final = (
     ("<|open|>think<|sep|>", "<|close|>think<|sep|>"),
 )
 UNOPENED: Final = (
-    *("</think>", "</thinking>", "</mm:think>", "</seed:think>", "</ifm|think>"),
-    *("◁/think▷", "[/THINK]", "<|END_THINKING|>", "<|close|>think<|sep|>"),
+    "</think>",
+    "</thinking>",
+    "</mm:think>",
+    "</seed:think>",
+    "</ifm|think>",
+    "◁/think▷",
+    "[/THINK]",
+    "<|END_THINKING|>",
+    "<|close|>think<|sep|>",
 )
 """Closing tags that come without their opening tag where the chat template wrote that."""
 
 
 def ascii_too(*marks: str) -> tuple[str, ...]:
-    """DeepSeek's tokens, and how they look once a server has made their two special characters plain."""
-    return (*marks, *(mark.replace("｜", "|").replace("▁", "_") for mark in marks))
+    """DeepSeek's tokens, also with their two special characters made ASCII, as some servers do."""
+    ascii_marks = [mark.replace("｜", "|").replace("▁", "_") for mark in marks]
+    return (*marks, *ascii_marks)
 
 
 def tags(prefixes: Iterable[str], name: str) -> tuple[str, ...]:
@@ -97,7 +101,7 @@ def _deepseek(after_name: tuple[str, ...], separator: str = "", fence: str = "")
 
 
 def _invoke(wrappers: tuple[tuple[str, str], ...], prefixes: tuple[str, ...]) -> TaggedCalls:
-    """`<invoke name="f"><parameter name="k">v</parameter></invoke>`, the form of most tagged dialects."""
+    """`<invoke name="f"><parameter name="k">v</parameter></invoke>`, of most tagged dialects."""
     return TaggedCalls(
         wrappers,
         tags(prefixes, "invoke"),
@@ -150,27 +154,33 @@ ANTHROPIC: Final = replace(
     newlines=True,
 )
 STEP3: Final = TaggedCalls(
-    tuple((f"<{bar}tool_calls_begin{bar}>", f"<{bar}tool_calls_end{bar}>") for bar in "｜|"),
-    *(
-        tags(("steptml:",), "invoke"),
-        ends(("steptml:",), "invoke"),
-        tags(("steptml:",), "parameter"),
-        ends(("steptml:",), "parameter"),
+    (
+        ("<｜tool_calls_begin｜>", "<｜tool_calls_end｜>"),
+        ("<|tool_calls_begin|>", "<|tool_calls_end|>"),
     ),
-    between=tuple(
-        f"<{bar}tool_call_{part}"
-        for bar in "｜|"
-        for part in (f"begin{bar}>function<{bar}tool_sep{bar}>", f"end{bar}>")
+    tags(("steptml:",), "invoke"),
+    ends(("steptml:",), "invoke"),
+    tags(("steptml:",), "parameter"),
+    ends(("steptml:",), "parameter"),
+    between=(
+        "<｜tool_call_begin｜>function<｜tool_sep｜>",
+        "<｜tool_call_end｜>",
+        "<|tool_call_begin|>function<|tool_sep|>",
+        "<|tool_call_end|>",
     ),
 )
 MINICPM5: Final = TaggedCalls((), ("<function ",), ("</function>",), ("<param ",), ("</param>",))
-K3_MARKS: Final = tuple(
-    f"<|{mark}|>{channel}<|sep|>"
-    for channel in ("response", "message")
-    for mark in ("open", "close")
+K3_MARKS: Final = (
+    "<|open|>response<|sep|>",
+    "<|close|>response<|sep|>",
+    "<|open|>message<|sep|>",
+    "<|close|>message<|sep|>",
 )
-COHERE_MARKS: Final = tuple(
-    f"<|{mark}_{channel}|>" for channel in ("TEXT", "RESPONSE") for mark in ("START", "END")
+COHERE_MARKS: Final = (
+    "<|START_TEXT|>",
+    "<|END_TEXT|>",
+    "<|START_RESPONSE|>",
+    "<|END_RESPONSE|>",
 )
 
 _ALL: Final = (
@@ -233,9 +243,9 @@ _ALL: Final = (
         "functiongemma",
         [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")],
     ),
-    Dialect("think", [ReasoningTags(THOUGHT_TAGS, UNOPENED)]),
-    Dialect("think:start", [ReasoningTags(THOUGHT_TAGS, where="start")]),
-    Dialect("think:open", [ReasoningTags(THOUGHT_TAGS, UNOPENED)], opens_inside=True),
+    Dialect("think", [ReasoningTags(REASONING_TAGS, UNOPENED)]),
+    Dialect("think:start", [ReasoningTags(REASONING_TAGS, position="start")]),
+    Dialect("think:open", [ReasoningTags(REASONING_TAGS, UNOPENED)], opens_inside=True),
 )
 
 DIALECTS: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in _ALL}
@@ -243,21 +253,22 @@ DIALECTS: Final[dict[str, Dialect]] = {dialect.name: dialect for dialect in _ALL
 
 
 def resolve_dialects(dialects: Sequence[str | Dialect]) -> tuple[Dialect, ...]:
-    """The dialects that are meant, in order; an unknown name is a `ValueError` that says what is near."""
+    """The dialects by name or as given, in order.
+
+    Raises:
+        ValueError: no dialect has this name; the message names similar ones.
+    """
     return tuple(
-        dialect if isinstance(dialect, Dialect) else _named(dialect) for dialect in dialects
+        dialect if isinstance(dialect, Dialect) else _by_name(dialect) for dialect in dialects
     )
 
 
-def _named(name: str) -> Dialect:
+def _by_name(name: str) -> Dialect:
     if name in DIALECTS:
         return DIALECTS[name]
-    near = difflib.get_close_matches(name, DIALECTS, n=3, cutoff=0.4)
-    raise ValueError(
-        f"unknown dialect {name!r}: "
-        + (
-            f"did you mean {' or '.join(near)}?"
-            if near
-            else f"one of {', '.join(sorted(DIALECTS))}"
-        )
-    )
+    similar = difflib.get_close_matches(name, DIALECTS, n=3, cutoff=0.4)
+    if similar:
+        hint = f"did you mean {' or '.join(similar)}?"
+    else:
+        hint = f"one of {', '.join(sorted(DIALECTS))}"
+    raise ValueError(f"unknown dialect {name!r}: {hint}")

@@ -1,27 +1,26 @@
-"""Dialects as a stage over the events of any wire: text in which a model wrote calls or thoughts becomes items.
+"""Dialects as a filter over the events of any wire: calls and reasoning in text become items.
 
-    OutputTextDelta "Let me look.\\n<tool_call>{…"   ->   message 0 "Let me look.\\n", call 1 with its arguments, message 2 …
+    OutputTextDelta "Let me look.\\n<tool_call>{..."   ->   message 0 "Let me look.\\n",
+                                                      call 1 with its arguments, message 2 ...
 
-Wires know nothing of it. A recovered call is an ordinary `FunctionCall`: added at once, its arguments streamed where the dialect
-writes JSON, and done at the answer's end, like the calls of Chat: only then is it known whether the wire gave calls of its own, beside
-which those in the text do not count (equal ones are dropped, the rest comes back as text). Calls in a thought count only where the
-answer ends with no text and no call at all.
+Wires know nothing of it. A recovered call is an ordinary `FunctionCall`: added at once, its
+arguments streamed where the dialect writes JSON, and done at the end of its choice, like the calls
+of Chat. Only then is it known whether the wire sent calls of its own, beside which those in the
+text do not count (equal ones are dropped, the others are emitted as text). Calls in reasoning count
+only where the choice ends with no text and no call at all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, Final
+from typing import Final, TypeAlias
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from streamlib_parsers.dialects.choice_state import (
-    ChoiceState,
-    EventRenumberer,
-    RecoveredCall,
-    WireCall,
-)
+from streamlib_parsers.assembler import default_call_id
+from streamlib_parsers.dialects.choice_state import ChoiceState, RecoveredCall, WireCall
 from streamlib_parsers.dialects.definitions import resolve_dialects
 from streamlib_parsers.dialects.grammar import Dialect
 from streamlib_parsers.dialects.reasoning_calls import calls_in
@@ -47,286 +46,341 @@ from streamlib_parsers.events import (
     ResponseEvent,
     StopReason,
 )
+from streamlib_parsers.filter_assembler import FilterAssembler, ItemEvent
 from streamlib_parsers.items import CustomToolCall, FunctionCall, Message, Reasoning, ToolSpec
 from streamlib_parsers.limits import LIMITS, Limits
+from streamlib_parsers.open_items import OpenItem
 
-NATIVE: Final = (FunctionCall, CustomToolCall)
 NO_CALL: Final = "no_tool_call"
-"""A wire's Notice: the answer ended for calls, and none came."""
+"""The Notice of a wire whose response ended for calls and has none."""
 
 
 class DialectFilter:
-    """The events of one response.
-
-    dialects: names or dialects. tools: those offered; no other is called. names: sent tool name -> your tool name.
-    call_id: names the calls that the text left nameless.
-    """
+    """The events of one response."""
 
     def __init__(
         self,
         dialects: Sequence[str | Dialect],
         tools: Sequence[ToolSpec] = (),
         limits: Limits = LIMITS,
-        call_id: Callable[[int], str] = "call_{}".format,
+        call_id: Callable[[int], str] = default_call_id,
         names: Mapping[str, str] | None = None,
     ) -> None:
+        """Begins before the first event.
+
+        Args:
+            dialects: names or dialects, in the order in which they are tried.
+            tools: the tools offered; calls of others are text.
+            limits: `items`, `argument_bytes` and `held_bytes` are enforced.
+            call_id: generates the id of the n-th call (from 0) whose text has none.
+            names: sent tool name -> the caller's own name.
+
+        Raises:
+            ValueError: no dialect has this name.
+        """
+        self.failure: ErrorInfo | None = None
+        """Set where a limit was exceeded here; the next terminal event becomes `Failed`."""
         self._dialects = resolve_dialects(dialects)
         self._limits = limits
-        self._offered = OfferedTools(tools, names)
-        shipped = tuple(dialect for dialect in dialects if isinstance(dialect, str))
-        self._plan, self._calls_only = (
-            _shipped(shipped) if len(shipped) == len(dialects) else _plans(self._dialects)
-        )
-        self._outlet = EventRenumberer(limits, call_id)
-        self._answers: dict[int, ChoiceState] = {}
-        self._indexes: dict[int, tuple[int, ChoiceState]] = {}
-        self._scribes: dict[int, MessageRewriter] = {}
-        self._waiting: list[MessageRewriter] = []
+        self._tools = OfferedTools(tools, names)
+        self._tables = _tables_for(dialects, self._dialects)
+        self._assembler = FilterAssembler(limits, call_id)
+        self._choices: dict[int, ChoiceState] = {}
+        """By choice index."""
+        self._rewriters: dict[int, MessageRewriter] = {}
+        """The open messages of the assistant, by the wire's index."""
+        self._undecided: list[MessageRewriter] = []
+        """Closed messages that ended inside reasoning; decided by what follows."""
+        self._forwarded: dict[int, _ForwardedItem] = {}
+        """All other items, by the wire's index."""
         self._no_call: Notice | None = None
+        """The wire's `NO_CALL`, kept until the end: a dialect may find the call."""
         self._ended = False
-        self.failure: ErrorInfo | None = None
-        """Set where a ceiling was passed here; everything open ends with the next terminal event, which is `Failed`."""
+        """Whether the end of the choices was handled."""
 
     def feed(self, events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-        """The events that go out for `events`."""
+        """The events to emit for `events`."""
         for event in events:
-            handler = _HANDLERS.get(type(event), DialectFilter._pass)
             try:
-                handler(self, event)
+                if isinstance(event, OutputTextDelta):  # most events: saves a call
+                    self._on_text(event)
+                else:
+                    self._on_event(event)
             except ParseFailure as failure:
                 self._fail(failure.info)
                 if isinstance(event, (Completed, Failed)):
-                    self._failed(Failed(failure.info))
-        return self._outlet.take()
+                    self._on_failed(Failed(failure.info))
+        return self._assembler.take()
+
+    def close(self) -> list[ResponseEvent]:
+        """Ends a stream without a terminal event: what is open ends incomplete. After one: `[]`."""
+        if not self._ended:
+            for rewriter in self._rewriters.values():
+                rewriter.abandon()
+            try:
+                self._end_choices(None)
+            except ParseFailure as failure:  # what was undecided is one item too many
+                self._fail(failure.info)
+                self._end_choices(None)
+            self._emit_no_call()
+            self._assembler.close_open_items()
+        return self._assembler.take()
 
     def _fail(self, error: ErrorInfo) -> None:
         self.failure = error
-        for scribe in (*self._scribes.values(), *self._waiting):
-            scribe.abandon()
-        self._waiting.clear()
-
-    def close(self) -> list[ResponseEvent]:
-        """The end of a stream without a terminal event: what is open ends incomplete. After a terminal there is nothing to say."""
-        if not self._ended:
-            for scribe in self._scribes.values():
-                scribe.abandon()
-            try:
-                self._end(None)
-            except ParseFailure as failure:  # what waited was one item too many
-                self._fail(failure.info)
-                self._end(None)
-            self._say_no_call()
-        return self._outlet.take()
+        for rewriter in (*self._rewriters.values(), *self._undecided):
+            rewriter.abandon()
+        self._undecided.clear()
 
     # --- one method a kind of event ---
 
-    def _pass(self, event: ResponseEvent) -> None:
-        self._outlet.emit(event)
+    def _on_event(self, event: ResponseEvent) -> None:
+        match event:  # the most frequent first
+            case ReasoningContentDelta() | ReasoningSummaryDelta():
+                self._on_reasoning(event)
+            case FunctionCallArgumentsDelta():
+                self._on_arguments(event)
+            case OutputItemAdded():
+                self._on_added(event)
+            case OutputItemDone():
+                self._on_done(event)
+            case RefusalDelta() | MediaDelta() | AnnotationAdded() | ItemProgress():
+                self._forward_for_item(event)
+            case Notice():
+                self._on_notice(event)
+            case Completed():
+                self._on_completed(event)
+            case Failed():
+                self._on_failed(event)
+            case _:
+                self._assembler.forward(event)
 
-    def _text(self, event: OutputTextDelta) -> None:
-        scribe = self._scribes.get(event.index)
-        if scribe is None:
-            self._inside(event)
+    def _on_text(self, event: OutputTextDelta) -> None:
+        rewriter = self._rewriters.get(event.index)
+        if rewriter is None:
+            self._forward_for_item(event)
         elif self.failure is None:
-            scribe.feed(event)
+            rewriter.feed(event)
 
-    def _inside(self, event: Any) -> None:
-        """Something about an item, under its new number."""
-        scribe = self._scribes.get(event.index)
-        if scribe is not None:
+    def _on_reasoning(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> None:
+        forwarded = self._forwarded.get(event.index)
+        if forwarded is not None:
+            forwarded.choice.has_wire_reasoning = True
+        self._forward_for_item(event)
+
+    def _on_arguments(self, event: FunctionCallArgumentsDelta) -> None:
+        forwarded = self._forwarded.get(event.index)
+        if forwarded is not None:
+            wire_call = forwarded.choice.wire_calls.get(event.index)
+            if wire_call is not None:
+                wire_call.arguments.append(event.delta)
+        self._forward_for_item(event)
+
+    def _forward_for_item(self, event: ItemEvent) -> None:
+        """Forwards an event about an item, whose index here may differ."""
+        rewriter = self._rewriters.get(event.index)
+        if rewriter is not None:
             if self.failure is None:
-                scribe.other(event, ends_text=isinstance(event, (RefusalDelta, MediaDelta)))
-        elif event.index in self._indexes:
-            index, _ = self._indexes[event.index]
-            self._outlet.emit(event, **({} if index == event.index else {"index": index}))
+                rewriter.forward(event)
+            return
+        forwarded = self._forwarded.get(event.index)
+        if forwarded is not None:
+            self._assembler.forward_for(forwarded.item, event)
 
-    def _thought(self, event: ReasoningContentDelta | ReasoningSummaryDelta) -> None:
-        if event.index in self._indexes:
-            self._indexes[event.index][1].native_thoughts = True
-        self._inside(event)
-
-    def _arguments(self, event: FunctionCallArgumentsDelta) -> None:
-        if event.index in self._indexes:
-            native = self._indexes[event.index][1].natives.get(event.index)
-            if native is not None:
-                native.arguments.append(event.delta)
-        self._inside(event)
-
-    def _notice(self, event: Notice) -> None:
+    def _on_notice(self, event: Notice) -> None:
         if event.code == NO_CALL:
             self._no_call = event
             return
-        if event.index is None:
-            self._outlet.emit(event)
-            return
-        scribe = self._scribes.get(event.index)
-        known = self._indexes.get(event.index)
-        index = scribe.index if scribe is not None else known[0] if known else None
-        self._outlet.emit(event, **({} if index == event.index else {"index": index}))
+        item = None
+        if event.index in self._rewriters:
+            item = self._rewriters[event.index].open_item
+        elif event.index in self._forwarded:
+            item = self._forwarded[event.index].item
+        self._assembler.notice(event.code, event.detail, item)
 
-    def _added(self, event: OutputItemAdded) -> None:
+    def _on_added(self, event: OutputItemAdded) -> None:
         if self.failure is not None:
             return
         item = event.item
-        answer = self._answers.setdefault(item.choice, ChoiceState())
-        self._settle_thoughts(answer, None)
+        choice = self._choices.get(item.choice)
+        if choice is None:
+            choice = self._choices[item.choice] = ChoiceState()
+        self._decide_reasoning(choice, None)
         if isinstance(item, Message) and item.role == "assistant":
-            self._scribes[event.index] = MessageRewriter(item, answer, self._outlet, self._scanner)
+            self._rewriters[event.index] = MessageRewriter(
+                item, choice, self._assembler, self._make_scanner
+            )
             return
-        index = self._outlet.index()
-        self._indexes[event.index] = (index, answer)
-        if isinstance(item, NATIVE):
-            answer.natives[event.index] = WireCall(item)
-            self._outlet.taken(item.call_id)
-        answer.begun = True
-        self._outlet.emit(event, **({} if index == event.index else {"index": index}))
+        self._forwarded[event.index] = _ForwardedItem(self._assembler.open(item), choice)
+        if isinstance(item, (FunctionCall, CustomToolCall)):
+            choice.wire_calls[event.index] = WireCall(item)
+            self._assembler.reserve_call_id(item.call_id)
+        choice.has_content = True
 
-    def _done(self, event: OutputItemDone) -> None:
-        scribe = self._scribes.pop(event.index, None)
-        if scribe is not None:
-            if self.failure is None and isinstance(event.item, Message):
-                scribe.finish(event.item)
-                if scribe.waits:
-                    self._waiting.append(scribe)
+    def _on_done(self, event: OutputItemDone) -> None:
+        item = event.item
+        rewriter = self._rewriters.pop(event.index, None)
+        if rewriter is not None:
+            if self.failure is None and isinstance(item, Message):
+                rewriter.finish(item)
+                if rewriter.is_undecided:
+                    self._undecided.append(rewriter)
             return
-        if event.index not in self._indexes:
+        forwarded = self._forwarded.get(event.index)
+        if forwarded is None or forwarded.item.closed:
             return
-        index, answer = self._indexes[event.index]
-        item = event.item if self.failure is None else replace(event.item, status="incomplete")
-        if isinstance(item, Reasoning):
-            answer.thoughts.append(item)
-        self._outlet.emit(
-            replace(event, index=index, item=item)
-            if index != event.index or item is not event.item
-            else event
-        )
-
-    def _completed(self, event: Completed) -> None:
         if self.failure is not None:
-            self._failed(Failed(self.failure))
-            return
-        ends = event.choices or (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
-        self._end({end.choice: end.stop_reason for end in ends})
-        self._say_no_call()
-        choices = tuple(
-            end._replace(stop_reason=self._reason(end.choice, end.stop_reason)) for end in ends
-        )
-        reason = self._reason(choices[0].choice if len(choices) == 1 else 0, event.stop_reason)
-        self._outlet.emit(
-            event
-            if choices == event.choices
-            else replace(event, choices=choices, stop_reason=reason)
-        )
+            item = replace(item, status="incomplete")
+        if isinstance(item, Reasoning):
+            forwarded.choice.reasoning.append(item)
+        self._assembler.close_as(forwarded.item, item)
 
-    def _failed(self, event: Failed) -> None:
-        self._end(None)
-        self._say_no_call()
-        self._outlet.emit(event if self.failure is None else Failed(self.failure))
+    def _on_completed(self, event: Completed) -> None:
+        if self.failure is not None:
+            self._on_failed(Failed(self.failure))
+            return
+        finished = event.choices
+        if not finished:
+            finished = (FinishedChoice(0, event.stop_reason, event.native_stop_reason),)
+        self._end_choices({choice.choice: choice.stop_reason for choice in finished})
+        self._emit_no_call()
+        choices = tuple(self._with_calls(choice) for choice in finished)
+        if choices != event.choices:
+            stop_reason = event.stop_reason
+            # The response's own reason is that of its only choice, or of choice 0.
+            main_choice = choices[0].choice if len(choices) == 1 else 0
+            if stop_reason == "stop" and self._has_calls(main_choice):
+                stop_reason = "tool_calls"
+            event = replace(event, choices=choices, stop_reason=stop_reason)
+        self._assembler.end_with(event)
+
+    def _on_failed(self, event: Failed) -> None:
+        self._end_choices(None)
+        self._emit_no_call()
+        if self.failure is not None:
+            event = Failed(self.failure)
+        self._assembler.end_with(event)
 
     # --- the end ---
 
-    def _end(self, reasons: Mapping[int, StopReason] | None) -> None:
-        """Before the terminal event. reasons: why each answer ended; None where the stream failed."""
+    def _end_choices(self, reasons: Mapping[int, StopReason] | None) -> None:
+        """Decides what is open, before the terminal event.
+
+        Args:
+            reasons: why each choice ended; None where the stream failed.
+        """
         self._ended = True
-        for choice, answer in self._answers.items():
-            reason = None if reasons is None else reasons.get(choice)
-            self._settle_thoughts(answer, reason)
-            if reason in ("stop", "tool_calls") and not (
-                answer.said or answer.natives or answer.recovered
-            ):
-                self._look_into_thoughts(choice, answer, reason)
-            self._settle_calls(choice, answer, whole=reasons is not None)
+        for index, choice in self._choices.items():
+            reason = None if reasons is None else reasons.get(index)
+            self._decide_reasoning(choice, reason)
+            is_empty = not (choice.has_text or choice.wire_calls or choice.recovered)
+            if is_empty and reason is not None and reason in ("stop", "tool_calls"):
+                self._search_reasoning(index, choice, reason)
+            self._close_calls(index, choice, failed=reasons is None)
 
-    def _say_no_call(self) -> None:
-        """The wire missed a call; it may have been found since."""
+    def _emit_no_call(self) -> None:
+        """The wire missed a call: emits its Notice, unless a dialect found one."""
         notice, self._no_call = self._no_call, None
-        if notice is not None and not any(answer.called for answer in self._answers.values()):
-            self._outlet.emit(notice)
+        if notice is not None and not any(choice.calls_stand for choice in self._choices.values()):
+            self._assembler.forward(notice)
 
-    def _settle_thoughts(self, answer: ChoiceState, reason: StopReason | None) -> None:
-        for scribe in [scribe for scribe in self._waiting if scribe.answer is answer]:
-            self._waiting.remove(scribe)
-            scribe.resolve(reason)
+    def _decide_reasoning(self, choice: ChoiceState, reason: StopReason | None) -> None:
+        """Something follows the unclosed reasoning of a choice, or (with its reason) its end."""
+        for rewriter in list(self._undecided):
+            if rewriter.choice is choice:
+                self._undecided.remove(rewriter)
+                rewriter.resolve(reason)
 
-    def _settle_calls(self, choice: int, answer: ChoiceState, *, whole: bool) -> None:
-        """The recovered calls: they stand unless the wire gave calls of its own."""
-        stands = whole and not answer.natives
-        while answer.recovered:
-            recovered = answer.recovered.pop(0)
-            item, call = recovered.item, recovered.item.item
-            self._outlet.close(item.index, item.snapshot("completed" if stands else "incomplete"))
-            answer.called = answer.called or stands
-            if stands or not whole:
-                continue
-            if isinstance(call, FunctionCall) and answer.has_native(
-                call.name, "".join(item.arguments)
-            ):
-                self._outlet.emit(
-                    Notice("duplicate_call", f"{call.name}: the wire's own call stands", item.index)
-                )
-            else:
-                self._give_back(choice, call, recovered.literal)
+    def _close_calls(self, index: int, choice: ChoiceState, *, failed: bool) -> None:
+        """Closes the recovered calls: they stand unless the wire sent calls of its own."""
+        stand = not failed and not choice.wire_calls
+        while choice.recovered:
+            recovered = choice.recovered.pop(0)
+            item = recovered.item
+            # Not `close`: the arguments were checked when the call's end was read.
+            self._assembler.close_as(item, item.snapshot("completed" if stand else "incomplete"))
+            if stand:
+                choice.calls_stand = True
+            elif not failed:
+                self._undo_call(index, choice, recovered)
 
-    def _give_back(self, choice: int, call: Any, literal: str) -> None:
-        """A call that does not count beside those of the wire, as text."""
-        message = self._outlet.begin(Message("assistant", choice=choice, origin=call.origin))
-        message.part(0).fragments.append(literal)
-        self._outlet.emit(OutputTextDelta(message.index, 0, literal))
-        self._outlet.close(message.index, message.snapshot("completed"))
+    def _undo_call(self, index: int, choice: ChoiceState, recovered: RecoveredCall) -> None:
+        """A call that does not count beside those of the wire: a duplicate of one, or text."""
+        item, call = recovered.item, recovered.item.item
+        if not isinstance(call, FunctionCall):
+            return
+        if choice.has_wire_call(call.name, "".join(item.arguments)):
+            detail = f"{call.name}: the wire's own call stands"
+            self._assembler.notice("duplicate_call", detail, item)
+            return
+        message = self._assembler.open(Message("assistant", choice=index, origin=call.origin))
+        self._assembler.text(message, recovered.literal)
+        self._assembler.close(message)
 
-    def _look_into_thoughts(self, choice: int, answer: ChoiceState, reason: StopReason) -> None:
+    def _search_reasoning(self, index: int, choice: ChoiceState, reason: StopReason) -> None:
+        """A choice without any output: its calls may be in its reasoning."""
         dialects = [
             dialect for dialect in self._dialects if dialect.in_thoughts or reason == "tool_calls"
         ]
-        plan = OpenerTable(dialects, thoughts=False)
-        for thought in answer.thoughts:
-            for name, call_id, arguments in calls_in(
-                thought.content, plan, self._offered, self._limits.held_bytes
-            ):
-                call = FunctionCall(
-                    self._outlet.call_id(call_id), name, choice=choice, origin=thought.origin
+        table = OpenerTable(dialects, reasoning=False)
+        for reasoning in choice.reasoning:
+            for call in calls_in(reasoning.content, table, self._tools, self._limits.held_bytes):
+                call_id = self._assembler.unique_call_id(call.call_id)
+                item = self._assembler.open(
+                    FunctionCall(call_id, call.name, choice=index, origin=reasoning.origin)
                 )
-                opened = self._outlet.begin(call)
-                opened.arguments.append(arguments)
-                self._outlet.emit(FunctionCallArgumentsDelta(opened.index, arguments))
-                answer.recovered.append(RecoveredCall(opened, ""))
+                # Before its arguments: where they exceed the limit, it is closed with the others.
+                choice.recovered.append(RecoveredCall(item, ""))
+                self._assembler.arguments(item, call.arguments)
 
-    def _reason(self, choice: int, reason: StopReason) -> StopReason:
+    def _has_calls(self, index: int) -> bool:
+        """Whether a choice has recovered calls that stand."""
+        choice = self._choices.get(index)
+        return choice is not None and choice.calls_stand
+
+    def _with_calls(self, choice: FinishedChoice) -> FinishedChoice:
         """A recovered call turns an ordinary stop into one for calls."""
-        answer = self._answers.get(choice)
-        return "tool_calls" if reason == "stop" and answer is not None and answer.called else reason
+        if choice.stop_reason == "stop" and self._has_calls(choice.choice):
+            return choice._replace(stop_reason="tool_calls")
+        return choice
 
-    def _scanner(self, scribe: MessageRewriter) -> Scanner:
-        answer = scribe.answer
-        plan = self._calls_only if answer.native_thoughts or scribe.thoughts_over else self._plan
+    def _make_scanner(self, rewriter: MessageRewriter) -> Scanner:
+        with_reasoning, calls_only = self._tables
+        choice, table = rewriter.choice, with_reasoning
+        if choice.has_wire_reasoning or rewriter.reasoning_ended:
+            table = calls_only
         return Scanner(
-            plan, scribe, self._offered, held=self._limits.held_bytes, untouched=not answer.begun
+            table,
+            rewriter,
+            self._tools,
+            limit=self._limits.held_bytes,
+            at_response_start=not choice.has_content,
         )
 
 
-def _plans(dialects: Sequence[Dialect]) -> tuple[OpenerTable, OpenerTable]:
-    """The dialects with thoughts, and calls alone."""
-    return OpenerTable(dialects), OpenerTable(dialects, thoughts=False)
+class _ForwardedItem(Struct):
+    """An item of the wire that is no message of the assistant."""
+
+    item: OpenItem
+    choice: ChoiceState
+
+
+_Tables: TypeAlias = tuple[OpenerTable, OpenerTable]
+"""The openers of the enabled dialects, and without those of reasoning."""
+
+
+def _tables_for(names: Sequence[str | Dialect], dialects: Sequence[Dialect]) -> _Tables:
+    shipped = tuple(name for name in names if isinstance(name, str))
+    if len(shipped) == len(names):
+        return _shipped_tables(shipped)
+    return _make_tables(dialects)
 
 
 @lru_cache(maxsize=64)
-def _shipped(names: tuple[str, ...]) -> tuple[OpenerTable, OpenerTable]:
-    """A plan never changes, and a client asks for the same one again and again."""
-    return _plans(resolve_dialects(names))
+def _shipped_tables(names: tuple[str, ...]) -> _Tables:
+    """Cached: a client asks for the same dialects again and again, and tables never change."""
+    return _make_tables(resolve_dialects(names))
 
 
-_HANDLERS: Final[dict[type, Callable[[DialectFilter, Any], None]]] = {
-    OutputTextDelta: DialectFilter._text,
-    ReasoningContentDelta: DialectFilter._thought,
-    ReasoningSummaryDelta: DialectFilter._thought,
-    FunctionCallArgumentsDelta: DialectFilter._arguments,
-    RefusalDelta: DialectFilter._inside,
-    MediaDelta: DialectFilter._inside,
-    AnnotationAdded: DialectFilter._inside,
-    ItemProgress: DialectFilter._inside,
-    Notice: DialectFilter._notice,
-    OutputItemAdded: DialectFilter._added,
-    OutputItemDone: DialectFilter._done,
-    Completed: DialectFilter._completed,
-    Failed: DialectFilter._failed,
-}
+def _make_tables(dialects: Sequence[Dialect]) -> _Tables:
+    return OpenerTable(dialects), OpenerTable(dialects, reasoning=False)

@@ -1,7 +1,8 @@
-"""What a dialect is: a name and the forms its calls take, each a table of literals with one way to read it.
+"""What a dialect is: a name and its grammars, each a table of literals and one way to read them.
 
-A grammar is a frozen Struct: its fields are the table, its `read` the way. Grammars live in `grammars/`, the dialects made of them in
-`known.py`; a user makes one of the same parts and passes it to `parser(dialects=…)`.
+A grammar is a frozen Struct: its fields are the table, its `read` the way. Grammars live in
+`grammars/`, the dialects made of them in `definitions.py`; a caller makes one of the same parts and
+passes it to `parser(dialects=...)`.
 """
 
 from __future__ import annotations
@@ -18,49 +19,67 @@ if TYPE_CHECKING:
     from streamlib_parsers.dialects.sink import GrammarSink
 
 NAME: Final = string.ascii_letters + string.digits + "_"
-"""What a tool's name begins with."""
+"""The characters with which a tool's name begins."""
 
-Where: TypeAlias = Literal["anywhere", "line", "start", "orphan"]
-"""anywhere: outside of code. line: also at the start of a line. start: nothing but white space before it in the message.
-orphan: everything before it in the whole answer is text, and no space or quote stands directly before it."""
+Position: TypeAlias = Literal["anywhere", "line", "start", "orphan"]
+"""Where an opener counts; never inside code.
+
+anywhere: in any text. line: at the start of a line. start: after nothing but white space in the
+message. orphan: where the response has only text before it, and no space or quote stands directly
+before it.
+"""
 
 
 class Opener(Struct, frozen=True):
-    """A literal with which a form begins. The first `keep` characters of it are text, only there to say what comes before it."""
+    """A literal that begins a grammar.
+
+    Args:
+        marker: the literal.
+        position: where it counts.
+        keep: its first characters that are text, and only tell what must stand before it.
+    """
 
     marker: str
-    where: Where = "anywhere"
+    position: Position = "anywhere"
     keep: int = 0
 
 
 class Grammar(Protocol):
-    """One form of a dialect.
-
-    first: the characters that may follow the opener (white space aside); "" means any. Where several forms share an opener,
-    as five do with `<tool_call>`, this tells them apart.
-    """
+    """One syntax of a dialect."""
 
     @property
     def openers(self) -> Sequence[Opener]:
-        """How it begins."""
+        """The literals that begin it."""
         ...
 
     @property
     def first(self) -> str:
-        """What may follow."""
+        """The characters that may follow the opener, white space aside; "" means any.
+
+        It tells apart the grammars that share an opener, as five do with `<tool_call>`.
+        """
         ...
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        """Reads from behind the opener (`text.opener` says which it was) and tells `found`; raises `Broken` where it is none."""
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """Reads on after the opener (`text.opener`) and reports to `sink`.
+
+        Raises:
+            NoMatch: this is no call; the text read so far is emitted as it was written.
+        """
         ...
 
 
 class Dialect(Struct, frozen=True):
-    """How a family of models writes tool calls or thoughts into its text.
+    """How a family of models writes tool calls or reasoning into its text.
 
-    in_thoughts: models of the family write calls into their thoughts and end there, with an ordinary stop; for others a call in a
-    thought counts only where the wire itself says that the answer ended with calls.
-    opens_inside: the thought has begun before the answer's first character: the chat template wrote the opening tag.
+    Args:
+        name: the name in `parser(dialects=...)`.
+        grammars: its syntaxes.
+        in_thoughts: whether models of the family write calls into their reasoning and stop there
+            with an ordinary reason. For others a call in reasoning counts only where the wire
+            itself reports that the response stopped for calls.
+        opens_inside: whether reasoning begins before the first character of the response, because
+            the chat template wrote the opening tag.
     """
 
     name: str
@@ -73,5 +92,5 @@ class Dialect(Struct, frozen=True):
 
 
 def anywhere(*markers: str) -> tuple[Opener, ...]:
-    """Openers that count wherever they stand."""
+    """Openers that count in any position."""
     return tuple(Opener(marker) for marker in markers)

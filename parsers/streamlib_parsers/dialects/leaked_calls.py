@@ -1,8 +1,13 @@
-"""Says where a finished message shows the syntax of a call: with no dialect enabled, or in one that broke off.
+"""Reports finished messages that show the syntax of a call.
 
-    "to=functions.shell {\\"cmd\\"…"   ->   Notice("leaked_tool_call"), and the message ends incomplete: the answer is to be asked for again
+No dialect read it, or it was truncated.
 
-A stage that costs nothing while text streams: it looks once, when a message is done, and only where tools were offered.
+    "to=functions.shell {\\"cmd\\"..."   ->   Notice("leaked_tool_call"), and the message ends
+    incomplete:
+                                          the caller should send the request again
+
+This filter costs nothing while text streams: it looks once, when a message is done, and only where
+tools were offered.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ from streamlib_parsers.dialects.literal_search import LiteralSearch
 from streamlib_parsers.dialects.scanner import OpenerTable
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import Notice, OutputItemDone, ResponseEvent
+from streamlib_parsers.filter_assembler import FilterAssembler
 from streamlib_parsers.items import Message
 
 CLOSERS: Final = (
@@ -29,33 +35,27 @@ CLOSERS: Final = (
     "</xai:function_call>",
     "<|tool_call_end|>",
 )
-"""A closing tag alone says as much."""
+"""A closing tag alone is evidence enough."""
 
 
 def _markers() -> tuple[str, ...]:
-    """What calls begin with in any dialect. Channels and marks stand around words as well."""
-    around = {
-        mark
-        for dialect in DIALECTS.values()
-        for grammar in dialect.grammars
-        if isinstance(grammar, Marks)
-        for mark in grammar.marks
-    }
-    return (
-        tuple(
-            marker
-            for marker in OpenerTable(list(DIALECTS.values())).markers
-            if marker not in around.union(BEGINS)
-        )
-        + CLOSERS
-    )
+    """What begins calls in any dialect, and `CLOSERS`."""
+    # Channels and marks stand around text as well: they are no evidence of a call.
+    around_text = set(BEGINS)
+    for dialect in DIALECTS.values():
+        for grammar in dialect.grammars:
+            if isinstance(grammar, Marks):
+                around_text.update(grammar.marks)
+    markers = OpenerTable(list(DIALECTS.values())).markers
+    return tuple(marker for marker in markers if marker not in around_text) + CLOSERS
 
 
 MARKERS: Final = _markers()
-LEAKED: Final = "to="
-"""Markers that begin so are calls of Harmony that lost their tokens: nothing of them can be read, and no text is near them."""
+UNREADABLE: Final = "to="
+"""Markers that begin so are Harmony calls that lost their tokens: no dialect can read them, and no
+text is near them."""
 
-_NEEDLES: Final = LiteralSearch(MARKERS)
+_SEARCH: Final = LiteralSearch(MARKERS)
 
 
 class LeakFilter:
@@ -63,46 +63,54 @@ class LeakFilter:
 
     def __init__(self) -> None:
         self.failure: ErrorInfo | None = None
-        self._added = 0
+        """Always None: this filter has no limit."""
+        self._assembler: FilterAssembler | None = None
+        """Renumbers the events from the first Notice on; None before it."""
 
     def feed(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
-        """The same events, with a Notice before a message that shows a call."""
-        if not self._added and OutputItemDone not in map(type, events):
+        """The same events, with a Notice before the end of each message that shows a call."""
+        if self._assembler is not None:
+            for event in events:
+                _forward(event, self._assembler)
+            return self._assembler.take()
+        if OutputItemDone not in map(type, events):  # most batches: a single pass in C
             return events
-        out: list[ResponseEvent] = []
-        for event in events:
-            marker = _leak(event) if type(event) is OutputItemDone else ""
-            if marker and isinstance(event, OutputItemDone):
-                notice = Notice(
-                    "leaked_tool_call",
-                    f"text looks like a tool call: {marker}",
-                    event.index,
-                    seq=event.seq + self._added,
-                )
-                self._added += 1
-                out.append(notice)
-                if marker.startswith(LEAKED):
-                    event = replace(event, item=replace(event.item, status="incomplete"))  # noqa: PLW2901  # the same event, told better
-            out.append(replace(event, seq=event.seq + self._added) if self._added else event)
-        return out
+        for index, event in enumerate(events):
+            if _leaked_marker(event):
+                self._assembler = FilterAssembler(first_seq=event.seq)
+                return [*events[:index], *self.feed(events[index:])]
+        return events
 
     def close(self) -> list[ResponseEvent]:
-        """Nothing is held back."""
+        """Nothing is buffered."""
         return []
 
 
-def _leak(event: OutputItemDone) -> str:
-    """The marker of a call outside of code in a message of the assistant; "" where there is none."""
+def _forward(event: ResponseEvent, assembler: FilterAssembler) -> None:
+    """Forwards the event, behind a Notice where it ends a message that shows a call."""
+    marker = _leaked_marker(event)
+    if marker and isinstance(event, OutputItemDone):
+        detail = f"text looks like a tool call: {marker}"
+        assembler.forward(Notice("leaked_tool_call", detail, event.index))
+        if marker.startswith(UNREADABLE):
+            event = replace(event, item=replace(event.item, status="incomplete"))
+    assembler.forward(event)
+
+
+def _leaked_marker(event: ResponseEvent) -> str:
+    """The marker of a call outside of code in a finished message of the assistant; "" for none."""
+    if not isinstance(event, OutputItemDone):
+        return ""
     item = event.item
     if not isinstance(item, Message) or item.role != "assistant":
         return ""
     text = item.text
-    if not any(marker in text for marker in MARKERS):
+    if not any(marker in text for marker in MARKERS):  # usual, and much faster than the search
         return ""
-    code, at = CodeSpans(), 0
-    for place, marker in _NEEDLES.hits(text, 0, over=True):
-        code.say(text[at:place])
-        at = place
+    code, start = CodeSpans(), 0
+    for index, marker in _SEARCH.matches(text, 0, final=True):
+        code.add(text[start:index])
+        start = index
         if marker and not code.inside:
             return marker
     return ""

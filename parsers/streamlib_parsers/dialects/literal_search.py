@@ -1,4 +1,4 @@
-"""Text that is looked for in pieces: gathered without copying, searched without going back."""
+"""Searching literals in text that arrives in chunks, and collecting text without copying it."""
 
 from __future__ import annotations
 
@@ -7,126 +7,141 @@ from functools import lru_cache
 from typing import Final
 
 SMALL: Final = 1024
-"""That many pieces are joined to one, so that a megabyte that came a character at a time does not stay a million objects."""
+"""So many fragments are joined to one: a megabyte that came a character at a time would otherwise
+stay a million objects."""
 
 WINDOW: Final = 256
 WIDEST: Final = 65_536
 """A search looks at so many characters at a time, at first and at most."""
 SHORT: Final = 64
-"""In a text shorter than this every character is looked up; a longer one is searched for each first character."""
+"""In a shorter text every character is looked up; a longer one is searched for each first
+character."""
 
 
 class StringBuffer:
-    """A text that grows at its end; joined when somebody asks."""
+    """A text that grows at its end; joined by `text`."""
 
     __slots__ = ("_large", "_small", "size")
 
     def __init__(self) -> None:
         self._large: list[str] = []
+        """Joined fragments."""
         self._small: list[str] = []
+        """The fragments after those, fewer than `SMALL`."""
         self.size = 0
+        """Characters in all."""
 
-    def add(self, piece: str) -> None:
+    def add(self, fragment: str) -> None:
         """Appends."""
-        self._small.append(piece)
-        self.size += len(piece)
+        self._small.append(fragment)
+        self.size += len(fragment)
         if len(self._small) >= SMALL:
             self._large.append("".join(self._small))
             self._small.clear()
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Empties it."""
         if self.size:
             self._large.clear()
             self._small.clear()
             self.size = 0
 
     def text(self) -> str:
-        """All of it."""
+        """The text."""
         return "".join(self._large) + "".join(self._small)
 
 
 class LiteralSearch:
-    """Literals to look for, the longest first where several begin alike."""
+    """A set of literals to search for; the longest one where several begin alike."""
 
     __slots__ = ("_by_first", "_by_two", "_firsts")
 
     def __init__(self, literals: Iterable[str]) -> None:
+        longest_first = sorted(set(literals), key=len, reverse=True)
         self._by_first: dict[str, list[str]] = {}
-        for literal in sorted(set(literals), key=len, reverse=True):
+        """The literals by their first character."""
+        for literal in longest_first:
             self._by_first.setdefault(literal[0], []).append(literal)
         self._firsts = frozenset(self._by_first)
-        self._by_two: dict[
-            str, list[str]
-        ] = {}  # most of what begins like a tag is none: the second character says so
-        for literal in (literal for group in self._by_first.values() for literal in group):
-            alike = (
-                other
-                for other in self._by_first[literal[0]]
-                if len(other) == 1 or other[1] == literal[1:2]
-            )
-            self._by_two[literal[:2]] = list(alike)
+        self._by_two: dict[str, list[str]] = {}
+        """The literals that a text may hold by its first two characters: most text that begins like
+        a tag is none, and the second character tells."""
+        for literal in longest_first:
+            if literal[:2] not in self._by_two:
+                self._by_two[literal[:2]] = self._beginning_with(literal[:2])
+
+    def _beginning_with(self, start: str) -> list[str]:
+        """The literals that begin with `start`, or with its first character and have no second."""
+        same_first = self._by_first[start[0]]
+        return [literal for literal in same_first if len(literal) == 1 or literal[1] == start[1:]]
 
     def absent(self, text: str) -> bool:
-        """Whether no literal can even begin in `text`: the quick answer for most deltas."""
+        """Whether no literal can even begin in `text`: the fast answer for most deltas."""
         if len(text) < SHORT:
             return self._firsts.isdisjoint(text)
         return not any(first in text for first in self._by_first)
 
-    def hits(self, text: str, at: int, *, over: bool) -> Iterator[tuple[int, str]]:
-        """Every place from `at` on where a literal stands, in order: (place, literal).
+    def matches(self, text: str, start: int, *, final: bool) -> Iterator[tuple[int, str]]:
+        """Every index from `start` on at which a literal stands, in order, with the literal.
 
-        The last hit is (place, ""): nothing more stands in `text`, and what begins at `place` may become a literal with the text
-        to come. Once the input is `over` that place is the end. First characters are looked for window by window, so that neither
-        many hits that are refused nor many searches in one text go over it again and again.
+        The last match is (index, ""): there is no further one, and what begins at `index` may
+        become a literal with the text to come. With `final`, no more text comes, and that index is
+        the end.
+
+        First characters are searched window by window, so that neither many matches that the caller
+        refuses nor many searches in one text read it again and again.
         """
         size, window = len(text), WINDOW
-        while at < size:
-            end = min(at + window, size)
-            places = {
-                first: place
-                for first in self._by_first
-                if (place := text.find(first, at, end)) >= 0
-            }
-            while places:
-                first = (
-                    min(places, key=places.__getitem__) if len(places) > 1 else next(iter(places))
-                )
-                place = places[first]
-                literal = self._standing(text, place, over=over)
+        while start < size:
+            end = min(start + window, size)
+            # The next index of each first character that occurs in the window.
+            candidates: dict[str, int] = {}
+            for first in self._by_first:
+                index = text.find(first, start, end)
+                if index >= 0:
+                    candidates[first] = index
+            while candidates:
+                if len(candidates) > 1:
+                    first = min(candidates, key=candidates.__getitem__)
+                else:  # most often
+                    (first,) = candidates
+                index = candidates[first]
+                literal = self._match_at(text, index, final=final)
                 if literal is None:
-                    yield place, ""
+                    yield index, ""
                     return
                 if literal:
-                    yield place, literal
-                places[first] = text.find(first, place + 1, end)
-                if places[first] < 0:
-                    del places[first]
-            at = end
+                    yield index, literal
+                following = text.find(first, index + 1, end)
+                if following >= 0:
+                    candidates[first] = following
+                else:
+                    del candidates[first]
+            start = end
             window = min(2 * window, WIDEST)
         yield size, ""
 
-    def first(self, text: str, at: int, *, over: bool) -> tuple[int, str]:
-        """The first of `hits`."""
-        return next(self.hits(text, at, over=over))
+    def first(self, text: str, start: int, *, final: bool) -> tuple[int, str]:
+        """The first of `matches`."""
+        return next(self.matches(text, start, final=final))
 
-    def _standing(self, text: str, place: int, *, over: bool) -> str | None:
-        """The literal at `place`; "" for none; None where the text is too short to tell."""
-        room = len(text) - place
-        first = text[place]
+    def _match_at(self, text: str, index: int, *, final: bool) -> str | None:
+        """The literal at `index`; "" for none; None where the text is too short to tell."""
+        available = len(text) - index
+        first = text[index]
         literals: Sequence[str] = self._by_first[first]
-        if room > 1:
-            literals = self._by_two.get(text[place : place + 2]) or self._by_two.get(first) or ()
+        if available > 1:
+            literals = self._by_two.get(text[index : index + 2]) or self._by_two.get(first) or ()
         for literal in literals:
-            if room >= len(literal):
-                if text.startswith(literal, place):
+            if available >= len(literal):
+                if text.startswith(literal, index):
                     return literal
-            elif not over and literal.startswith(text[place:]):
+            elif not final and literal.startswith(text[index:]):
                 return None
         return ""
 
 
 @lru_cache(maxsize=256)
 def literal_search(literals: tuple[str, ...]) -> LiteralSearch:
-    """The same literals are looked for again and again: made once."""
+    """A search for these literals; cached, as grammars search for the same few."""
     return LiteralSearch(literals)

@@ -1,7 +1,8 @@
 """Python literals and keyword arguments, read by hand: `k=1, s='x', l=[True, None]`.
 
-Not `ast`: it warns about escapes, recurses in C, and would have to be told what not to evaluate. Numbers, strings, lists, tuples, dicts,
-and True, False, None with their JSON spellings; everything else is a `ValueError`. One pass, nesting bounded.
+Not `ast`: it warns about escapes, recurses in C, and would have to be told what not to evaluate.
+Numbers, strings, lists, tuples, dicts, and True, False, None with their JSON spellings; everything
+else is a `ValueError`. One pass, nesting bounded.
 """
 
 from __future__ import annotations
@@ -10,10 +11,11 @@ import math
 from typing import Any, Final
 
 DEEPEST: Final = 100
+"""Containers inside each other: each is a frame of the stack."""
 LONGEST_NUMBER: Final = 400
 """Digits: far above any float, far below what makes Python's own conversion slow."""
 
-_WORDS: Final[dict[str, Any]] = {
+_NAMES: Final[dict[str, Any]] = {
     "True": True,
     "true": True,
     "False": False,
@@ -34,12 +36,16 @@ _ESCAPES: Final = {
     "f": "\f",
     "/": "/",
 }
-_CODES: Final = {"x": 2, "u": 4, "U": 8}
+_DIGITS_OF_ESCAPE: Final = {"x": 2, "u": 4, "U": 8}
 _SPACE: Final = " \t\r\n"
 
 
 def literal(text: str) -> Any:
-    """The value of one literal."""
+    """The value of one literal.
+
+    Raises:
+        ValueError: the text is not one.
+    """
     reader = _Reader(text)
     value = reader.value(0)
     reader.end()
@@ -47,70 +53,79 @@ def literal(text: str) -> Any:
 
 
 def keyword_arguments(text: str) -> dict[str, Any]:
-    """What stands between the parentheses of a call."""
+    """What stands between the parentheses of a call.
+
+    Raises:
+        ValueError: anything but keyword arguments with literals.
+    """
     reader = _Reader(text)
-    found: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     while not reader.done:
-        name = reader.word()
+        name = reader.bare_word()
         if not name.isidentifier():
-            raise ValueError("a name must stand before each value")
+            raise ValueError("expected a name before each value")
         reader.expect("=")
-        found[name] = reader.value(0)
+        arguments[name] = reader.value(0)
         if not reader.skip(","):
             break
     reader.end()
-    return found
+    return arguments
 
 
 class _Reader:
-    """A place in a text; every method leaves it at something other than white space."""
+    """An index into a text; every method leaves it at something other than white space."""
 
     def __init__(self, text: str) -> None:
         self._text = text
-        self._at = 0
-        self._spaces()
+        self._index = 0
+        """The next character to read."""
+        self._skip_space()
 
     @property
     def done(self) -> bool:
-        return self._at >= len(self._text)
+        return self._index >= len(self._text)
 
     def end(self) -> None:
         if not self.done:
-            raise ValueError("something follows the literal")
+            raise ValueError("unexpected text after the literal")
 
     def skip(self, mark: str) -> bool:
-        if not self._text.startswith(mark, self._at):
+        if not self._text.startswith(mark, self._index):
             return False
-        self._at += len(mark)
-        self._spaces()
+        self._index += len(mark)
+        self._skip_space()
         return True
 
     def expect(self, mark: str) -> None:
         if not self.skip(mark):
-            raise ValueError(f"{mark!r} is missing")
+            raise ValueError(f"expected {mark!r}")
 
-    def word(self) -> str:
-        start = self._at
-        while self._at < len(self._text) and (
-            self._text[self._at].isalnum() or self._text[self._at] in "_+-."
-        ):
-            self._at += 1
-        word = self._text[start : self._at]
-        self._spaces()
-        return word
+    def bare_word(self) -> str:
+        """A name or number."""
+        text, end = self._text, self._index
+        while end < len(text) and (text[end].isalnum() or text[end] in "_+-."):
+            end += 1
+        name = text[self._index : end]
+        self._index = end
+        self._skip_space()
+        return name
 
     def value(self, depth: int) -> Any:
         if self.done or depth > DEEPEST:
-            raise ValueError("no literal")
-        first = self._text[self._at]
+            raise ValueError("expected a literal")
+        first = self._text[self._index]
         if first in "\"'":
             return self._string(first)
         if first == "{":
             return self._dict(depth)
-        if first in "[(":
-            return self._list("]" if first == "[" else ")", depth)
-        word = self.word()
-        return _WORDS[word] if word in _WORDS else number(word)
+        if first == "[":
+            return self._list("]", depth)
+        if first == "(":
+            return self._list(")", depth)
+        name = self.bare_word()
+        if name in _NAMES:
+            return _NAMES[name]
+        return number(name)
 
     def _list(self, close: str, depth: int) -> list[Any]:
         self._step()
@@ -133,59 +148,72 @@ class _Reader:
                     break
             key = self.value(depth + 1)
             if not isinstance(key, str):
-                raise ValueError("a key is no string")  # noqa: TRY004  # one kind of error for everything that is no literal
+                # No TypeError: one kind of error for all that is no literal.
+                raise ValueError("expected a string as key")  # noqa: TRY004
             self.expect(":")
             values[key] = self.value(depth + 1)
         return values
 
     def _string(self, quote: str) -> str:
-        quote = quote * 3 if self._text.startswith(quote * 3, self._at) else quote
-        at = self._at + len(quote)
+        if self._text.startswith(quote * 3, self._index):
+            quote *= 3
+        index = self._index + len(quote)
         parts: list[str] = []
-        end = self._text.find(quote, at)
+        end = self._text.find(quote, index)
         while True:
-            escape = self._text.find("\\", at, end if end >= 0 else len(self._text))
+            escape = self._text.find("\\", index, end if end >= 0 else len(self._text))
             if escape < 0:
                 break
-            parts.append(self._text[at:escape])
-            part, at = self._escape(escape + 1)
+            parts.append(self._text[index:escape])
+            part, index = self._escape(escape + 1)
             parts.append(part)
-            if 0 <= end < at:
-                end = self._text.find(quote, at)
+            if 0 <= end < index:  # this quote is escaped
+                end = self._text.find(quote, index)
         if end < 0:
             raise ValueError("a string does not end")
-        self._at = end + len(quote)
-        self._spaces()
-        return "".join(parts) + self._text[at:end]
+        parts.append(self._text[index:end])
+        self._index = end + len(quote)
+        self._skip_space()
+        return "".join(parts)
 
-    def _escape(self, at: int) -> tuple[str, int]:
-        """The character that an escape stands for, and where it ends; an unknown one stands for itself, as in Python."""
-        kind = self._text[at : at + 1]
-        if kind in _CODES:
-            digits = self._text[at + 1 : at + 1 + _CODES[kind]]
-            code = int(digits, 16) if len(digits) == _CODES[kind] and digits.isalnum() else -1
-            if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-                raise ValueError("no such character")
-            return chr(code), at + 1 + _CODES[kind]
-        return _ESCAPES.get(kind, "\\" + kind), at + 1
+    def _escape(self, index: int) -> tuple[str, int]:
+        """The character that an escape stands for, and where it ends.
+
+        An unknown escape stands for itself, as in Python.
+        """
+        kind = self._text[index : index + 1]
+        if kind not in _DIGITS_OF_ESCAPE:
+            return _ESCAPES.get(kind, "\\" + kind), index + 1
+        end = index + 1 + _DIGITS_OF_ESCAPE[kind]
+        digits = self._text[index + 1 : end]
+        if len(digits) != _DIGITS_OF_ESCAPE[kind] or not digits.isalnum():
+            raise ValueError("an escape is incomplete")
+        code = int(digits, 16)
+        if not 0 <= code <= 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+            raise ValueError("an escape stands for no character")
+        return chr(code), end
 
     def _step(self) -> None:
-        self._at += 1
-        self._spaces()
+        self._index += 1
+        self._skip_space()
 
-    def _spaces(self) -> None:
-        while self._at < len(self._text) and self._text[self._at] in _SPACE:
-            self._at += 1
+    def _skip_space(self) -> None:
+        while self._index < len(self._text) and self._text[self._index] in _SPACE:
+            self._index += 1
 
 
-def number(word: str) -> int | float:
-    """`+1`, `1_000`, `108.`, `1e3`; never NaN or infinity."""
-    if len(word) > LONGEST_NUMBER or not word.isascii():
-        raise ValueError("no number")
+def number(text: str) -> int | float:
+    """`+1`, `1_000`, `108.`, `1e3`; never NaN or infinity.
+
+    Raises:
+        ValueError: the text is no finite number.
+    """
+    if len(text) > LONGEST_NUMBER or not text.isascii():
+        raise ValueError("not a number")
     try:
-        return int(word)
+        return int(text)
     except ValueError:
-        value = float(word)
+        value = float(text)
     if not math.isfinite(value):
-        raise ValueError("no finite number")
+        raise ValueError("not a finite number")
     return value

@@ -1,8 +1,8 @@
-"""Calls inside a finished thought: nothing is given out but whole calls."""
+"""Calls inside finished reasoning: only complete ones count, everything else is ignored."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 from streamlib_parsers.dialects.cursor import NoMatch
 from streamlib_parsers.dialects.literal_search import StringBuffer
@@ -11,29 +11,52 @@ from streamlib_parsers.dialects.sink import OfferedTools
 from streamlib_parsers.json_text import is_json
 
 
-class _Calls:
-    """A writer that keeps calls and forgets everything else."""
+class ReasoningCall(NamedTuple):
+    """A complete call of an offered tool."""
+
+    name: str
+    call_id: str
+    """Empty where the model wrote none."""
+    arguments: str
+
+
+class _CallCollector:
+    """A `Sink` that keeps calls. The reasoning itself was emitted before."""
 
     def __init__(self) -> None:
-        self.whole_ones: list[tuple[str, str, str]] = []
+        self.calls: list[ReasoningCall] = []
+        """The complete calls so far."""
 
     def call(self, name: str, call_id: str) -> _Call:
-        return _Call(name, call_id, self.whole_ones)
+        return _Call(name, call_id, self.calls)
 
-    def _forget(self, *_: Any, **__: Any) -> None:
-        """The thought itself was given out by the wire."""
+    def text(self, text: str) -> None:
+        """Ignored."""
 
-    text = thought = end_thought = unclosed_thought = reclassify = notice = _forget
+    def reasoning(self, text: str) -> None:
+        """Ignored."""
+
+    def end_reasoning(self) -> None:
+        """Ignored."""
+
+    def unclosed_reasoning(self, opener: str, rest: str) -> None:
+        """Ignored."""
+
+    def reclassify(self) -> None:
+        """Ignored."""
+
+    def notice(self, code: str, detail: str) -> None:
+        """Ignored."""
 
 
 class _Call:
-    """One of them, so far."""
+    """The `CallWriter` of one call."""
 
-    def __init__(self, name: str, call_id: str, whole_ones: list[tuple[str, str, str]]) -> None:
+    def __init__(self, name: str, call_id: str, calls: list[ReasoningCall]) -> None:
         self._name = name
         self._call_id = call_id
         self._arguments = StringBuffer()
-        self._whole_ones = whole_ones
+        self._calls = calls
 
     def add(self, text: str) -> None:
         self._arguments.add(text)
@@ -42,7 +65,7 @@ class _Call:
         arguments = self._arguments.text()
         if not is_json(arguments):
             raise NoMatch
-        self._whole_ones.append((self._name, self._call_id, arguments))
+        self._calls.append(ReasoningCall(self._name, self._call_id, arguments))
         return True
 
     def discard(self) -> None:
@@ -50,11 +73,18 @@ class _Call:
 
 
 def calls_in(
-    thought: str, plan: OpenerTable, offered: OfferedTools, held: int
-) -> list[tuple[str, str, str]]:
-    """The whole calls of offered tools in a thought: (name, call id, arguments)."""
-    calls = _Calls()
-    scanner = Scanner(plan, calls, offered, held=held)
-    scanner.feed(thought)
+    reasoning: str, table: OpenerTable, tools: OfferedTools, limit: int
+) -> list[ReasoningCall]:
+    """The complete calls of offered tools in reasoning.
+
+    Args:
+        reasoning: its text.
+        table: the dialects.
+        tools: the tools that may be called.
+        limit: characters that may be buffered.
+    """
+    collector = _CallCollector()
+    scanner = Scanner(table, collector, tools, limit=limit)
+    scanner.feed(reasoning)
     scanner.end()
-    return calls.whole_ones
+    return collector.calls

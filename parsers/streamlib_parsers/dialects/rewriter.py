@@ -1,312 +1,346 @@
-"""Writes what was found in one message of the wire as items: text, thoughts and calls in the order they stood.
+"""Writes what was found in one message of the wire as items, in the order in which it stood.
 
-The message of the wire becomes as many items as it has parts: text before a call is one, the call is one, text after it another.
-Its id and native fields go with the first of its text. A message in which nothing was found comes out as it came in.
+The message becomes as many items as it has parts: text before a call, the call, text after it. Its
+id and native fields stay with the first of its text. A message in which nothing was found is
+emitted as it was received.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 from msgspec.structs import replace
 
 from streamlib_parsers.dialects.call_sinks import DuplicateCallCheck, StreamedCall
-from streamlib_parsers.dialects.choice_state import ChoiceState, EventRenumberer
+from streamlib_parsers.dialects.choice_state import ChoiceState
 from streamlib_parsers.dialects.scanner import Scanner
 from streamlib_parsers.events import (
     AnnotationAdded,
-    Notice,
+    MediaDelta,
     OutputTextDelta,
-    ReasoningContentDelta,
+    RefusalDelta,
     StopReason,
 )
-from streamlib_parsers.items import FunctionCall, ItemStatus, JsonObject, Message, Reasoning, Text
+from streamlib_parsers.filter_assembler import FilterAssembler, ItemEvent
+from streamlib_parsers.items import (
+    ContentPart,
+    FunctionCall,
+    ItemStatus,
+    JsonObject,
+    Message,
+    Reasoning,
+    Text,
+)
 from streamlib_parsers.open_items import OpenItem
 
 
 class MessageRewriter:
-    """One message of the wire.
-
-    scan: makes the scanner of its next text. waits: it ended in a thought that nothing closed, and `resolve` must be told why.
-    thoughts_over: what is scanned now follows its last thought.
-    """
+    """One message of the wire; the `Sink` of its scanner."""
 
     def __init__(
         self,
         item: Message,
-        answer: ChoiceState,
-        outlet: EventRenumberer,
-        scan: Callable[[MessageRewriter], Scanner],
+        choice: ChoiceState,
+        assembler: FilterAssembler,
+        make_scanner: Callable[[MessageRewriter], Scanner],
     ) -> None:
-        self.answer = answer
-        self.waits = False
-        self.thoughts_over = False
-        self._skeleton = item
-        self._outlet = outlet
-        self._scan = scan
-        self._open: OpenItem | None = None
-        self._call: StreamedCall | None = None
-        self._messages = 0  # begun
-        self._changed = False
-        self._part = 0  # of the wire's message
-        self._base = 0  # the part with which the open message began
-        self._fed = self._said = 0  # characters
-        self._words: list[str] = []
-        self._logprobs: list[JsonObject] = []
-        self._opener = self._held = ""
-        self._last = item
-        self._scanner: Scanner | None = scan(self)
+        """Begins the message.
 
-    # --- what the wire says ---
+        Args:
+            item: the skeleton of `OutputItemAdded`.
+            choice: the state of its choice.
+            assembler: emits the items.
+            make_scanner: makes the scanner of a part of the message.
+        """
+        self.choice = choice
+        self.is_undecided = False
+        """Set where the text ended in reasoning that nothing closed: `resolve` decides what it
+        is."""
+        self.reasoning_ended = False
+        """Set where the last reasoning of the message is over: what is scanned now holds none."""
+        self._skeleton = item
+        self._final = item
+        """The wire's own final version, once it closed the message."""
+        self._assembler = assembler
+        self._make_scanner = make_scanner
+        self._scanner: Scanner | None = make_scanner(self)
+        """Reads the current part; None between parts."""
+        self._open: OpenItem | None = None
+        """The message or reasoning item that is being written."""
+        self._call: StreamedCall | None = None
+        """The last call whose arguments were streamed."""
+        self._message_count = 0
+        """Message items opened: the first one has the id and native fields of the wire's."""
+        self._changed = False
+        """Set where anything but text was found: the wire's final version does not hold any
+        more."""
+        self._part = 0
+        """Content index of the wire's message."""
+        self._first_part = 0
+        """The content index with which the open message began: there it is 0."""
+        self._received = 0
+        """Characters of text received."""
+        self._emitted = 0
+        """Characters of text emitted; equal at the end if no text was left out."""
+        self._pending: list[str] = []
+        """Text that was found and not emitted: one delta for all text of one chunk."""
+        self._logprobs: list[JsonObject] = []
+        """Log probabilities received, for the next text delta."""
+        self._unclosed_opener = ""
+        """The opening tag of the undecided reasoning."""
+        self._unclosed_rest = ""
+        """Its end from a call on, not emitted."""
+
+    # --- from the wire ---
 
     def feed(self, event: OutputTextDelta) -> None:
         """Text of the message."""
         if event.content_index != self._part:
-            self._flush()
+            self._end_text()
             self._part = event.content_index
         if event.logprobs:
             self._logprobs.extend(event.logprobs)
-        if event.delta:
+        delta = event.delta
+        if delta:
             if self._scanner is None:
-                self._scanner = self._scan(self)
-            self._fed += len(event.delta)
-            if self._scanner.plain(event.delta):
-                self._words.append(event.delta)
+                self._scanner = self._make_scanner(self)
+            self._received += len(delta)
+            if self._scanner.is_plain(delta):
+                self._pending.append(delta)
             else:
-                self._scanner.feed(event.delta)
-            self._speak()
+                self._scanner.feed(delta)
+            self._emit_pending()
 
-    def other(self, event: Any, *, ends_text: bool) -> None:
-        """Anything else the wire says of the message."""
-        if ends_text:
-            self._flush()
-        mine = self._message()
-        changes: dict[str, Any] = {"index": mine.index}
-        if hasattr(event, "content_index"):
-            changes["content_index"] = max(0, event.content_index - self._base)
-        if isinstance(event, AnnotationAdded):
-            mine.part(changes["content_index"]).annotations.append(event.annotation)
-        self._outlet.emit(
-            event,
-            **{name: value for name, value in changes.items() if getattr(event, name) != value},
-        )
+    def forward(self, event: ItemEvent) -> None:
+        """Any other event about the message."""
+        if isinstance(event, (RefusalDelta, MediaDelta)):
+            self._end_text()  # their part follows the text
+        message = self._message_item()
+        if isinstance(event, (RefusalDelta, MediaDelta, AnnotationAdded)):
+            part = max(0, event.content_index - self._first_part)
+            if isinstance(event, AnnotationAdded):
+                self._assembler.annotation(message, event.annotation, part)
+                return
+            if part != event.content_index:
+                event = replace(event, content_index=part)
+        self._assembler.forward_for(message, event)
 
     def finish(self, item: Message) -> None:
         """The wire closed the message."""
-        self._last = item
-        if self._scanner is not None:
-            self._scanner.end()
-            self._scanner = None
-            self._speak()
-        if not self.waits:
-            self._finish(item)
+        self._final = item
+        self._end_scan()
+        if not self.is_undecided:
+            self._close_message(item)
 
     def abandon(self) -> None:
-        """The stream failed here: what is open ends as it stands."""
+        """The stream failed: what is open ends incomplete."""
         self._scanner = None
-        self.waits = False
-        self._words.clear()
-        if self._call is not None and self._call.open:
+        self.is_undecided = False
+        self._pending.clear()
+        if self._call is not None and self._call.is_open:
             self._call.discard()
         self._close("incomplete")
 
     @property
-    def index(self) -> int | None:
-        """Where the message stands now, for a notice about it."""
-        return self._open.index if self._open is not None else None
+    def open_item(self) -> OpenItem | None:
+        """The item that is being written, for a notice about the message."""
+        return self._open
 
-    def _flush(self) -> None:
-        """The text is over, the message is not."""
+    def _end_scan(self) -> None:
         if self._scanner is not None:
             self._scanner.end()
             self._scanner = None
-            self._speak()
-        if self.waits:
-            self._keep_thought()
+            self._emit_pending()
 
-    def _finish(self, item: Message) -> None:
+    def _end_text(self) -> None:
+        """A part of another kind follows: the text is over, the message is not."""
+        self._end_scan()
+        if self.is_undecided:
+            self._keep_reasoning()
+
+    def _close_message(self, item: Message) -> None:
         if self._logprobs and self._open is not None:
-            self.text("")
-            self._speak()
-        as_it_came = not self._changed and self._fed == self._said
-        more = self._messages == 0 and (
-            item.signature is not None or any(not isinstance(part, Text) for part in item.content)
-        )
-        if as_it_came or more or self._open is not None:
-            mine = self._message()
-            self._outlet.close(mine.index, item if as_it_came else self._rest(item, mine))
+            # Log probabilities of a last token without text: an empty delta carries them.
+            self._pending.append("")
+            self._emit_pending()
+        is_unchanged = not self._changed and self._received == self._emitted
+        if is_unchanged:
+            self._assembler.close_as(self._message_item(), item)
+            self._open = None
+        elif self._open is not None or (self._message_count == 0 and _has_more_than_text(item)):
+            message = self._message_item()
+            self._assembler.close_as(message, self._last_message(item, message))
             self._open = None
 
-    def _rest(self, item: Message, mine: OpenItem) -> Message:
-        """The last text of a message in which something was found: own text, and everything else the wire said."""
-        snapshot = mine.snapshot(item.status)
-        own = (
-            [part for part in snapshot.content if isinstance(part, Text)]
-            if isinstance(snapshot, Message)
-            else []
-        )
-        others = [part for part in item.content if not isinstance(part, Text)]
-        fields: dict[str, Any] = {} if self._messages == 1 else {"id": None, "native": None}
-        return replace(item, content=(*own, *others), **fields)
+    def _last_message(self, item: Message, message: OpenItem) -> Message:
+        """The last text of a message in which something was found, with the wire's other parts."""
+        content: list[ContentPart] = []
+        snapshot = message.snapshot(item.status)
+        if isinstance(snapshot, Message):
+            content += [part for part in snapshot.content if isinstance(part, Text)]
+        content += [part for part in item.content if not isinstance(part, Text)]
+        if self._message_count == 1:
+            return replace(item, content=tuple(content))
+        return replace(item, content=tuple(content), id=None, native=None)
 
-    # --- why the answer ended ---
+    # --- reasoning that nothing closed ---
 
     def resolve(self, reason: StopReason | None) -> None:
-        """A thought that nothing closed: the wire says why the answer ended, or (None) that it goes on or was cut.
+        """Decides about unclosed reasoning.
 
-        A call behind it ended it. Without one an ordinary stop means that it was the answer: it comes again as text. Else it is a thought.
+        A call in it ended it, or it was the output, or reasoning.
+
+        Args:
+            reason: why the choice ended; None where the response goes on, or was truncated.
         """
-        ends = reason in ("stop", "tool_calls") and not self.answer.natives
-        if ends and self._held:
-            self.waits, self.thoughts_over = False, True
-            self.end_thought()
-            scanner = self._scan(self)
-            scanner.feed(self._held.removeprefix("\n"))
-            scanner.end()
-            self._speak()
-        elif ends and reason == "stop":
-            self.waits = False
-            self._thought_was_text()
+        is_ordinary_end = reason in ("stop", "tool_calls") and not self.choice.wire_calls
+        if is_ordinary_end and self._unclosed_rest:
+            self._scan_unclosed_rest()
+        elif is_ordinary_end and reason == "stop":
+            # A model that stops in order has written its output: it forgot the closing tag.
+            self._reasoning_was_text()
         else:
-            self._keep_thought()
-        self._finish(self._last)
+            self._keep_reasoning()
+        self._close_message(self._final)
 
-    def _keep_thought(self) -> None:
-        self.waits = False
-        if self._held:
-            self.thought(self._held)
+    def _scan_unclosed_rest(self) -> None:
+        self.is_undecided, self.reasoning_ended = False, True
+        self.end_reasoning()
+        scanner = self._make_scanner(self)
+        scanner.feed(self._unclosed_rest.removeprefix("\n"))
+        scanner.end()
+        self._emit_pending()
+
+    def _keep_reasoning(self) -> None:
+        self.is_undecided = False
+        if self._unclosed_rest:
+            self.reasoning(self._unclosed_rest)
         self._close("incomplete")
 
-    def _thought_was_text(self) -> None:
-        thought = ""
+    def _reasoning_was_text(self) -> None:
+        self.is_undecided = False
+        reasoning = ""
         if self._open is not None:
-            thought = self._open.text()
-            self._replaced(self._open, "the thought was never closed: it is the answer")
-        self.text(self._opener + thought)
-        self._speak()
+            reasoning = self._open.text()
+            self._empty(self._open, "the reasoning was never closed: it is the output text")
+        if self._unclosed_opener or reasoning:
+            self.text(self._unclosed_opener + reasoning)
+            self._emit_pending()
 
-    def _replaced(self, mine: OpenItem, detail: str) -> None:
-        """The open item loses its text, which comes again elsewhere."""
-        self._outlet.emit(Notice("text_replaced", detail, mine.index))
-        self._outlet.close(mine.index, replace(mine.item, status="completed"))
+    def _empty(self, item: OpenItem, detail: str) -> None:
+        """Closes the open item without its text, which is emitted again as another item."""
+        self._assembler.notice("text_replaced", detail, item)
+        self._assembler.close_as(item, replace(item.item, status="completed"))
         self._open = None
 
-    # --- what the scanner finds (Writer) ---
+    # --- from the scanner (Sink) ---
 
     def text(self, text: str) -> None:
-        """Words for the user: given out with the words around them."""
-        self._words.append(text)
+        """Output text: emitted together with the text around it."""
+        self._pending.append(text)
 
-    def _speak(self) -> None:
-        """Gives out the words that wait."""
-        if not self._words:
+    def _emit_pending(self) -> None:
+        pending = self._pending
+        if not pending:
             return
-        text = self._words[0] if len(self._words) == 1 else "".join(self._words)
-        self._words.clear()
-        open_item = self._message()
-        part = self._part - self._base
-        open_item.part(part).fragments.append(text)
-        self._said += len(text)
-        if not self.answer.said and text and not text.isspace():
-            self.answer.said = self.answer.begun = True
+        text = pending[0] if len(pending) == 1 else "".join(pending)
+        pending.clear()
+        message = self._message_item()
+        self._emitted += len(text)
+        choice = self.choice
+        if not choice.has_text and text and not text.isspace():
+            choice.has_text = choice.has_content = True
         logprobs = None
         if self._logprobs:
             logprobs, self._logprobs = self._logprobs, []
-        self._outlet.add(
-            OutputTextDelta(open_item.index, part, text, logprobs, seq=self._outlet.next())
-        )
+        self._assembler.text(message, text, self._part - self._first_part, logprobs)
 
-    def thought(self, text: str) -> None:
-        """Words of a thought."""
-        self._speak()
-        if not text:
-            return
-        mine = self._reasoning()
-        mine.part(0).fragments.append(text)
-        self._logprobs.clear()
-        self._outlet.add(ReasoningContentDelta(mine.index, 0, text, seq=self._outlet.next()))
+    def reasoning(self, text: str) -> None:
+        """A fragment of reasoning."""
+        self._emit_pending()
+        if text:
+            self._assembler.reasoning(self._reasoning_item(), text)
+            self._logprobs.clear()  # they are of tokens that are no output text
 
-    def end_thought(self) -> None:
-        """The thought was closed."""
-        self._speak()
+    def end_reasoning(self) -> None:
+        """The end of the reasoning was read."""
+        self._emit_pending()
         self._changed = True
         if self._open is not None and isinstance(self._open.item, Reasoning):
             self._close("completed")
 
-    def unclosed_thought(self, opener: str, held: str) -> None:
-        """The text ended in a thought."""
-        self.waits = True
-        self._opener, self._held = opener, held
+    def unclosed_reasoning(self, opener: str, rest: str) -> None:
+        """The text ended inside reasoning."""
+        self.is_undecided = True
+        self._unclosed_opener, self._unclosed_rest = opener, rest
 
     def reclassify(self) -> None:
-        """Everything so far was a thought."""
-        self._speak()
+        """All text of the message so far was reasoning."""
+        self._emit_pending()
         self._changed = True
-        mine = self._message()
-        thought = mine.text().removesuffix("\n")
-        self._replaced(mine, "a closing tag made a thought of it")
-        self.answer.said = False
-        self.thought(thought)
-        self.end_thought()
+        message = self._message_item()
+        reasoning = message.text().removesuffix("\n")
+        self._empty(message, "a closing tag tells that the text was reasoning")
+        self.choice.has_text = False
+        self.reasoning(reasoning)
+        self.end_reasoning()
 
     def call(self, name: str, call_id: str) -> DuplicateCallCheck | StreamedCall:
         """A call begins. Beside calls of the wire itself it is only compared with them."""
-        self._speak()
-        self._changed = self.answer.begun = True
-        if self.answer.natives:
-            return DuplicateCallCheck(name, self.answer, self._outlet)
+        self._emit_pending()
+        self._changed = self.choice.has_content = True
+        if self.choice.wire_calls:
+            return DuplicateCallCheck(name, self.choice, self._assembler)
         self._close("completed")
         self._logprobs.clear()
         item = FunctionCall(
-            self._outlet.call_id(call_id),
+            self._assembler.unique_call_id(call_id),
             name,
             choice=self._skeleton.choice,
             origin=self._skeleton.origin,
         )
-        self._call = StreamedCall(item, self.answer, self._outlet)
+        self._call = StreamedCall(item, self.choice, self._assembler)
         return self._call
 
     def notice(self, code: str, detail: str) -> None:
-        """Something odd."""
-        self._speak()
-        self._outlet.emit(Notice(code, detail))
+        """An anomaly."""
+        self._emit_pending()
+        self._assembler.notice(code, detail)
 
     # --- items ---
 
-    def _message(self) -> OpenItem:
-        """The open text, a new one if there is none."""
+    def _message_item(self) -> OpenItem:
+        """The open message, a new one if there is none."""
         if self._open is not None and isinstance(self._open.item, Message):
             return self._open
         self._close("completed")
-        self._base = self._part
-        first = self._messages == 0
-        return self._open_item(
-            self._skeleton
-            if first
-            else replace(self._skeleton, id=None, native=None, signature=None)
-        )
+        self._first_part = self._part
+        item = self._skeleton
+        if self._message_count:
+            item = replace(item, id=None, native=None, signature=None)
+        self._message_count += 1
+        self._open = self._assembler.open(item)
+        return self._open
 
-    def _reasoning(self) -> OpenItem:
-        """The open thought, a new one if there is none."""
+    def _reasoning_item(self) -> OpenItem:
+        """The open reasoning, a new one if there is none."""
         if self._open is not None and isinstance(self._open.item, Reasoning):
             return self._open
         self._close("completed")
-        self._changed = self.answer.begun = True
-        return self._open_item(
-            Reasoning(choice=self._skeleton.choice, origin=self._skeleton.origin)
-        )
-
-    def _open_item(self, item: Any) -> OpenItem:
-        self._messages += isinstance(item, Message)
-        self._open = self._outlet.begin(item)
+        self._changed = self.choice.has_content = True
+        item = Reasoning(choice=self._skeleton.choice, origin=self._skeleton.origin)
+        self._open = self._assembler.open(item)
         return self._open
 
     def _close(self, status: ItemStatus) -> None:
-        if self._open is None:
+        open_item, self._open = self._open, None
+        if open_item is None:
             return
-        item = self._open.snapshot(status)
-        if isinstance(item, Reasoning):
-            self.answer.thoughts.append(item)
-        self._outlet.close(self._open.index, item)
-        self._open = None
+        self._assembler.close(open_item, status)
+        if isinstance(open_item.item, Reasoning):
+            self.choice.reasoning.append(open_item.item)
+
+
+def _has_more_than_text(item: Message) -> bool:
+    """Whether a message whose text was all calls still says something: a signature, other parts."""
+    return item.signature is not None or any(not isinstance(part, Text) for part in item.content)

@@ -1,232 +1,266 @@
-"""Finds calls and thoughts in text that comes in pieces; gives the same answer for every way to cut it.
+"""Finds calls and reasoning in text that arrives in chunks, independently of how it is split.
 
-    text        the earliest opener is looked for. What may be the beginning of one is held back, at most one literal's length.
-    opener      its grammar reads on, alone, until it has a whole call, or finds that there is none
-    no call     its text comes back where it stood, and is looked through again from behind the opener
+    text       is searched for the earliest opener; what may begin one is buffered, at most one
+               literal's length
+    opener     its grammar reads on, alone, until it has a complete call or finds that there is none
+    no match   the text is emitted as it was written, and searched again after the opener
 
-Nothing is read twice, but for texts that broke off: they are looked through again as long as that adds no more than twice the
-message. Past `limits.held_bytes` (counted in characters) the text comes back and is not looked through again.
+Nothing is read twice, except text in which a grammar did not match: that is searched again as long
+as it adds no more than twice the message. Past `limits.held_bytes` (counted in characters) the text
+is emitted and not searched again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import BufferFull, Cursor, NestedMatch, NoMatch, Parse
-from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener, Where
+from streamlib_parsers.dialects.grammar import Dialect, Grammar, Opener
 from streamlib_parsers.dialects.grammars.reasoning_tags import ReasoningTags
 from streamlib_parsers.dialects.literal_search import LiteralSearch
 from streamlib_parsers.dialects.sink import GrammarSink, OfferedTools, Sink
 
 FREE: Final = 65_536
-"""So much may be looked through again in any message, however short."""
+"""So many characters may be searched again in any message, however short."""
 LEAST: Final = 1024
-"""No ceiling may be lower than the beginning of a call."""
+"""No limit may be lower than the beginning of a call is long."""
 QUOTES: Final = " \t\"'`([{*"
-"""Directly before a closing tag these say that the tag is spoken of."""
+"""Directly before a closing tag these tell that the text mentions the tag."""
 
 
 class OpenerTable:
-    """The enabled dialects as one table: opener -> forms. Made once a response, shared by its messages.
+    """The enabled dialects as one table: opener -> grammars.
 
-    only_at_start: openers that count nowhere else. markers: those with which calls begin.
-    inside: the grammar of a thought that has begun before the first character, where there is one.
+    Shared by the messages of a response.
     """
 
-    def __init__(self, dialects: Sequence[Dialect], *, thoughts: bool = True) -> None:
-        """thoughts: False leaves thoughts out."""
-        self.forms: dict[str, list[tuple[Opener, Grammar]]] = {}
-        for grammar in (grammar for dialect in dialects for grammar in dialect.grammars):
-            if thoughts or not isinstance(grammar, ReasoningTags):
-                for opener in grammar.openers:
-                    self.forms.setdefault(opener.marker, []).append((opener, grammar))
-        self.only_at_start = {
-            marker
-            for marker, forms in self.forms.items()
-            if all(opener.where == "start" for opener, _ in forms)
-        }
-        self.needles = LiteralSearch(self.forms)
-        self.inside = next(
-            (dialect.grammars[0] for dialect in dialects if dialect.opens_inside and thoughts), None
-        )
-        self.markers = tuple(
-            marker
-            for marker, forms in self.forms.items()
-            if any(_begins_call(*form) for form in forms)
-        )
+    def __init__(self, dialects: Sequence[Dialect], *, reasoning: bool = True) -> None:
+        """Indexes the openers.
+
+        Args:
+            dialects: in the order in which their grammars are tried.
+            reasoning: False leaves the grammars of reasoning out.
+        """
+        self.grammars: dict[str, list[tuple[Opener, Grammar]]] = {}
+        """By the opener's marker: what it may begin."""
+        self.inside: Grammar | None = None
+        """The grammar of reasoning that begins before the first character of the response."""
+        for dialect in dialects:
+            if dialect.opens_inside and reasoning and self.inside is None:
+                self.inside = dialect.grammars[0]
+            for grammar in dialect.grammars:
+                if reasoning or not isinstance(grammar, ReasoningTags):
+                    for opener in grammar.openers:
+                        self.grammars.setdefault(opener.marker, []).append((opener, grammar))
+        self.search = LiteralSearch(self.grammars)
+        self.only_at_start: set[str] = set()
+        """The markers that count nowhere but at the start of a message."""
+        markers: list[str] = []
+        for marker, entries in self.grammars.items():
+            if all(opener.position == "start" for opener, _ in entries):
+                self.only_at_start.add(marker)
+            if any(_begins_call(opener, grammar) for opener, grammar in entries):
+                markers.append(marker)
+        self.markers = tuple(markers)
+        """The markers that begin calls in any position."""
 
 
 def _begins_call(opener: Opener, grammar: Grammar) -> bool:
-    return opener.where == "anywhere" and not opener.keep and not isinstance(grammar, ReasoningTags)
+    is_anywhere = opener.position == "anywhere" and not opener.keep
+    return is_anywhere and not isinstance(grammar, ReasoningTags)
 
 
 class Scanner:
-    """One message.
-
-    held: most characters that may be held back. untouched: nothing of the answer came before this message.
-    """
+    """The scanner of one message."""
 
     def __init__(
         self,
-        plan: OpenerTable,
-        writer: Sink,
-        offered: OfferedTools,
+        table: OpenerTable,
+        sink: Sink,
+        tools: OfferedTools,
         *,
-        held: int,
-        untouched: bool = True,
+        limit: int,
+        at_response_start: bool = True,
     ) -> None:
-        self._plan = plan
-        self._writer = writer
-        self._held = max(held, LEAST)
+        """Begins a message.
+
+        Args:
+            table: the enabled dialects.
+            sink: receives what is found.
+            tools: the tools that may be called.
+            limit: characters that may be buffered.
+            at_response_start: whether nothing of the response came before this message.
+        """
+        self._table = table
+        self._sink = sink
+        self._limit = max(limit, LEAST)
         self._cursor = Cursor()
         self._code = CodeSpans()
-        self._found = GrammarSink(self._cursor, writer, offered, self._code, plan.markers)
-        self._untouched = untouched
+        self._grammar_sink = GrammarSink(self._cursor, sink, tools, self._code, table.markers)
+        self._may_be_orphan = at_response_start
+        """Whether a closing tag may still turn all before it into reasoning: the response has only
+        text so far, and mentions no such tag."""
         self._reading: Parse[None] | None = None
+        """The grammar that reads; None while text is searched for openers."""
         self._fed = 0
-        self._again = 0
-        if untouched and plan.inside is not None:
-            self._begin([plan.inside])
+        """Characters of the message so far."""
+        self._searched_again = 0
+        """Characters of it that were searched more than once."""
+        if at_response_start and table.inside is not None:
+            self._begin([table.inside])
 
-    def plain(self, text: str) -> bool:
-        """Whether `text` is text and nothing else, as most is. Then it is taken note of, and the caller gives it out itself."""
-        if self._reading is not None or self._cursor.unread or not self._plan.needles.absent(text):
+    def is_plain(self, text: str) -> bool:
+        """Whether `text` is nothing but text, as most is.
+
+        If so it is counted; the caller emits it.
+        """
+        if self._reading is not None or self._cursor.unread or not self._table.search.absent(text):
             return False
         self._fed += len(text)
-        self._code.say(text)
+        self._code.add(text)
         return True
 
     def feed(self, text: str) -> None:
-        """More text of the message."""
-        cursor, at = self._cursor, 0
-        while at < len(
-            text
-        ):  # no more at once than may be held: the ceiling must not depend on how the text was cut
-            portion = text[at : at + self._held - cursor.size - cursor.unread]
-            at += len(portion)
+        """Adds text of the message."""
+        cursor, index = self._cursor, 0
+        while index < len(text):
+            # No more at once than may be buffered: whether the limit is reached must not depend on
+            # how the text was split.
+            portion = text[index : index + self._limit - cursor.size - cursor.unread]
+            index += len(portion)
             self._fed += len(portion)
             cursor.feed(portion)
             self._run()
 
     def end(self) -> None:
-        """The message is over: what was held back is decided."""
-        self._cursor.over = True
+        """The message is over: what was buffered is decided."""
+        self._cursor.ended = True
         self._run()
 
     # --- the loop ---
 
     def _run(self) -> None:
         while True:
-            while self._look() if self._reading is None else self._resume():
-                pass
-            if self._reading is None or self._cursor.size + self._cursor.unread < self._held:
+            self._advance()
+            if self._reading is None or self._cursor.size + self._cursor.unread < self._limit:
                 return
             self._overflow(self._reading)
 
-    def _look(self) -> bool:
-        """Text: says what is no opener; True where a form begins."""
-        cursor, text = self._cursor, self._cursor.text
-        hits = self._plan.needles.hits(text, cursor.at, over=cursor.over)
+    def _advance(self) -> None:
+        """Reads until more text is needed."""
         while True:
-            place, marker = next(hits)
-            if not marker:
-                self._say_to(place)
-                return False
-            forms = self._allowed(marker, place)
-            if forms:
-                self._say_to(place + forms[0][0].keep)
-                cursor.opener = cursor.take(place + len(marker))
-                self._begin([grammar for _, grammar in forms])
-                return True
+            if self._reading is None:
+                if not self._find_opener():
+                    return
+            elif not self._resume(self._reading):
+                return
 
-    def _allowed(self, marker: str, place: int) -> list[tuple[Opener, Grammar]]:
-        """The forms that `marker` may begin here."""
-        forms = self._plan.forms[marker]
+    def _find_opener(self) -> bool:
+        """Emits text up to an opener; True where a grammar begins."""
+        cursor, text = self._cursor, self._cursor.text
+        for index, marker in self._table.search.matches(text, cursor.index, final=cursor.ended):
+            if not marker:
+                self._emit_to(index)
+                return False
+            entries = self._allowed(marker, index)
+            if entries:
+                self._emit_to(index + entries[0][0].keep)
+                cursor.opener = cursor.take(index + len(marker))
+                self._begin([grammar for _, grammar in entries])
+                return True
+        return False
+
+    def _allowed(self, marker: str, index: int) -> list[tuple[Opener, Grammar]]:
+        """What `marker` may begin at `index`."""
+        entries = self._table.grammars[marker]
         code = self._code
-        if code.started and marker in self._plan.only_at_start:
-            return []
-        self._say_to(place)
-        allowed = (
-            [] if code.inside else [form for form in forms if _ALLOWED[form[0].where](self, code)]
-        )
-        if not allowed and any(isinstance(grammar, ReasoningTags) for _, grammar in forms):
-            self._untouched = False  # tags of thoughts are spoken of: a closing one is no proof of a thought any more
+        if code.started and marker in self._table.only_at_start:
+            return []  # without the text in between being read for code: `{` is one of them
+        self._emit_to(index)
+        allowed: list[tuple[Opener, Grammar]] = []
+        if not code.inside:
+            allowed = [entry for entry in entries if self._is_in_position(entry[0])]
+        if not allowed and any(isinstance(grammar, ReasoningTags) for _, grammar in entries):
+            # The text mentions tags of reasoning: a closing one proves no reasoning any more.
+            self._may_be_orphan = False
         return allowed
 
-    def _is_orphan(self) -> bool:
-        return self._untouched and self._code.last not in QUOTES
+    def _is_in_position(self, opener: Opener) -> bool:
+        match opener.position:
+            case "anywhere":
+                return True
+            case "line":
+                return self._code.line_start
+            case "start":
+                return not self._code.started
+            case "orphan":
+                return self._may_be_orphan and self._code.last not in QUOTES
 
     def _begin(self, grammars: list[Grammar]) -> None:
-        self._reading = (
-            grammars[0].read(self._cursor, self._found)
-            if len(grammars) == 1
-            else self._choose(grammars)
-        )
+        if len(grammars) == 1:
+            self._reading = grammars[0].read(self._cursor, self._grammar_sink)
+        else:
+            self._reading = self._choose(grammars)
 
     def _choose(self, grammars: list[Grammar]) -> Parse[None]:
-        """Several forms begin alike: what follows tells them apart."""
+        """Several grammars share the opener: the character after it tells them apart."""
         yield from self._cursor.spaces()
         character = yield from self._cursor.peek()
-        fitting = (
-            grammar
-            for grammar in grammars
-            if not grammar.first or (character and character in grammar.first)
-        )
-        yield from next(fitting, grammars[0]).read(self._cursor, self._found)
+        chosen = grammars[0]
+        for grammar in grammars:
+            if not grammar.first or (character and character in grammar.first):
+                chosen = grammar
+                break
+        yield from chosen.read(self._cursor, self._grammar_sink)
 
-    def _resume(self) -> bool:
-        """Lets the form read on; True where it has ended."""
+    def _resume(self, reading: Parse[None]) -> bool:
+        """Lets the grammar read on; True where it has ended."""
         try:
-            next(self._reading)  # type: ignore[arg-type]  # asked for only where there is one
+            next(reading)
         except StopIteration:
-            self._untouched = False
-            self._found.emit_as_text()
+            self._may_be_orphan = False
+            self._grammar_sink.emit_as_text()
         except NoMatch:
-            self._give_back()
+            self._search_again()
         except NestedMatch:
-            self._found.fail()
-            self._found.emit_as_text()
+            self._grammar_sink.discard_call()
+            self._grammar_sink.emit_as_text()
         else:
             return False
         self._reading = None
         return True
 
-    def _give_back(self) -> None:
-        """No call: its text comes back, and is looked through again from behind its opener."""
-        cursor = self._cursor
-        self._found.fail()
-        if self._again + cursor.size > FREE + 2 * (self._fed - cursor.unread):
-            self._found.emit_as_text()
+    def _search_again(self) -> None:
+        """No call: its opener is text, and what follows is searched again."""
+        cursor, sink = self._cursor, self._grammar_sink
+        sink.discard_call()
+        if self._searched_again + cursor.size > FREE + 2 * (self._fed - cursor.unread):
+            sink.emit_as_text()
             return
-        self._again += cursor.size
-        opener = cursor.opener if cursor.kept().startswith(cursor.opener) else ""
+        self._searched_again += cursor.size
+        opener = ""
+        if cursor.uncommitted().startswith(cursor.opener):
+            opener = cursor.opener
         cursor.go_back(cursor.size - len(opener))
-        self._found.emit_text(opener)
+        sink.emit_text(opener)
 
     def _overflow(self, reading: Parse[None]) -> None:
-        """The ceiling: the form may give out what it holds, or its text comes back and is text for good."""
+        """The limit: the grammar may emit what it buffers, or its text is text for good."""
         try:
             reading.throw(BufferFull())
         except (BufferFull, StopIteration):
             self._reading = None
-            self._found.fail()
-            self._found.emit_as_text()
-            self._writer.notice("leaked_tool_call", f"not closed within held_bytes, {self._held}")
+            self._grammar_sink.discard_call()
+            self._grammar_sink.emit_as_text()
+            self._sink.notice("leaked_tool_call", f"not closed within held_bytes, {self._limit}")
 
     # --- text ---
 
-    def _say_to(self, place: int) -> None:
+    def _emit_to(self, index: int) -> None:
+        """Emits the text up to `index`."""
         cursor = self._cursor
-        piece = cursor.take(place)
+        text = cursor.take(index)
         cursor.commit()
-        self._found.emit_text(piece)
-
-
-_ALLOWED: Final[dict[Where, Callable[[Scanner, CodeSpans], bool]]] = {
-    "anywhere": lambda _, __: True,
-    "line": lambda _, code: code.line_start,
-    "start": lambda _, code: not code.started,
-    "orphan": lambda scanner, _: scanner._is_orphan(),
-}
+        self._grammar_sink.emit_text(text)

@@ -1,9 +1,15 @@
-"""What a grammar found, on its way to the items: only offered tools, only sound arguments, and the literal text of the rest."""
+"""From a grammar to the items of a message.
+
+Only calls of offered tools with valid arguments go on; the literal text of everything else comes
+back.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+from msgspec import Struct
 
 from streamlib_parsers.dialects.code_spans import CodeSpans
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch
@@ -12,50 +18,66 @@ from streamlib_parsers.items import JsonObject, ToolSpec
 
 
 class CallWriter(Protocol):
-    """Where one call goes, from its name to its end."""
+    """Receives one call, from its name to its end."""
 
     def add(self, text: str) -> None:
-        """More of its arguments."""
+        """A fragment of its arguments."""
         ...
 
     def complete(self, literal: str) -> bool:
-        """The call is whole; False where it is not to stand and its text is to be given back. Raises `Broken` on bad arguments."""
+        """The end of the call was read.
+
+        Args:
+            literal: the call as the model wrote it.
+
+        Returns:
+            False where it does not count and `literal` must be emitted as text.
+
+        Raises:
+            NoMatch: the arguments are not JSON.
+        """
         ...
 
     def discard(self) -> None:
-        """It is none."""
+        """Not a call after all."""
         ...
 
 
 class Sink(Protocol):
-    """Where text, thoughts and calls go: the items of one answer."""
+    """Receives the text, reasoning and calls found in one message."""
 
     def text(self, text: str) -> None:
-        """Words for the user."""
+        """Output text."""
         ...
 
-    def thought(self, text: str) -> None:
-        """Words of a thought."""
+    def reasoning(self, text: str) -> None:
+        """A fragment of reasoning."""
         ...
 
-    def end_thought(self) -> None:
-        """The thought was closed."""
+    def end_reasoning(self) -> None:
+        """The end of the reasoning was read."""
         ...
 
-    def unclosed_thought(self, opener: str, held: str) -> None:
-        """The text ended in a thought; `held` begins with a call, and waits for the reason why the answer ended."""
+    def unclosed_reasoning(self, opener: str, rest: str) -> None:
+        """The text ended inside reasoning that was not closed.
+
+        Args:
+            opener: the opening tag, with the white space after it.
+            rest: the end of the reasoning, from a call at the start of a line on. Not emitted yet:
+                the stop reason decides whether it is a call.
+        """
         ...
 
     def reclassify(self) -> None:
-        """Everything so far was a thought."""
+        """All text of the message so far was reasoning."""
         ...
 
     def call(self, name: str, call_id: str) -> CallWriter:
-        """A call begins."""
+        """A call of an offered tool begins."""
         ...
 
     def notice(self, code: str, detail: str) -> None:
-        """Something odd."""
+        """An anomaly."""
         ...
 
 
@@ -63,165 +85,199 @@ class OfferedTools:
     """The tools that may be called, by the names the model knows them by."""
 
     def __init__(self, tools: Sequence[ToolSpec], names: Mapping[str, str] | None = None) -> None:
-        sent = {own: name for name, own in (names or {}).items()}
-        self._own: dict[str, str] = {}
+        """Indexes the tools.
+
+        Args:
+            tools: the tools offered.
+            names: sent tool name -> the caller's own name.
+        """
+        sent_names = {original: sent for sent, original in (names or {}).items()}
+        self._original_names: dict[str, str] = {}
         self._schemas: dict[str, JsonObject] = {}
         for tool in tools:
-            for name in (tool.name, sent.get(tool.name, tool.name)):
-                self._own[name] = tool.name
+            # Under both names: the model was given the sent one, but quotes the original one from
+            # prompts and older turns.
+            for name in (tool.name, sent_names.get(tool.name, tool.name)):
+                self._original_names[name] = tool.name
                 self._schemas[name] = tool.schema or {}
 
     def original_name(self, name: str) -> str | None:
-        """The caller's name of the tool; None where it was not offered."""
-        return self._own.get(name)
+        """The caller's own name of the tool; None where it was not offered."""
+        return self._original_names.get(name)
 
     def schema(self, name: str) -> JsonObject:
-        """The schema of the tool's arguments; `{}` where there is none."""
+        """The JSON schema of the tool's arguments; `{}` where there is none."""
         return self._schemas.get(name, {})
 
 
-class GrammarSink:
-    """The verbs of a grammar.
+class _DeferredCall(Struct):
+    """A call read between `defer_calls` and `release_calls`."""
 
-    markers: the literals with which calls begin, for thoughts that a call ends.
-    """
+    name: str
+    call_id: str
+    arguments: StringBuffer
+
+
+class GrammarSink:
+    """What a grammar reports to."""
 
     def __init__(
         self,
         text: Cursor,
-        writer: Sink,
-        offered: OfferedTools,
+        sink: Sink,
+        tools: OfferedTools,
         code: CodeSpans,
         markers: tuple[str, ...] = (),
     ) -> None:
         self.markers = markers
+        """The literals that begin calls, for reasoning that is ended by a call."""
         self._code = code
         self._text = text
-        self._writer = writer
-        self._offered = offered
+        self._sink = sink
+        self._tools = tools
         self._call: CallWriter | None = None
-        self._sink: Callable[[str], object] | None = None
-        self._stands = True
-        self._held: list[tuple[str, str, StringBuffer]] | None = None
+        """The call that is being read; None between calls, and for a tool that was not offered."""
+        self._add_arguments: Callable[[str], object] | None = None
+        """Takes the arguments of that call; None where they are only read over."""
+        self._call_stands = True
+        """Whether the last call counts: the text after it, up to the section's end, shares its
+        fate."""
+        self._deferred: list[_DeferredCall] | None = None
+        """Calls since `defer_calls`; None where calls are reported at once."""
 
     def schema(self, name: str) -> JsonObject:
-        """The schema of a tool's arguments."""
-        return self._offered.schema(name)
+        """The JSON schema of a tool's arguments."""
+        return self._tools.schema(name)
 
     def offers(self, name: str) -> bool:
         """Whether the tool was offered."""
-        return self._offered.original_name(name) is not None
+        return self._tools.original_name(name) is not None
 
     # --- calls ---
 
     def call(self, name: str, call_id: str = "") -> None:
-        """A call begins. One of a tool that was not offered is read to its end and given back as text."""
-        own = self._offered.original_name(name)
-        self._call = self._sink = None
-        if own is not None and self._held is not None:
-            pieces = StringBuffer()
-            self._held.append((own, call_id, pieces))
-            self._sink = pieces.add
-        elif own is not None:
-            self._call = self._writer.call(own, call_id)
-            self._sink = self._call.add
+        """A call begins.
+
+        One of a tool that was not offered is read to its end and emitted as text.
+        """
+        original_name = self._tools.original_name(name)
+        self._call = self._add_arguments = None
+        if original_name is None:
+            return
+        if self._deferred is not None:
+            deferred = _DeferredCall(original_name, call_id, StringBuffer())
+            self._deferred.append(deferred)
+            self._add_arguments = deferred.arguments.add
+        else:
+            self._call = self._sink.call(original_name, call_id)
+            self._add_arguments = self._call.add
 
     def arguments(self, text: str) -> None:
-        """More of its arguments, a JSON object in the end."""
-        if self._sink is not None:
-            self._sink(text)
+        """A fragment of the call's arguments, which together are a JSON object."""
+        if self._add_arguments is not None:
+            self._add_arguments(text)
 
     def end_call(self) -> None:
-        """The call is whole. What was read so far is settled."""
-        if self._held is not None:
-            if self._sink is None:
+        """The end of the call was read: what was read so far is decided.
+
+        Raises:
+            NoMatch: its arguments are not JSON, or a deferred call is of a tool that was not
+                offered.
+        """
+        if self._deferred is not None:
+            if self._add_arguments is None:
                 raise NoMatch
             return
-        self._stands = self._call is not None and self._call.complete(self._text.kept())
-        self._call = self._sink = None
-        self.settle()
+        self._call_stands = False
+        if self._call is not None:
+            self._call_stands = self._call.complete(self._text.uncommitted())
+        self._call = self._add_arguments = None
+        self.end_section()
 
     def add_call(self, name: str, arguments: str, call_id: str = "") -> None:
-        """A whole call at once."""
+        """A complete call at once."""
         self.call(name, call_id)
         self.arguments(arguments)
         self.end_call()
 
-    def settle(self) -> None:
-        """What ends a form is read: it goes the way of the last call before it, to be left out or to come back as text."""
-        if self._stands:
+    def end_section(self) -> None:
+        """The end of a section of calls was read: left out after a call that counts, else text."""
+        if self._call_stands:
             self._text.commit()
         else:
             self.emit_as_text()
 
-    def drop(self, detail: str) -> None:
-        """A call without a usable name: nothing can be done with it, and its text says nothing to the user."""
-        self._stands = True
+    def drop_call(self, detail: str) -> None:
+        """A call without a usable name.
+
+        Left out with a Notice, for its text tells the user nothing.
+        """
+        self._call_stands = True
         self._text.commit()
-        self._writer.notice("leaked_tool_call", detail)
+        self._sink.notice("leaked_tool_call", detail)
 
-    # --- forms that are only sure at the end of the message ---
+    # --- grammars that are only certain at the end of the message ---
 
-    def hold(self) -> None:
-        """From here on calls wait: nothing is given out before `release`."""
-        self._held = []
+    def defer_calls(self) -> None:
+        """From here on calls are kept until `release_calls`."""
+        self._deferred = []
 
-    def release(self) -> None:
-        """They are calls."""
-        held, self._held = self._held or [], None
-        for name, call_id, pieces in held:
-            self.add_call(name, pieces.text(), call_id)
+    def release_calls(self) -> None:
+        """The deferred calls are calls."""
+        deferred, self._deferred = self._deferred or [], None
+        for call in deferred:
+            self.add_call(call.name, call.arguments.text(), call.call_id)
 
-    # --- text and thoughts ---
+    # --- text and reasoning ---
 
     @property
     def in_code(self) -> bool:
-        """Whether the text so far ends in code."""
+        """Whether the text so far ends inside code."""
         return self._code.inside
 
     def emit_text(self, text: str) -> None:
-        """Words for the user."""
+        """Output text that is not part of what was read since the last commit."""
         if text:
-            self._code.say(text)
-            self._writer.text(text)
+            self._code.add(text)
+            self._sink.text(text)
 
     def text(self, text: str) -> None:
-        """Words for the user that stood inside a form."""
+        """Output text between the tokens of a grammar."""
         self._text.commit()
         self.emit_text(text)
 
     def emit_as_text(self) -> None:
-        """What was read since the last commit is text."""
-        literal = self._text.kept()
+        """What was read since the last commit is output text."""
+        literal = self._text.uncommitted()
         self._text.commit()
         self.emit_text(literal)
 
-    def thought(self, text: str) -> None:
-        """Words of a thought."""
+    def reasoning(self, text: str) -> None:
+        """A fragment of reasoning."""
         self._text.commit()
-        self._writer.thought(text)
+        self._sink.reasoning(text)
 
-    def end_thought(self) -> None:
-        """The thought was closed."""
+    def end_reasoning(self) -> None:
+        """The end of the reasoning was read."""
         self._text.commit()
-        self._writer.end_thought()
+        self._sink.end_reasoning()
 
-    def unclosed_thought(self, opener: str, held: str = "") -> None:
-        """The text ended in a thought."""
+    def unclosed_reasoning(self, opener: str, rest: str = "") -> None:
+        """The text ended inside reasoning; see `Sink.unclosed_reasoning`."""
         self._text.commit()
-        self._writer.unclosed_thought(opener, held)
+        self._sink.unclosed_reasoning(opener, rest)
 
     def reclassify(self) -> None:
-        """Everything so far was a thought."""
+        """All text of the message so far was reasoning."""
         self._text.commit()
-        self._writer.reclassify()
+        self._sink.reclassify()
 
     def notice(self, code: str, detail: str) -> None:
-        """Something odd."""
-        self._writer.notice(code, detail)
+        """An anomaly."""
+        self._sink.notice(code, detail)
 
-    def fail(self) -> None:
-        """The grammar broke off: a call that was begun is none."""
+    def discard_call(self) -> None:
+        """The grammar did not match: the call that it began is none."""
         if self._call is not None:
             self._call.discard()
-        self._call = self._sink = self._held = None
+        self._call = self._add_arguments = self._deferred = None

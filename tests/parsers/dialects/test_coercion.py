@@ -416,7 +416,7 @@ def test_white_space_may_stand_between_any_two_marks() -> None:
 
 def test_lists_in_lists_are_read_so_deep_and_no_deeper() -> None:
     assert json.dumps(literal("[" * 101 + "]" * 101)).count("[") == 101
-    with pytest.raises(ValueError, match="no literal"):
+    with pytest.raises(ValueError, match="expected a literal"):
         literal("[" * 102 + "]" * 102)
 
 

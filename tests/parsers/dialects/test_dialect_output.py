@@ -380,17 +380,17 @@ class Told:
     openers = (Opener("@"),)
     first = ""
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """The end of a call without its beginning, a thought without its end, or two ends for one call."""
         letter = yield from text.word()
         if letter == "w":
-            found.arguments("{}")
-            found.end_call()
+            sink.arguments("{}")
+            sink.end_call()
         elif letter == "o":
-            found.thought("hm")
+            sink.reasoning("hm")
         else:
-            found.add_call("g", "{}")
-            found.end_call()
+            sink.add_call("g", "{}")
+            sink.end_call()
 
 
 def test_a_grammar_that_ends_a_call_it_never_began_loses_no_text() -> None:

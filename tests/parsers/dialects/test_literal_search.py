@@ -1,4 +1,4 @@
-"""Literals in text that comes in pieces: found where a reader would find them, wherever in the text the search begins."""
+"""Literals in text that arrives in chunks, compared with a search that tries every index by hand."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ from streamlib_parsers.dialects.literal_search import (
 TAGS = ("<a>", "<ab>", "<", "b>", "\n<a>", "é", "[[")
 
 
-def hits_by_hand(
-    literals: Sequence[str], text: str, at: int, *, over: bool
+def matches_by_hand(
+    literals: Sequence[str], text: str, start: int, *, final: bool
 ) -> Iterator[tuple[int, str]]:
-    """Every place looked at, every literal tried."""
-    for place in range(at, len(text)):
+    """Looks at every index and tries every literal."""
+    for index in range(start, len(text)):
         for literal in sorted(literals, key=len, reverse=True):
-            if text.startswith(literal, place):
-                yield place, literal
+            if text.startswith(literal, index):
+                yield index, literal
                 break
-            if not over and literal.startswith(text[place:]):
-                yield place, ""
+            if not final and literal.startswith(text[index:]):
+                yield index, ""
                 return
     yield len(text), ""
 
 
 def texts() -> Iterator[str]:
-    """Short ones at random, and long ones with a literal around every place where the search takes its next step."""
+    """Short random ones, and long ones with a literal around every index where a window ends."""
     rng = random.Random(3)
     for size in (0, 1, 2, 3, 9, 30):
         for _ in range(30):
@@ -46,42 +46,39 @@ def texts() -> Iterator[str]:
                 yield "x" * before + tag + "b>" * (before % 2)
 
 
-@pytest.mark.parametrize("over", [False, True])
+@pytest.mark.parametrize("final", [False, True])
 @pytest.mark.parametrize("literals", [TAGS, ("<a>",), ("<ab>", "<a", "é")], ids=len)
-def test_every_literal_is_found_where_it_stands_and_what_may_become_one_waits(
-    literals: tuple[str, ...], over: bool
+def test_search_yields_every_literal_and_a_partial_one(
+    literals: tuple[str, ...], final: bool
 ) -> None:
-    needles = LiteralSearch(literals)
+    search = LiteralSearch(literals)
     for text in texts():
-        for at in (0, 1, len(text) - 4, len(text)):
-            if 0 <= at <= len(text):
-                wanted = list(hits_by_hand(literals, text, at, over=over))
-                assert list(needles.hits(text, at, over=over)) == wanted, (
-                    text[-20:],
-                    len(text),
-                    at,
-                )
-                assert needles.first(text, at, over=over) == wanted[0]
-        assert needles.absent(text) == (not any(literal[0] in text for literal in literals))
+        for start in (0, 1, len(text) - 4, len(text)):
+            if 0 <= start <= len(text):
+                expected = list(matches_by_hand(literals, text, start, final=final))
+                context = (text[-20:], len(text), start)
+                assert list(search.matches(text, start, final=final)) == expected, context
+                assert search.first(text, start, final=final) == expected[0]
+        assert search.absent(text) == (not any(literal[0] in text for literal in literals))
 
 
-def test_pieces_are_the_text_they_came_as() -> None:
-    pieces = StringBuffer()
+def test_string_buffer_returns_the_text_added() -> None:
+    buffer = StringBuffer()
     for size in (SMALL - 1, 1, 1, SMALL, 0):
         for _ in range(size):
-            pieces.add("ab")
-        assert (pieces.text(), pieces.size) == ("ab" * (pieces.size // 2), len(pieces.text()))
-    assert pieces.size == 2 * (2 * SMALL + 1)
-    pieces.clear()
-    assert (pieces.text(), pieces.size) == ("", 0)
+            buffer.add("ab")
+        assert (buffer.text(), buffer.size) == ("ab" * (buffer.size // 2), len(buffer.text()))
+    assert buffer.size == 2 * (2 * SMALL + 1)
+    buffer.clear()
+    assert (buffer.text(), buffer.size) == ("", 0)
 
 
-def test_many_small_pieces_take_the_room_of_their_text() -> None:
-    pieces = StringBuffer()
+def test_string_buffer_takes_the_memory_of_its_text() -> None:
+    buffer = StringBuffer()
     tracemalloc.start()
     for number in range(50_000):
-        pieces.add(f"{number % 90 + 10}")  # a new object each time, of 51 bytes
-    held, _ = tracemalloc.get_traced_memory()
+        buffer.add(f"{number % 90 + 10}")  # a new object each time, of 51 bytes
+    used, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert pieces.size == 100_000
-    assert held < 300_000
+    assert buffer.size == 100_000
+    assert used < 300_000

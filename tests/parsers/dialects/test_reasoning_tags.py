@@ -23,7 +23,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.dialects import DIALECTS, DialectFilter
-from streamlib_parsers.dialects.definitions import THOUGHT_TAGS, UNOPENED
+from streamlib_parsers.dialects.definitions import REASONING_TAGS, UNOPENED
 from streamlib_parsers.limits import Limits
 from tests.support.dialect_streams import (
     TOOLS,
@@ -71,7 +71,7 @@ def test_thoughts_in_a_row_are_thoughts_of_their_own() -> None:
     ]  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize("tags", THOUGHT_TAGS, ids=lambda tags: tags[0].strip())
+@pytest.mark.parametrize("tags", REASONING_TAGS, ids=lambda tags: tags[0].strip())
 def test_every_pair_of_tags_makes_a_thought(tags: tuple[str, str]) -> None:
     begin, end = tags
     assert check(f"{begin}I look.{end}Paris.", ["think"], "Paris.", "I look.") == []

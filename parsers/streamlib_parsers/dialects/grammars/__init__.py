@@ -1,1 +1,1 @@
-"""The forms that calls take in text: one file a form, each a table of literals and the way to read it."""
+"""The syntaxes of calls in text: one file each, a table of literals and the way to read them."""

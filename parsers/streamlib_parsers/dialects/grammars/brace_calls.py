@@ -1,9 +1,9 @@
-"""Calls in Gemma's own notation: bare keys, and strings between two equal tokens, with nothing escaped inside them.
+"""Calls in Gemma's own notation: bare keys, and strings between two equal tokens, nothing escaped.
 
-    <|tool_call>call:f{k:<|"|>v<|"|>,n:1,l:[true,{a:null}]}<tool_call|>           Gemma 4
-    <start_function_call>call:f{k:<escape>v<escape>}<end_function_call>            FunctionGemma
+    <|tool_call>call:f{k:<|"|>v<|"|>,n:1,l:[true,{a:null}]}<tool_call|>             Gemma 4
+    <start_function_call>call:f{k:<escape>v<escape>}<end_function_call>             FunctionGemma
 
-A call is given out when its closing token is there, with all its arguments.
+A call is emitted when its closing token was read, with all its arguments.
 """
 
 from __future__ import annotations
@@ -27,30 +27,35 @@ DEEPEST: Final = 50
 
 
 class BraceCalls(Struct, frozen=True):
-    """quote: the token at both ends of a string. closes: the end of the message and the next opener stand for it."""
+    """Calls between tokens.
+
+    Args:
+        openers: the tokens before a call.
+        closes: the tokens after it; the end of the message and the next opener stand for them.
+        quote: the token at both ends of a string.
+    """
 
     openers: Sequence[Opener]
     closes: Sequence[str]
     quote: str
     first: str = "c"
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        """`call:f{…}` and its closing token."""
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """`call:f{...}` and its closing token."""
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()
-        if not name.startswith("call:") or not (yield from text.literal("{")):
+        if not name.startswith("call:"):
             raise NoMatch
+        yield from expect(text, "{")
         arguments = yield from self._object(text, 1)
         yield from text.spaces()
-        closed = yield from text.literal(*self.closes)
-        if (
-            not closed
-            and (yield from text.peek())
-            and not (yield from text.ahead(*(opener.marker for opener in self.openers)))
-        ):
-            raise NoMatch
-        found.add_call(name.removeprefix("call:"), dumps(arguments))
+        if not (yield from text.literal(*self.closes)):
+            is_end = not (yield from text.peek())
+            next_openers = [opener.marker for opener in self.openers]
+            if not is_end and not (yield from text.ahead(*next_openers)):
+                raise NoMatch
+        sink.add_call(name.removeprefix("call:"), dumps(arguments))
 
     def _value(self, text: Cursor, depth: int) -> Parse[Any]:
         opening = yield from text.literal(self.quote, "{", "[")
@@ -58,16 +63,20 @@ class BraceCalls(Struct, frozen=True):
             return (yield from self._string(text))
         if opening and depth > DEEPEST:
             raise NoMatch
-        if opening:
-            return (yield from (self._object if opening == "{" else self._list)(text, depth + 1))
+        if opening == "{":
+            return (yield from self._object(text, depth + 1))
+        if opening == "[":
+            return (yield from self._list(text, depth + 1))
         written = yield from text.json_text()
+        if written.startswith('"'):
+            return decoded(written)
         try:
-            return decoded(written) if written.startswith('"') else literal(written)
+            return literal(written)
         except ValueError:
             raise NoMatch from None
 
     def _string(self, text: Cursor) -> Parse[str]:
-        """To behind its closing token; what must follow is missing where that is."""
+        """To behind its closing token. Where that is missing, so is what must follow the string."""
         value = StringBuffer()
         yield from text.until((self.quote,), value.add)
         return value.text()
@@ -75,12 +84,11 @@ class BraceCalls(Struct, frozen=True):
     def _object(self, text: Cursor, depth: int) -> Parse[dict[str, Any]]:
         """From behind its brace to behind its last."""
         members: dict[str, Any] = {}
-        while not (yield from _ended(text, "}", first=not members)):
-            key = (
-                (yield from self._string(text))
-                if (yield from text.literal(self.quote))
-                else (yield from _bare_key(text))
-            )
+        while not (yield from _has_ended(text, "}", first=not members)):
+            if (yield from text.literal(self.quote)):
+                key = yield from self._string(text)
+            else:
+                key = yield from _bare_key(text)
             yield from text.spaces()
             yield from expect(text, ":")
             yield from text.spaces()
@@ -89,7 +97,7 @@ class BraceCalls(Struct, frozen=True):
 
     def _list(self, text: Cursor, depth: int) -> Parse[list[Any]]:
         values: list[Any] = []
-        while not (yield from _ended(text, "]", first=not values)):
+        while not (yield from _has_ended(text, "]", first=not values)):
             values.append((yield from self._value(text, depth)))
         return values
 
@@ -104,8 +112,8 @@ def _bare_key(text: Cursor) -> Parse[str]:
     return key
 
 
-def _ended(text: Cursor, close: str, *, first: bool) -> Parse[bool]:
-    """Whether the list or object ends here; before any element but the first a comma is due."""
+def _has_ended(text: Cursor, close: str, *, first: bool) -> Parse[bool]:
+    """Whether the list or object ends here; before any element but the first reads a comma."""
     yield from text.spaces()
     if (yield from text.literal(close)):
         return True

@@ -1,10 +1,12 @@
 """Harmony, the channels of gpt-oss, where a server shows them as text.
 
-    <|channel|>analysis<|message|>I look it up.<|end|>                                                     a thought
-    <|start|>assistant<|channel|>commentary to=functions.f <|constrain|>json<|message|>{"k":1}<|call|>     a call
-    <|start|>assistant<|channel|>final<|message|>Paris.<|return|>                                          text
+Reasoning, a call, and text:
+    <|channel|>analysis<|message|>I look it up.<|end|>
+    <|start|>assistant<|channel|>commentary to=functions.f
+    <|constrain|>json<|message|>{"k":1}<|call|>
+    <|start|>assistant<|channel|>final<|message|>Paris.<|return|>
 
-Everything but a header is given out as it comes; a header is held back to its `<|message|>`.
+All but headers is emitted as it arrives; a header is buffered up to its `<|message|>`.
 """
 
 from __future__ import annotations
@@ -25,71 +27,77 @@ BEGINS: Final = ("<|start|>", "<|channel|>")
 ENDS: Final = ("<|end|>", "<|return|>", "<|call|>")
 MESSAGE: Final = "<|message|>"
 LONGEST_HEADER: Final = 300
+"""Characters up to `<|message|>`."""
 NOISE: Final = 120
-"""Characters between a leaked recipient and its arguments: a few words, or tokens of nonsense."""
+"""Characters between a leaked recipient and its arguments: a few words, or meaningless tokens."""
 PARALLEL: Final = "multi_tool_use.parallel"
+"""The recipient of several calls at once."""
 
 
 class ChannelCalls(Struct, frozen=True):
-    """A whole answer in channels."""
+    """A complete response in channels."""
 
     openers: Sequence[Opener] = anywhere(*BEGINS)
     first: str = ""
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """One message after the other."""
         begin = text.opener
         while begin in BEGINS:
             header, _ = yield from text.head(MESSAGE, limit=LONGEST_HEADER, barred="\n")
             channel, recipient = _header(header, channel_first=begin == "<|channel|>")
             if recipient:
-                yield from self._call(text, found, recipient)
+                yield from self._call(text, sink, recipient)
                 end = yield from text.literal(*ENDS)
-                found.settle()
+                sink.end_section()
             elif channel == "analysis":
-                end = yield from text.until((*BEGINS, *ENDS), found.thought)
-                found.end_thought()
+                end = yield from text.until((*BEGINS, *ENDS), sink.reasoning)
+                sink.end_reasoning()
             else:
-                end = yield from self._words(text, found)
+                end = yield from self._output_text(text, sink)
             if end in BEGINS:
                 begin = end
             else:
                 yield from text.spaces()
                 begin = yield from text.literal(*BEGINS)
 
-    def _words(self, text: Cursor, found: GrammarSink) -> Parse[str]:
-        """Words for the user. A token inside code is spoken of."""
+    def _output_text(self, text: Cursor, sink: GrammarSink) -> Parse[str]:
+        """Output text up to a token. A token inside code is only mentioned."""
         while True:
-            end = yield from text.until((*BEGINS, *ENDS), found.text)
-            if not end or not found.in_code:
+            end = yield from text.until((*BEGINS, *ENDS), sink.text)
+            if not end or not sink.in_code:
                 text.commit()
                 return end
-            found.text(end)
+            sink.text(end)
 
-    def _call(self, text: Cursor, found: GrammarSink, recipient: str) -> Parse[None]:
-        text.opener = (
-            text.kept()
-        )  # if the arguments break off, the header is not looked through again
+    def _call(self, text: Cursor, sink: GrammarSink, recipient: str) -> Parse[None]:
+        # Where the arguments do not match, the header must not be searched again.
+        text.opener = text.uncommitted()
         yield from text.spaces()
-        found.call(recipient.removeprefix("functions."))
-        yield from text.json_object(found.arguments)
+        sink.call(recipient.removeprefix("functions."))
+        yield from text.json_object(sink.arguments)
         yield from text.spaces()
         if (yield from text.peek()) and not (yield from text.ahead(*BEGINS, *ENDS)):
             raise NoMatch
-        found.end_call()
+        sink.end_call()
 
 
 class LeakedChannel(Struct, frozen=True):
-    """A call whose tokens were lost: `to=functions.f {…}`. A call only where it ends the message and its JSON is whole."""
+    """A call whose tokens were lost: `to=functions.f {...}`.
+
+    It is one only where it ends the message and its JSON is complete.
+    """
 
     openers: Sequence[Opener] = anywhere("to=functions.", f"to={PARALLEL}")
     first: str = ""
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        """Name, noise, arguments, the end."""
-        found.hold()
-        parallel = text.opener.endswith(PARALLEL)
-        name = "" if parallel else (yield from text.word()).rstrip(".:/")
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """Name, noise, arguments, the end of the message."""
+        sink.defer_calls()
+        name = ""
+        is_parallel = text.opener.endswith(PARALLEL)
+        if not is_parallel:
+            name = (yield from text.word()).rstrip(".:/")
         yield from text.head("{", limit=NOISE, barred="", leave=True)
         arguments = StringBuffer()
         yield from text.json(arguments.add)
@@ -98,35 +106,44 @@ class LeakedChannel(Struct, frozen=True):
         yield from text.spaces()
         if (yield from text.peek()):
             raise NoMatch
-        for called, given in _uses(arguments.text()) if parallel else [(name, arguments.text())]:
-            found.add_call(called, given)
-        found.release()
+        if is_parallel:
+            for called_name, called_arguments in _parallel_calls(arguments.text()):
+                sink.add_call(called_name, called_arguments)
+        else:
+            sink.add_call(name, arguments.text())
+        sink.release_calls()
 
 
 def _header(header: str, *, channel_first: bool) -> tuple[str, str]:
-    """Channel and recipient out of `assistant to=functions.f<|channel|>commentary json`."""
-    role, has_channel, rest = (
-        ("", True, header) if channel_first else header.partition("<|channel|>")
-    )
-    words = rest.replace("<|", " <|").split() if has_channel else []
-    named = [word.removeprefix("to=") for word in (role.split() + words) if word.startswith("to=")]
-    recipient = named[-1].partition("<|")[0] if named else ""
-    return words[0] if words else "final", recipient
+    """Channel and recipient of `assistant to=functions.f<|channel|>commentary json`.
+
+    The recipient may stand before or after the channel; "" where there is none.
+    """
+    role, has_channel, rest = "", True, header
+    if not channel_first:
+        role, mark, rest = header.partition("<|channel|>")
+        has_channel = bool(mark)
+    fields: list[str] = []
+    if has_channel:
+        fields = rest.replace("<|", " <|").split()
+    recipient = ""
+    for field in (*role.split(), *fields):
+        if field.startswith("to="):
+            recipient = field.removeprefix("to=").partition("<|")[0]
+    channel = fields[0] if fields else "final"
+    return channel, recipient
 
 
-def _uses(text: str) -> list[tuple[str, str]]:
-    """The calls of a parallel use."""
+def _parallel_calls(text: str) -> list[tuple[str, str]]:
+    """Name and arguments of each call in the JSON of `multi_tool_use.parallel`."""
     value = decoded(text)
     uses = value.get("tool_uses") if isinstance(value, dict) else None
-    if (
-        not isinstance(uses, list)
-        or not all(
-            isinstance(use, dict) and isinstance(use.get("parameters"), dict) for use in uses
-        )
-        or not uses
-    ):
+    if not isinstance(uses, list) or not uses:
         raise NoMatch
-    return [
-        (str(use.get("recipient_name", "")).removeprefix("functions."), dumps(use["parameters"]))
-        for use in uses
-    ]
+    calls: list[tuple[str, str]] = []
+    for use in uses:
+        if not isinstance(use, dict) or not isinstance(use.get("parameters"), dict):
+            raise NoMatch
+        name = str(use.get("recipient_name", "")).removeprefix("functions.")
+        calls.append((name, dumps(use["parameters"])))
+    return calls

@@ -1,4 +1,4 @@
-"""Marks around words that are said to the user, and say nothing themselves: `<|open|>response<|sep|>`."""
+"""Marks around output text that mean nothing themselves: `<|open|>response<|sep|>`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,11 @@ from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class Marks(Struct, frozen=True):
-    """marks: left out of the text."""
+    """Literals to leave out of the text.
+
+    Args:
+        marks: the literals.
+    """
 
     marks: Sequence[str]
     first: str = ""
@@ -22,7 +26,7 @@ class Marks(Struct, frozen=True):
         """The marks."""
         return anywhere(*self.marks)
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """Nothing follows a mark."""
         text.commit()
         yield from ()

@@ -1,8 +1,11 @@
-"""Calls as nested elements, every tag behind a mark that no text contains (MiniMax M3; the mark is written M here).
+"""Calls as nested elements, every tag behind a mark that no text contains.
 
-    M<tool_call>⏎M<invoke name="f">M<city>ParisM</city>M<days>M<day>1M</day>M<day>2M</day>M</days>M</invoke>⏎M</tool_call>
+MiniMax M3; the mark is written M here:
+    M<tool_call>⏎M<invoke name="f">M<city>ParisM</city>M<days>M<day>1M</day>M<day>2M</day>M</days>
+    M</invoke>⏎M</tool_call>
 
-An element's name is the parameter's; elements inside make an object, repeated ones an array, text beside them is `$text`.
+An element's name is the parameter's; elements inside make an object, repeated ones an array, text
+beside them is `$text`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,12 @@ from typing import Final
 
 from msgspec import Struct
 
-from streamlib_parsers.dialects.coercion import coerced, is_array, property_schema
+from streamlib_parsers.dialects.coercion import (
+    coerced,
+    is_array,
+    json_object_text,
+    property_schema,
+)
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import Opener, anywhere
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
@@ -22,19 +30,28 @@ from streamlib_parsers.items import JsonObject
 from streamlib_parsers.json_text import dumps
 
 DEEPEST: Final = 50
+"""Elements inside each other: each is a frame of the reader's stack."""
 
 
 class _Element:
-    """An element while it is read."""
+    """An element as far as it was read."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self.text = StringBuffer()
+        """The text beside its children."""
         self.children: list[_Element] = []
+        """The elements inside of it, in order."""
 
 
 class ElementCalls(Struct, frozen=True):
-    """mark: stands before every tag. wrapper, call: names of the elements around all calls and around one."""
+    """Calls as nested elements.
+
+    Args:
+        mark: stands before every tag.
+        wrapper: name of the element around all calls.
+        call: name of the element of one call.
+    """
 
     mark: str
     wrapper: str = "tool_call"
@@ -46,33 +63,33 @@ class ElementCalls(Struct, frozen=True):
         """The wrapper, or a call without one."""
         return anywhere(f"{self.mark}<{self.wrapper}>", f"{self.mark}<{self.call}")
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         begin, end = f"{self.mark}<{self.call}", f"{self.mark}</{self.wrapper}>"
-        told = False
+        has_call = False
         if text.opener == begin:
-            yield from self._call(text, found)
-            told = True
+            yield from self._call(text, sink)
+            has_call = True
         while True:
             yield from text.spaces()
             part = yield from text.literal(begin, end)
             if part == begin:
-                yield from self._call(text, found)
-                told = True
+                yield from self._call(text, sink)
+                has_call = True
                 continue
-            if not told:
+            if not has_call:
                 raise NoMatch
             if part:
-                found.settle()
+                sink.end_section()
             return
 
-    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         head, _ = yield from text.head(">")
         name = attributes_of(head).get("name", "")
         call = _Element(self.call)
         yield from self._content(text, call, 0)
-        schema = found.schema(name)
-        found.add_call(name, _object(_members(call, schema, schema)))
+        schema = sink.schema(name)
+        sink.add_call(name, json_object_text(_members(call, schema, schema)))
 
     def _content(self, text: Cursor, element: _Element, depth: int) -> Parse[None]:
         """From behind an element's tag to behind its closing tag."""
@@ -94,15 +111,16 @@ class ElementCalls(Struct, frozen=True):
 
 def _members(element: _Element, schema: JsonObject, root: JsonObject) -> dict[str, str]:
     """The children as JSON texts by name."""
-    grouped: dict[str, list[_Element]] = {}
+    by_name: dict[str, list[_Element]] = {}
     for child in element.children:
-        grouped.setdefault(child.name, []).append(child)
+        by_name.setdefault(child.name, []).append(child)
     members: dict[str, str] = {}
-    for name, children in grouped.items():
-        own = property_schema(schema, name, root)
-        members[name] = (
-            _value(children[0], own, root) if len(children) == 1 else _array(children, own, root)
-        )
+    for name, children in by_name.items():
+        own_schema = property_schema(schema, name, root)
+        if len(children) == 1:
+            members[name] = _value(children[0], own_schema, root)
+        else:
+            members[name] = _array(children, own_schema, root)
     return members
 
 
@@ -112,14 +130,12 @@ def _value(element: _Element, schema: JsonObject, root: JsonObject) -> str:
     if is_array(schema, root):
         return _array(element.children, schema, root)
     members = _members(element, schema, root)
-    beside = element.text.text().strip()
-    return _object({**members, "$text": dumps(beside)} if beside else members)
+    text_beside = element.text.text().strip()
+    if text_beside:
+        members["$text"] = dumps(text_beside)
+    return json_object_text(members)
 
 
 def _array(elements: list[_Element], schema: JsonObject, root: JsonObject) -> str:
-    items = property_schema(schema, 0, root)
-    return f"[{','.join(_value(element, items, root) for element in elements)}]"
-
-
-def _object(members: dict[str, str]) -> str:
-    return "{" + ",".join(f"{dumps(name)}:{text}" for name, text in members.items()) + "}"
+    item_schema = property_schema(schema, 0, root)
+    return f"[{','.join(_value(element, item_schema, root) for element in elements)}]"

@@ -1,8 +1,10 @@
 """Calls that are JSON objects with the tool's name inside.
 
-    <tool_call>⏎{"name": "f", "arguments": {"k": 1}}⏎</tool_call>          [TOOL_CALLS] [{"name": "f", "arguments": {}}]
+    <tool_call>⏎{"name": "f", "arguments": {"k": 1}}⏎</tool_call>
+    [TOOL_CALLS] [{"name": "f", "arguments": {}}]
 
-The arguments are given out as they come once the name is known; where they stand before the name they wait for it.
+The arguments are emitted as they arrive once the name is known; where they stand before the name
+they are buffered.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ NAMES: Final = frozenset({"name", "tool_name", "tool", "function_name", "recipie
 ARGUMENTS: Final = frozenset({"arguments", "parameters", "args", "input"})
 IDS: Final = frozenset({"id", "call_id", "tool_call_id"})
 WRAPPER: Final = "function"
-"""`{"type": "function", "function": {…}}`, or the name itself."""
+"""`{"type": "function", "function": {...}}`, or the name itself."""
 KEYS: Final = NAMES | ARGUMENTS | IDS | {WRAPPER, "type", "index"}
 """One of these comes first in an object that is a call."""
 
@@ -29,85 +31,93 @@ KEYS: Final = NAMES | ARGUMENTS | IDS | {WRAPPER, "type", "index"}
 class _Call:
     """What is known of one call."""
 
-    __slots__ = ("arguments", "begun", "call_id", "keys", "name")
+    __slots__ = ("arguments", "call_id", "is_streamed", "key_count", "name")
 
     def __init__(self) -> None:
         self.name = ""
         self.call_id = ""
         self.arguments = "{}"
-        self.begun = False
-        self.keys = 0
+        """The arguments, where they are not streamed."""
+        self.is_streamed = False
+        """Whether the call was reported to the sink already."""
+        self.key_count = 0
+        """Keys read so far."""
 
 
 class JsonCalls(Struct, frozen=True):
-    """openers, closes: with no `closes` a call ends with its object. between: what may stand between two objects."""
+    """JSON objects behind a token.
+
+    Args:
+        openers: the tokens before the first object.
+        closes: the tokens after the last one; without any a call ends with its object.
+        between: what may stand between two objects.
+    """
 
     openers: Sequence[Opener]
     closes: Sequence[str] = ()
     between: Sequence[str] = (",", ";")
     first: str = "{["
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """One object, several, or an array of them."""
         yield from text.spaces()
-        array = yield from text.literal("[")
-        if array:
+        is_array = bool((yield from text.literal("[")))
+        if is_array:
             yield from text.spaces()
         if not (yield from text.literal("{")):
             raise NoMatch
-        waits = bool(self.closes) and not array
-        yield from self._objects(text, found, waits=waits)
-        if array:
+        # Outside of an array only the closing token tells that the last call is complete.
+        needs_close = bool(self.closes) and not is_array
+        yield from self._objects(text, sink, needs_close=needs_close)
+        if is_array:
             if not (yield from text.literal("]")):
                 raise NoMatch
-            found.settle()
+            sink.end_section()
         if self.closes:
-            yield from self._close(text, found, waits=waits)
+            yield from self._close(text, sink, needs_close=needs_close)
 
-    def _objects(self, text: Cursor, found: GrammarSink, *, waits: bool) -> Parse[None]:
-        """Objects from behind the first brace. waits: the last one is not whole before its closing literal."""
+    def _objects(self, text: Cursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
+        """Objects from behind the first brace."""
         while True:
-            yield from call_object(text, found)
-            if not waits:
-                found.end_call()
+            yield from call_object(text, sink)
+            if not needs_close:
+                sink.end_call()
             yield from text.spaces()
             if (yield from text.literal(*self.between)):
                 yield from text.spaces()
             if not (yield from text.ahead("{")):
                 return
-            if waits:
-                found.end_call()
-            text.take(text.at + 1)
+            if needs_close:
+                sink.end_call()
+            text.take(text.index + 1)
 
-    def _close(self, text: Cursor, found: GrammarSink, *, waits: bool) -> Parse[None]:
-        """The closing literal; the end of the message and the next opener stand for it."""
+    def _close(self, text: Cursor, sink: GrammarSink, *, needs_close: bool) -> Parse[None]:
+        """The closing token; the end of the message and the next opener stand for it."""
         yield from text.spaces()
-        closed = yield from text.literal(*self.closes)
-        if not waits:
-            if closed:
-                found.settle()
+        is_closed = yield from text.literal(*self.closes)
+        if not needs_close:
+            if is_closed:
+                sink.end_section()
             return
-        if (
-            not closed
-            and (yield from text.peek())
-            and not (yield from text.ahead(*(opener.marker for opener in self.openers)))
-        ):
-            raise NoMatch
-        found.end_call()
+        if not is_closed and (yield from text.peek()):
+            next_openers = [opener.marker for opener in self.openers]
+            if not (yield from text.ahead(*next_openers)):
+                raise NoMatch
+        sink.end_call()
 
 
 class BareJson(Struct, frozen=True):
-    """A message that is nothing but calls: sure only at its end."""
+    """A message that is nothing but calls, which is certain only at its end."""
 
     openers: Sequence[Opener] = (Opener("{", "start"),)
     first: str = ""
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """Objects, with `;` or white space between them, and nothing else."""
-        found.hold()
+        sink.defer_calls()
         while True:
-            yield from call_object(text, found)
-            found.end_call()
+            yield from call_object(text, sink)
+            sink.end_call()
             yield from text.spaces()
             if (yield from text.literal(";", ",")):
                 yield from text.spaces()
@@ -115,33 +125,33 @@ class BareJson(Struct, frozen=True):
                 break
         if (yield from text.peek()):
             raise NoMatch
-        found.release()
+        sink.release_calls()
 
 
-def call_object(text: Cursor, found: GrammarSink) -> Parse[None]:
-    """One call, from behind its brace to behind its last; it is told to `found`, but not that it is whole."""
+def call_object(text: Cursor, sink: GrammarSink) -> Parse[None]:
+    """One call, from behind its brace to behind its last; `sink.end_call` is left to the caller."""
     call = _Call()
-    yield from _members(text, found, call)
+    yield from _members(text, sink, call)
     if not call.name:
         raise NoMatch
-    if not call.begun:
-        found.call(call.name, call.call_id)
-        found.arguments(call.arguments)
+    if not call.is_streamed:
+        sink.call(call.name, call.call_id)
+        sink.arguments(call.arguments)
 
 
-def _members(text: Cursor, found: GrammarSink, call: _Call) -> Parse[None]:
+def _members(text: Cursor, sink: GrammarSink, call: _Call) -> Parse[None]:
     while True:
         yield from text.spaces()
         if (yield from text.literal("}")):
             return
-        if call.keys:
+        if call.key_count:
             yield from text.literal(",")
             yield from text.spaces()
         key = yield from _key(text)
-        if not call.keys and key not in KEYS:
+        if not call.key_count and key not in KEYS:
             raise NoMatch
-        call.keys += 1
-        yield from _member(text, found, call, key)
+        call.key_count += 1
+        yield from _member(text, sink, call, key)
 
 
 def _key(text: Cursor) -> Parse[str]:
@@ -155,35 +165,35 @@ def _key(text: Cursor) -> Parse[str]:
     return str(key)
 
 
-def _member(text: Cursor, found: GrammarSink, call: _Call, key: str) -> Parse[None]:
+def _member(text: Cursor, sink: GrammarSink, call: _Call, key: str) -> Parse[None]:
     opening = yield from text.ahead("{", '"')
     if key == WRAPPER and opening == "{":
-        text.take(text.at + 1)
-        yield from _members(text, found, call)
+        text.take(text.index + 1)
+        yield from _members(text, sink, call)
     elif key in ARGUMENTS:
-        yield from _arguments(text, found, call, streams=opening == "{")
+        yield from _arguments(text, sink, call, is_object=opening == "{")
     else:
         value = decoded((yield from text.json_text()))
         if key in NAMES or key == WRAPPER:
-            call.name = str(value).strip() if isinstance(value, str) else ""
+            call.name = value.strip() if isinstance(value, str) else ""
         elif key in IDS and isinstance(value, str):
             call.call_id = value
 
 
-def _arguments(text: Cursor, found: GrammarSink, call: _Call, *, streams: bool) -> Parse[None]:
-    if call.begun:
-        raise NoMatch
-    if call.name and streams:
-        call.begun = True
-        found.call(call.name, call.call_id)
-        yield from text.json(found.arguments)
+def _arguments(text: Cursor, sink: GrammarSink, call: _Call, *, is_object: bool) -> Parse[None]:
+    if call.is_streamed:
+        raise NoMatch  # arguments twice
+    if call.name and is_object:
+        call.is_streamed = True
+        sink.call(call.name, call.call_id)
+        yield from text.json(sink.arguments)
         return
-    value = yield from text.json_text()
-    if value in ("null", '""'):
+    arguments = yield from text.json_text()
+    if arguments in ("null", '""'):
         return
-    inner = decoded(value)
-    if isinstance(inner, str):  # double-encoded
-        value, inner = inner, decoded(inner)
-    if not isinstance(inner, dict):
+    value = decoded(arguments)
+    if isinstance(value, str):  # double-encoded
+        arguments, value = value, decoded(value)
+    if not isinstance(value, dict):
         raise NoMatch
-    call.arguments = value
+    call.arguments = arguments

@@ -2,7 +2,7 @@
 
     <|tools_prefix|>[{"f": {"k": 1}}, {"g": {}}]<|tools_suffix|>
 
-The arguments are given out as they come; each call is whole with its object.
+The arguments are emitted as they arrive; each call is complete with its object.
 """
 
 from __future__ import annotations
@@ -18,28 +18,33 @@ from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class KeyedCalls(Struct, frozen=True):
-    """openers, closes: what stands around the list; the end of the message may stand for the latter."""
+    """A list of calls between tokens.
+
+    Args:
+        openers: the tokens before the list.
+        closes: the tokens after it; the end of the message may stand for them.
+    """
 
     openers: Sequence[Opener]
     closes: Sequence[str]
     first: str = "["
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        """The list and its closing literal."""
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """The list and its closing token."""
         yield from text.spaces()
         yield from expect(text, "[")
         while True:
-            yield from _call(text, found)
+            yield from _call(text, sink)
             if not (yield from text.literal(",")):
                 break
         yield from expect(text, "]")
         yield from text.spaces()
         if not (yield from text.literal(*self.closes)) and (yield from text.peek()):
             raise NoMatch
-        found.settle()
+        sink.end_section()
 
 
-def _call(text: Cursor, found: GrammarSink) -> Parse[None]:
+def _call(text: Cursor, sink: GrammarSink) -> Parse[None]:
     yield from text.spaces()
     yield from expect(text, "{")
     yield from text.spaces()
@@ -49,15 +54,19 @@ def _call(text: Cursor, found: GrammarSink) -> Parse[None]:
     yield from text.spaces()
     yield from expect(text, ":")
     yield from text.spaces()
-    found.call(name)
-    yield from text.json_object(found.arguments)
+    sink.call(name)
+    yield from text.json_object(sink.arguments)
     yield from text.spaces()
     yield from expect(text, "}")
-    found.end_call()
+    sink.end_call()
     yield from text.spaces()
 
 
 def expect(text: Cursor, mark: str) -> Parse[None]:
-    """Reads a literal that must be there."""
+    """Reads a literal that must come next.
+
+    Raises:
+        NoMatch: it does not.
+    """
     if not (yield from text.literal(mark)):
         raise NoMatch

@@ -1,14 +1,18 @@
 """Calls whose name stands before their JSON, each between tokens of its own, often in a section.
 
-    <|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"k":1}<|tool_call_end|><|tool_calls_section_end|>
-    <|tool_calls_begin|><|tool_call_begin|>f<|tool_sep|>{"k":1}<|tool_call_end|><|tool_calls_end|>     (DeepSeek writes | and _ wide)
+Kimi K2:
+    <|tool_calls_section_begin|><|tool_call_begin|>functions.f:0<|tool_call_argument_begin|>{"k":1}
+    <|tool_call_end|><|tool_calls_section_end|>
+DeepSeek, which writes | and _ wide:
+    <|tool_calls_begin|><|tool_call_begin|>f<|tool_sep|>{"k":1}<|tool_call_end|><|tool_calls_end|>
 
-The arguments are given out as they come. A call without a usable name is left out, and said in a Notice; the rest of its section stands.
+The arguments are emitted as they arrive. A call without a usable name is left out, with a Notice;
+the rest of its section stands.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec import Struct
 
@@ -18,10 +22,17 @@ from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class NamedCalls(Struct, frozen=True):
-    """sections, section_ends: around several calls, and may be missing. calls, ends: around one.
+    """A name, then JSON, between tokens.
 
-    after_name: what ends the name. separator: the name stands behind it. fence: stands behind the JSON. numbered: the name is
-    `functions.NAME:NUMBER`, and all of it is the call's id.
+    Args:
+        sections: the tokens before several calls, which may be missing.
+        section_ends: the tokens after them, which may be missing.
+        calls: the tokens before a call.
+        after_name: the tokens that end the name.
+        ends: the tokens after a call.
+        separator: stands before the name; "" where the name comes first.
+        fence: stands after the JSON; "" for nothing.
+        numbered: whether the name is `functions.NAME:NUMBER`, and all of it is the call's id.
     """
 
     sections: Sequence[str]
@@ -39,61 +50,65 @@ class NamedCalls(Struct, frozen=True):
         """A section, or a call without one."""
         return anywhere(*self.sections, *self.calls)
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        """A section."""
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """A section, or calls without one."""
         if text.opener in self.sections:
             yield from text.spaces()
             if not (yield from text.literal(*self.calls)):
                 raise NoMatch
         while True:
-            yield from self._call(text, found)
+            yield from self._call(text, sink)
             yield from text.spaces()
             part = yield from text.literal(*self.calls, *self.section_ends)
             if part in self.section_ends:
-                found.settle()
+                sink.end_section()
             if part not in self.calls:
                 return
 
-    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        header, _ = yield from text.head(*self.after_name, barred="" if self.fence else "\n<")
-        name, call_id = self._named(header, found)
+    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        # A name before a fence ends with its line, any other one stays on it.
+        barred = "" if self.fence else "\n<"
+        header, _ = yield from text.head(*self.after_name, barred=barred)
+        name, call_id = self._named(header, sink)
         yield from text.spaces()
+        add_arguments: Callable[[str], object] = len  # read over
         if name:
-            found.call(name, call_id)
-        yield from text.json_object(found.arguments if name else len)
+            sink.call(name, call_id)
+            add_arguments = sink.arguments
+        yield from text.json_object(add_arguments)
         yield from text.spaces()
         if self.fence and (yield from text.literal(self.fence)):
             yield from text.spaces()
-        ended = yield from text.literal(*self.ends)
-        if (
-            not ended
-            and (yield from text.peek())
-            and not (yield from text.ahead(*self.calls, *self.section_ends))
-        ):
-            raise NoMatch
+        if not (yield from text.literal(*self.ends)) and (yield from text.peek()):
+            if not (yield from text.ahead(*self.calls, *self.section_ends)):
+                raise NoMatch
         if name:
-            found.end_call()
+            sink.end_call()
         else:
-            found.drop(f"a call without a usable name was left out: {header.strip()}")
+            sink.drop_call(f"a call without a usable name was left out: {header.strip()}")
 
-    def _named(self, header: str, found: GrammarSink) -> tuple[str, str]:
+    def _named(self, header: str, sink: GrammarSink) -> tuple[str, str]:
         """Name and id; ("", "") where the header names no tool."""
         header = header.strip()
         if not self.numbered:
-            return (header.rpartition(self.separator)[2] if self.separator else header).strip(), ""
+            if self.separator:
+                header = header.rpartition(self.separator)[2]
+            return header.strip(), ""
         name, _, number = header.rpartition(":")
         if number.isdecimal() and name:
             return name.removeprefix("functions."), header
-        return (header, "") if found.offers(header) else ("", "")
+        if sink.offers(header):
+            return header, ""
+        return "", ""
 
 
 class MistralCalls(Struct, frozen=True):
-    """`[TOOL_CALLS]f[ARGS]{…}`, with `[CALL_ID]id` between on some models, and `[TOOL_CALLS]f{…}` on others."""
+    """`[TOOL_CALLS]f[ARGS]{...}`; some models add `[CALL_ID]id`, others leave `[ARGS]` out."""
 
     openers: Sequence[Opener] = anywhere("[TOOL_CALLS]")
     first: str = NAME
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """One call; the next one has an opener of its own."""
         yield from text.spaces()
         name = yield from text.word()
@@ -102,6 +117,6 @@ class MistralCalls(Struct, frozen=True):
         if part == "[CALL_ID]":
             call_id, _ = yield from text.head("[ARGS]", barred="\n{")
         yield from text.spaces()
-        found.call(name, call_id.strip())
-        yield from text.json_object(found.arguments)
-        found.end_call()
+        sink.call(name, call_id.strip())
+        yield from text.json_object(sink.arguments)
+        sink.end_call()

@@ -1,7 +1,10 @@
 """Kimi K3: tags made of special tokens, attributes with character references, values raw.
 
-<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument key="k" type="string"<|sep|>v<|close|>argument<|sep|>
-<|close|>call<|sep|><|close|>tools<|sep|>            or, inside the call, <|open|>json<|sep|>{"k":"v"}<|close|>json<|sep|>
+    <|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|>
+    <|open|>argument key="k" type="string"<|sep|>v<|close|>argument<|sep|>
+    <|close|>call<|sep|><|close|>tools<|sep|>
+
+Or, inside the call: <|open|>json<|sep|>{"k":"v"}<|close|>json<|sep|>
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from msgspec import Struct
 from streamlib_parsers.dialects.coercion import Parameter, arguments_text, unescaped
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import Opener, anywhere
+from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tagged_calls import attributes_of
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
@@ -35,47 +39,47 @@ class OpenCloseCalls(Struct, frozen=True):
     openers: Sequence[Opener] = anywhere(SECTION, CALL)
     first: str = ""
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """A section, or a call without one."""
-        told = False
+        has_call = False
         if text.opener == CALL:
-            yield from self._call(text, found)
-            told = True
+            yield from self._call(text, sink)
+            has_call = True
         while True:
             yield from text.spaces()
             part = yield from text.literal(CALL, SECTION_END)
             if part == CALL:
-                yield from self._call(text, found)
-                told = True
+                yield from self._call(text, sink)
+                has_call = True
                 continue
-            if not told:
+            if not has_call:
                 raise NoMatch
             if part:
-                found.settle()
+                sink.end_section()
             return
 
-    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         attributes = yield from _attributes(text)
         name = attributes.get("tool", "")
         yield from text.spaces()
         if not name:
             raise NoMatch
         if (yield from text.literal(JSON)):
-            found.call(name)
+            sink.call(name)
             yield from text.spaces()
-            yield from text.json_object(found.arguments)
+            yield from text.json_object(sink.arguments)
             yield from text.spaces()
-            yield from _expect(text, JSON_END)
+            yield from expect(text, JSON_END)
             yield from text.spaces()
-            yield from _expect(text, CALL_END)
-            found.end_call()
+            yield from expect(text, CALL_END)
+            sink.end_call()
             return
         parameters: list[Parameter] = []
         while (yield from text.literal(ARGUMENT)):
             parameters.append((yield from _argument(text)))
             yield from text.spaces()
-        yield from _expect(text, CALL_END)
-        found.add_call(name, arguments_text(found.schema(name), parameters, "never", found.notice))
+        yield from expect(text, CALL_END)
+        sink.add_call(name, arguments_text(sink.schema(name), parameters, "never", sink.notice))
 
 
 def _argument(text: Cursor) -> Parse[Parameter]:
@@ -83,17 +87,12 @@ def _argument(text: Cursor) -> Parse[Parameter]:
     value = StringBuffer()
     if not attributes.get("key") or not (yield from text.until((ARGUMENT_END,), value.add)):
         raise NoMatch
-    kind = attributes.get("type")
-    return Parameter(
-        attributes["key"], value.text(), is_string=None if kind is None else kind == "string"
-    )
+    is_string = None
+    if "type" in attributes:
+        is_string = attributes["type"] == "string"
+    return Parameter(attributes["key"], value.text(), is_string=is_string)
 
 
 def _attributes(text: Cursor) -> Parse[dict[str, str]]:
     head, _ = yield from text.head(SEP)
     return {key: unescaped(value) for key, value in attributes_of(head).items()}
-
-
-def _expect(text: Cursor, mark: str) -> Parse[None]:
-    if not (yield from text.literal(mark)):
-        raise NoMatch

@@ -1,8 +1,10 @@
 """Calls as a name and pairs of key and value.
 
-    <tool_call>f⏎<arg_key>k</arg_key>⏎<arg_value>v</arg_value>⏎</tool_call>          GLM 4.5; later models write no line breaks
+GLM 4.5; later models write no line breaks:
+    <tool_call>f⏎<arg_key>k</arg_key>⏎<arg_value>v</arg_value>⏎</tool_call>
 
-Strings are raw, everything else is JSON; the schema says which, and without one what parses is JSON.
+Strings are raw, everything else is JSON; the schema tells which, and without one what parses is
+JSON.
 """
 
 from __future__ import annotations
@@ -14,12 +16,20 @@ from msgspec import Struct
 from streamlib_parsers.dialects.coercion import Parameter, arguments_text
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import NAME, Opener, anywhere
+from streamlib_parsers.dialects.grammars.keyed_calls import expect
 from streamlib_parsers.dialects.grammars.tag_value import ValueTags, tag_value
 from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class PairCalls(Struct, frozen=True):
-    """begin, end: around a call. key, value: (opening, closing)."""
+    """A name, then pairs of tags.
+
+    Args:
+        begin: the tag before a call.
+        end: the tag after it.
+        key: (opening, closing) of a key.
+        value: (opening, closing) of a value.
+    """
 
     begin: str
     end: str
@@ -32,7 +42,7 @@ class PairCalls(Struct, frozen=True):
         """The call's own tag."""
         return anywhere(self.begin)
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """One call."""
         yield from text.spaces()
         name = yield from text.word()
@@ -45,13 +55,10 @@ class PairCalls(Struct, frozen=True):
         while stop == self.key[0]:
             key, _ = yield from text.head(self.key[1])
             yield from text.spaces()
-            if not (yield from text.literal(self.value[0])):
-                raise NoMatch
+            yield from expect(text, self.value[0])
             value, stop = yield from tag_value(text, tags)
             parameters.append(Parameter(key.strip(), value))
-        found.add_call(
-            name,
-            arguments_text(
-                found.schema(name), parameters, "never", found.notice, json_if_untyped=True
-            ),
+        arguments = arguments_text(
+            sink.schema(name), parameters, "never", sink.notice, json_if_untyped=True
         )
+        sink.add_call(name, arguments)

@@ -1,7 +1,7 @@
 """Calls written as Python: `[f(k=1, s="x"), g()]`, and `f(k=1)` on lines of its own between tags.
 
-Keyword arguments of literals only. Without tags the whole message must be the list, which is sure at its end; with tags each call
-is given out when its parenthesis closes.
+Keyword arguments of literals only. Without tags the complete message must be the list, which is
+certain at its end; with tags each call is emitted when its parenthesis closes.
 """
 
 from __future__ import annotations
@@ -19,60 +19,64 @@ from streamlib_parsers.json_text import dumps
 
 
 class PythonCalls(Struct, frozen=True):
-    """closes: the closing tags; none where the message itself is the list, and the opener its bracket."""
+    """Calls as Python.
+
+    Args:
+        openers: the opening tags; the bracket of the list where there are none.
+        closes: the closing tags; none where the message itself is the list.
+    """
 
     openers: Sequence[Opener]
     closes: Sequence[str] = ()
     first: str = NAME + "["
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """The list, or the calls between the tags."""
         yield from text.spaces()
         if self.closes:
-            array = yield from text.literal("[")
-            yield from _calls(text, found, end="]" if array else "")
+            end = ""
+            if (yield from text.literal("[")):
+                end = "]"
+            yield from _calls(text, sink, end)
             yield from text.spaces()
             if not (yield from text.literal(*self.closes)) and (yield from text.peek()):
                 raise NoMatch
-            found.settle()
+            sink.end_section()
             return
-        found.hold()
-        yield from _calls(text, found, end="]")
+        sink.defer_calls()
+        yield from _calls(text, sink, end="]")
         yield from text.spaces()
         if (yield from text.peek()):
             raise NoMatch
-        found.release()
+        sink.release_calls()
 
 
-def _calls(text: Cursor, found: GrammarSink, end: str) -> Parse[None]:
-    """Calls up to the bracket that ends their list; without one, as many as there are."""
+def _calls(text: Cursor, sink: GrammarSink, end: str) -> Parse[None]:
+    """Calls up to `end`, the bracket that closes their list; without one, as many as there are."""
     while True:
         yield from text.spaces()
         name = yield from text.word()
         yield from text.spaces()
         if not name or not (yield from text.ahead("(")):
             raise NoMatch
-        yield from _call(text, found, name)
+        yield from _call(text, sink, name)
         yield from text.spaces()
         comma = yield from text.literal(",")
-        if end and (yield from _ended(text, end)):
+        if end:
+            yield from text.spaces()
+            if (yield from text.literal(end)):
+                return
+            if not comma:
+                raise NoMatch
+        elif not (yield from text.peek()).isidentifier():
             return
-        if end and not comma:
-            raise NoMatch
-        if not end and not (yield from text.peek()).isidentifier():
-            return
 
 
-def _ended(text: Cursor, end: str) -> Parse[bool]:
-    yield from text.spaces()
-    return bool((yield from text.literal(end)))
-
-
-def _call(text: Cursor, found: GrammarSink, name: str) -> Parse[None]:
+def _call(text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
     written = StringBuffer()
     yield from text.parentheses(written.add)
     try:
         arguments = dumps(keyword_arguments(written.text()[1:-1]))
     except ValueError:
         raise NoMatch from None
-    found.add_call(name, arguments)
+    sink.add_call(name, arguments)

@@ -1,10 +1,13 @@
-"""Thoughts between tags.
+"""Reasoning between tags.
 
-    <think>⏎I look it up.⏎</think>⏎⏎Paris.        a thought, then text: one newline inside each tag and two after it belong to the tags
+    <think>⏎I look it up.⏎</think>⏎⏎Paris.
 
-Given out as it comes. Held back: what may be the closing tag, and a call at the start of a line: it ends a thought that nothing else
-ends, but if the closing tag still comes, it was only thought of. A closing tag with no opening tag makes a thought of everything
-before it. A thought that never ends waits, as a fact, for the reason why the answer ended.
+One newline inside each tag and two after the closing one belong to the tags; what follows is text.
+
+Emitted as it arrives. Buffered: what may be the closing tag, and a call at the start of a line. The
+call ends reasoning that nothing else ends, but if the closing tag still comes, it was only thought
+of. A closing tag with no opening tag makes reasoning of all text before it. Reasoning that never
+ends stays undecided until the stop reason is known.
 """
 
 from __future__ import annotations
@@ -14,72 +17,84 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import BufferFull, Cursor, Parse
-from streamlib_parsers.dialects.grammar import Opener, Where
+from streamlib_parsers.dialects.grammar import Opener, Position
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class ReasoningTags(Struct, frozen=True):
-    """tags: (opening, closing). unopened: the closing tags that also come without their opening tag. where: the openings that count."""
+    """Tags of reasoning.
+
+    Args:
+        tags: (opening, closing).
+        unopened: the closing tags that also come without their opening tag.
+        position: where opening tags count.
+    """
 
     tags: Sequence[tuple[str, str]]
     unopened: Sequence[str] = ()
-    where: Where = "line"
+    position: Position = "line"
     first: str = ""
 
     @property
     def openers(self) -> Sequence[Opener]:
         """Opening tags, and closing tags that lost theirs."""
-        return [
-            *(Opener(begin, self.where) for begin, _ in self.tags),
-            *(Opener(end, "orphan") for end in self.unopened),
-        ]
+        openers = [Opener(opening, self.position) for opening, _ in self.tags]
+        openers += [Opener(closing, "orphan") for closing in self.unopened]
+        return openers
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
-        """From behind a tag, or, with no opener, from the first character of the answer."""
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """From behind a tag or, with no opener, from the first character of the response."""
         closing = dict(self.tags)
         if text.opener in closing:
-            yield from self._thought(text, found, (closing[text.opener],))
+            yield from self._reasoning(text, sink, (closing[text.opener],))
         elif text.opener:
-            found.reclassify()
+            sink.reclassify()
             yield from _newlines(text, 2)
         else:
-            yield from text.spaces()
-            opening = yield from text.literal(*closing)
-            if not opening and text.size:
-                found.thought(text.kept().removeprefix("\n"))
-            yield from self._thought(
-                text, found, (closing[opening],) if opening else tuple(self.unopened)
-            )
+            yield from self._begun_reasoning(text, sink)
 
-    def _thought(self, text: Cursor, found: GrammarSink, ends: tuple[str, ...]) -> Parse[None]:
-        opener = text.kept()
-        ends = (*ends, *("\n" + end for end in ends))
-        calls = tuple("\n" + marker for marker in found.markers)
+    def _begun_reasoning(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        """The chat template wrote the opening tag, but the model may repeat it."""
+        closing = dict(self.tags)
+        yield from text.spaces()
+        opening = yield from text.literal(*closing)
+        if opening:
+            yield from self._reasoning(text, sink, (closing[opening],))
+            return
+        if text.size:
+            sink.reasoning(text.uncommitted().removeprefix("\n"))
+        yield from self._reasoning(text, sink, tuple(self.unopened))
+
+    def _reasoning(self, text: Cursor, sink: GrammarSink, closing: tuple[str, ...]) -> Parse[None]:
+        opener = text.uncommitted()
+        ends = closing + tuple("\n" + tag for tag in closing)
+        calls = tuple("\n" + marker for marker in sink.markers)
         if (yield from text.ahead("\n", *ends, *calls)) == "\n":
-            text.take(text.at + 1)
+            text.take(text.index + 1)
             opener += "\n"
         text.commit()
         while True:
-            stop = yield from text.until((*ends, *calls), found.thought)
-            if stop not in calls:
+            stop = yield from text.until((*ends, *calls), sink.reasoning)
+            if not stop:
+                sink.unclosed_reasoning(opener)
+                return
+            if stop in ends:
                 break
-            held = StringBuffer()
-            held.add(stop)
+            # A call at the start of a line: buffered, until the closing tag or the end decides.
+            buffer = StringBuffer()
+            buffer.add(stop)
             try:
-                stop = yield from text.until(ends, held.add)
+                stop = yield from text.until(ends, buffer.add)
             except BufferFull:
-                found.thought(held.text())
+                sink.reasoning(buffer.text())
                 continue
             if not stop:
-                found.unclosed_thought(opener, held.text())
+                sink.unclosed_reasoning(opener, buffer.text())
                 return
-            found.thought(held.text())
+            sink.reasoning(buffer.text())
             break
-        if not stop:
-            found.unclosed_thought(opener)
-            return
-        found.end_thought()
+        sink.end_reasoning()
         yield from _newlines(text, 2)
 
 

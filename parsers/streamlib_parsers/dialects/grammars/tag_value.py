@@ -1,8 +1,9 @@
-"""The value of a parameter between tags, which may itself hold tags.
+"""The value of a parameter between tags, which may itself contain tags.
 
-It ends at the last closing tag before the next parameter or the end of its call, so that text with the closing tag in it survives.
-A whole call inside a value is part of it: its own tags are counted. That also tells a value from a call that was never closed and
-has a whole one behind it: the outer one never ends, comes back as text, and the inner one is found.
+It ends at the last closing tag before the next parameter or the end of its call, so that text with
+the closing tag in it survives. A complete call inside a value is part of it: its own tags are
+counted. That also tells a value from a call that was never closed and has a complete one behind it:
+the outer one never ends, is emitted as text, and the inner one is read.
 """
 
 from __future__ import annotations
@@ -14,10 +15,18 @@ from streamlib_parsers.dialects.literal_search import StringBuffer
 
 
 class ValueTags(Struct, frozen=True):
-    """closes: of the value. nexts: of the next parameter. ends, opens: of a call. outer: ends of what stands around calls, which stand
-    for a missing end of the call behind a closed value. head_end: what ends the head of an opened call.
+    """The tags that matter to a value.
 
-    lenient: the next parameter or the call's end at the start of a line ends a value that was not closed.
+    Args:
+        closes: of the value.
+        nexts: of the next parameter.
+        ends: of the call.
+        opens: of a call.
+        outer: ends of what stands around calls; behind a closed value they stand for a missing end
+            of the call.
+        head_end: what ends the head of an opening tag of a call.
+        lenient: whether the next parameter or the call's end, at the start of a line, ends a value
+            that was not closed.
     """
 
     closes: tuple[str, ...]
@@ -30,36 +39,41 @@ class ValueTags(Struct, frozen=True):
 
     @property
     def stops(self) -> tuple[str, ...]:
-        """Everything to look for."""
+        """Everything to search for."""
         return (*self.closes, *self.nexts, *self.ends, *self.opens, *self.outer)
 
 
 class _Value:
-    """A value so far. closed: its size at the last closing tag, -1 before. nested: calls that are open inside of it."""
+    """The value so far."""
 
-    __slots__ = ("_head", "_last", "closed", "nested", "pieces")
+    __slots__ = ("_head", "_last", "closed", "nested", "written")
 
     def __init__(self) -> None:
-        self.pieces = StringBuffer()
+        self.written = StringBuffer()
+        """All text so far."""
         self.closed = -1
+        """Characters before the last closing tag; -1 before the first."""
         self.nested = 0
+        """Calls that are open inside of it."""
         self._head: list[str] | None = None
+        """Text since the last opening tag of a call; None where another tag followed."""
         self._last = ""
+        """The last character."""
 
-    def add(self, piece: str) -> None:
+    def add(self, text: str) -> None:
         """Text."""
-        self.pieces.add(piece)
-        self._last = piece[-1]
+        self.written.add(text)
+        self._last = text[-1]
         if self._head is not None:
-            self._head.append(piece)
+            self._head.append(text)
 
-    def stop(self, stop: str, *, opens: bool) -> None:
-        """A tag that turned out to belong to the value; the head of a call may follow it."""
+    def add_stop(self, stop: str, *, opens: bool) -> None:
+        """A tag that turned out to belong to the value; one that opens a call has a head."""
         self.add(stop)
         self._head = [] if opens else None
 
-    def after_head(self, end: str) -> bool:
-        """Whether nothing but the head of a call stands between the last opening tag and here."""
+    def is_after_head(self, end: str) -> bool:
+        """Whether nothing but the head of a call stands since the last opening tag."""
         if self._head is None:
             return False
         head = "".join(self._head).strip()
@@ -71,13 +85,23 @@ class _Value:
         return self._last == "\n"
 
     def text(self) -> str:
-        """The value, up to its last closing tag if there was one."""
-        text = self.pieces.text()
-        return text if self.closed < 0 else text[: self.closed]
+        """The value: up to its last closing tag if there was one."""
+        text = self.written.text()
+        if self.closed < 0:
+            return text
+        return text[: self.closed]
 
 
 def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
-    """The value and the tag after it, read: one of `nexts`, `ends` or `outer`, "" at the end of the message behind a closed value."""
+    """Reads a value and the tag after it.
+
+    Returns:
+        The value; and one of `nexts`, `ends` or `outer`, or "" at the end of the message behind a
+        closed value.
+
+    Raises:
+        NoMatch: the value does not end, or its call lost its own end.
+    """
     value, stops = _Value(), tags.stops
     while True:
         stop = yield from text.until(stops, value.add)
@@ -85,26 +109,39 @@ def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
             return _at_end(value, tags), ""
         if stop in tags.closes:
             if not value.nested:
-                value.closed = value.pieces.size
+                value.closed = value.written.size
         elif stop not in tags.opens:
-            inner = value.after_head(tags.head_end)
-            if inner and value.closed >= 0:
-                raise NoMatch  # a whole call begins behind a closed value: the outer one lost its end
-            lenient = tags.lenient and value.on_new_line and stop not in tags.outer
-            if not (inner or value.nested) and (value.closed >= 0 or lenient):
+            begins_inner_call = value.is_after_head(tags.head_end)
+            if begins_inner_call and value.closed >= 0:
+                # A complete call begins behind a closed value: the outer one lost its end.
+                raise NoMatch
+            if not begins_inner_call and _ends_value(value, stop, tags):
                 return value.text(), stop
-            if stop in tags.nexts:
-                value.nested += inner
-            elif stop in tags.ends and value.nested and not inner:
+            if begins_inner_call and stop in tags.nexts:
+                value.nested += 1
+            elif stop in tags.ends and value.nested and not begins_inner_call:
                 value.nested -= 1
-        value.stop(stop, opens=stop in tags.opens)
+        value.add_stop(stop, opens=stop in tags.opens)
+
+
+def _ends_value(value: _Value, stop: str, tags: ValueTags) -> bool:
+    """Whether `stop`, a tag of its call, ends the value."""
+    if value.nested:
+        return False
+    if value.closed >= 0:
+        return True
+    return tags.lenient and value.on_new_line and stop not in tags.outer
 
 
 def _at_end(value: _Value, tags: ValueTags) -> str:
     """The message is over: a closed value stands if nothing but white space follows it."""
-    whole, closed = value.pieces.text(), value.closed
-    behind = whole[closed:] if closed >= 0 else ""
-    close = next((close for close in tags.closes if behind.startswith(close)), None)
-    if close is None or behind[len(close) :].strip():
+    if value.closed < 0:
         raise NoMatch
-    return whole[:closed]
+    written = value.written.text()
+    following = written[value.closed :]
+    for close in tags.closes:
+        if following.startswith(close):
+            if following.removeprefix(close).strip():
+                raise NoMatch
+            return written[: value.closed]
+    raise NoMatch

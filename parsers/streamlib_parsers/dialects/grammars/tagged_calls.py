@@ -1,10 +1,13 @@
 """Calls written as tags, one tag a parameter.
 
-    <function_calls>⏎<invoke name="f">⏎<parameter name="k">v</parameter>⏎</invoke>⏎</function_calls>          attribute style
-    <tool_call>⏎<function=f>⏎<parameter=k>⏎v⏎</parameter>⏎</function>⏎</tool_call>                           equals style
+Attribute style:
+    <function_calls>⏎<invoke name="f">⏎<parameter name="k">v</parameter>⏎</invoke>⏎</function_calls>
+Equals style:
+    <tool_call>⏎<function=f>⏎<parameter=k>⏎v⏎</parameter>⏎</function>⏎</tool_call>
 
-Values are raw text, typed by the tool's schema, so a call is given out when its closing tag is there, with all its arguments. The
-wrapper may be missing at either end. A call tag directly inside a call makes both of them text.
+Values are raw text, typed by the tool's schema, so a call is emitted when its closing tag was read,
+with all its arguments. The wrapper may be missing at either end. A call tag directly inside a call
+makes both of them text.
 """
 
 from __future__ import annotations
@@ -22,13 +25,24 @@ from streamlib_parsers.dialects.sink import GrammarSink
 
 
 class TaggedCalls(Struct, frozen=True):
-    """wrappers: (opening, closing). calls, parameters: opening tags up to the name, and closing tags; several spellings of each.
+    """Calls as tags. Opening tags are given up to the name; each may have several spellings.
 
-    equals: `<function=f>` instead of `<invoke name="f">`. bare: a call needs no wrapper. stray: words that models write on a line of
-    their own before a call without wrapper, and do not mean. between: what may stand around each call in a wrapper.
-    newlines: one at either end of a value belongs to the tags.
-    entities: whether character references in values are read. lenient: closing tags of values may be missing.
-    json_without_schema: the values of a tool that was offered without any properties are JSON where they parse; else they stay text.
+    Args:
+        wrappers: (opening, closing) around several calls.
+        calls: opening tags of a call.
+        call_ends: closing tags of a call.
+        parameters: opening tags of a parameter.
+        parameter_ends: closing tags of a parameter.
+        equals: whether the name follows as in `<function=f>`, not as in `<invoke name="f">`.
+        bare: whether a call needs no wrapper.
+        stray: words that models write on a line of their own before a call without wrapper, and do
+            not mean.
+        between: what may stand around each call in a wrapper.
+        newlines: whether one newline at either end of a value belongs to the tags.
+        entities: whether character references in values are read.
+        lenient: whether closing tags of values may be missing.
+        json_without_schema: whether the values of a tool that was offered without any properties
+            are JSON where they parse; else they stay text.
     """
 
     wrappers: Sequence[tuple[str, str]]
@@ -49,98 +63,102 @@ class TaggedCalls(Struct, frozen=True):
     @property
     def openers(self) -> Sequence[Opener]:
         """Wrappers, calls without one, and stray words before those."""
-        words = [Opener(f"\n{word}\n{call}", keep=1) for word in self.stray for call in self.calls]
-        at_start = [
-            Opener(f"{word}\n{call}", "start") for word in self.stray for call in self.calls
-        ]
-        return [
-            *anywhere(*(begin for begin, _ in self.wrappers), *(self.calls if self.bare else ())),
-            *words,
-            *at_start,
-        ]
+        openers = [Opener(opening) for opening, _ in self.wrappers]
+        if self.bare:
+            openers += anywhere(*self.calls)
+        for stray in self.stray:
+            for call in self.calls:
+                openers.append(Opener(f"\n{stray}\n{call}", keep=1))
+                openers.append(Opener(f"{stray}\n{call}", "start"))
+        return openers
 
-    def read(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """A wrapper with its calls, or one call."""
         closing = tuple(end for _, end in self.wrappers)
-        several = text.opener in dict(self.wrappers)
-        told = not several
-        if told:
-            yield from self._call(text, found)
-        while closing:
+        in_wrapper = text.opener in dict(self.wrappers)
+        has_call = False
+        parts = closing
+        if in_wrapper:
+            parts = (*closing, *self.calls, *self.between)
+        else:
+            yield from self._call(text, sink)
+            has_call = True
+            if not closing:
+                return
+        while True:
             yield from text.spaces()
-            part = yield from text.literal(
-                *closing, *((*self.calls, *self.between) if several else ())
-            )
+            part = yield from text.literal(*parts)
             if part in self.between:
                 continue
             if part in self.calls:
-                yield from self._call(text, found)
-                told = True
+                yield from self._call(text, sink)
+                has_call = True
                 continue
-            if not told:
+            if not has_call:
                 raise NoMatch
             if part:
-                found.settle()
+                sink.end_section()
             return
 
-    def _call(self, text: Cursor, found: GrammarSink) -> Parse[None]:
+    def _call(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """From behind `<invoke`."""
-        head, _ = yield from text.head(
-            *((">", "\n") if self.equals else (">",)), barred="<" if self.equals else "\n<"
-        )
+        if self.equals:
+            # `<function=f` may end with its line instead of `>`.
+            head, _ = yield from text.head(">", "\n", barred="<")
+        else:
+            head, _ = yield from text.head(">")
         name = _name(head, equals=self.equals)
         if head.endswith("/"):
-            found.add_call(name, "{}")
+            sink.add_call(name, "{}")
             return
         yield from text.spaces()
         if (yield from text.ahead("{")):
-            yield from self._json(text, found, name)
+            yield from self._json(text, sink, name)
             return
         stop = yield from text.literal(*self.parameters, *self.call_ends, *self.calls)
-        yield from self._parameters(text, found, name, stop)
+        yield from self._parameters(text, sink, name, stop)
 
-    def _parameters(self, text: Cursor, found: GrammarSink, name: str, stop: str) -> Parse[None]:
+    def _parameters(self, text: Cursor, sink: GrammarSink, name: str, stop: str) -> Parse[None]:
+        """Parameters from behind the first one's tag, `stop`, to the end of the call."""
         parameters: list[Parameter] = []
-        outer = tuple(end for _, end in self.wrappers)
         tags = ValueTags(
             self.parameter_ends,
             self.parameters,
             self.call_ends,
             self.calls,
-            outer,
+            tuple(end for _, end in self.wrappers),
             lenient=self.lenient,
         )
         while stop in self.parameters:
             head, _ = yield from text.head(">")
-            attributes = {} if self.equals else attributes_of(head)
+            is_string = None
+            if not self.equals:
+                # DeepSeek's string="false"
+                is_string = _STRING.get(attributes_of(head).get("string", ""))
             key = _name(head, equals=self.equals)
             value, stop = yield from tag_value(text, tags)
-            parameters.append(
-                Parameter(
-                    key,
-                    _trimmed(value) if self.newlines else value,
-                    is_string=_STRING.get(attributes.get("string", "")),
-                )
-            )
+            if self.newlines:
+                value = value.removeprefix("\n").removesuffix("\n")
+            parameters.append(Parameter(key, value, is_string=is_string))
         if stop in self.calls:
             raise NestedMatch
         if not stop and not parameters:
             raise NoMatch
-        schema = found.schema(name)
-        free = self.json_without_schema and not schema.get("properties")
-        found.add_call(
-            name,
-            arguments_text(schema, parameters, self.entities, found.notice, json_if_untyped=free),
+        schema = sink.schema(name)
+        json_if_untyped = self.json_without_schema and not schema.get("properties")
+        arguments = arguments_text(
+            schema, parameters, self.entities, sink.notice, json_if_untyped=json_if_untyped
         )
+        sink.add_call(name, arguments)
 
-    def _json(self, text: Cursor, found: GrammarSink, name: str) -> Parse[None]:
+    def _json(self, text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
         """The body of a call as one JSON object."""
-        found.call(name)
-        yield from text.json_object(found.arguments)
+        sink.call(name)
+        yield from text.json_object(sink.arguments)
         yield from text.spaces()
         if not (yield from text.literal(*self.call_ends)):
             raise NoMatch
-        found.end_call()
+        sink.end_call()
 
 
 KEY_LETTERS: Final = frozenset(NAME + "-_:.")
@@ -149,7 +167,11 @@ _STRING: Final = {"true": True, "false": False}
 
 
 def attributes_of(head: str) -> dict[str, str]:
-    """` name="f" string='true' n=1` -> a dict. `Broken` on what is no list of attributes."""
+    """` name="f" string='true' n=1` as a dict.
+
+    Raises:
+        NoMatch: it is no list of attributes.
+    """
     attributes: dict[str, str] = {}
     rest = head.removesuffix("/").strip()
     while rest:
@@ -167,17 +189,11 @@ def attributes_of(head: str) -> dict[str, str]:
 
 
 def _name(head: str, *, equals: bool) -> str:
-    """The name of a tool or parameter out of what follows the tag's own name."""
+    """The name of a tool or parameter in what follows the tag's own name."""
     if equals:
-        return _known(head.removesuffix("/").strip().strip("\"'"))
-    return _known(attributes_of(head).get("name", ""))
-
-
-def _known(name: str) -> str:
+        name = head.removesuffix("/").strip().strip("\"'")
+    else:
+        name = attributes_of(head).get("name", "")
     if not name:
         raise NoMatch
     return name
-
-
-def _trimmed(value: str) -> str:
-    return value.removeprefix("\n").removesuffix("\n")
