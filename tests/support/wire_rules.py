@@ -1,8 +1,8 @@
-"""What each wire demands of a request, as checks on the body, and the official SDKs' own types as judges.
+"""What each wire requires of a request, as checks on the body, and the official SDKs' own types.
 
 check(request)     raises AssertionError where a rule of the wire is broken
 official(request)  False where the wire has no official types; raises where they refuse the request
-elements(request)  what caches and bound thinking depend on, in order: each request begins with that of the one before
+elements(request)  what caches and bound thinking depend on: a prefix of the next request's
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ def turns_of(request: Request) -> list[Object]:
 
 
 def elements(request: Request) -> list[str]:
-    """Settings that a cache covers, then each part of each turn with its role, as JSON; cache markers aside."""
+    """Settings that a cache covers, then each part with its role, as JSON without cache markers."""
     body = _unmarked(body_of(request))
-    found: list[Any] = [[key, body.get(key)] for key in SETTINGS]
+    result: list[Any] = [[key, body.get(key)] for key in SETTINGS]
     for turn in body[ITEMS.get(request.wire_api, "messages")]:
-        found += _parts(turn)
-    return [json.dumps(one) for one in found]
+        result += _parts(turn)
+    return [json.dumps(element) for element in result]
 
 
 def _parts(turn: Object) -> list[Any]:
@@ -62,7 +62,10 @@ def _parts(turn: Object) -> list[Any]:
     if not isinstance(turn.get(key), list):
         return [turn]
     beside = {name: value for name, value in turn.items() if name not in (key, "role")}
-    return [*([turn.get("role"), part] for part in turn[key]), *([beside] if beside else [])]
+    result: list[Any] = [[turn.get("role"), part] for part in turn[key]]
+    if beside:
+        result.append(beside)
+    return result
 
 
 def _unmarked(value: Any) -> Any:
@@ -88,7 +91,7 @@ def check(request: Request) -> None:
 
 
 def _pairs(request: Request) -> None:
-    """Each call has one output behind it, each output a call before it, and ids are of the wire's characters and length."""
+    """Each call has one output after it, each output a call before it, and ids fit the wire."""
     charset, waiting, used = WIRE_SPECS[request.wire_api].call_ids, set[str](), set[str]()
     for item in read_back(request).items:
         if isinstance(item, CALLS):
@@ -164,12 +167,12 @@ BESIDE: Final = ("tool_calls", "refusal", "audio", "reasoning_content")
 
 def _chat(turns: list[Object]) -> None:
     for turn in turns:
-        said = turn.get("content")
-        assert said or turn["role"] in ("tool", "system") or any(turn.get(key) for key in BESIDE), (
-            turn
-        )
-        assert not isinstance(said, list) or all(
-            part["type"] != "text" or part["text"] for part in said
+        content = turn.get("content")
+        assert (
+            content or turn["role"] in ("tool", "system") or any(turn.get(key) for key in BESIDE)
+        ), turn
+        assert not isinstance(content, list) or all(
+            part["type"] != "text" or part["text"] for part in content
         )
     _results_follow(turns, [turn.get("tool_call_id") for turn in turns])
 
@@ -186,13 +189,13 @@ def _ollama(turns: list[Object]) -> None:
 
 def _results_follow(turns: list[Object], ids: list[str | None]) -> None:
     """The tool messages right behind a message are those of its calls, no fewer and no more."""
-    for at, turn in enumerate(turns):
+    for index, turn in enumerate(turns):
         if turn["role"] != "tool":
             end = next(
-                (n for n in range(at + 1, len(turns)) if turns[n]["role"] != "tool"), len(turns)
+                (n for n in range(index + 1, len(turns)) if turns[n]["role"] != "tool"), len(turns)
             )
             assert sorted(call["id"] for call in turn.get("tool_calls") or ()) == sorted(
-                map(str, ids[at + 1 : end])
+                map(str, ids[index + 1 : end])
             )
 
 
@@ -207,7 +210,7 @@ def _responses(items: list[Object]) -> None:
 
 
 def _alternate(roles: list[str]) -> None:
-    assert all(one != other for one, other in pairwise(roles)), roles
+    assert all(role != following for role, following in pairwise(roles)), roles
 
 
 def _leads(kinds: list[str], first: str) -> bool:
@@ -216,7 +219,7 @@ def _leads(kinds: list[str], first: str) -> bool:
 
 
 def _answered_next(turns: list[list[tuple[str, Any]]], call: str, result: str) -> None:
-    """The calls of each turn are those that the next turn answers."""
+    """The calls of each turn are those whose results the next turn has."""
     for turn, after in pairwise([[], *turns, []]):
         called = [name for kind, name in turn if kind == call]
         assert sorted(called) == sorted(name for kind, name in after if kind == result), (
@@ -240,11 +243,15 @@ RULES: Final[dict[str, Callable[[list[Object]], None]]] = {
 
 
 def official(request: Request) -> bool:
-    """Whether the official SDK of the wire was asked; raises where it refuses the request. Ollama's types check nothing."""
-    judge = JUDGES.get(request.wire_api)
-    if judge:
-        judge(request)
-    return judge is not None
+    """Whether an official SDK checked the request. Ollama's types check nothing.
+
+    Raises:
+        Exception: the SDK's own, if it refuses the request.
+    """
+    check_types = OFFICIAL_CHECKS.get(request.wire_api)
+    if check_types:
+        check_types(request)
+    return check_types is not None
 
 
 def _by_anthropic(request: Request) -> None:
@@ -263,16 +270,16 @@ CALLERS: Final = ("user", "system", "developer")
 
 def _by_openai_responses(request: Request) -> None:
     body = body_of(request)
-    # The types ask for ids that only stored responses have: the API takes thoughts and answers without.
-    nameless = (
-        {"id": "", "status": "completed"} if "role" in item else {"id": ""}
-        for item in body["input"]
-    )
-    said = [
-        {**({} if item.get("role") in CALLERS else ids), **item}
-        for item, ids in zip(body["input"], nameless, strict=True)
-    ]
-    _each("openai.types.responses.ResponseInputItemParam", said)
+    # The types require ids that only stored responses have: the API does not.
+    items: list[Object] = []
+    for item in body["input"]:
+        required: Object = {}
+        if item.get("role") not in CALLERS:
+            required["id"] = ""
+            if "role" in item:
+                required["status"] = "completed"
+        items.append({**required, **item})
+    _each("openai.types.responses.ResponseInputItemParam", items)
     _each("openai.types.responses.ToolParam", body.get("tools", ()))
 
 
@@ -283,16 +290,16 @@ def _by_openai_chat(request: Request) -> None:
 
 
 def _by_genai(request: Request) -> None:
-    types = pytest.importorskip("google.genai.types", reason="the official SDK is the judge")
+    types = pytest.importorskip("google.genai.types", reason="the official SDK checks the request")
     body = body_of(request)
     for key, kind in (("contents", types.Content), ("tools", types.Tool)):
-        for one in body.get(key, ()):
-            kind.model_validate(one)
+        for value in body.get(key, ()):
+            kind.model_validate(value)
     types.GenerationConfig.model_validate(body.get("generationConfig", {}))
 
 
 def _by_botocore(request: Request) -> None:
-    pytest.importorskip("botocore", reason="the official SDK is the judge")
+    pytest.importorskip("botocore", reason="the official SDK checks the request")
     importlib.import_module("tests.support.bedrock_readers").validated(request)
 
 
@@ -310,7 +317,7 @@ def _adapter(name: str) -> Any:
     pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDKs")
     module, _, kind = name.rpartition(".")
     return pydantic.TypeAdapter(
-        getattr(pytest.importorskip(module, reason="the official SDK is the judge"), kind)
+        getattr(pytest.importorskip(module, reason="the official SDK checks the request"), kind)
     )
 
 
@@ -323,7 +330,7 @@ def _drain(value: Any) -> None:
             _drain(inner)
 
 
-JUDGES: Final[dict[str, Callable[[Request], None]]] = {
+OFFICIAL_CHECKS: Final[dict[str, Callable[[Request], None]]] = {
     "messages": _by_anthropic,
     "invoke": _by_anthropic,
     "responses": _by_openai_responses,

@@ -64,6 +64,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     if prompt.tools:
         body["tools"] = [_tool(tool, index, context) for index, tool in enumerate(prompt.tools)]
     body["messages"] = wire_messages(prompt, items, context)
+    # Without `stream_options` OpenAI's wire has no usage in a stream.
     body["stream"] = prompt.stream is not False
     if body["stream"] and shape.stream_usage:
         body["stream_options"] = {"include_usage": True}
@@ -209,6 +210,7 @@ def _sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
     if "top_k" in body and not target.provider.chat.top_k:
         del body["top_k"]
         report.dropped("/top_k", f"{target.provider.name} has no top_k in Chat")
+    # Here `logprobs` is a switch, and the number of alternatives a field of its own.
     alternatives = body.pop("logprobs", None)
     if alternatives is not None:
         body["logprobs"] = True
@@ -233,6 +235,7 @@ def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
             f"{provider.name} takes no schema: JSON is requested, put the schema into the prompt",
         )
         return {"response_format": {"type": "json_object"}}
+    # The API requires a name, in the characters of a tool's name.
     title = str(schema.get("title") or "output")
     name = fit_names([title], WIRE_SPECS["chat"].tool_names).get(title, title)
     if shape.strict_schemas:

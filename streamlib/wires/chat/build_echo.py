@@ -147,6 +147,7 @@ def filler(body: JsonObject, context: BuildContext, position: int) -> JsonObject
     key = _first_of(TEXT_KEYS, shape.reasoning_echo)
     if shape.echo_filler is None or key is None or key in body:
         return {}
+    # Some providers require the key only beside calls.
     if shape.echo_turns == "calls" and "tool_calls" not in body:
         return {}
     context.report.add(
@@ -202,5 +203,6 @@ def _detail_list(item: Reasoning, path: str, key: str, report: Report) -> list[J
         empty = with_text[0]
         filled = {**empty, TEXT_OF[empty["type"]]: item.content}
         return [filled if element is empty else element for element in elements]
+    # Sent beside the edited text, the list would contradict it.
     report.add("changed", path, f"the reasoning was edited: it goes back without its {key}")
     return []

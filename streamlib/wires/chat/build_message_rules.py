@@ -44,6 +44,7 @@ def system_first(messages: list[ChatMessage], context: BuildContext) -> list[Cha
     provider = context.target.provider
     if provider.chat.inner_system:
         return messages
+    # `instructions` and the system messages of the history become one.
     leading: list[ChatMessage] = []
     for message in messages:
         if message.role not in SYSTEM_ROLES:
@@ -121,6 +122,7 @@ def end_with_user(messages: list[ChatMessage], context: BuildContext) -> None:
     if last.role != "assistant":
         return
     if target.provider.chat.prefill:
+        # DeepSeek, Mistral: `"prefix": true` makes the model continue the message.
         last.body[target.provider.chat.prefill] = True
     elif not target.traits.prefill:
         context.report.add(
@@ -161,6 +163,7 @@ def _joined(
     The text of a response always was one string. A caller's parts stay apart unless the provider
     takes strings only.
     """
+    # A part with further keys (`cache_control` of the caller) cannot be a string.
     if any(part.keys() != {"type", "text"} for part in parts):
         return parts
     if is_assistant:

@@ -148,6 +148,7 @@ class AssistantMessage:
         """Notes an item, and whether it came after its position in the message."""
         self.positions.append(entry.position)
         item = entry.item
+        # The wire's order is: reasoning, text, calls.
         if self.parts and isinstance(item, Reasoning):
             self.unordered = True
         if self.calls and isinstance(item, (Message, Reasoning)):
@@ -267,6 +268,7 @@ class Conversation:
         media = [part for part in parts if part["type"] != "text"]
         if media and self._shape.tool_parts:
             return parts
+        # Without media every server takes one string, so parts are only sent where they must be.
         text = "\n".join(part["text"] for part in parts if part["type"] == "text")
         if not media:
             return text
@@ -294,8 +296,12 @@ class Conversation:
         self.messages.append(ChatMessage(body, entry.position))
 
     def _wire_parts(self, content: Sequence[ContentPart], entry: IndexedItem) -> list[JsonObject]:
-        parts = [wire_part(part, entry, self._report) for part in content]
-        return [part for part in parts if part is not None]
+        parts: list[JsonObject] = []
+        for part in content:
+            body = wire_part(part, entry, self._report)
+            if body is not None:
+                parts.append(body)
+        return parts
 
     def _own_keys(self, item: ResponseItem) -> JsonObject:
         """C4: the keys that the provider's own response had, if it takes them back."""
@@ -308,6 +314,7 @@ class Conversation:
     def _gather(self, entry: IndexedItem) -> AssistantMessage:
         """The message that the item belongs to; begins a new one if needed."""
         if self._assistant is None or not self._assistant.accepts(entry.item):
+            # Buffered media of a result stand before the next assistant message.
             self.flush()
             self._assistant = AssistantMessage(entry.item.response_id)
         self._assistant.add(entry)
@@ -376,6 +383,7 @@ class Conversation:
     def _call(self, item: FunctionCall, entry: IndexedItem) -> None:
         """C2, C4."""
         native = self._own_keys(item)
+        # Servers refuse "" although providers stream it for a call without arguments (C2).
         function = {
             "name": item.name,
             "arguments": item.arguments or "{}",

@@ -246,6 +246,7 @@ def _rest(message: JsonObject, *read: str) -> JsonObject | None:
 
 def _text(content: Any) -> str:
     """Content as one text: a string, or the texts of its parts."""
+    # None (no content) is skipped below, as blank parts are.
     parts: list[Any] = content if isinstance(content, list) else [content]
     texts: list[str] = []
     for part in parts:
@@ -400,6 +401,7 @@ def _reasoning(fields: JsonObject, extra: JsonObject) -> Literal["off"] | Reason
     Keys inside these objects that have another meaning stay in `extra`.
     """
     reader = _FieldReader({key: fields[key] for key in READ if key in fields})
+    # In order: DeepSeek and Z.ai, Qwen, OpenRouter and Together, templates of vLLM and SGLang.
     switches = [
         reader.take("thinking.type"),
         reader.take("enable_thinking"),
@@ -415,6 +417,7 @@ def _reasoning(fields: JsonObject, extra: JsonObject) -> Literal["off"] | Reason
     )
     extra.update(reader.rest("thinking", "reasoning", "chat_template_kwargs"))
     is_off = any(switch is False or switch == "disabled" for switch in switches)
+    # An explicit "off" wins over a level beside it.
     if wire_effort == "none" or is_off:
         return "off"
     effort = None

@@ -201,6 +201,7 @@ def _reasoning(item: Reasoning, entry: IndexedItem, context: GeminiContext) -> P
     if not text and not item.signature:
         context.report.dropped(entry.path, "reasoning without text or signature (G7)")
         return
+    # `thought` is no data field: it marks the text as reasoning.
     body = {"text": text, "thought": True}
     body.update(part_object("text", text, item.native, item.signature))
     yield Part("model", body, entry.position)
@@ -239,6 +240,7 @@ def _output(
     fragments = _result_fragments(inside, native, entry, context)
     response = _response(item, content)
     if fragments and response == {"output": ""}:
+        # A result of media alone: an empty text beside it would read as an empty result.
         response = {}
     # Our own note about the form of `response` is not a wire field.
     native.pop("response", None)

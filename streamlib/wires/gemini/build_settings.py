@@ -41,6 +41,7 @@ def generation_config(prompt: Prompt, offered: Tools, context: BuildContext) -> 
     config = _sampling(prompt, context)
     config.update(_lengths(prompt, context))
     if prompt.logprobs is not None:
+        # 0 means the chosen token only: the switch without a number of alternatives.
         config["responseLogprobs"] = True
         if prompt.logprobs:
             config["logprobs"] = prompt.logprobs
@@ -120,6 +121,7 @@ def _thinking_config(prompt: Prompt, context: BuildContext) -> JsonObject:
     if options.effort == "off" or (options.effort is None and options.budget == 0):
         return _least_thinking(context)
     config: JsonObject = {}
+    # Without this the API thinks, but sends no reasoning.
     if options.display != "omitted":
         config["includeThoughts"] = True
     config.update(_amount(options, context))

@@ -144,6 +144,7 @@ class _HistoryReader:
         return call_id
 
     def _model_items(self, parts: list[Object]) -> tuple[ResponseItem, ...]:
+        # The turn in the shape of a response, so that the parser of responses reads it.
         body = msgspec.json.encode({"candidates": [{"content": {"parts": parts}}]})
         response = accumulate(parse_body("gemini", body, origin=ORIGIN, call_id=self._generate_id))
         if response.error is not None:
@@ -263,6 +264,7 @@ def _decoded(part: Object) -> JsonObject:
 def _result_text(response: Raw) -> tuple[str, bool, JsonObject]:
     """The text of a result, whether it is an error, and the item's `native`."""
     value = as_value(response)
+    # Absent, null, {} and "" alike: no output.
     if not value:
         return "", False, {}
     if isinstance(value, dict) and len(value) == 1:

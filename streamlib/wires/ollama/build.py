@@ -108,6 +108,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body["messages"] = _messages(prompt, items, report)
     body["stream"] = prompt.stream is not False
     body.update(_think(prompt, report))
+    # Here the format is the schema itself, without a name around it.
     if prompt.output_schema is not None:
         body["format"] = prompt.output_schema
     if prompt.logprobs is not None:
@@ -315,6 +316,7 @@ class Conversation:
         if not text and not images:
             self._report.dropped(entry.path, "a message without content")
             return
+        # Templates of models know no `developer`.
         role = "system" if item.role == "developer" else item.role
         body: JsonObject = {"role": role, "content": text}
         if images:

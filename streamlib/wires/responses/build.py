@@ -2,7 +2,8 @@
 
 Items map one to one (`build_input`, rules R1 to R8); this file writes the settings. Responses are
 not stored unless `store` is set (in `extra` or by the provider's values), so encrypted reasoning
-is requested and sent back instead. Numbers are the rows of the rule table in docs/wires/responses.md:
+is requested and sent back instead. Numbers are the rows of the rule table in
+docs/wires/responses.md:
 
 S1 `strict` is always sent: the API takes a missing one as true
 S2 effort is a value that the model takes
@@ -197,6 +198,7 @@ def _effort(options: ReasoningOptions, context: BuildContext) -> str | None:
     requested = level(options)
     if requested is None:
         return None
+    # A model that cannot be switched off gets its lowest level instead.
     if requested == "off" and target.traits.thinking_off:
         return "none"
     effort: str | None = requested
@@ -238,6 +240,7 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     own = (prompt.extra or {}).get("text")
     has_own_format = isinstance(own, dict) and "format" in own
     if prompt.output_schema is not None and not has_own_format:
+        # The API requires a name, in the characters of a tool's name.
         title = str(prompt.output_schema.get("title") or "output")
         name = fit_names([title], WIRE_SPECS["responses"].tool_names).get(title, title)
         schema = strict_schema(prompt.output_schema, "responses", "/output_schema", report)

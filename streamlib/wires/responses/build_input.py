@@ -161,11 +161,13 @@ def _assistant_message(item: Message, entry: IndexedItem, report: Report) -> Jso
         output_part = _output_part(part, entry, report)
         if output_part is not None:
             content.append(output_part)
+    # The parts of `wire_item` are in the order of `content`.
     body = wire_item(msgspec.structs.replace(item, content=tuple(content)))
     wire_parts: list[JsonObject] = []
     for part, wire_part in zip(content, body["content"], strict=True):
         wire_parts.append(native_part(part) or {**wire_part, **(part.native or {})})
     body["content"] = wire_parts
+    # Types of the API require `status` of a stored message; `_tidy` removes it elsewhere.
     return {**body, "status": item.status}
 
 

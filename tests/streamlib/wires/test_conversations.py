@@ -1,9 +1,10 @@
-"""Recorded conversations: the next request, built from the turns before it, is the one that was really sent.
+"""Recorded conversations: the next request, built from the turns before it, is the one really sent.
 
-For each two consecutive turns: the history of the first request, the answer as we parsed it, and what the caller added in the
-second request are built anew and read back. The two must agree in structure: roles, kinds, tool names, which output answers
-which call, and where signatures and encrypted content stand. Ids are compared by pairing, not by name: Gemini and Ollama name
-no calls, clients rename them, and recordings hide them.
+For each two consecutive turns: the history of the first request, the response as we parsed it, and
+what the caller added in the second request are built anew and read back. The two must agree in
+structure: roles, kinds, tool names, which output belongs to which call, and where signatures and
+encrypted content stand. Ids are compared by pairing, not by name: Gemini and Ollama name no calls,
+clients rename them, and recordings hide them.
 """
 
 from __future__ import annotations
@@ -37,19 +38,21 @@ from streamlib_parsers.json_text import is_json_bytes
 from tests.support.shared import CORPUS, WIRES, Recording, require
 from tests.support.wire_rules import CALLS, OUTPUTS, elements, read_back
 
+NO_SERVER_TOOL: Final = "the client left the server tool and its result out"
+
 EXPLAINED: Final[dict[str, str]] = {
-    "xai-prompt_caching-streaming_probe.02": "the client left the stored thought out",
-    "Mirascope-mirascope__test_web_search_tool_stream-anthropic": "the client left the server tool and its result out",
-    "Mirascope-mirascope__web-search-tool-anthropic-streams": "the client left the server tool and its result out",
-    "TestAzureResponsesWithSummaryThinking": "the client left the sealed thought out",
-    "TestOpenAIResponsesWithSummaryThinking": "the client left the sealed thought out",
-    "bedrock_mantle_responses_chat_calls_tools": "the client left the stored thought out",
-    "langchain-aws__test_agent_loop_streaming-v0": "the client left the text before the call out",
+    "xai-prompt_caching-streaming_probe.02": "the client left the stored reasoning out",
+    "Mirascope-mirascope__test_web_search_tool_stream-anthropic": NO_SERVER_TOOL,
+    "Mirascope-mirascope__web-search-tool-anthropic-streams": NO_SERVER_TOOL,
+    "TestAzureResponsesWithSummaryThinking": "the client left the encrypted reasoning out",
+    "TestOpenAIResponsesWithSummaryThinking": "the client left the encrypted reasoning out",
+    "bedrock_mantle_responses_chat_calls_tools": "the client left the stored reasoning out",
+    "langchain-aws__test_agent_loop_streaming-v0": "the client left out text before the call",
     "test_provider_google-test_tools_simple": "the client left the signature on the empty text out",
-    "test_groq-test_tool_use_failed_error_streaming": "the client sent the thought as text in tags",
+    "test_groq-test_tool_use_failed_error_streaming": "the client sent the reasoning as text in tags",
     "test_compatible_api_with_tool_calls_without_id": "the client left the empty signed text out",
 }
-"""Part of a recording's name -> why the recorded client sent something else than what was answered."""
+"""Part of a recording's name -> why the recorded client sent something else than the response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +62,21 @@ class Step:
     name: str
     wire: Any
     before: Prompt
-    answer: tuple[ResponseItem, ...]
+    response: tuple[ResponseItem, ...]
     after: Prompt
 
     @property
-    def said(self) -> tuple[ResponseItem, ...]:
-        """What the second request holds beyond the first: the answer as the client kept it, then what it added."""
+    def added(self) -> tuple[ResponseItem, ...]:
+        """The second request without the first: the response as the client stored it, new items."""
         return self.after.items[len(self.before.items) :]
 
     @property
-    def kept(self) -> int:
-        """How many of `said` are the answer."""
-        return next((at for at, item in enumerate(self.said) if _is_callers(item)), len(self.said))
+    def response_length(self) -> int:
+        """How many items of `added` are the response."""
+        for index, item in enumerate(self.added):
+            if _is_callers(item):
+                return index
+        return len(self.added)
 
 
 def _is_callers(item: ResponseItem) -> bool:
@@ -88,23 +94,23 @@ def conversations() -> tuple[tuple[Recording, ...], ...]:
     )
 
 
-def asked(turn: Recording) -> Prompt | None:
+def prompt_of(turn: Recording) -> Prompt | None:
     """The recorded request as a prompt; None where none was kept."""
     request = turn.meta.get("request_json")
     if not request or turn.path.parent.name not in WIRES:
         return None
-    said = json.loads(request) if isinstance(request, str) else request
+    body = json.loads(request) if isinstance(request, str) else request
     prompt = parse_request(
-        turn.wire, json.dumps(said).encode(), path=urlsplit(turn.meta.get("url") or "").path
+        turn.wire, json.dumps(body).encode(), path=urlsplit(turn.meta.get("url") or "").path
     )  # type: ignore[arg-type]
     if turn.wire == "responses":  # theirs are stored unless they say no, ours only when asked to
         prompt = msgspec.structs.replace(
-            prompt, extra={**(prompt.extra or {}), "store": said.get("store") is not False}
+            prompt, extra={**(prompt.extra or {}), "store": body.get("store") is not False}
         )
     return prompt
 
 
-def answered(turn: Recording) -> Response:
+def response_of(turn: Recording) -> Response:
     wire: Any = turn.wire
     if turn.path.suffix != ".jsonl" and is_json_bytes(turn.body):
         return accumulate(parse_body(wire, turn.body))
@@ -120,54 +126,55 @@ def answered(turn: Recording) -> Response:
 @cache
 def steps() -> tuple[tuple[Step, ...], Counter[str]]:
     """Every step that can be compared, and how many cannot, by reason."""
-    found: list[Step] = []
+    all_steps: list[Step] = []
     left_out: Counter[str] = Counter()
     for turns in conversations():
         for first, second in pairwise(turns):
             step = _step(first, second)
             if isinstance(step, Step):
-                found.append(step)
+                all_steps.append(step)
             else:
                 left_out[step] += 1
-    return tuple(found), left_out
+    return tuple(all_steps), left_out
 
 
 def _step(first: Recording, second: Recording) -> Step | str:
-    before, after = asked(first), asked(second)
+    before, after = prompt_of(first), prompt_of(second)
     if before is None or after is None:
         return "no request was recorded"
     if not _is_callers(after.items[0]):
-        before = msgspec.structs.replace(before, input=())  # a client that begins with the answer
+        before = msgspec.structs.replace(before, input=())  # a client that begins with the response
     if structure(after.items[: len(before.items)]) != structure(before.items):
         return "the second request does not begin with the first"
-    answer = answered(first)
-    if answer.error:
-        return "the answer failed"
-    step = Step(second.path.name, first.wire, before, tuple(answer.items), after)
-    if not step.kept:
-        return "the client left the answer out"
-    return step if _same_answer(step) else "something else stands in the answer's place"
+    response = response_of(first)
+    if response.error:
+        return "the response failed"
+    step = Step(second.path.name, first.wire, before, tuple(response.items), after)
+    if not step.response_length:
+        return "the client left the response out"
+    return step if _is_same_response(step) else "something else stands in place of the response"
 
 
-def _same_answer(step: Step) -> bool:
-    """Whether the client kept a call of the answer, or words of it."""
-    mine, kept = (
-        Counter(type(one) for one in items) for items in (step.answer, step.said[: step.kept])
+def _is_same_response(step: Step) -> bool:
+    """Whether the client sent back a call of the response, or text of it."""
+    mine, replayed = (
+        Counter(type(item) for item in items)
+        for items in (step.response, step.added[: step.response_length])
     )
-    names = _names(step.answer) & _names(step.said[: step.kept])
-    words = [
+    names = _names(step.response) & _names(step.added[: step.response_length])
+    texts = [
         part
-        for part in _words(step.said[: step.kept])
-        if any(part in other or other in part for other in _words(step.answer))
+        for part in _texts(step.added[: step.response_length])
+        if any(part in other or other in part for other in _texts(step.response))
     ]
-    return bool(names or words or mine == kept)
+    return bool(names or texts or mine == replayed)
 
 
 def _names(items: tuple[ResponseItem, ...]) -> set[str]:
     return {item.name for item in items if isinstance(item, CALLS)}
 
 
-def _words(items: tuple[ResponseItem, ...]) -> list[str]:
+def _texts(items: tuple[ResponseItem, ...]) -> list[str]:
     return [item.text.strip() for item in items if isinstance(item, Message) and item.text.strip()]
 
 
@@ -175,7 +182,7 @@ def _words(items: tuple[ResponseItem, ...]) -> list[str]:
 
 
 def structure(items: Any) -> list[tuple[Any, ...]]:
-    """What must agree. Neighbouring user messages are one: a turn's parts may be one item or several."""
+    """What must agree. Adjacent user messages are one: parts may be one item or several."""
     numbers: dict[str, int] = {}
     kinds: list[tuple[Any, ...]] = []
     for item in map(_signed, items):
@@ -193,13 +200,13 @@ def structure(items: Any) -> list[tuple[Any, ...]]:
 
 
 def _signed(item: ResponseItem) -> ResponseItem:
-    """Gemini's signature in a part of its own: some clients write the empty text beside it, others leave it out."""
+    """Whether this is Gemini's signature alone: some clients write the empty text beside it."""
     alone = isinstance(item, Opaque) and item.kind == "thoughtSignature"
     return Message("assistant", signature="alone") if alone else item
 
 
 def _who(item: ResponseItem, numbers: dict[str, int]) -> Any:
-    """The role; of a call its name and number in the conversation; of an output the number of its call."""
+    """The role; a call's name and number in the conversation; the number of an output's call."""
     if isinstance(item, Message):
         return "assistant" if item.role == "assistant" else "user"
     if isinstance(item, CALLS):
@@ -208,16 +215,18 @@ def _who(item: ResponseItem, numbers: dict[str, int]) -> Any:
 
 
 def named_as_sent(step: Step) -> tuple[ResponseItem, ...]:
-    """The answer with its calls under the names that the client gave them: the same id, else the same place."""
-    sent = [item for item in step.said[: step.kept] if isinstance(item, CALLS)]
-    mine = [item for item in step.answer if isinstance(item, CALLS)]
+    """The response with its calls under the client's ids, matched by id, else by order."""
+    sent = [item for item in step.added[: step.response_length] if isinstance(item, CALLS)]
+    mine = [item for item in step.response if isinstance(item, CALLS)]
     if {call.call_id for call in sent} == {call.call_id for call in mine} or len(sent) != len(mine):
-        return step.answer
+        return step.response
     assert [call.name for call in sent] == [call.name for call in mine], step.name
     names = iter(sent)
     return tuple(
-        msgspec.structs.replace(one, call_id=next(names).call_id) if isinstance(one, CALLS) else one
-        for one in step.answer
+        msgspec.structs.replace(item, call_id=next(names).call_id)
+        if isinstance(item, CALLS)
+        else item
+        for item in step.response
     )
 
 
@@ -229,39 +238,39 @@ def built(prompt: Prompt, wire: Any) -> Request:
 
 def continued(step: Step) -> list[tuple[Any, ...]]:
     """The structure of our own second request."""
-    history = (*step.before.items, *named_as_sent(step), *step.said[step.kept :])
+    history = (*step.before.items, *named_as_sent(step), *step.added[step.response_length :])
     return structure(
         read_back(built(msgspec.structs.replace(step.after, input=history), step.wire)).items
     )
 
 
-def test_case_51_recorded_conversations_go_on_as_they_did(
+def test_recorded_conversations_continue_as_they_did(
     record_testsuite_property: Callable[[str, object], None],
 ) -> None:
-    found, left_out = steps()
-    differ = [step for step in found if continued(step) != structure(step.after.items)]
+    all_steps, left_out = steps()
+    differ = [step for step in all_steps if continued(step) != structure(step.after.items)]
     unexplained = [step.name for step in differ if not any(part in step.name for part in EXPLAINED)]
     stale = [part for part in EXPLAINED if not any(part in step.name for step in differ)]
     for name, value in {
         "conversations": len(conversations()),
-        "steps": len(found),
+        "steps": len(all_steps),
         "differ": len(differ),
         **left_out,
     }.items():
         record_testsuite_property(f"conversations: {name}", value)  # shown by --junit-xml
-    assert len(found) >= 250
+    assert len(all_steps) >= 250
     assert unexplained == []
     assert stale == []
-    assert len(found) - len(differ) >= 0.95 * len(found)
+    assert len(all_steps) - len(differ) >= 0.95 * len(all_steps)
 
 
-# --- the prefix law ---
+# --- prefixes ---
 
 
-def test_law_5_prefix_law_on_recorded_conversations() -> None:
-    found, _ = steps()
-    for step in found:
-        history = [*step.before.items, *named_as_sent(step), *step.said[step.kept :]]
+def test_recorded_requests_begin_with_the_previous_one() -> None:
+    all_steps, _ = steps()
+    for step in all_steps:
+        history = [*step.before.items, *named_as_sent(step), *step.added[step.response_length :]]
         ends = [len(step.before.items), len(history), len(history) + 1]
         history.append(user("and then?"))
         sent = [

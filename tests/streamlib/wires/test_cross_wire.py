@@ -1,6 +1,7 @@
-"""One history, every wire: a conversation that has everything, locked as snapshots, and rules that no generated history breaks.
+"""One history, every wire: snapshots of a conversation that has everything, and rules of each wire.
 
-UPDATE_SNAPSHOTS=1 pytest tests/streamlib/wires/test_cross_wire.py     writes snapshots/cross_wire/*.json anew; read the diff
+`UPDATE_SNAPSHOTS=1 pytest tests/streamlib/wires/test_cross_wire.py` writes the files in
+snapshots/cross_wire anew; read the diff.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ ELSEWHERE: Final = {
 
 PNG: Final = Image(data="iVBORw0KGgo=", media_type="image/png")
 SEAL: Final = "U0VBTEVELUZPUi1JVFMtT1dOLU9SSUdJTg=="
-"""Every signature and sealed content here: base64 of `SEALED-FOR-ITS-OWN-ORIGIN`."""
+"""Every signature and encrypted content here: base64 of `SEALED-FOR-ITS-OWN-ORIGIN`."""
 TOOLS: Final = (
     ToolSpec(
         "weather",
@@ -87,14 +88,19 @@ def request_of(items: list[ResponseItem], wire: str, **settings: Any) -> Request
         items,
         **{"instructions": "Be brief.", "tools": TOOLS, "max_output_tokens": 2048, **settings},
     )
-    return build(prompt, MODELS[wire], wire_api=wire, base_url="https://example.test/v1")  # type: ignore[arg-type]
+    api: Any = wire
+    return build(prompt, MODELS[wire], wire_api=api, base_url="https://example.test/v1")
 
 
 # --- the canonical conversation ---
 
 
 def conversation(made: str) -> list[ResponseItem]:
-    """An image, a signed thought, text, two calls at once, a result with an image and a failed one, a server's tool, a follow-up."""
+    """A conversation that has everything.
+
+    An image, signed reasoning, text, two calls at once, a result with an image and a failed one, a
+    tool of the provider, a follow-up.
+    """
     first: dict[str, Any] = {"origin": Origin(made), "response_id": "r1"}  # type: ignore[arg-type]
     second: dict[str, Any] = {**first, "response_id": "r2"}
     signed = {"signature": SEAL} if made == "gemini" else {}  # Gemini signs the first call
@@ -102,7 +108,7 @@ def conversation(made: str) -> list[ResponseItem]:
     camera = FunctionCall("call_2", "camera", '{"city": "Oslo", "zoom": 1.0}', **first)
     return [
         user("What is this place like now?", PNG),
-        _thought(made, first),
+        _reasoning(made, first),
         Message("assistant", [Text("I shall look.")], **first),
         weather,
         camera,
@@ -114,7 +120,7 @@ def conversation(made: str) -> list[ResponseItem]:
     ]
 
 
-def _thought(made: str, stamp: dict[str, Any]) -> Reasoning:
+def _reasoning(made: str, stamp: dict[str, Any]) -> Reasoning:
     if made == "responses":
         return Reasoning(
             summary=["**Looking** at the picture"], encrypted_content=SEAL, id="rs_1", **stamp
@@ -128,7 +134,7 @@ def _thought(made: str, stamp: dict[str, Any]) -> Reasoning:
 
 def _searched(made: str, stamp: dict[str, Any]) -> list[ResponseItem]:
     """A tool that the provider ran itself, as its wire tells it; Chat and Ollama have none."""
-    found = [
+    results = [
         {
             "type": "web_search_result",
             "title": "Oslo",
@@ -149,7 +155,7 @@ def _searched(made: str, stamp: dict[str, Any]) -> list[ResponseItem]:
             ServerToolResult(
                 "srvtoolu_1",
                 "web_search",
-                found,
+                results,
                 native={"type": "web_search_tool_result"},
                 **stamp,
             ),
@@ -202,7 +208,7 @@ CASES: Final = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_canonical_conversation_is_sent_as_it_was_read_by_people(name: str) -> None:
+def test_canonical_conversation_matches_its_reviewed_snapshot(name: str) -> None:
     wire, made = CASES[name]
     request = request_of(conversation(made), wire)
     path = SNAPSHOTS / f"{name}.json"
@@ -222,7 +228,7 @@ def _page(request: Request) -> str:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_the_canonical_conversation_keeps_every_rule_and_fits_the_official_types(name: str) -> None:
+def test_canonical_conversation_keeps_rules_and_official_types(name: str) -> None:
     wire, made = CASES[name]
     request = request_of(conversation(made), wire)
     check(request)
@@ -232,7 +238,7 @@ def test_the_canonical_conversation_keeps_every_rule_and_fits_the_official_types
     assert (SEAL.encode() in request.body) == (wire == made and wire not in ("chat", "ollama"))
 
 
-def test_snapshots_are_of_the_cases_there_are() -> None:
+def test_every_snapshot_has_a_case() -> None:
     assert {path.stem for path in SNAPSHOTS.glob("*.json")} == set(CASES)
 
 
@@ -242,24 +248,24 @@ IDS: Final = st.sampled_from(
     ["c1", "c2", "a b/ü", "call:1.2|fc_3", "x" * 100, "x" * 101, "toolu_01A", ""]
 )
 NAMES: Final = st.sampled_from(["weather", "camera", "my tool!", "n" * 100, "1st"])
-WORDS: Final = st.sampled_from(["so", "", " ", "\n", "naïve 🙂"]) | st.text(max_size=5)
+TEXTS: Final = st.sampled_from(["so", "", " ", "\n", "naïve 🙂"]) | st.text(max_size=5)
 ARGUMENTS: Final = st.sampled_from(["", "{}", '{"a": 1.0}', "[1]", '{"a":', "null"])
 OUTPUTS: Final = st.sampled_from(["", "1", " ", [Text("see"), PNG], [PNG], [Text("")], []])
 FOREIGN: Final = Origin("chat", "elsewhere")
 
 
 def items_of(made: Origin | None, wire: str) -> st.SearchStrategy[ResponseItem]:
-    """Any item, made there; what is sealed is sealed as that wire does it."""
-    sealed: dict[str, Any] = {"origin": made, "signature": SEAL, "native": {"secret": SEAL}}
+    """Any item of an origin; what is encrypted is encrypted as that wire does it."""
+    encrypted: dict[str, Any] = {"origin": made, "signature": SEAL, "native": {"secret": SEAL}}
     plain: dict[str, Any] = {"origin": made, "response_id": "r1"}
-    signed = sealed if made == FOREIGN else {"origin": made, "signature": SEAL}
-    found: list[st.SearchStrategy[Any]] = [
-        st.builds(user, WORDS),
-        st.builds(user, WORDS, st.just(PNG)),
-        st.builds(lambda text: Message("system", [Text(text)]), WORDS),
-        st.builds(lambda text: Message("assistant", [Text(text)], **plain), WORDS),
-        st.builds(lambda text: Reasoning(text, **signed), WORDS),
-        st.builds(lambda text: Reasoning(text, **plain), WORDS),
+    signed = encrypted if made == FOREIGN else {"origin": made, "signature": SEAL}
+    strategies: list[st.SearchStrategy[Any]] = [
+        st.builds(user, TEXTS),
+        st.builds(user, TEXTS, st.just(PNG)),
+        st.builds(lambda text: Message("system", [Text(text)]), TEXTS),
+        st.builds(lambda text: Message("assistant", [Text(text)], **plain), TEXTS),
+        st.builds(lambda text: Reasoning(text, **signed), TEXTS),
+        st.builds(lambda text: Reasoning(text, **plain), TEXTS),
         st.just(Reasoning(encrypted_content=SEAL, redacted=wire != "responses", **plain)),
         st.builds(
             lambda call_id, name, arguments: FunctionCall(call_id, name, arguments, **plain),
@@ -277,15 +283,17 @@ def items_of(made: Origin | None, wire: str) -> st.SearchStrategy[ResponseItem]:
         st.builds(FunctionCallOutput, IDS, OUTPUTS, st.booleans()),
     ]
     if made == FOREIGN:
-        found += [
-            st.just(ServerToolCall("s1", "web", "{}", **sealed)),
+        strategies += [
+            st.just(ServerToolCall("s1", "web", "{}", **encrypted)),
             st.just(
-                ServerToolResult("s1", "web", [{"title": "x", "encrypted_content": SEAL}], **sealed)
+                ServerToolResult(
+                    "s1", "web", [{"title": "x", "encrypted_content": SEAL}], **encrypted
+                )
             ),
             st.just(Compaction(encrypted_content=SEAL, origin=made)),
-            st.just(Opaque("odd", {"type": "odd", "data": SEAL}, **sealed)),
+            st.just(Opaque("odd", {"type": "odd", "data": SEAL}, **encrypted)),
         ]
-    return st.one_of(found)
+    return st.one_of(strategies)
 
 
 def histories(made: Origin | None, wire: str) -> st.SearchStrategy[list[ResponseItem]]:
@@ -299,7 +307,7 @@ def histories(made: Origin | None, wire: str) -> st.SearchStrategy[list[Response
 
 
 def built_or_empty(items: list[ResponseItem], wire: str) -> Request | None:
-    """The request; None where nothing of the history can be said, which is the one refusal there is."""
+    """The request; None if nothing of the history can be sent, the only refusal there is."""
     try:
         return request_of(items, wire)
     except StreamError as error:
@@ -314,7 +322,7 @@ VALIDATED: Final[Counter[str]] = Counter()
 
 @pytest.fixture(scope="module", autouse=True)
 def _figures(record_testsuite_property: Callable[[str, object], None]) -> Iterator[None]:
-    """How many requests were judged, in the record of the suite (--junit-xml)."""
+    """Records how many requests the official types checked (--junit-xml)."""
     yield
     for wire, count in VALIDATED.items():
         record_testsuite_property(f"requests that the official types of {wire} took", count)
@@ -336,9 +344,7 @@ def test_no_history_breaks_a_rule_of_its_wire(wire: str, data: st.DataObject) ->
 
 @pytest.mark.parametrize("wire", MODELS)
 @given(st.data())
-def test_law_6_case_20_nothing_sealed_elsewhere_is_ever_sent(
-    wire: str, data: st.DataObject
-) -> None:
+def test_encrypted_state_of_another_origin_is_never_sent(wire: str, data: st.DataObject) -> None:
     made = FOREIGN if wire != "chat" else Origin("ollama", "elsewhere")
     request = built_or_empty(data.draw(histories(made, wire)), wire)
     assert request is None or SEAL.encode() not in request.body
@@ -349,10 +355,10 @@ TURNS: Final = ("say", "think", "call", "both", "draw", "failed", "ask")
 
 @pytest.mark.parametrize("wire", MODELS)
 @given(st.lists(st.sampled_from(TURNS), min_size=1, max_size=8), st.booleans())
-def test_law_5_prefix_law_each_request_begins_with_the_one_before(
-    wire: str, turns: list[str], at_home: bool
+def test_each_request_begins_with_the_previous_one(
+    wire: str, turns: list[str], is_own: bool
 ) -> None:
-    made = Origin(wire if at_home else ELSEWHERE[wire])  # type: ignore[arg-type]
+    made = Origin(wire if is_own else ELSEWHERE[wire])  # type: ignore[arg-type]
     history: list[ResponseItem] = [user("begin")]
     requests = [request_of(history, wire)]
     for n, turn in enumerate(turns):
@@ -364,17 +370,17 @@ def test_law_5_prefix_law_each_request_begins_with_the_one_before(
 
 def _turn(kind: str, n: int, made: Origin) -> list[ResponseItem]:
     stamp: dict[str, Any] = {"origin": made, "response_id": f"r{n}"}
-    sealed = {"encrypted_content": SEAL} if made.wire_api == "responses" else {"signature": SEAL}
-    thought = Reasoning(f"hm{n}", **sealed, **stamp)
+    encrypted = {"encrypted_content": SEAL} if made.wire_api == "responses" else {"signature": SEAL}
+    reasoning = Reasoning(f"hm{n}", **encrypted, **stamp)
     first, second = (
         FunctionCall(f"c{n}/{m}", "weather", '{"city": "Oslo"}', **stamp) for m in range(2)
     )
     text = Message("assistant", [Text(f"t{n}")], **stamp)
     turns: dict[str, list[ResponseItem]] = {
         "say": [text, user(f"u{n}")],
-        "think": [thought, text, user(f"u{n}")],
-        "call": [thought, first, first.output("1")],
-        "both": [thought, text, first, second, second.output("2"), first.output("1")],
+        "think": [reasoning, text, user(f"u{n}")],
+        "call": [reasoning, first, first.output("1")],
+        "both": [reasoning, text, first, second, second.output("2"), first.output("1")],
         "draw": [
             first,
             second,
@@ -391,12 +397,12 @@ def _turn(kind: str, n: int, made: Origin) -> list[ResponseItem]:
 # --- replay ---
 
 
-def answer(chance: random.Random) -> list[bytes]:
-    """The blocks of an answer as JSON: thoughts, sealed thoughts, text and calls in any order."""
+def random_blocks(chance: random.Random) -> list[bytes]:
+    """Blocks of a response as JSON: reasoning, encrypted reasoning, text, calls, in any order."""
     return [BLOCKS[chance.randrange(len(BLOCKS))](chance, n) for n in range(chance.randint(1, 12))]
 
 
-def _words(chance: random.Random) -> str:
+def _random_text(chance: random.Random) -> str:
     return "".join(chance.choice('ab "\\\n\tü🙂{}<') for _ in range(chance.randint(1, 12))) + "."
 
 
@@ -404,14 +410,14 @@ BLOCKS: Final[tuple[Callable[[random.Random, int], bytes], ...]] = (
     lambda chance, n: _json(
         {
             "type": "thinking",
-            "thinking": _words(chance),
+            "thinking": _random_text(chance),
             "signature": f"Sig+{n}/{chance.random()}==",
         }
     ),
     lambda chance, n: _json(
         {"type": "redacted_thinking", "data": f"Sealed+{n}/{chance.random()}=="}
     ),
-    lambda chance, _: _json({"type": "text", "text": _words(chance)}),
+    lambda chance, _: _json({"type": "text", "text": _random_text(chance)}),
     lambda chance, n: _json(
         {
             "type": "tool_use",
@@ -424,11 +430,12 @@ BLOCKS: Final[tuple[Callable[[random.Random, int], bytes], ...]] = (
 
 
 def _arguments(chance: random.Random) -> bytes:
-    """An object in a spelling of its own: 1.0, 1e5, spaces and the order of keys are to survive."""
-    pairs = [
-        f'"{key}":{" " * chance.randint(0, 2)}{chance.choice(("1.0", "1e5", "[ ]", "null", chr(34) * 2))}'
-        for key in "zab"
-    ]
+    """An object with unusual bytes: 1.0, 1e5, spaces and the order of keys must survive."""
+    pairs: list[str] = []
+    for key in "zab":
+        spaces = " " * chance.randint(0, 2)
+        value = chance.choice(("1.0", "1e5", "[ ]", "null", '""'))
+        pairs.append(f'"{key}":{spaces}{value}')
     return f"{{{', '.join(chance.sample(pairs, chance.randint(0, 3)))}}}".encode()
 
 
@@ -437,7 +444,7 @@ def _json(value: Any) -> bytes:
 
 
 def streamed(blocks: list[bytes], chance: random.Random) -> Iterator[bytes]:
-    """The events of that answer, its deltas cut anywhere."""
+    """The events of that response, its deltas split anywhere."""
     yield _json(
         {
             "type": "message_start",
@@ -452,37 +459,39 @@ def streamed(blocks: list[bytes], chance: random.Random) -> Iterator[bytes]:
     )
     for index, raw in enumerate(blocks):
         block = msgspec.json.decode(raw)
-        held = bytes(
+        buffered = bytes(
             msgspec.json.decode(raw, type=dict[str, msgspec.Raw]).get("input", b"")
         ).decode()
-        opened = {
-            **block,
-            **{key: "" for key in ("thinking", "signature", "text") if key in block},
-            **({"input": {}} if held else {}),
-        }
+        opened = dict(block)
+        for key in ("thinking", "signature", "text"):
+            if key in block:
+                opened[key] = ""
+        if buffered:
+            opened["input"] = {}
         yield _json({"type": "content_block_start", "index": index, "content_block": opened})
         for kind, key in (
             ("thinking_delta", "thinking"),
             ("text_delta", "text"),
             ("signature_delta", "signature"),
         ):
-            said = block.get(key, "")
-            for piece in (
-                [said] if said and key == "signature" else _cut(said, chance)
-            ):  # a signature comes whole
+            text = block.get(key, "")
+            fragments = _split(text, chance)
+            if text and key == "signature":
+                fragments = [text]  # a signature is never split
+            for fragment in fragments:
                 yield _json(
                     {
                         "type": "content_block_delta",
                         "index": index,
-                        "delta": {"type": kind, key: piece},
+                        "delta": {"type": kind, key: fragment},
                     }
                 )
-        for piece in _cut(held, chance):
+        for fragment in _split(buffered, chance):
             yield _json(
                 {
                     "type": "content_block_delta",
                     "index": index,
-                    "delta": {"type": "input_json_delta", "partial_json": piece},
+                    "delta": {"type": "input_json_delta", "partial_json": fragment},
                 }
             )
         yield _json({"type": "content_block_stop", "index": index})
@@ -496,28 +505,26 @@ def streamed(blocks: list[bytes], chance: random.Random) -> Iterator[bytes]:
     yield _json({"type": "message_stop"})
 
 
-def _cut(text: str, chance: random.Random) -> list[str]:
-    at = chance.randint(0, len(text))
-    return [piece for piece in (text[:at], text[at:]) if piece]
+def _split(text: str, chance: random.Random) -> list[str]:
+    offset = chance.randint(0, len(text))
+    return [fragment for fragment in (text[:offset], text[offset:]) if fragment]
 
 
 def replays_byte_for_byte(chance: random.Random) -> None:
-    blocks = answer(chance)
+    blocks = random_blocks(chance)
     parse = parser("messages", origin=Origin("messages"))
     events = [
         event for data in streamed(blocks, chance) for event in parse.feed_event(data)
     ] + parse.close()
-    said = accumulate(events).items
-    outputs = [item.output("1") for item in said if isinstance(item, FunctionCall)]
-    request = request_of([user("go"), *said, *outputs, user("on")], "messages")
+    items = accumulate(events).items
+    outputs = [item.output("1") for item in items if isinstance(item, FunctionCall)]
+    request = request_of([user("go"), *items, *outputs, user("on")], "messages")
     assert b'{"role":"assistant","content":[' + b",".join(blocks) + b"]}" in request.body
     assert [turn["role"] for turn in turns_of(request)] == ["user", "assistant", "user"]
 
 
 @pytest.mark.parametrize("count", [500, pytest.param(50_000, marks=pytest.mark.slow)])
-def test_case_12_law_5_any_interleaving_of_thoughts_text_and_calls_is_replayed_byte_for_byte(
-    count: int,
-) -> None:
+def test_any_interleaving_is_replayed_byte_for_byte(count: int) -> None:
     chance = random.Random(5)
     for _ in range(count):
         replays_byte_for_byte(chance)

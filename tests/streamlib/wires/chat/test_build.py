@@ -1,4 +1,4 @@
-"""Chat Completions out: what providers refuse is met by their values, what had to change is said, and the past is replayed exactly."""
+"""Chat requests: providers' rules are met by values, changes are reported, history is replayed."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ from tests.support.shared import (
 )
 
 HERE = Origin("chat")
-THOUGHT = Reasoning("hm", origin=HERE, response_id="r1")
-SAID = Message("assistant", [Text("so")], origin=HERE, response_id="r1")
+REASONING = Reasoning("hm", origin=HERE, response_id="r1")
+TEXT = Message("assistant", [Text("so")], origin=HERE, response_id="r1")
 CALL = FunctionCall("call_1", "f", '{"b": 1.0, "a": [1e5]}', origin=HERE, response_id="r1")
 OTHER = FunctionCall("call_2", "g", "{}", origin=HERE, response_id="r1")
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
@@ -110,9 +110,9 @@ def changes(request: Request) -> list[tuple[str, str]]:
 # --- one answer, one message ---
 
 
-def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
+def test_response_is_one_message_with_reasoning_text_and_calls() -> None:
     request = built(
-        user("go"), THOUGHT, SAID, CALL, OTHER, CALL.output("1"), OTHER.output("2"), user("and?")
+        user("go"), REASONING, TEXT, CALL, OTHER, CALL.output("1"), OTHER.output("2"), user("and?")
     )
     assert body(request)["messages"] == [
         {"role": "user", "content": "go"},
@@ -136,19 +136,19 @@ def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
     assert request.report == []
 
 
-def test_case_46_arguments_go_back_in_their_own_bytes() -> None:
+def test_arguments_keep_their_bytes() -> None:
     assert json.dumps(CALL.arguments).encode() in built(user("x"), CALL, CALL.output("y")).body
 
 
 @pytest.mark.parametrize("arguments", ["", "{}"])
-def test_c2_a_call_without_arguments_has_an_empty_object(arguments: str) -> None:
+def test_c2_call_without_arguments_has_an_empty_object(arguments: str) -> None:
     call = FunctionCall("c", "f", arguments)
     assert (
         sent(user("x"), call, call.output("y"))[1]["tool_calls"][0]["function"]["arguments"] == "{}"
     )
 
 
-def test_case_51_c1_every_call_is_answered_right_after_its_message() -> None:
+def test_c1_results_follow_the_message_of_their_calls() -> None:
     request = built(user("x"), CALL, OTHER, OTHER.output("2"), user("and?"))
     assert [
         message.get("tool_call_id", message["role"]) for message in body(request)["messages"]
@@ -156,19 +156,19 @@ def test_case_51_c1_every_call_is_answered_right_after_its_message() -> None:
     assert changes(request)[0] == ("generated", "/input/1")
 
 
-def test_case_51_an_answer_without_its_call_is_the_users() -> None:
+def test_result_without_its_call_is_user_text() -> None:
     assert roles(user("x"), CALL.output("1")) == ["user", "user"]
 
 
-def test_texts_of_one_answer_are_one_text_and_of_two_are_two_messages() -> None:
-    again = msgspec.structs.replace(SAID, content=[Text("!")])
+def test_texts_of_one_response_are_joined_of_two_are_not() -> None:
+    again = msgspec.structs.replace(TEXT, content=[Text("!")])
     other = msgspec.structs.replace(again, response_id="r2")
-    assert [message["content"] for message in sent(user("x"), SAID, again, user("y"))] == [
+    assert [message["content"] for message in sent(user("x"), TEXT, again, user("y"))] == [
         "x",
         "so!",
         "y",
     ]
-    assert [message["content"] for message in sent(user("x"), SAID, other, user("y"))] == [
+    assert [message["content"] for message in sent(user("x"), TEXT, other, user("y"))] == [
         "x",
         "so",
         "!",
@@ -182,8 +182,8 @@ def test_texts_of_one_answer_are_one_text_and_of_two_are_two_messages() -> None:
     ]
 
 
-def test_text_after_a_call_stands_before_it_and_that_is_reported() -> None:
-    request = built(user("x"), CALL, SAID, CALL.output("1"))
+def test_text_after_a_call_moves_before_it_and_is_reported() -> None:
+    request = built(user("x"), CALL, TEXT, CALL.output("1"))
     assert [message["role"] for message in body(request)["messages"]] == [
         "user",
         "assistant",
@@ -192,15 +192,15 @@ def test_text_after_a_call_stands_before_it_and_that_is_reported() -> None:
     assert changes(request) == [("changed", "/input/1")]
 
 
-def test_a_thought_between_texts_loses_its_place_and_that_is_reported() -> None:
-    request = built(user("x"), SAID, THOUGHT, SAID, user("y"))
+def test_reasoning_between_texts_moves_and_is_reported() -> None:
+    request = built(user("x"), TEXT, REASONING, TEXT, user("y"))
     assert (body(request)["messages"][1]["content"], changes(request)) == (
         "soso",
         [("changed", "/input/1")],
     )
 
 
-def test_a_refusal_goes_back_as_one() -> None:
+def test_refusal_is_replayed_as_a_refusal() -> None:
     refusal = Message("assistant", [Refusal("no")], origin=HERE)
     assert sent(user("x"), refusal, user("y"))[1] == {
         "role": "assistant",
@@ -209,7 +209,7 @@ def test_a_refusal_goes_back_as_one() -> None:
     }
 
 
-def test_c4_bare_messages_hold_nothing_but_what_every_server_knows() -> None:
+def test_c4_bare_messages_have_only_common_keys() -> None:
     strict = ChatShape(bare_messages=True)
     call = msgspec.structs.replace(CALL, signature="Sig", native={"x": 1})
     refusal = Message("assistant", [Refusal("no")], origin=HERE, native={"y": 2}, response_id="r1")
@@ -228,39 +228,41 @@ def test_c4_bare_messages_hold_nothing_but_what_every_server_knows() -> None:
     assert changes(request) == [("changed", "/input/1")]
 
 
-def test_unknown_keys_and_parts_of_this_wire_go_back() -> None:
+def test_unknown_keys_and_parts_of_this_wire_are_replayed() -> None:
     call = msgspec.structs.replace(CALL, native={"x": 1, "function": {"y": 2}})
     unknown = Opaque("hologram", {"type": "hologram"}, origin=HERE, response_id="r1")
-    message = sent(user("x"), SAID, unknown, call, call.output("1"))[1]
+    message = sent(user("x"), TEXT, unknown, call, call.output("1"))[1]
     assert message["content"] == [{"type": "text", "text": "so"}, {"type": "hologram"}]
     assert (message["tool_calls"][0]["x"], message["tool_calls"][0]["function"]["y"]) == (1, 2)
 
 
-def test_geminis_signatures_go_back_on_calls_and_texts() -> None:
+def test_gemini_signatures_are_replayed_on_calls_and_texts() -> None:
     call = msgspec.structs.replace(
         CALL, signature="Sig1", native={"extra_content": {"google": {"x": 1}}}
     )
     empty = Message("assistant", [], signature="Sig2", origin=HERE, response_id="r1")
-    message = sent(user("x"), SAID, empty, call, call.output("1"))[1]
+    message = sent(user("x"), TEXT, empty, call, call.output("1"))[1]
     assert message["extra_content"] == {"google": {"thought_signature": "Sig2"}}
     assert message["tool_calls"][0]["extra_content"] == {
         "google": {"x": 1, "thought_signature": "Sig1"}
     }
 
 
-def test_an_answers_audio_goes_back_by_its_id() -> None:
-    spoken = Message(
+def test_audio_of_a_response_is_replayed_by_its_id() -> None:
+    message = Message(
         "assistant",
         [Audio("AAAA", name="audio_1", transcript="hm")],
         origin=HERE,
         native={"audio": {"expires_at": 9}},
     )
-    assert sent(user("x"), spoken, user("y"))[1] == {
+    assert sent(user("x"), message, user("y"))[1] == {
         "role": "assistant",
         "content": None,
         "audio": {"id": "audio_1"},
     }
-    foreign = built(user("x"), msgspec.structs.replace(spoken, origin=None, native=None), user("y"))
+    foreign = built(
+        user("x"), msgspec.structs.replace(message, origin=None, native=None), user("y")
+    )
     assert (body(foreign)["messages"][1]["content"], changes(foreign)) == (
         "hm",
         [("dropped", "/input/1")],
@@ -274,7 +276,7 @@ def test_an_answers_audio_goes_back_by_its_id() -> None:
         Opaque("mcp", {"type": "mcp", "id": "1"}, origin=HERE),
     ],
 )
-def test_what_has_no_place_in_a_request_is_left_out_and_reported(item: ResponseItem) -> None:
+def test_items_chat_lacks_are_dropped_and_reported(item: ResponseItem) -> None:
     request = built(user("x"), item, user("y"))
     assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (
         ["user", "user"],
@@ -282,7 +284,7 @@ def test_what_has_no_place_in_a_request_is_left_out_and_reported(item: ResponseI
     )
 
 
-def test_a_compaction_is_its_text() -> None:
+def test_compaction_is_its_text() -> None:
     assert sent(user("x"), Compaction("before"), user("y"))[1] == {
         "role": "user",
         "content": "before",
@@ -290,7 +292,7 @@ def test_a_compaction_is_its_text() -> None:
     assert changes(built(user("x"), Compaction(None, "gAAA"))) == [("dropped", "/input/1")]
 
 
-def test_c7_a_message_without_content_is_left_out() -> None:
+def test_c7_message_without_content_is_dropped() -> None:
     request = built(user("x"), Message("user", ()), Message("assistant", [Text("")]), user("y"))
     assert ([message["content"] for message in body(request)["messages"]], changes(request)) == (
         ["x", "y"],
@@ -301,9 +303,7 @@ def test_c7_a_message_without_content_is_left_out() -> None:
 @pytest.mark.parametrize(
     ("form", "content"), [("null", {"content": None}), ("empty", {"content": ""}), ("omit", {})]
 )
-def test_c7_what_stands_beside_calls_is_the_providers_choice(
-    form: Any, content: dict[str, Any]
-) -> None:
+def test_c7_provider_decides_the_content_beside_calls(form: Any, content: dict[str, Any]) -> None:
     message = sent(user("x"), CALL, CALL.output("1"), shape=ChatShape(assistant_content=form))[1]
     assert {key: value for key, value in message.items() if key == "content"} == content
 
@@ -311,12 +311,12 @@ def test_c7_what_stands_beside_calls_is_the_providers_choice(
 # --- tool results ---
 
 
-def test_c3_a_results_image_moves_into_a_user_message_behind_all_results() -> None:
+def test_c3_image_of_a_result_moves_behind_all_results() -> None:
     request = built(
         user("x"), CALL, OTHER, CALL.output([Text("see"), PNG]), OTHER.output("2"), user("and?")
     )
-    *_, one, two, moved, last = body(request)["messages"]
-    assert (one["content"], two["content"], last["content"]) == ("see", "2", "and?")
+    *_, first, second, moved, last = body(request)["messages"]
+    assert (first["content"], second["content"], last["content"]) == ("see", "2", "and?")
     assert moved == {
         "role": "user",
         "content": [{"type": "text", "text": "[attached to the result of call_1]"}, PNG_PART],
@@ -324,7 +324,7 @@ def test_c3_a_results_image_moves_into_a_user_message_behind_all_results() -> No
     assert changes(request) == [("changed", "/input/3")]
 
 
-def test_c3_a_result_that_is_only_an_image_says_where_it_is() -> None:
+def test_c3_result_of_an_image_alone_refers_to_the_next_message() -> None:
     assert sent(user("x"), CALL, CALL.output([PNG]))[2]["content"] == "[see the next message]"
 
 
@@ -338,7 +338,7 @@ def test_c3_providers_that_take_parts_get_parts() -> None:
     )
 
 
-def test_a_failed_call_says_so_in_words() -> None:
+def test_failed_call_is_marked_in_its_text() -> None:
     request = built(user("x"), CALL, CALL.output("no such city", is_error=True))
     assert (body(request)["messages"][2]["content"], changes(request)) == (
         "[error] no such city",
@@ -354,7 +354,7 @@ MISTRAL = Charset("a-zA-Z0-9", 9, shortest=9)
 @pytest.mark.parametrize(
     "call_id", ["call_1", "functions.f:0", "toolu_01L8DKSzJDJUgSqUJ6TDqfCH", "x", ""]
 )
-def test_case_50_ids_fit_the_provider_the_same_on_call_and_result(call_id: str) -> None:
+def test_ids_fit_the_provider_on_call_and_result(call_id: str) -> None:
     call = FunctionCall(call_id, "f", "{}")
     provider = Provider("mistral-like", base_url="http://x", call_ids=MISTRAL)
     messages = body(
@@ -364,7 +364,7 @@ def test_case_50_ids_fit_the_provider_the_same_on_call_and_result(call_id: str) 
     assert (len(fitted), fitted.isalnum(), fitted) == (9, True, messages[2]["tool_call_id"])
 
 
-def test_case_50_an_id_that_fits_stays() -> None:
+def test_id_that_fits_is_unchanged() -> None:
     call = FunctionCall("gSIMJiOkT", "f", "{}")
     provider = Provider("mistral-like", base_url="http://x", call_ids=MISTRAL)
     assert (
@@ -374,7 +374,7 @@ def test_case_50_an_id_that_fits_stays() -> None:
 
 
 @given(st.lists(st.text(max_size=12), min_size=1, max_size=8, unique=True))
-def test_case_50_ids_stay_apart_and_do_not_depend_on_what_follows(ids: list[str]) -> None:
+def test_ids_stay_distinct_whatever_follows(ids: list[str]) -> None:
     calls = [FunctionCall(call_id, "f", "{}", response_id="r") for call_id in ids]
     provider = Provider("mistral-like", base_url="http://x", call_ids=MISTRAL)
     history = [user("x"), *calls, *(call.output("y") for call in calls)]
@@ -390,7 +390,7 @@ def test_case_50_ids_stay_apart_and_do_not_depend_on_what_follows(ids: list[str]
     assert (len(set(fitted)), first[0]["id"]) == (len(ids), fitted[0])
 
 
-def test_models_that_number_their_calls_get_their_own_form() -> None:
+def test_models_that_number_calls_get_their_own_id_form() -> None:
     shape = ChatShape(call_id="functions.{name}:{n}")
     request = built(user("x"), CALL, OTHER, CALL.output("1"), OTHER.output("2"), shape=shape)
     messages = body(request)["messages"]
@@ -405,25 +405,25 @@ def test_models_that_number_their_calls_get_their_own_form() -> None:
 # --- thoughts ---
 
 
-@pytest.mark.parametrize("place", ["reasoning_content", "reasoning", "reasoning_text"])
-def test_c6_a_thought_goes_back_under_the_providers_key(place: str) -> None:
-    assert sent(user("x"), THOUGHT, SAID, user("y"), shape=ChatShape(reasoning_echo=(place,)))[
+@pytest.mark.parametrize("key", ["reasoning_content", "reasoning", "reasoning_text"])
+def test_c6_reasoning_is_sent_under_the_providers_key(key: str) -> None:
+    assert sent(user("x"), REASONING, TEXT, user("y"), shape=ChatShape(reasoning_echo=(key,)))[
         1
     ] == {
         "role": "assistant",
         "content": "so",
-        place: "hm",
+        key: "hm",
     }
 
 
-def test_c6_a_thought_goes_back_in_tags_or_parts() -> None:
+def test_c6_reasoning_is_sent_in_tags_or_parts() -> None:
     tags = sent(
-        user("x"), THOUGHT, SAID, user("y"), shape=ChatShape(reasoning_echo=("think_tags",))
+        user("x"), REASONING, TEXT, user("y"), shape=ChatShape(reasoning_echo=("think_tags",))
     )[1]
     assert tags == {"role": "assistant", "content": "<think>\nhm\n</think>\n\nso"}
-    signed = msgspec.structs.replace(THOUGHT, signature="Sig", native={"closed": True})
+    signed = msgspec.structs.replace(REASONING, signature="Sig", native={"closed": True})
     parts = sent(
-        user("x"), signed, SAID, user("y"), shape=ChatShape(reasoning_echo=("thinking_parts",))
+        user("x"), signed, TEXT, user("y"), shape=ChatShape(reasoning_echo=("thinking_parts",))
     )[1]
     assert parts["content"] == [
         {
@@ -436,30 +436,30 @@ def test_c6_a_thought_goes_back_in_tags_or_parts() -> None:
     ]
 
 
-def test_c6_without_a_place_a_thought_stays_behind_and_is_reported() -> None:
-    request = built(user("x"), THOUGHT, SAID, user("y"), shape=ChatShape())
+def test_c6_reasoning_without_a_field_is_dropped_and_reported() -> None:
+    request = built(user("x"), REASONING, TEXT, user("y"), shape=ChatShape())
     assert (body(request)["messages"][1], changes(request)) == (
         {"role": "assistant", "content": "so"},
         [("dropped", "/input/1")],
     )
 
 
-def test_case_25_c6_thoughts_that_go_back_with_calls_only() -> None:
+def test_c6_reasoning_is_sent_only_beside_calls() -> None:
     shape = ChatShape(reasoning_echo=("reasoning_content",), echo_turns="calls")
-    second = [msgspec.structs.replace(item, response_id="r2") for item in (THOUGHT, SAID)]
-    request = built(user("x"), THOUGHT, CALL, CALL.output("1"), *second, user("y"), shape=shape)
+    second = [msgspec.structs.replace(item, response_id="r2") for item in (REASONING, TEXT)]
+    request = built(user("x"), REASONING, CALL, CALL.output("1"), *second, user("y"), shape=shape)
     messages = body(request)["messages"]
     assert (messages[1]["reasoning_content"], "reasoning_content" in messages[3]) == ("hm", False)
     assert changes(request) == [("dropped", "/input/4")]
 
 
-def test_case_25_c6_a_thought_that_must_be_there_and_is_not_is_filled_in() -> None:
+def test_c6_required_reasoning_that_is_missing_is_filled_in() -> None:
     shape = ChatShape(reasoning_echo=("reasoning_content",), echo_turns="calls", echo_filler=" ")
     request = built(
         user("x"),
         CALL,
         CALL.output("1"),
-        msgspec.structs.replace(SAID, response_id="r2"),
+        msgspec.structs.replace(TEXT, response_id="r2"),
         user("y"),
         shape=shape,
     )
@@ -481,12 +481,12 @@ DETAILS = [
 OPENROUTER = ChatShape(reasoning_echo=("reasoning_details", "reasoning"))
 
 
-def test_c6_reasoning_details_go_back_whole_and_once() -> None:
-    thought = msgspec.structs.replace(
-        THOUGHT, native={"reasoning_details": DETAILS}, signature="Sig"
+def test_c6_reasoning_details_are_replayed_complete_and_once() -> None:
+    reasoning = msgspec.structs.replace(
+        REASONING, native={"reasoning_details": DETAILS}, signature="Sig"
     )
     request = built(
-        user("x"), thought, CALL, OTHER, CALL.output("1"), OTHER.output("2"), shape=OPENROUTER
+        user("x"), reasoning, CALL, OTHER, CALL.output("1"), OTHER.output("2"), shape=OPENROUTER
     )
     message = body(request)["messages"][1]
     assert (message["reasoning_details"], "reasoning" in message, request.report) == (
@@ -496,38 +496,40 @@ def test_c6_reasoning_details_go_back_whole_and_once() -> None:
     )
 
 
-def test_c6_lists_of_several_thoughts_are_one_list_in_order() -> None:
-    thoughts = [
+def test_c6_lists_of_several_items_are_one_list_in_order() -> None:
+    reasoning = [
         msgspec.structs.replace(
-            THOUGHT, native={"reasoning_details": [one]}, content=one.get("text", "")
+            REASONING, native={"reasoning_details": [element]}, content=element.get("text", "")
         )
-        for one in DETAILS
+        for element in DETAILS
     ]
     assert (
-        sent(user("x"), *thoughts, SAID, user("y"), shape=OPENROUTER)[1]["reasoning_details"]
+        sent(user("x"), *reasoning, TEXT, user("y"), shape=OPENROUTER)[1]["reasoning_details"]
         == DETAILS
     )
 
 
-def test_c6_sealed_thoughts_do_not_stand_for_the_text_beside_them() -> None:
-    thought = msgspec.structs.replace(THOUGHT, native={"reasoning_details": DETAILS[1:]})
-    message = sent(user("x"), thought, SAID, user("y"), shape=OPENROUTER)[1]
+def test_c6_encrypted_details_do_not_replace_the_text() -> None:
+    reasoning = msgspec.structs.replace(REASONING, native={"reasoning_details": DETAILS[1:]})
+    message = sent(user("x"), reasoning, TEXT, user("y"), shape=OPENROUTER)[1]
     assert (message["reasoning_details"], message["reasoning"]) == (DETAILS[1:], "hm")
 
 
-def test_c6_details_told_without_their_text_get_it_back() -> None:
-    told = [{**DETAILS[0], "text": ""}, DETAILS[1]]
-    thought = msgspec.structs.replace(THOUGHT, native={"reasoning_details": told})
+def test_c6_details_without_their_text_get_it_back() -> None:
+    details = [{**DETAILS[0], "text": ""}, DETAILS[1]]
+    reasoning = msgspec.structs.replace(REASONING, native={"reasoning_details": details})
     assert (
-        sent(user("x"), thought, SAID, user("y"), shape=OPENROUTER)[1]["reasoning_details"]
+        sent(user("x"), reasoning, TEXT, user("y"), shape=OPENROUTER)[1]["reasoning_details"]
         == DETAILS
     )
 
 
-def test_c6_an_edited_thought_goes_back_as_edited() -> None:
+def test_c6_edited_reasoning_is_sent_as_edited() -> None:
     """A typed field wins."""
-    thought = msgspec.structs.replace(THOUGHT, content="ah", native={"reasoning_details": DETAILS})
-    request = built(user("x"), thought, SAID, user("y"), shape=OPENROUTER)
+    reasoning = msgspec.structs.replace(
+        REASONING, content="ah", native={"reasoning_details": DETAILS}
+    )
+    request = built(user("x"), reasoning, TEXT, user("y"), shape=OPENROUTER)
     message = body(request)["messages"][1]
     assert (message["reasoning"], "reasoning_details" in message, changes(request)) == (
         "ah",
@@ -536,12 +538,12 @@ def test_c6_an_edited_thought_goes_back_as_edited() -> None:
     )
 
 
-def test_c6_copilots_and_litellms_own_keys_go_back() -> None:
+def test_c6_keys_of_copilot_and_litellm_are_replayed() -> None:
     blocks = [{"type": "thinking", "thinking": "hm", "signature": "Sig"}]
-    thought = msgspec.structs.replace(
-        THOUGHT, native={"thinking_blocks": blocks, "reasoning_opaque": "O"}
+    reasoning = msgspec.structs.replace(
+        REASONING, native={"thinking_blocks": blocks, "reasoning_opaque": "O"}
     )
-    message = sent(user("x"), thought, SAID, user("y"))[1]
+    message = sent(user("x"), reasoning, TEXT, user("y"))[1]
     assert (
         message["thinking_blocks"],
         message["reasoning_opaque"],
@@ -573,13 +575,11 @@ def test_c6_copilots_and_litellms_own_keys_go_back() -> None:
         (Opaque("computer_call", {"type": "computer_call"}, origin=Origin("responses")), "so"),
     ],
 )
-def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
-    foreign: Any, content: str
-) -> None:
-    spoken = Message(
+def test_foreign_state_is_downgraded_and_reported(foreign: Any, content: str) -> None:
+    message = Message(
         "assistant", [Text("so")], origin=foreign.origin, response_id=foreign.response_id
     )
-    request = built(user("x"), foreign, spoken, user("y"))
+    request = built(user("x"), foreign, message, user("y"))
     assert body(request)["messages"][1] == {"role": "assistant", "content": content}
     assert [path for _, path in changes(request)] == ["/input/1"]
     assert b"gAAA" not in request.body
@@ -589,24 +589,24 @@ def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
 # --- who says what ---
 
 
-def test_system_messages_stand_where_they_stood() -> None:
+def test_system_messages_keep_their_position() -> None:
     inside = [user("x"), Message("system", [Text("Be kind.")]), user("y")]
     assert roles(*inside, instructions="Be terse.") == ["system", "user", "system", "user"]
 
 
-def test_a_developer_is_system_where_the_role_is_unknown() -> None:
-    words = Message("developer", [Text("Be kind.")])
-    assert roles(words, user("x"), shape=ChatShape(developer_role=True)) == ["developer", "user"]
-    assert roles(words, user("x")) == ["system", "user"]
+def test_developer_is_system_if_the_role_is_unknown() -> None:
+    message = Message("developer", [Text("Be kind.")])
+    assert roles(message, user("x"), shape=ChatShape(developer_role=True)) == ["developer", "user"]
+    assert roles(message, user("x")) == ["system", "user"]
 
 
-def test_roles_a_provider_refuses_are_other_roles() -> None:
+def test_roles_a_provider_refuses_are_replaced() -> None:
     provider = Provider("there", base_url="http://x", roles={"system": "developer"})
     request = build(Prompt(input=[user("x")], instructions="s"), "m", provider=provider)
     assert body(request)["messages"][0]["role"] == "developer"
 
 
-def test_c5_one_system_message_at_the_start_and_later_ones_as_user_text() -> None:
+def test_c5_one_system_message_first_and_later_ones_as_user_text() -> None:
     shape = ChatShape(inner_system=False)
     request = built(
         Message("system", [Text("b")]),
@@ -623,20 +623,18 @@ def test_c5_one_system_message_at_the_start_and_later_ones_as_user_text() -> Non
     assert changes(request) == [("changed", "/input/2")]
 
 
-def test_c8_neighbours_are_joined_where_turns_must_alternate() -> None:
+def test_c8_neighbours_are_joined_if_turns_must_alternate() -> None:
     shape = ChatShape(alternate=True)
-    spoken = Message("assistant", [Text("a")])
-    assert [
-        (message["role"], message["content"])
-        for message in sent(user("x"), user("y"), spoken, spoken, user("z"), shape=shape)
-    ] == [
+    text = Message("assistant", [Text("a")])
+    messages = sent(user("x"), user("y"), text, text, user("z"), shape=shape)
+    assert [(message["role"], message["content"]) for message in messages] == [
         ("user", [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]),
         ("assistant", "a\n\na"),
         ("user", "z"),
     ]
 
 
-def test_c9_an_assistant_stands_between_tool_and_user_where_it_must() -> None:
+def test_c9_assistant_stands_between_tool_and_user_if_required() -> None:
     request = built(
         user("x"), CALL, CALL.output("1"), user("y"), shape=ChatShape(tool_then_user=False)
     )
@@ -650,14 +648,14 @@ def test_c9_an_assistant_stands_between_tool_and_user_where_it_must() -> None:
     assert changes(request) == [("generated", "/input/3")]
 
 
-def test_c10_a_request_that_ends_with_the_assistant() -> None:
-    assert sent(user("x"), SAID)[-1] == {"role": "assistant", "content": "so"}
-    assert sent(user("x"), SAID, shape=ChatShape(prefill="prefix"))[-1] == {
+def test_c10_request_that_ends_with_the_assistant() -> None:
+    assert sent(user("x"), TEXT)[-1] == {"role": "assistant", "content": "so"}
+    assert sent(user("x"), TEXT, shape=ChatShape(prefill="prefix"))[-1] == {
         "role": "assistant",
         "content": "so",
         "prefix": True,
     }
-    request = built(user("x"), SAID, traits=Traits(prefill=False))
+    request = built(user("x"), TEXT, traits=Traits(prefill=False))
     assert (body(request)["messages"][-1], changes(request)) == (
         {"role": "user", "content": "Continue."},
         [("generated", "/input")],
@@ -704,20 +702,18 @@ def test_c10_a_request_that_ends_with_the_assistant() -> None:
         (Text("{}", native={"type": "hologram"}), {"type": "hologram"}),
     ],
 )
-def test_case_46_images_documents_and_audio_in_every_form(
-    part: Any, sent_as: dict[str, Any]
-) -> None:
+def test_images_documents_and_audio_in_every_form(part: Any, sent_as: dict[str, Any]) -> None:
     assert sent(user("see", part))[0]["content"] == [{"type": "text", "text": "see"}, sent_as]
 
 
-def test_what_another_wire_said_of_a_part_stays_behind() -> None:
+def test_native_of_another_wires_part_is_not_sent() -> None:
     message = Message(
         "user", [Text("{}", native={"type": "container_upload"})], origin=Origin("messages")
     )
     assert sent(message)[0]["content"] == "{}"
 
 
-def test_an_assistants_images_move_into_a_user_message_behind_it() -> None:
+def test_images_of_an_assistant_move_into_a_user_message() -> None:
     drawn = Message("assistant", [Text("see"), PNG], origin=HERE, response_id="r1")
     request = built(user("x"), drawn, CALL, CALL.output("1"), user("y"))
     messages = body(request)["messages"]
@@ -749,7 +745,7 @@ def test_an_assistants_images_move_into_a_user_message_behind_it() -> None:
         ),
     ],
 )
-def test_content_is_a_string_or_parts_whichever_is_taken(form: Any, contents: list[Any]) -> None:
+def test_content_is_a_string_or_parts_as_the_provider_takes(form: Any, contents: list[Any]) -> None:
     items = [user("one"), Message("user", [Text("one"), Text("two")])]
     assert [
         message["content"] for message in sent(*items, shape=ChatShape(content=form))
@@ -759,13 +755,13 @@ def test_content_is_a_string_or_parts_whichever_is_taken(form: Any, contents: li
 # --- caching ---
 
 
-def test_cache_markers_stand_on_the_last_part_at_most_four() -> None:
+def test_cache_markers_are_on_the_last_part_at_most_four() -> None:
     shape = ChatShape(cache_control=True)
     history = [
         user("a"),
-        SAID,
+        TEXT,
         user("b"),
-        msgspec.structs.replace(SAID, response_id="r2"),
+        msgspec.structs.replace(TEXT, response_id="r2"),
         user("c"),
         CALL,
         CALL.output("1"),
@@ -780,7 +776,7 @@ def test_cache_markers_stand_on_the_last_part_at_most_four() -> None:
     }
 
 
-def test_cache_breakpoints_that_cannot_be_said_are_reported() -> None:
+def test_unsupported_cache_breakpoints_are_reported() -> None:
     assert changes(built(cache=CacheOptions(breakpoints=[0]))) == [
         ("dropped", "/cache/breakpoints")
     ]
@@ -791,7 +787,7 @@ def test_cache_breakpoints_that_cannot_be_said_are_reported() -> None:
 
 
 @pytest.mark.parametrize(
-    ("style", "asked", "fields"),
+    ("style", "options", "fields"),
     [
         (EFFORT, "high", {"reasoning_effort": "high"}),
         (EFFORT, "off", {"reasoning_effort": "none"}),
@@ -820,16 +816,16 @@ def test_cache_breakpoints_that_cannot_be_said_are_reported() -> None:
         (None, "low", {}),
     ],
 )
-def test_thinking_is_asked_for_in_the_providers_way(
-    style: Thinking | None, asked: Any, fields: dict[str, Any]
+def test_thinking_is_requested_in_the_providers_form(
+    style: Thinking | None, options: Any, fields: dict[str, Any]
 ) -> None:
     without = body(built(shape=ChatShape(thinking=style)))
-    said = body(built(shape=ChatShape(thinking=style), reasoning=asked))
-    assert {key: value for key, value in said.items() if key not in without} == fields
+    sent = body(built(shape=ChatShape(thinking=style), reasoning=options))
+    assert {key: value for key, value in sent.items() if key not in without} == fields
 
 
 @pytest.mark.parametrize(
-    ("style", "asked"),
+    ("style", "options"),
     [
         (EFFORT, 3000),
         (ENABLE_THINKING, "low"),
@@ -838,13 +834,13 @@ def test_thinking_is_asked_for_in_the_providers_way(
         (None, "low"),
     ],
 )
-def test_thinking_in_other_words_is_reported(style: Thinking | None, asked: Any) -> None:
+def test_changed_thinking_is_reported(style: Thinking | None, options: Any) -> None:
     assert [
-        path for _, path in changes(built(shape=ChatShape(thinking=style), reasoning=asked))
+        path for _, path in changes(built(shape=ChatShape(thinking=style), reasoning=options))
     ] == ["/reasoning"]
 
 
-def test_a_model_gets_a_level_it_takes() -> None:
+def test_model_gets_a_level_it_takes() -> None:
     request = built(traits=Traits(efforts=("low", "high"), thinking_off=""), reasoning="max")
     assert (body(request)["reasoning_effort"], changes(request)) == (
         "high",
@@ -862,7 +858,7 @@ def test_a_model_gets_a_level_it_takes() -> None:
     )
 
 
-def test_summaries_and_display_are_not_chats() -> None:
+def test_summary_and_display_are_dropped() -> None:
     assert changes(built(reasoning=ReasoningOptions("low", summary="auto", display="omitted"))) == [
         ("dropped", "/reasoning/summary"),
         ("dropped", "/reasoning/display"),
@@ -907,7 +903,7 @@ def test_tools_functions_free_form_and_hosted() -> None:
     ]
 
 
-def test_a_free_form_call_and_its_result() -> None:
+def test_free_form_call_and_its_result() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
     messages = sent(user("x"), call, call.output("ok"))
     assert messages[1]["tool_calls"] == [
@@ -916,7 +912,7 @@ def test_a_free_form_call_and_its_result() -> None:
     assert messages[2] == {"role": "tool", "tool_call_id": "c", "content": "ok"}
 
 
-def test_free_form_tools_are_functions_where_they_are_unknown() -> None:
+def test_free_form_tools_are_functions_if_unknown() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
     request = built(
         user("x"),
@@ -933,7 +929,7 @@ def test_free_form_tools_are_functions_where_they_are_unknown() -> None:
     assert {path for _, path in changes(request)} == {"/input/1", "/tools/0/format"}
 
 
-def test_half_an_emoji_in_free_text_breaks_nothing() -> None:
+def test_lone_surrogate_in_free_text_is_replaced() -> None:
     call = CustomToolCall("c", "patch", "\ud83d")
     assert sent(user("x"), call, call.output("ok"), shape=ChatShape(custom_tools=False))[1][
         "tool_calls"
@@ -952,7 +948,7 @@ def test_s1_parameters_are_an_object() -> None:
     assert changes(request) == [("changed", "/tools/0/schema")]
 
 
-def test_s2_strict_schemas_are_fitted_only_where_that_is_asked_for() -> None:
+def test_s2_strict_schemas_are_fitted_only_if_requested() -> None:
     schema = {"type": "object", "properties": {"a": {"type": "string", "minLength": 2}}}
     fitted = built(
         tools=[ToolSpec("f", schema=schema, strict=True)], shape=ChatShape(strict_schemas=True)
@@ -966,7 +962,7 @@ def test_s2_strict_schemas_are_fitted_only_where_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("choice", "choices", "said", "reported"),
+    ("choice", "choices", "sent", "reported"),
     [
         ("auto", {}, "auto", False),
         ("required", {}, "required", False),
@@ -979,18 +975,18 @@ def test_s2_strict_schemas_are_fitted_only_where_that_is_asked_for() -> None:
         ("none", {"none": ""}, None, True),
     ],
 )
-def test_s5_a_choice_of_tools_in_the_providers_words(
-    choice: str, choices: dict[str, str], said: Any, reported: bool
+def test_s5_tool_choice_in_the_providers_terms(
+    choice: str, choices: dict[str, str], sent: Any, reported: bool
 ) -> None:
     tools = [TOOL, ToolSpec("p", format={"type": "text"})]
     request = built(tools=tools, tool_choice=choice, shape=ChatShape(tool_choices=choices))
     assert (body(request).get("tool_choice"), [path for _, path in changes(request)]) == (
-        said,
+        sent,
         ["/tool_choice"] if reported else [],
     )
 
 
-def test_s5_a_forced_choice_becomes_auto_where_the_model_takes_none() -> None:
+def test_s5_forced_choice_becomes_auto_if_the_model_takes_none() -> None:
     request = built(tools=[TOOL], tool_choice="f", traits=Traits(forced_tools=False))
     assert (body(request)["tool_choice"], changes(request)) == (
         "auto",
@@ -998,12 +994,12 @@ def test_s5_a_forced_choice_becomes_auto_where_the_model_takes_none() -> None:
     )
 
 
-def test_s5_a_choice_without_tools_is_not_sent() -> None:
+def test_s5_choice_without_tools_is_not_sent() -> None:
     request = built(tool_choice="required", parallel_tools=False)
     assert changes(request) == [("dropped", "/tool_choice"), ("dropped", "/parallel_tools")]
 
 
-def test_every_setting_has_its_name() -> None:
+def test_every_setting_has_its_wire_name() -> None:
     sent_body = body(
         built(
             *(),
@@ -1055,12 +1051,12 @@ def test_names_of_fields_are_the_providers() -> None:
         user="safety_identifier",
         conversation="metadata.session",
     )
-    asked = body(
+    sent = body(
         built(
             shape=shape, max_output_tokens=9, user_id="u", conversation_id="c", metadata={"a": "b"}
         )
     )
-    assert (asked["max_completion_tokens"], asked["safety_identifier"], asked["metadata"]) == (
+    assert (sent["max_completion_tokens"], sent["safety_identifier"], sent["metadata"]) == (
         9,
         "u",
         {"a": "b", "session": "c"},
@@ -1070,7 +1066,7 @@ def test_names_of_fields_are_the_providers() -> None:
 @pytest.mark.parametrize(
     ("name", "sent_as"), [("c", "c"), ("a\r\nb: c", None), ("é", None), ("a\x00", None)]
 )
-def test_a_conversations_name_never_breaks_a_header(name: str, sent_as: str | None) -> None:
+def test_conversation_id_never_breaks_a_header(name: str, sent_as: str | None) -> None:
     provider = Provider("there", base_url="http://x", conversation_header="x-conv")
     assert (
         build(Prompt(input="x", conversation_id=name), "m", provider=provider).headers.get("x-conv")
@@ -1078,12 +1074,12 @@ def test_a_conversations_name_never_breaks_a_header(name: str, sent_as: str | No
     )
 
 
-def test_settings_a_provider_has_not_are_reported() -> None:
+def test_settings_a_provider_lacks_are_reported() -> None:
     request = built(shape=ChatShape(user=""), user_id="u", top_k=3)
     assert changes(request) == [("dropped", "/top_k"), ("dropped", "/user_id")]
 
 
-def test_s3_max_tokens_stays_under_the_models_ceiling() -> None:
+def test_s3_max_tokens_stays_under_the_models_limit() -> None:
     request = built(max_output_tokens=999, traits=Traits(max_output=100))
     assert (body(request)["max_tokens"], changes(request)) == (
         100,
@@ -1091,7 +1087,7 @@ def test_s3_max_tokens_stays_under_the_models_ceiling() -> None:
     )
 
 
-def test_s4_sampling_goes_only_to_models_that_take_it() -> None:
+def test_s4_sampling_only_for_models_that_take_it() -> None:
     thinker = Traits(thinking=("level",), sampling=False, thinking_default=False)
     assert body(built(temperature=0.5, traits=thinker))["temperature"] == 0.5
     assert changes(built(temperature=0.5, traits=thinker, reasoning="low")) == [
@@ -1102,9 +1098,9 @@ def test_s4_sampling_goes_only_to_models_that_take_it() -> None:
     ]
 
 
-def test_a_whole_body_is_asked_for_without_stream_options() -> None:
-    asked = body(built(stream=False))
-    assert (asked["stream"], "stream_options" in asked) == (False, False)
+def test_request_without_streaming_has_no_stream_options() -> None:
+    sent = body(built(stream=False))
+    assert (sent["stream"], "stream_options" in sent) == (False, False)
     assert "stream_options" not in body(built(shape=ChatShape(stream_usage=False)))
 
 
@@ -1131,7 +1127,7 @@ def test_structured_output_as_the_provider_takes_it() -> None:
     ]
 
 
-def test_a_providers_own_values_are_laid_under_and_over_key_by_key() -> None:
+def test_provider_values_are_merged_key_by_key() -> None:
     provider = Provider(
         "there",
         base_url="http://x",
@@ -1148,16 +1144,16 @@ def test_a_providers_own_values_are_laid_under_and_over_key_by_key() -> None:
         extra={"stream_options": {"chunk_include_usage": True}},
     )
     request = build(prompt, "m", provider=provider)
-    asked = body(request)
-    assert (asked["stop_words"], asked["n"], "seed" in asked) == (["END"], 1, False)
-    assert asked["stream_options"] == {
+    sent = body(request)
+    assert (sent["stop_words"], sent["n"], "seed" in sent) == (["END"], 1, False)
+    assert sent["stream_options"] == {
         "include_obfuscation": False,
         "include_usage": True,
         "chunk_include_usage": True,
     }
 
 
-def test_an_empty_input_is_an_invalid_request() -> None:
+def test_empty_input_is_an_invalid_request() -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt(instructions="s"), "m", provider=Provider("there", base_url="http://x"))
     assert caught.value.kind == "invalid_request"
@@ -1167,16 +1163,16 @@ def test_an_empty_input_is_an_invalid_request() -> None:
 
 
 @each_recording("openai-chat", [*STREAMS, *BODIES, *PAYLOADS])
-def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: Recording) -> None:
-    whole = accumulate(_events(recording))
+def test_recorded_response_is_replayed_exactly(recording: Recording) -> None:
+    response = accumulate(_events(recording))
     items = [
         item
-        for item in whole.items
+        for item in response.items
         if not (isinstance(item, FunctionCall) and item.status == "incomplete")
     ]
-    if whole.error is not None or not items:
+    if response.error is not None or not items:
         return
-    request = built(user("x"), *items, *(call.output("y") for call in whole.calls), user("z"))
+    request = built(user("x"), *items, *(call.output("y") for call in response.calls), user("z"))
     if any(change.action == "renamed" for change in request.report):
         return  # two calls of one id
     messages = msgspec.json.decode(
@@ -1204,89 +1200,85 @@ def _events(recording: Recording) -> list[Any]:
 def _replayed(items: tuple[ResponseItem, ...]) -> Any:
     """What must come back, byte for byte."""
     details = [
-        one
+        element
         for item in items
         if isinstance(item, Reasoning)
-        for one in (item.native or {}).get("reasoning_details", ())
+        for element in (item.native or {}).get("reasoning_details", ())
     ]
-    return (
-        "".join(item.text for item in items if isinstance(item, Message)),
-        "".join(item.text for item in items if isinstance(item, Reasoning)),
-        "".join(
-            part.refusal
-            for item in items
-            if isinstance(item, Message)
-            for part in item.content
-            if isinstance(part, Refusal)
-        ),
-        [
-            (item.call_id, item.name, item.arguments or "{}", item.signature, item.native)
-            for item in items
-            if isinstance(item, FunctionCall)
-        ],
-        details,
-    )
+    messages = [item for item in items if isinstance(item, Message)]
+    parts = [part for message in messages for part in message.content]
+    calls = [
+        (item.call_id, item.name, item.arguments or "{}", item.signature, item.native)
+        for item in items
+        if isinstance(item, FunctionCall)
+    ]
+    text = "".join(message.text for message in messages)
+    reasoning = "".join(item.text for item in items if isinstance(item, Reasoning))
+    refusal = "".join(part.refusal for part in parts if isinstance(part, Refusal))
+    return text, reasoning, refusal, calls, details
 
 
 EXPLAINED = {
-    "databricks_empty_response": "the client wrote words of its own for an answer of blanks",
-    "huggingface_data_extraction": "the client wrote the JSON of the answer anew",
-    "groq-test_tool_use_failed": "the client put the thought into the text",
+    "databricks_empty_response": "the client wrote its own text for a blank response",
+    "huggingface_data_extraction": "the client wrote the JSON of the response anew",
+    "groq-test_tool_use_failed": "the client put the reasoning into the text",
     "tool_calls_without_id": "the client generated other ids",
 }
-"""Recorded clients that did not send back what they were told."""
+"""Part of a recording's name -> why its client did not send back what it received."""
 
 
-def test_recorded_conversations_go_on_with_what_the_provider_said() -> None:
-    """The assistant message that the recorded client sent next is the one that is built of the answer before."""
+def test_recorded_conversation_continues_as_its_client_did() -> None:
+    """The assistant message that the recorded client sent next is the one built of the response."""
     compared = 0
-    for one, other in _continued():
-        asked = parse_request("chat", json.dumps(one.meta["request_json"]).encode())
-        whole = accumulate(_events(one))
+    for recording, following in _continued():
+        prompt = parse_request("chat", json.dumps(recording.meta["request_json"]).encode())
+        response = accumulate(_events(recording))
         history = [
-            *asked.items,
-            *whole.items,
-            *(call.output("y") for call in whole.calls),
+            *prompt.items,
+            *response.items,
+            *(call.output("y") for call in response.calls),
             user("z"),
         ]
-        at = len(one.meta["request_json"]["messages"])
-        messages = sent(*history, instructions=asked.instructions)
-        if not any(name in one.path.name for name in EXPLAINED):
-            assert _gist(messages[at]) == _gist(other.meta["request_json"]["messages"][at]), (
-                one.path.name
-            )
+        count = len(recording.meta["request_json"]["messages"])
+        messages = sent(*history, instructions=prompt.instructions)
+        if not any(name in recording.path.name for name in EXPLAINED):
+            assert _gist(messages[count]) == _gist(
+                following.meta["request_json"]["messages"][count]
+            ), recording.path.name
             compared += 1
     assert compared > 80
 
 
 def _continued() -> list[tuple[Recording, Recording]]:
-    """Two recordings, the second of which goes on where the answer of the first ended."""
+    """Pairs of recordings: the second continues after the response of the first."""
     lines = require(CORPUS / "conversations.jsonl").read_text("utf-8").splitlines()
-    chats = [told["turns"] for told in map(json.loads, lines) if told["wire"] == "openai-chat"]
-    pairs = [
-        (Recording(CORPUS / one), Recording(CORPUS / other))
-        for turns in chats
-        for one, other in pairwise(turns)
+    chats = [
+        record["turns"] for record in map(json.loads, lines) if record["wire"] == "openai-chat"
     ]
-    return [(one, other) for one, other in pairs if _goes_on(one, other)]
+    pairs = [
+        (Recording(CORPUS / recording), Recording(CORPUS / following))
+        for turns in chats
+        for recording, following in pairwise(turns)
+    ]
+    return [
+        (recording, following) for recording, following in pairs if _goes_on(recording, following)
+    ]
 
 
-def _goes_on(one: Recording, other: Recording) -> bool:
-    asked, then = (
-        (recording.meta.get("request_json") or {}).get("messages") or []
-        for recording in (one, other)
-    )
-    begins = [_gist(turn) for turn in then[: len(asked)]] == [_gist(turn) for turn in asked]
+def _goes_on(recording: Recording, following: Recording) -> bool:
+    before = (recording.meta.get("request_json") or {}).get("messages") or []
+    after = (following.meta.get("request_json") or {}).get("messages") or []
+    begins = [_gist(turn) for turn in after[: len(before)]] == [_gist(turn) for turn in before]
     return (
         begins
-        and len(then) > len(asked) > 0
-        and then[len(asked)]["role"] == "assistant"
-        and accumulate(_events(one)).error is None
+        and len(after) > len(before) > 0
+        and after[len(before)]["role"] == "assistant"
+        and accumulate(_events(recording)).error is None
     )
 
 
 def _gist(message: dict[str, Any]) -> Any:
-    """Who says what and calls what, however the client spells it."""
+    """Role, text and calls of a message, in whichever form the client writes them."""
     content = message.get("content") or ""
     text = (
         content if isinstance(content, str) else "".join(part.get("text") or "" for part in content)
@@ -1316,9 +1308,7 @@ TURNS = st.sampled_from(["say", "think", "call", "both", "draw"])
         ]
     ),
 )
-def test_prefix_law_each_request_begins_with_the_one_before(
-    turns: list[str], shape: ChatShape
-) -> None:
+def test_each_request_begins_with_the_previous_one(turns: list[str], shape: ChatShape) -> None:
     history: list[ResponseItem] = [user("go")]
     requests = [built(*history, shape=shape, tools=[TOOL], instructions="s")]
     for n, turn in enumerate(turns):
@@ -1329,43 +1319,44 @@ def test_prefix_law_each_request_begins_with_the_one_before(
 
 
 def _turn(kind: str, n: int) -> list[ResponseItem]:
-    thought = Reasoning(f"hm{n}", origin=HERE, response_id=f"r{n}")
+    reasoning = Reasoning(f"hm{n}", origin=HERE, response_id=f"r{n}")
     call = FunctionCall(f"c{n}", "f", "{}", origin=HERE, response_id=f"r{n}")
     text = Message("assistant", [Text(f"t{n}")], origin=HERE, response_id=f"r{n}")
-    return {
+    turns: dict[str, list[ResponseItem]] = {
         "say": [text, user(f"u{n}")],
-        "think": [thought, text, user(f"u{n}")],
-        "call": [thought, call, call.output("1")],
-        "both": [thought, text, call, call.output([Text("see"), PNG])],
+        "think": [reasoning, text, user(f"u{n}")],
+        "call": [reasoning, call, call.output("1")],
+        "both": [reasoning, text, call, call.output([Text("see"), PNG])],
         "draw": [Message("assistant", [PNG], origin=HERE, response_id=f"r{n}"), user(f"u{n}")],
-    }[kind]
+    }
+    return turns[kind]
 
 
 def _elements(request: Request) -> list[bytes]:
-    asked = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
+    sent = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     return [
-        bytes(asked["tools"]),
-        *map(bytes, msgspec.json.decode(asked["messages"], type=list[msgspec.Raw])),
+        bytes(sent["tools"]),
+        *map(bytes, msgspec.json.decode(sent["messages"], type=list[msgspec.Raw])),
     ]
 
 
 # --- the official types ---
 
 
-def test_requests_are_what_the_official_sdk_types_say() -> None:
+def test_requests_match_the_official_types() -> None:
     pydantic = pytest.importorskip("pydantic", reason="it comes with the official SDK")
     types = pytest.importorskip(
-        "openai.types.chat", reason="the official SDK's types are the judge"
+        "openai.types.chat", reason="the official SDK's types check the request"
     )
-    spoken = Message("assistant", [Refusal("no")], origin=HERE)
+    refusal = Message("assistant", [Refusal("no")], origin=HERE)
     custom = CustomToolCall("c", "p", "x", response_id="r1")
     history = [
         Message("developer", [Text("d")]),
         user(
             "see", PNG, Document("JVBERi0=", name="a.pdf"), Audio("AAAA", media_type="audio/mpeg")
         ),
-        *(THOUGHT, SAID, CALL, custom, CALL.output([Text("1"), PNG]), custom.output("2")),
-        *(user("y"), spoken, user("z")),
+        *(REASONING, TEXT, CALL, custom, CALL.output([Text("1"), PNG]), custom.output("2")),
+        *(user("y"), refusal, user("z")),
     ]
     shape = ChatShape(developer_role=True, strict_schemas=True)
     grammar = {"type": "grammar", "syntax": "lark", "definition": "a"}
@@ -1374,7 +1365,7 @@ def test_requests_are_what_the_official_sdk_types_say() -> None:
         ToolSpec("p", format=grammar),
         ToolSpec("s", "d", {"type": "object"}, strict=True),
     ]
-    asked = body(
+    sent = body(
         built(
             *history,
             shape=shape,
@@ -1384,21 +1375,22 @@ def test_requests_are_what_the_official_sdk_types_say() -> None:
             instructions="s",
         )
     )
-    for message in asked["messages"]:
-        kind = {
-            "developer": types.ChatCompletionDeveloperMessageParam,
-            "system": types.ChatCompletionSystemMessageParam,
-            "user": types.ChatCompletionUserMessageParam,
-            "assistant": types.ChatCompletionAssistantMessageParam,
-            "tool": types.ChatCompletionToolMessageParam,
-        }[message["role"]]
+    message_types = {
+        "developer": types.ChatCompletionDeveloperMessageParam,
+        "system": types.ChatCompletionSystemMessageParam,
+        "user": types.ChatCompletionUserMessageParam,
+        "assistant": types.ChatCompletionAssistantMessageParam,
+        "tool": types.ChatCompletionToolMessageParam,
+    }
+    for message in sent["messages"]:
+        kind = message_types[message["role"]]
         assert message.keys() <= kind.__required_keys__ | kind.__optional_keys__
         read = pydantic.TypeAdapter(kind).validate_python(message)
         for parts in (read.get("content"), read.get("tool_calls")):
             if parts is not None and not isinstance(parts, str):
                 assert len(list(parts)) > 0  # the parts are checked when they are read
     union = types.ChatCompletionToolUnionParam
-    assert list(pydantic.TypeAdapter(list[union]).validate_python(asked["tools"]))
+    assert list(pydantic.TypeAdapter(list[union]).validate_python(sent["tools"]))
     assert pydantic.TypeAdapter(types.ChatCompletionToolChoiceOptionParam).validate_python(
-        asked["tool_choice"]
+        sent["tool_choice"]
     )

@@ -1,4 +1,4 @@
-"""A recorded Chat Completions request decodes into a `Prompt` that builds the same request again, in its own provider's shape."""
+"""Recorded Chat requests decode into prompts that build the same requests again."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ STYLES: dict[str, Thinking] = {
 SAME = frozenset(
     {"messages", "stream", "stream_options", "random_seed", "functions", "function_call"}
 )
-"""Top-level keys that are compared elsewhere, or are other words for a key that is compared."""
+"""Top-level keys that are compared elsewhere, or are other names of a key that is compared."""
 
 
 def decoded(request: Any) -> Prompt:
@@ -57,17 +57,23 @@ def decoded(request: Any) -> Prompt:
 
 
 def shape_of(request: dict[str, Any]) -> ChatShape:
-    """What a provider file would say of the server that this request was sent to."""
-    return msgspec.structs.replace(
+    """The shape that a provider file would give the server that this request was sent to."""
+    shape = msgspec.structs.replace(
         ANYTHING,
         developer_role=True,
         thinking=next((style for key, style in STYLES.items() if key in request), EFFORT),
-        max_tokens="max_completion_tokens" if "max_completion_tokens" in request else "max_tokens",
-        tool_choices={"required": "any"} if request.get("tool_choice") == "any" else {},
-        reasoning_echo=("reasoning_details", "reasoning")
-        if any("reasoning" in turn for turn in request["messages"])
-        else ANYTHING.reasoning_echo,
+        max_tokens="max_tokens",
     )
+    if "max_completion_tokens" in request:
+        shape = msgspec.structs.replace(shape, max_tokens="max_completion_tokens")
+    if request.get("tool_choice") == "any":
+        shape = msgspec.structs.replace(shape, tool_choices={"required": "any"})
+    else:
+        shape = msgspec.structs.replace(shape, tool_choices={})
+    if any("reasoning" in turn for turn in request["messages"]):
+        echo = ("reasoning_details", "reasoning")
+        shape = msgspec.structs.replace(shape, reasoning_echo=echo)
+    return shape
 
 
 def rebuilt(request: dict[str, Any]) -> Request:
@@ -78,15 +84,15 @@ def rebuilt(request: dict[str, Any]) -> Request:
 
 
 def plain(value: Any) -> Any:
-    """Without cache markers, nulls and empty values: ways of saying nothing."""
+    """Without cache markers, nulls and empty values, which have no effect."""
     if isinstance(value, dict):
-        kept = {key: plain(one) for key, one in value.items() if key != "cache_control"}
-        return {key: one for key, one in kept.items() if one not in (None, [], {}, "")}
-    return [plain(one) for one in value] if isinstance(value, list) else value
+        remaining = {key: plain(inner) for key, inner in value.items() if key != "cache_control"}
+        return {key: inner for key, inner in remaining.items() if inner not in (None, [], {}, "")}
+    return [plain(inner) for inner in value] if isinstance(value, list) else value
 
 
 def turn_of(message: dict[str, Any]) -> Any:
-    """A message as every server reads it: a string is a text part, text of one speaker is one text."""
+    """A message as every server reads it: a string is a text part, adjacent texts are one text."""
     content = message.get("content")
     parts = (
         [{"type": "text", "text": content}]
@@ -143,24 +149,26 @@ UNANSWERED = {
 
 
 def settings(request: dict[str, Any]) -> Any:
-    """Everything but the conversation, in one spelling: 0 alternatives are none, one stop sequence is a list of one."""
-    kept = {key: value for key, value in request.items() if key not in SAME and value is not False}
-    kept["seed"] = request.get("seed") or request.get("random_seed")
-    kept["top_logprobs"] = request.get("top_logprobs") or None
-    kept["stop"] = (
+    """Everything but the conversation, in one form: 0 alternatives are none, one stop is a list."""
+    remaining = {
+        key: value for key, value in request.items() if key not in SAME and value is not False
+    }
+    remaining["seed"] = request.get("seed") or request.get("random_seed")
+    remaining["top_logprobs"] = request.get("top_logprobs") or None
+    remaining["stop"] = (
         [request["stop"]] if isinstance(request.get("stop"), str) else request.get("stop")
     )
-    kept["tools"] = [tool_of(tool) for tool in request.get("tools") or ()]
+    remaining["tools"] = [tool_of(tool) for tool in request.get("tools") or ()]
     form = (request.get("response_format") or {}).get("json_schema")
-    kept["response_format"] = form["schema"] if form else request.get("response_format")
-    if "effort" in (kept.get("reasoning") or {}):
-        kept["reasoning"] = {
-            key: value for key, value in kept["reasoning"].items() if key != "enabled"
+    remaining["response_format"] = form["schema"] if form else request.get("response_format")
+    if "effort" in (remaining.get("reasoning") or {}):
+        remaining["reasoning"] = {
+            key: value for key, value in remaining["reasoning"].items() if key != "enabled"
         }
-    if not kept["tools"]:
-        kept.pop("tool_choice", None)
-        kept.pop("parallel_tool_calls", None)
-    return plain(kept)
+    if not remaining["tools"]:
+        remaining.pop("tool_choice", None)
+        remaining.pop("parallel_tool_calls", None)
+    return plain(remaining)
 
 
 def tool_of(tool: dict[str, Any]) -> Any:
@@ -174,7 +182,7 @@ def tool_of(tool: dict[str, Any]) -> Any:
 
 
 @each_recording("openai-chat", [*STREAMS, *BODIES, *PAYLOADS])
-def test_a_recorded_request_is_rebuilt_message_for_message(recording: Recording) -> None:
+def test_recorded_request_is_rebuilt_message_for_message(recording: Recording) -> None:
     request = recording.meta.get("request_json")
     if not isinstance(request, dict) or not any(
         isinstance(turn, dict) and turn.get("content") for turn in request.get("messages") or ()
@@ -278,7 +286,7 @@ REQUEST = {
 }
 
 
-def test_every_setting_finds_its_place() -> None:
+def test_every_setting_is_read() -> None:
     prompt = decoded(REQUEST)
     assert (prompt.model, prompt.stream, prompt.max_output_tokens, prompt.reasoning) == (
         "m",
@@ -308,7 +316,7 @@ def test_every_setting_finds_its_place() -> None:
     assert prompt.cache == CacheOptions("1h", (6,))
 
 
-def test_an_assistant_message_is_read_as_it_was_once_answered() -> None:
+def test_assistant_message_becomes_the_items_once_received() -> None:
     items = decoded(REQUEST).items
     kinds = [
         Message,
@@ -322,12 +330,16 @@ def test_an_assistant_message_is_read_as_it_was_once_answered() -> None:
         Message,
     ]
     assert [type(item) for item in items] == kinds
-    assert (items[2].content, items[4].arguments, items[5].input) == ("hm", '{"a": 1.0}', "a")  # type: ignore[union-attr]
+    any_items: list[Any] = list(items)
+    reasoning, call, custom = any_items[2], any_items[4], any_items[5]
+    assert (reasoning.content, call.arguments, custom.input) == ("hm", '{"a": 1.0}', "a")
     assert {item.status for item in items} == {"completed"}
 
 
-def test_what_a_user_says_is_read_part_by_part() -> None:
-    text, image, document, audio, unknown = decoded(REQUEST).items[1].content  # type: ignore[union-attr]
+def test_user_content_is_read_part_by_part() -> None:
+    message = decoded(REQUEST).items[1]
+    assert isinstance(message, Message)
+    text, image, document, audio, unknown = message.content
     assert text == Text("see")
     assert image == Image("iVBORw0KGgo=", media_type="image/png", native={"detail": "low"})
     assert document == Document("JVBERi0=", media_type="application/pdf", name="a.pdf")
@@ -335,13 +347,13 @@ def test_what_a_user_says_is_read_part_by_part() -> None:
     assert unknown.native == {"type": "hologram", "x": 1}
 
 
-def test_the_whole_request_is_built_again() -> None:
+def test_complete_request_is_rebuilt() -> None:
     again = json.loads(rebuilt(REQUEST).body)
-    asked = json.loads(json.dumps(REQUEST))
-    asked["messages"][1]["content"] = "And kind."
-    asked["messages"][5]["content"] = "ok"
-    del asked["messages"][4]["cache_control"]
-    assert again["messages"] == asked["messages"]
+    request = json.loads(json.dumps(REQUEST))
+    request["messages"][1]["content"] = "And kind."
+    request["messages"][5]["content"] = "ok"
+    del request["messages"][4]["cache_control"]
+    assert again["messages"] == request["messages"]
     for key in (
         "tools",
         "tool_choice",
@@ -353,12 +365,12 @@ def test_the_whole_request_is_built_again() -> None:
         "logprobs",
         "top_logprobs",
     ):
-        assert again[key] == asked[key], key
+        assert again[key] == request[key], key
     assert (again["stop"], again["user"], again["max_completion_tokens"]) == (["END"], "u", 100)
 
 
 @pytest.mark.parametrize(
-    ("asked", "reasoning"),
+    ("fields", "reasoning"),
     [
         ({"reasoning_effort": "none"}, "off"),
         ({"reasoning_effort": "low"}, ReasoningOptions("low")),
@@ -379,14 +391,14 @@ def test_the_whole_request_is_built_again() -> None:
         ({}, None),
     ],
 )
-def test_every_providers_way_to_ask_for_thinking_is_read(
-    asked: dict[str, Any], reasoning: Any
-) -> None:
-    assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).reasoning == reasoning
+def test_thinking_is_read_in_every_providers_form(fields: dict[str, Any], reasoning: Any) -> None:
+    assert (
+        decoded({"messages": [{"role": "user", "content": "x"}], **fields}).reasoning == reasoning
+    )
 
 
 @pytest.mark.parametrize(
-    ("asked", "kept"),
+    ("fields", "extra"),
     [
         ({"reasoning": {"effort": "low", "exclude": True}}, {"reasoning": {"exclude": True}}),
         (
@@ -411,13 +423,13 @@ def test_every_providers_way_to_ask_for_thinking_is_read(
         ({"logit_bias": {"1": 2}}, None),
     ],
 )
-def test_what_a_prompt_has_no_word_for_stays_in_extra(asked: dict[str, Any], kept: Any) -> None:
-    assert decoded({"messages": [{"role": "user", "content": "x"}], **asked}).extra == (
-        kept or asked
+def test_what_a_prompt_cannot_express_stays_in_extra(fields: dict[str, Any], extra: Any) -> None:
+    assert decoded({"messages": [{"role": "user", "content": "x"}], **fields}).extra == (
+        extra or fields
     )
 
 
-def test_extra_goes_back_beside_what_the_builder_writes() -> None:
+def test_extra_is_sent_beside_what_the_builder_writes() -> None:
     request = {
         "messages": [{"role": "user", "content": "x"}],
         "thinking": {"type": "enabled", "clear_thinking": False},
@@ -428,7 +440,7 @@ def test_extra_goes_back_beside_what_the_builder_writes() -> None:
     }
 
 
-def test_functions_of_the_older_form_are_tools_and_their_answers_find_their_calls() -> None:
+def test_older_functions_are_tools_and_results_match_calls() -> None:
     request: dict[str, Any] = {
         "functions": [{"name": "f", "parameters": {"type": "object"}}],
         "function_call": {"name": "f"},
@@ -457,7 +469,7 @@ def test_functions_of_the_older_form_are_tools_and_their_answers_find_their_call
     assert rebuilt({"model": "m", **request}).report == []
 
 
-def test_a_signed_call_of_gemini_goes_back_signed() -> None:
+def test_signed_call_of_gemini_is_replayed_signed() -> None:
     call = {
         "id": "c1",
         "type": "function",
@@ -514,7 +526,7 @@ def test_anything_else_is_an_invalid_request(body: bytes) -> None:
     assert caught.value.kind == "invalid_request"
 
 
-def test_whole_numbers_may_be_written_with_a_point() -> None:
+def test_integers_may_be_written_with_a_point() -> None:
     prompt = decoded(
         {"messages": [{"role": "user", "content": "x"}], "max_tokens": 100.0, "seed": 1.0}
     )

@@ -1,4 +1,4 @@
-"""Gemini out: each rule that makes the API answer 400 is met, what had to change is said, and the past is replayed exactly."""
+"""Gemini requests: every rule of the API is met, changes are reported, history is replayed."""
 
 from __future__ import annotations
 
@@ -67,8 +67,9 @@ NEW, OLD, PRO = "google:gemini-3.5-flash", "google:gemini-2.5-flash", "google:ge
 
 
 def built(*items: ResponseItem, model: str = "custom:any", **settings: Any) -> Request:
-    where = {"wire_api": "gemini", "base_url": "http://x"} if model.startswith("custom:") else {}
-    return build(Prompt(input=items or (user("hi"),), **settings), model, **where)  # type: ignore[arg-type]
+    target = {"wire_api": "gemini", "base_url": "http://x"} if model.startswith("custom:") else {}
+    prompt = Prompt(input=items or (user("hi"),), **settings)
+    return build(prompt, model, **target)  # type: ignore[arg-type]
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -102,11 +103,11 @@ def paths(request: Request) -> set[str]:
 # --- order and replay ---
 
 
-def test_case_46_arguments_go_back_in_their_own_bytes() -> None:
+def test_arguments_keep_their_bytes() -> None:
     assert b'"args":{"b": 1.0, "a": [1e5]}' in built(user("x"), CALL, CALL.output("y")).body
 
 
-def test_case_46_tools_and_system_stand_before_the_contents() -> None:
+def test_tools_and_system_stand_before_contents() -> None:
     request = built(tools=[TOOL], instructions="s", tool_choice="auto", temperature=1.0)
     assert list(body(request)) == [
         "systemInstruction",
@@ -117,34 +118,31 @@ def test_case_46_tools_and_system_stand_before_the_contents() -> None:
     ]
 
 
-def test_a_call_without_arguments_has_an_empty_object() -> None:
+def test_call_without_arguments_has_an_empty_object() -> None:
     empty = FunctionCall("c", "f", "")
     assert parts(built(user("x"), empty, empty.output("y")), 1)[0]["functionCall"]["args"] == {}
 
 
 @pytest.mark.parametrize("signed", [(True, False, False), (True, True, True), (False, True, False)])
-def test_case_23_signatures_stay_on_the_calls_that_carried_them(signed: tuple[bool, ...]) -> None:
+def test_signatures_stay_on_their_calls(signed: tuple[bool, ...]) -> None:
+    signatures = [f"s{n}" if is_signed else None for n, is_signed in enumerate(signed)]
     calls = [
-        msgspec.structs.replace(
-            BARE, call_id=f"c{n}", signature=f"s{n}" if one else None, response_id="r"
-        )
-        for n, one in enumerate(signed)
+        msgspec.structs.replace(BARE, call_id=f"c{n}", signature=signature, response_id="r")
+        for n, signature in enumerate(signatures)
     ]
     request = built(user("x"), *calls, *(call.output("y") for call in calls))
-    assert [part.get("thoughtSignature") for part in parts(request, 1)] == [
-        f"s{n}" if one else None for n, one in enumerate(signed)
-    ]
+    assert [part.get("thoughtSignature") for part in parts(request, 1)] == signatures
     assert request.report == []
 
 
-def test_case_22_a_signature_is_on_its_own_part_and_nothing_is_merged_with_it() -> None:
-    said = [
+def test_signed_part_is_not_merged_with_others() -> None:
+    items = [
         Reasoning("hm", origin=HERE),
         Message("assistant", [Text("so")], origin=HERE, signature="s1"),
         Message("assistant", [Text("a")], origin=HERE),
         Message("assistant", [Text("b")], origin=HERE),
     ]
-    assert parts(built(user("x"), *said), 1) == [
+    assert parts(built(user("x"), *items), 1) == [
         {"text": "hm", "thought": True},
         {"text": "so", "thoughtSignature": "s1"},
         {"text": "a"},
@@ -153,21 +151,21 @@ def test_case_22_a_signature_is_on_its_own_part_and_nothing_is_merged_with_it() 
 
 
 @pytest.mark.parametrize("content", [(), (Text(""),)])
-def test_case_24_a_signature_on_an_empty_text_is_kept(content: tuple[Text, ...]) -> None:
+def test_signature_on_empty_text_is_kept(content: tuple[Text, ...]) -> None:
     end = Message("assistant", content, signature="EpoH", origin=HERE)
     request = built(user("x"), Message("assistant", [Text("so")], origin=HERE), end, user("y"))
     assert parts(request, 1) == [{"text": "so"}, {"text": "", "thoughtSignature": "EpoH"}]
     assert request.report == []
 
 
-def test_case_24_a_signed_thought_keeps_its_signature() -> None:
-    thought = Reasoning("hm", signature="s", origin=HERE)
-    assert parts(built(user("x"), thought), 1) == [
+def test_signed_reasoning_keeps_its_signature() -> None:
+    reasoning = Reasoning("hm", signature="s", origin=HERE)
+    assert parts(built(user("x"), reasoning), 1) == [
         {"text": "hm", "thought": True, "thoughtSignature": "s"}
     ]
 
 
-def test_native_goes_back_into_the_part_and_its_data() -> None:
+def test_native_is_sent_in_the_part_and_its_data() -> None:
     called = msgspec.structs.replace(
         CALL, native={"partMetadata": {"k": 1}, "functionCall": {"new": 2}}
     )
@@ -179,7 +177,7 @@ def test_native_goes_back_into_the_part_and_its_data() -> None:
     )
 
 
-def test_an_unknown_part_goes_back_as_it_came() -> None:
+def test_unknown_part_is_replayed_unchanged() -> None:
     opaque = Opaque("hologram", {"hologram": {"x": [1.0]}, "thoughtSignature": "s"}, origin=HERE)
     assert parts(built(user("x"), opaque), 1) == [opaque.payload]
 
@@ -243,7 +241,7 @@ def test_server_tools_are_replayed_with_their_ids_and_signatures() -> None:
     assert body(request)["toolConfig"] == {"includeServerSideToolInvocations": True}
 
 
-def test_a_server_tool_of_another_kind_is_text() -> None:
+def test_server_tool_of_another_kind_is_text() -> None:
     foreign = ServerToolCall(
         "s", "web_search", '{"q":1}', origin=HERE, native={"type": "web_search_call"}
     )
@@ -253,12 +251,12 @@ def test_a_server_tool_of_another_kind_is_text() -> None:
 
 
 @each_recording("gemini-generatecontent", [*STREAMS, *BODIES, *PAYLOADS])
-def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: Recording) -> None:
-    whole = accumulate(parsed(recording))
-    if whole.status == "failed" or not whole.items:
+def test_recorded_response_is_replayed_exactly(recording: Recording) -> None:
+    response = accumulate(parsed(recording))
+    if response.status == "failed" or not response.items:
         return
-    items = [item for item in whole.items if item.status == "completed"]
-    request = built(user("x"), *items, *(call.output("y") for call in whole.calls), user("z"))
+    items = [item for item in response.items if item.status == "completed"]
+    request = built(user("x"), *items, *(call.output("y") for call in response.calls), user("z"))
     contents = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["contents"]
     sent = msgspec.json.decode(contents, type=list[dict[str, msgspec.Raw]])
     again = accumulate(
@@ -272,7 +270,7 @@ def _replayed(item: ResponseItem) -> ResponseItem:
     return msgspec.structs.replace(item, response_id=None, origin=None)
 
 
-def test_prefix_law_each_request_begins_with_the_one_before() -> None:
+def test_each_request_begins_with_the_previous_one() -> None:
     foreign = FunctionCall("toolu_1", "f", "{}", origin=ELSEWHERE)
     history: list[ResponseItem] = [
         *(
@@ -297,7 +295,8 @@ def _elements(request: Request) -> list[bytes]:
     sent = body(request)
     content = [(turn["role"], part) for turn in sent["contents"] for part in turn["parts"]]
     return [
-        msgspec.json.encode(one) for one in (sent["tools"], sent["systemInstruction"], *content)
+        msgspec.json.encode(element)
+        for element in (sent["tools"], sent["systemInstruction"], *content)
     ]
 
 
@@ -313,36 +312,35 @@ def _conversations() -> list[Any]:
                 id="absent",
             )
         ]
-    told = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+    records = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
     return [
-        pytest.param(one["turns"], id=one["conversation"])
-        for one in told
-        if one["wire"] == "gemini-generatecontent"
+        pytest.param(record["turns"], id=record["conversation"])
+        for record in records
+        if record["wire"] == "gemini-generatecontent"
     ]
 
 
 @pytest.mark.parametrize("names", _conversations())
-def test_a_recorded_conversation_goes_on_as_its_client_went_on(names: list[str]) -> None:
-    """Items of a request, items of its answer, and what the next request added make that next request: its calls, its signatures."""
+def test_recorded_conversation_continues_as_its_client_did(names: list[str]) -> None:
+    """The next request is the request before, its response, and what the client added."""
     recordings = [Recording(require(CORPUS / name)) for name in names]
-    for one, following in pairwise(recordings):
-        before, after = (
-            decoded(recording.meta["request_json"]).items for recording in (one, following)
-        )
-        answer = accumulate(parsed(one))
-        heard = [
+    for first, following in pairwise(recordings):
+        before = decoded(first.meta["request_json"]).items
+        after = decoded(following.meta["request_json"]).items
+        response = accumulate(parsed(first))
+        added = [
             item
             for item in after[len(before) :]
             if isinstance(item, FunctionCallOutput) or _is_user(item)
         ]
-        calls = iter(answer.calls)
-        heard = [
+        calls = iter(response.calls)
+        added = [
             msgspec.structs.replace(item, call_id=next(calls).call_id)
             if isinstance(item, FunctionCallOutput)
             else item
-            for item in heard
+            for item in added
         ]
-        made, sent = built(*before, *answer.items, *heard), built(*after)
+        made, sent = built(*before, *response.items, *added), built(*after)
         assert signed_calls(made) == signed_calls(sent)
         assert [role for role, _ in turns(made)] == [role for role, _ in turns(sent)]
         assert (
@@ -359,7 +357,7 @@ def _is_user(item: ResponseItem) -> bool:
 
 
 def head(signature: str) -> str:
-    """How a signature begins: some recordings keep no more of it, and some clients write base64 for URLs."""
+    """The beginning of a signature: some recordings keep no more, some clients use base64url."""
     return re.sub(r"<BASE64 .*head=(.*)>", r"\1", signature).translate(str.maketrans("-_", "+/"))[
         :20
     ]
@@ -367,7 +365,7 @@ def head(signature: str) -> str:
 
 def signed_calls(request: Request) -> list[Any]:
     """Calls with what they carry, and results by name. Ids of recordings are partly redacted."""
-    found = [
+    matches = [
         part
         for turn in body(request)["contents"]
         for part in turn["parts"]
@@ -381,7 +379,7 @@ def signed_calls(request: Request) -> list[Any]:
         )
         if "functionCall" in part
         else part["functionResponse"]["name"]
-        for part in found
+        for part in matches
     ]
 
 
@@ -389,10 +387,10 @@ KINDS = ["think", "signed", "text", "call"]
 
 
 @given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=10))
-def test_any_interleaving_is_replayed_in_its_order(kinds: list[str]) -> None:
+def test_any_interleaving_is_replayed_in_order(kinds: list[str]) -> None:
     items: list[Any] = []
     for n, kind in enumerate(kinds):
-        item: Any = {
+        item_of_kind: dict[str, Any] = {
             "think": Reasoning(f"h{n}", origin=HERE, response_id="r"),
             "signed": Message(
                 "assistant", [Text("")], signature=f"s{n}", origin=HERE, response_id="r"
@@ -401,19 +399,18 @@ def test_any_interleaving_is_replayed_in_its_order(kinds: list[str]) -> None:
             "call": FunctionCall(
                 f"c{n}", "f", f'{{"n": {n}.0}}', id=f"c{n}", origin=HERE, response_id="r"
             ),
-        }[kind]
-        items.append(item)
+        }
+        items.append(item_of_kind[kind])
     outputs = [item.output("o") for item in items if isinstance(item, FunctionCall)]
-    told = parts(built(user("x"), *items, *outputs, user("y")), 1)
-    words = {
+    written = parts(built(user("x"), *items, *outputs, user("y")), 1)
+    markers = {
         "think": "thought",
         "signed": "thoughtSignature",
         "text": "text",
         "call": "functionCall",
     }
-    assert [words[kind] in part for kind, part in zip(kinds, told, strict=True)] == [True] * len(
-        kinds
-    )
+    for kind, part in zip(kinds, written, strict=True):
+        assert markers[kind] in part
 
 
 # --- any history ---
@@ -438,7 +435,10 @@ TEXTS = [
 
 @st.composite
 def histories(draw: st.DrawFn) -> list[ResponseItem]:
-    """Anything a caller may have stored: calls without results, results without calls, cut items, state of every origin."""
+    """Anything that a caller may have stored.
+
+    Calls without results, results without calls, truncated items, state of every origin.
+    """
     origin, text = st.sampled_from(ORIGINS), st.sampled_from(TEXTS)
     seal = st.sampled_from([None, "SEAL"])
     status: Any = st.sampled_from(["completed", "completed", "incomplete"])
@@ -489,9 +489,7 @@ def histories(draw: st.DrawFn) -> list[ResponseItem]:
 
 
 @given(histories(), st.sampled_from([NEW, OLD]))
-def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(
-    items: list[ResponseItem], model: str
-) -> None:
+def test_no_history_breaks_a_rule_of_turns(items: list[ResponseItem], model: str) -> None:
     before = msgspec.json.encode(items)
     try:
         request = built(*items, user("and?"), model=model)
@@ -503,7 +501,10 @@ def test_no_history_makes_a_request_that_breaks_a_rule_of_turns(
         turn["parts"] and all(part not in ({}, {"text": ""}) for part in turn["parts"])
         for turn in contents
     )
-    assert not any(one["role"] == two["role"] == "model" for one, two in pairwise(contents))
+    assert not any(
+        turn_before["role"] == turn_after["role"] == "model"
+        for turn_before, turn_after in pairwise(contents)
+    )
     assert not calls_of(contents[0], "functionCall")
     for turn, following in pairwise(contents):
         called, answered = calls_of(turn, "functionCall"), calls_of(following, "functionResponse")
@@ -522,7 +523,7 @@ def calls_of(turn: dict[str, Any], member: str) -> list[tuple[str, str | None]]:
 # --- turns ---
 
 
-def test_g1_turns_of_the_model_that_stand_beside_each_other_are_one() -> None:
+def test_g1_adjacent_model_turns_are_joined() -> None:
     request = built(user("x"), Message("assistant", [Text("so")]), CALL, CALL.output("y"))
     assert turns(request) == [
         ("user", ["text"]),
@@ -531,13 +532,13 @@ def test_g1_turns_of_the_model_that_stand_beside_each_other_are_one() -> None:
     ]
 
 
-def test_g1_a_history_that_begins_with_a_call_gets_a_user_turn() -> None:
+def test_g1_history_that_begins_with_a_call_gets_a_user_turn() -> None:
     request = built(CALL, CALL.output("y"))
     assert turns(request)[0] == ("user", ["text"])
     assert [(change.action, change.path) for change in request.report] == [("generated", "/input")]
 
 
-def test_g2_case_51_orphans_on_both_sides() -> None:
+def test_g2_calls_and_results_without_each_other() -> None:
     lost = FunctionCall("gone", "f", "{}").output("lost")
     request = built(user("x"), CALL, lost, user("y"))
     assert turns(request) == [
@@ -552,7 +553,7 @@ def test_g2_case_51_orphans_on_both_sides() -> None:
     assert [change.action for change in request.report] == ["downgraded", "generated"]
 
 
-def test_g3_one_result_a_call_in_the_order_of_the_calls() -> None:
+def test_g3_results_follow_the_order_of_their_calls() -> None:
     other = FunctionCall("fc2", "g", "{}", id="fc2", origin=HERE, response_id="r1")
     third = FunctionCall("fc3", "h", "{}", origin=HERE, response_id="r1")
     request = built(
@@ -561,16 +562,16 @@ def test_g3_one_result_a_call_in_the_order_of_the_calls() -> None:
     names = [part["functionResponse"]["name"] for part in parts(request, 2)]
     assert names == ["f", "g", "h"]
     assert ("repaired", "results stand in the order of their calls (G3)") in [
-        (one.action, one.reason) for one in request.report
+        (change.action, change.reason) for change in request.report
     ]
 
 
-def test_g4_results_stand_apart_from_what_the_user_says() -> None:
+def test_g4_results_stand_apart_from_user_text() -> None:
     request = built(user("x"), CALL, CALL.output("1"), user("and?"))
     assert turns(request)[2:] == [("user", ["functionResponse"]), ("user", ["text"])]
 
 
-def test_g4_case_46_media_in_a_result_stands_in_it_or_follows_it() -> None:
+def test_g4_media_of_a_result_is_in_it_or_follows_it() -> None:
     other = FunctionCall("fc2", "g", "{}", response_id="r1", origin=HERE)
     history = [user("x"), CALL, other, CALL.output([Text("see"), PNG]), other.output("2")]
     newer, older = built(*history, model=NEW), built(*history, model=OLD)
@@ -592,12 +593,12 @@ def test_g20_types_that_a_result_cannot_hold_follow_it() -> None:
     assert turns(request)[2:] == [("user", ["functionResponse"]), ("user", ["inlineData"])]
 
 
-def test_a_result_of_media_alone_has_no_words() -> None:
+def test_result_of_media_alone_has_no_text() -> None:
     response = parts(built(user("x"), CALL, CALL.output([PNG])), 2)[0]["functionResponse"]
     assert (response["response"], len(response["parts"])) == ({}, 1)
 
 
-def test_g5_case_23_a_foreign_call_gets_the_documented_stand_in_on_the_first_of_each_step() -> None:
+def test_g5_first_foreign_call_of_each_step_gets_the_stand_in() -> None:
     first, second = (
         FunctionCall(f"toolu_{n}", "f", "{}", signature="EqQB", origin=ELSEWHERE, response_id="r")
         for n in (1, 2)
@@ -641,14 +642,14 @@ def test_g5_real_signatures_and_older_models_get_no_stand_in() -> None:
         Origin("chat", "google"),
     ],
 )
-def test_g6_case_19_a_signature_of_another_backend_or_model_never_goes_out(other: Origin) -> None:
+def test_g6_signature_of_another_backend_or_model_is_never_sent(other: Origin) -> None:
     foreign = msgspec.structs.replace(CALL, origin=other)
     request = built(user("x"), foreign, foreign.output("y"), model=NEW)
     assert b"CiQB" not in request.body
     assert parts(request, 1)[0]["thoughtSignature"] == NO_SIGNATURE
 
 
-def test_g7_empty_text_is_left_out_and_reported() -> None:
+def test_g7_empty_text_is_dropped_and_reported() -> None:
     request = built(
         user("hi", Text("")), Message("assistant", [Text("")]), Reasoning(""), user("yo")
     )
@@ -668,7 +669,7 @@ def test_leading_system_messages_join_the_instructions() -> None:
     assert sent["systemInstruction"] == {"parts": [{"text": "one"}, {"text": "two"}]}
 
 
-def test_g9_only_ids_of_the_provider_go_back() -> None:
+def test_g9_only_ids_of_the_provider_are_sent() -> None:
     request = built(user("x"), CALL, BARE, CALL.output("1"), BARE.output("2"))
     assert [part["functionCall"].get("id") for part in parts(request, 1)] == ["fc1", None]
     assert [part["functionResponse"].get("id") for part in parts(request, 2)] == ["fc1", None]
@@ -683,22 +684,22 @@ def test_g14_names_are_fitted_and_mapped_back() -> None:
 
 
 def test_g21_g22_results_are_objects_whose_text_stays_text() -> None:
-    told = '{"$ref": "part"}'
+    text = '{"$ref": "part"}'
     request = built(
-        user("x"), CALL, BARE, CALL.output(told), BARE.output([Text("a"), Text("b")], is_error=True)
+        user("x"), CALL, BARE, CALL.output(text), BARE.output([Text("a"), Text("b")], is_error=True)
     )
     assert [part["functionResponse"]["response"] for part in parts(request, 2)] == [
-        {"output": told},
+        {"output": text},
         {"error": "a\nb"},
     ]
 
 
-def test_g25_a_part_that_only_describes_is_left_out_and_a_lone_signature_stays() -> None:
-    odd = [
+def test_g25_part_without_data_is_dropped_lone_signature_kept() -> None:
+    unusual = [
         Opaque("mediaProcessing", {"mediaProcessing": {}, "thoughtSignature": "s"}),
         Opaque("thoughtSignature", {"thoughtSignature": "t"}),
     ]
-    request = built(user("x"), *odd)
+    request = built(user("x"), *unusual)
     assert parts(request, 1) == [{"thoughtSignature": "t"}]
     assert "(G25)" in reasons(request)[0]
 
@@ -751,11 +752,11 @@ def test_arguments_are_always_an_object(arguments: str) -> None:
         (Refusal("no"), {"text": "no"}),
     ],
 )
-def test_case_46_images_documents_and_audio_in_every_form(part: Any, sent: dict[str, Any]) -> None:
+def test_images_documents_and_audio_in_every_form(part: Any, sent: dict[str, Any]) -> None:
     assert parts(built(user("x", part)), 0)[1] == sent
 
 
-def test_names_of_files_go_where_they_are_taken() -> None:
+def test_file_names_are_sent_if_the_provider_takes_them() -> None:
     document = user("x", Document(data="JVBERi0=", name="a.pdf"))
     assert parts(built(document), 0)[1]["inlineData"]["displayName"] == "a.pdf"
     refused = built(document, model=NEW)
@@ -763,14 +764,14 @@ def test_names_of_files_go_where_they_are_taken() -> None:
     assert paths(refused) == {"/input/0/content/1/name"}
 
 
-def test_pictures_of_the_model_go_back_signed() -> None:
+def test_images_of_the_model_are_replayed_signed() -> None:
     made = Message("assistant", [PNG], signature="s", origin=HERE)
     assert parts(built(user("x"), made), 1) == [
         {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}, "thoughtSignature": "s"}
     ]
 
 
-def test_a_free_form_call_is_sent_as_one_string() -> None:
+def test_free_form_call_is_sent_as_one_string() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
     request = built(
         user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})]
@@ -800,9 +801,7 @@ def test_a_free_form_call_is_sent_as_one_string() -> None:
         (Compaction(None, "gAAA"), []),
     ],
 )
-def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
-    foreign: Any, sent: list[Any]
-) -> None:
+def test_foreign_state_is_downgraded_and_reported(foreign: Any, sent: list[Any]) -> None:
     request = built(user("x"), foreign, user("y"), model=NEW)
     assert [
         part
@@ -815,7 +814,7 @@ def test_case_19_foreign_state_goes_down_the_ladder_and_is_reported(
     assert b"gAAA" not in request.body
 
 
-def test_a_readable_compaction_is_user_text() -> None:
+def test_readable_compaction_is_user_text() -> None:
     request = built(Compaction("We spoke of x."), user("y"))
     assert parts(request, 0)[0] == {"text": "We spoke of x."}
     assert [change.action for change in request.report] == ["downgraded"]
@@ -824,7 +823,7 @@ def test_a_readable_compaction_is_user_text() -> None:
 # --- tools ---
 
 
-def test_functions_are_one_tool_and_hosted_ones_their_own() -> None:
+def test_functions_are_one_tool_and_hosted_tools_separate() -> None:
     sent = body(
         built(tools=[SEARCH, TOOL, ToolSpec("g"), ToolSpec("url", native={"urlContext": {}})])
     )["tools"]
@@ -852,7 +851,7 @@ def test_functions_are_one_tool_and_hosted_ones_their_own() -> None:
         ("f", {"mode": "ANY", "allowedFunctionNames": ["f"]}),
     ],
 )
-def test_tool_choice_in_the_wires_words(choice: str, sent: dict[str, Any]) -> None:
+def test_tool_choice_in_the_wires_terms(choice: str, sent: dict[str, Any]) -> None:
     assert (
         body(built(tools=[TOOL], tool_choice=choice))["toolConfig"]["functionCallingConfig"] == sent
     )
@@ -895,7 +894,7 @@ def test_g17_vertex_does_not_know_the_switch(monkeypatch: pytest.MonkeyPatch) ->
     assert request.report == []
 
 
-def test_g12_schemas_lose_what_is_refused_and_say_so() -> None:
+def test_g12_refused_schema_keywords_move_and_are_reported() -> None:
     schema = {
         "$schema": "x",
         "type": "object",
@@ -925,7 +924,7 @@ def test_g12_schemas_lose_what_is_refused_and_say_so() -> None:
 @pytest.mark.parametrize(
     "schema", [None, {}, {"type": "object"}, {"type": "object", "properties": {}, "required": []}]
 )
-def test_g13_a_function_without_arguments_has_no_parameters(schema: Any) -> None:
+def test_g13_function_without_arguments_has_no_parameters(schema: Any) -> None:
     assert body(built(tools=[ToolSpec("f", schema=schema)]))["tools"] == [
         {"functionDeclarations": [{"name": "f"}]}
     ]
@@ -940,7 +939,7 @@ def test_parameters_are_an_object() -> None:
     assert paths(request) == {"/tools/0/schema"}
 
 
-def test_what_tools_cannot_be_asked_for_is_reported() -> None:
+def test_unsupported_tool_settings_are_reported() -> None:
     assert paths(built(tools=[ToolSpec("f", strict=True)], parallel_tools=False)) == {
         "/tools/0/strict",
         "/parallel_tools",
@@ -1005,7 +1004,7 @@ def test_what_tools_cannot_be_asked_for_is_reported() -> None:
         ("a-model-of-tomorrow", "off", {"thinkingBudget": 0}, False),
     ],
 )
-def test_g10_g11_each_model_gets_one_form_of_thinking_and_the_one_it_takes(
+def test_g10_g11_each_model_gets_the_form_of_thinking_it_takes(
     model: str, reasoning: Any, thinking: Any, reported: bool
 ) -> None:
     request = built(reasoning=reasoning, model=f"google:{model}")
@@ -1014,7 +1013,7 @@ def test_g10_g11_each_model_gets_one_form_of_thinking_and_the_one_it_takes(
     assert all(path.startswith("/reasoning") for path in paths(request))
 
 
-def test_g18_an_output_schema_beside_tools() -> None:
+def test_g18_output_schema_beside_tools() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     newer, older = (built(tools=[TOOL], output_schema=schema, model=model) for model in (NEW, OLD))
     assert config(newer) == {"responseMimeType": "application/json", "responseJsonSchema": schema}
@@ -1023,23 +1022,25 @@ def test_g18_an_output_schema_beside_tools() -> None:
     assert "responseJsonSchema" in config(built(output_schema=schema, model=OLD))
 
 
-def test_g23_sampling_and_penalties_go_only_to_models_that_take_them() -> None:
-    asked = {
+def test_g23_sampling_only_for_models_that_take_it() -> None:
+    settings = {
         "temperature": 0.5,
         "top_p": 0.9,
         "top_k": 3,
         "presence_penalty": 0.1,
         "frequency_penalty": 0.2,
     }
-    assert config(built(**asked, model=PRO)) == {
+    assert config(built(**settings, model=PRO)) == {
         "temperature": 0.5,
         "topP": 0.9,
         "topK": 3,
         "presencePenalty": 0.1,
         "frequencyPenalty": 0.2,
     }
-    assert paths(built(**asked, model=NEW)) == {"/presence_penalty", "/frequency_penalty"}
-    assert paths(built(**asked, model="google:gemini-3.6-flash")) == {f"/{name}" for name in asked}
+    assert paths(built(**settings, model=NEW)) == {"/presence_penalty", "/frequency_penalty"}
+    assert paths(built(**settings, model="google:gemini-3.6-flash")) == {
+        f"/{name}" for name in settings
+    }
 
 
 def test_g24_at_most_five_stop_sequences() -> None:
@@ -1048,7 +1049,7 @@ def test_g24_at_most_five_stop_sequences() -> None:
     assert "(G24)" in reasons(request)[0]
 
 
-def test_plain_settings_have_their_names() -> None:
+def test_plain_settings_have_their_wire_names() -> None:
     request = built(
         seed=7, n=2, max_output_tokens=9, logprobs=3, service_tier="flex", metadata={"team": "a"}
     )
@@ -1072,7 +1073,7 @@ def test_settings_the_wire_lacks_are_reported() -> None:
     assert built(cache="auto", conversation_id="c").report == []
 
 
-def test_extra_is_laid_over_the_body_and_joins_its_objects() -> None:
+def test_extra_is_merged_over_the_body() -> None:
     extra = {
         "safetySettings": [],
         "generationConfig": {"responseModalities": ["IMAGE"]},
@@ -1087,18 +1088,15 @@ def test_extra_is_laid_over_the_body_and_joins_its_objects() -> None:
 # --- the request ---
 
 
-def test_an_empty_input_is_an_invalid_request() -> None:
+def test_empty_input_is_an_invalid_request() -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt(), NEW)
     assert caught.value.kind == "invalid_request"
 
 
-def test_g27_the_developer_api_is_asked_where_the_latest_names_are_known() -> None:
-    request = built(model=NEW)
-    assert (
-        request.url
-        == "https://generativelanguage.googleapis.com/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
-    )
+def test_g27_developer_api_url_is_v1beta() -> None:
+    path = "/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
+    assert built(model=NEW).url == f"https://generativelanguage.googleapis.com{path}"
 
 
 @pytest.mark.parametrize(
@@ -1109,20 +1107,19 @@ def test_g27_the_developer_api_is_asked_where_the_latest_names_are_known() -> No
         ("eu", "aiplatform.eu.rep.googleapis.com"),
     ],
 )
-def test_the_addresses_of_vertex(location: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_urls_of_vertex(location: str, host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "my-project")
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", location)
     gemini, claude = (
         built(model="vertex:gemini-3.5-flash"),
         built(model="vertex-anthropic:claude-opus-5"),
     )
-    place = f"projects/my-project/locations/{location}/publishers"
+    resource = f"projects/my-project/locations/{location}/publishers"
+    path = f"{resource}/google/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
+    assert gemini.url == f"https://{host}/v1beta1/{path}"
     assert (
-        gemini.url
-        == f"https://{host}/v1beta1/{place}/google/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
-    )
-    assert (
-        claude.url == f"https://{host}/v1/{place}/anthropic/models/claude-opus-5:streamRawPredict"
+        claude.url
+        == f"https://{host}/v1/{resource}/anthropic/models/claude-opus-5:streamRawPredict"
     )
     assert ("model" in body(claude), body(claude)["anthropic_version"], claude.report) == (
         False,
@@ -1132,7 +1129,7 @@ def test_the_addresses_of_vertex(location: str, host: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("project", [None, "", "a/b", "a b", "@evil"])
-def test_vertex_without_a_project_says_what_it_needs(
+def test_vertex_without_a_project_names_what_it_needs(
     project: str | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_LOCATION", "global")
@@ -1144,7 +1141,7 @@ def test_vertex_without_a_project_says_what_it_needs(
     assert caught.value.kind == "invalid_request"
 
 
-def test_a_given_address_needs_no_project(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_base_url_needs_no_project(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("GOOGLE_CLOUD_PROJECT", raising=False)
     request = build(
         Prompt(input="x"),
@@ -1154,7 +1151,7 @@ def test_a_given_address_needs_no_project(monkeypatch: pytest.MonkeyPatch) -> No
     assert request.url.startswith("https://aiplatform.googleapis.com/v1/publishers/google/models/")
 
 
-def test_the_official_sdk_knows_every_name_that_is_sent() -> None:
+def test_official_sdk_knows_every_name_sent() -> None:
     types = pytest.importorskip(
         "google.genai.types",
         reason="the official SDK checks the names; it comes with the dev extra",

@@ -43,10 +43,10 @@ def camel(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     named = {
-        re.sub(r"_([a-z])", lambda letter: letter[1].upper(), key): one
-        for key, one in value.items()
+        re.sub(r"_([a-z])", lambda letter: letter[1].upper(), key): inner
+        for key, inner in value.items()
     }
-    return {key: one for key, one in named.items() if one is not None and one is not False}
+    return {key: inner for key, inner in named.items() if inner is not None and inner is not False}
 
 
 INNER = (
@@ -61,41 +61,37 @@ INNER = (
 
 
 def part(raw: Any) -> Any:
-    one = camel(raw)
-    one |= {key: camel(one[key]) for key in INNER if key in one}
-    if one.get("functionResponse", {}).get("parts") is not None:
-        one["functionResponse"]["parts"] = [
-            part(inner) for inner in one["functionResponse"]["parts"]
+    named = camel(raw)
+    named |= {key: camel(named[key]) for key in INNER if key in named}
+    if named.get("functionResponse", {}).get("parts") is not None:
+        named["functionResponse"]["parts"] = [
+            part(inner) for inner in named["functionResponse"]["parts"]
         ]
-        one["functionResponse"] = {
-            key: value for key, value in one["functionResponse"].items() if value != []
+        named["functionResponse"] = {
+            key: value for key, value in named["functionResponse"].items() if value != []
         }
-    return one
+    return named
 
 
 def turns(request: Any) -> list[Any]:
     """Runs of one role, results apart; texts of the model that stand beside each other are one."""
-    found: list[Any] = []
+    runs: list[Any] = []
     for content in request["contents"]:
-        for one in map(part, content["parts"]):
-            role = (
-                "results"
-                if "functionResponse" in one
-                else "model"
-                if content.get("role") == "model"
-                else "user"
-            )
-            if not found or found[-1][0] != role:
-                found.append((role, [one]))
-            elif role == "model" and set(one) == {"text"} == set(found[-1][1][-1]):
-                found[-1][1][-1]["text"] += one["text"]
+        for converted in map(part, content["parts"]):
+            role = "model" if content.get("role") == "model" else "user"
+            if "functionResponse" in converted:
+                role = "results"
+            if not runs or runs[-1][0] != role:
+                runs.append((role, [converted]))
+            elif role == "model" and set(converted) == {"text"} == set(runs[-1][1][-1]):
+                runs[-1][1][-1]["text"] += converted["text"]
             else:
-                found[-1][1].append(one)
-    return found
+                runs[-1][1].append(converted)
+    return runs
 
 
 def schema(node: Any) -> Any:
-    """A schema in either dialect, without what both leave out: types in small letters."""
+    """A schema in either dialect, without empty values, with types in lower case."""
     if isinstance(node, list):
         return [schema(child) for child in node]
     if not isinstance(node, dict):
@@ -109,38 +105,47 @@ def schema(node: Any) -> Any:
 def functions(request: Any) -> list[Any]:
     """Name, description and arguments of each function that is offered."""
     tools = request.get("tools") or []
-    found = [
+    groups = [
         camel(tool).get("functionDeclarations") or []
         for tool in (tools if isinstance(tools, list) else [tools])
     ]
-    offered = [camel(one) for some in found for one in (some if isinstance(some, list) else [some])]
-    return [(one["name"], one.get("description") or None, _arguments(one)) for one in offered]
+    offered = [
+        camel(declaration)
+        for group in groups
+        for declaration in (group if isinstance(group, list) else [group])
+    ]
+    return [
+        (declaration["name"], declaration.get("description") or None, _arguments(declaration))
+        for declaration in offered
+    ]
 
 
 def _arguments(declaration: Any) -> Any:
-    given = schema(declaration.get("parametersJsonSchema") or declaration.get("parameters") or {})
-    return given.get("properties"), given.get("required")
+    parameters = schema(
+        declaration.get("parametersJsonSchema") or declaration.get("parameters") or {}
+    )
+    return parameters.get("properties"), parameters.get("required")
 
 
 NUMBERS = {1: "string", 2: "number", 3: "integer", 4: "boolean", 5: "array", 6: "object"}
 
 
 @each_recording("gemini-generatecontent", [*STREAMS, *BODIES, *PAYLOADS])
-def test_a_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> None:
+def test_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> None:
     request = recording.meta.get("request_json")
     if not isinstance(request, dict) or not request.get("contents"):
         return
     prompt = decoded(request)
     again = rebuilt(prompt)
     assert turns(again) == turns(request)
-    told = json.loads(
+    spelled_out = json.loads(
         re.sub(
             r'"type": (\d)',
             lambda number: f'"type": "{NUMBERS[int(number[1])]}"',
             json.dumps(request),
         )
     )
-    assert functions(again) == functions(told)
+    assert functions(again) == functions(spelled_out)
     settings = camel(request.get("generationConfig") or {})
     sent = again.get("generationConfig", {})
     for key in settings.keys() - {"thinkingConfig", "responseSchema"}:
@@ -235,7 +240,7 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def test_every_setting_finds_its_place() -> None:
+def test_every_setting_is_read() -> None:
     prompt = decoded(REQUEST)
     assert (prompt.model, prompt.stream, prompt.max_output_tokens) == (
         "gemini-3.5-flash",
@@ -278,7 +283,7 @@ def test_every_setting_finds_its_place() -> None:
     }
 
 
-def test_a_models_turn_is_read_as_it_was_once_answered() -> None:
+def test_model_turn_becomes_the_items_once_received() -> None:
     items = decoded(REQUEST).items
     kinds = [
         Message,
@@ -297,10 +302,12 @@ def test_a_models_turn_is_read_as_it_was_once_answered() -> None:
         (None, "{}", None),
         (None, "{}", None),
     ]
-    assert (items[7].signature, items[7].content) == ("EpoH", (Text(""),))  # type: ignore[union-attr]
+    last = items[7]
+    assert isinstance(last, Message)
+    assert (last.signature, last.content) == ("EpoH", (Text(""),))
 
 
-def test_results_find_their_calls_by_id_and_by_name() -> None:
+def test_results_are_matched_by_id_and_by_name() -> None:
     items = decoded(REQUEST).items
     calls = [item.call_id for item in items if isinstance(item, FunctionCall)]
     outputs = [item for item in items if isinstance(item, FunctionCallOutput)]
@@ -313,7 +320,7 @@ def test_results_find_their_calls_by_id_and_by_name() -> None:
     ]
 
 
-def test_the_whole_request_is_built_again() -> None:
+def test_complete_request_is_rebuilt() -> None:
     again = rebuilt(decoded(REQUEST))
     assert turns(again) == turns(json.loads(json.dumps(REQUEST)))
     assert again["systemInstruction"] == REQUEST["system_instruction"]
@@ -361,29 +368,29 @@ def test_thinking_is_read_in_every_form(thinking: Any, reasoning: Any) -> None:
         ({"mode": "VALIDATED", "allowedFunctionNames": ["f"]}, None),
     ],
 )
-def test_tool_choices_are_read_or_kept(calling: Any, choice: str | None) -> None:
-    asked = {
+def test_tool_choices_are_read_or_stay_in_extra(calling: Any, choice: str | None) -> None:
+    request = {
         "contents": REQUEST["contents"][:1],
         "tools": REQUEST["tools"][:1],
         "toolConfig": {"functionCallingConfig": calling},
     }
-    prompt = decoded(asked)
+    prompt = decoded(request)
     assert prompt.tool_choice == choice
     assert rebuilt(prompt)["toolConfig"]["functionCallingConfig"] == calling
 
 
-def test_an_older_schema_becomes_plain_json_schema() -> None:
+def test_openapi_schema_becomes_json_schema() -> None:
     older = {
         "type": "ARRAY",
         "items": {"type": "STRING", "any_of": [{"type": "NUMBER"}], "nullable": True},
         "min_items": 1,
     }
-    asked = {
+    request = {
         "contents": REQUEST["contents"][:1],
         "generationConfig": {"responseMimeType": "application/json", "responseSchema": older},
     }
     inner = {"type": ["string", "null"], "anyOf": [{"type": "number"}]}
-    assert decoded(asked).output_schema == {"type": "array", "items": inner, "minItems": 1}
+    assert decoded(request).output_schema == {"type": "array", "items": inner, "minItems": 1}
 
 
 @pytest.mark.parametrize(
@@ -393,7 +400,7 @@ def test_an_older_schema_becomes_plain_json_schema() -> None:
         {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING"}},
     ],
 )
-def test_other_types_of_answers_stay_where_they_stood(config: Any) -> None:
+def test_other_output_formats_stay_in_extra(config: Any) -> None:
     prompt = decoded({"contents": REQUEST["contents"][:1], "generationConfig": config})
     assert (prompt.output_schema, prompt.extra) == (None, {"generationConfig": config})
 
@@ -411,7 +418,7 @@ def test_other_types_of_answers_stay_where_they_stood(config: Any) -> None:
         ("", "gemini-2.0-flash", None),
     ],
 )
-def test_the_model_stands_in_the_path_else_in_the_body(
+def test_model_is_read_from_the_path_else_the_body(
     path: str, model: str, stream: bool | None
 ) -> None:
     prompt = decoded(
@@ -420,17 +427,19 @@ def test_the_model_stands_in_the_path_else_in_the_body(
     assert (prompt.model, prompt.stream) == (model, stream)
 
 
-def test_one_object_may_stand_for_a_list() -> None:
-    asked = {
+def test_single_object_may_stand_for_a_list() -> None:
+    request = {
         "contents": {"parts": {"text": "x"}},
         "tools": {"function_declarations": {"name": "f"}},
         "systemInstruction": {"parts": {"text": "s"}},
     }
-    prompt = decoded(asked)
-    assert (prompt.items[0].text, prompt.tools[0].name, prompt.instructions) == ("x", "f", "s")  # type: ignore[union-attr]
+    prompt = decoded(request)
+    message = prompt.items[0]
+    assert isinstance(message, Message)
+    assert (message.text, prompt.tools[0].name, prompt.instructions) == ("x", "f", "s")
 
 
-def test_minted_ids_are_different_in_every_turn() -> None:
+def test_generated_ids_differ_in_every_turn() -> None:
     turn = [
         {"role": "model", "parts": [{"functionCall": {"name": "f"}}]},
         {"parts": [{"functionResponse": {"name": "f", "response": {}}}]},
@@ -441,16 +450,18 @@ def test_minted_ids_are_different_in_every_turn() -> None:
     assert [item.call_id for item in items if isinstance(item, FunctionCallOutput)] == calls
 
 
-def test_a_result_with_media_holds_text_and_media() -> None:
+def test_result_with_media_holds_text_and_media() -> None:
     media = [{"inlineData": {"mimeType": "image/png", "data": "AA=="}}, {"hologram": 1}]
-    asked = {"functionResponse": {"name": "f", "response": {"output": "see"}, "parts": media}}
+    result = {"functionResponse": {"name": "f", "response": {"output": "see"}, "parts": media}}
     contents = [
         {"parts": [{"text": "x"}]},
         {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]},
-        {"parts": [asked]},
+        {"parts": [result]},
     ]
     prompt = decoded({"contents": contents})
-    assert prompt.items[2].output == (Text("see"), Image(data="AA==", media_type="image/png"))  # type: ignore[union-attr]
+    output = prompt.items[2]
+    assert isinstance(output, FunctionCallOutput)
+    assert output.output == (Text("see"), Image(data="AA==", media_type="image/png"))
     assert rebuilt(prompt)["contents"] == [
         {"role": "user", **contents[0]},
         contents[1],
@@ -458,11 +469,11 @@ def test_a_result_with_media_holds_text_and_media() -> None:
     ]
 
 
-def test_what_only_gemini_can_read_goes_to_no_other_wire() -> None:
+def test_gemini_state_is_sent_to_no_other_wire() -> None:
     """Gateways: state of one wire in the body of another is a 400, or a leak."""
     request = build(decoded(REQUEST), "anthropic:claude-opus-5")
-    for word in (b"CiQB", b"EpoH", b"hologram", b"scheduling", b"thought"):
-        assert word not in request.body.replace(b"/input/0/thought", b"")
+    for secret in (b"CiQB", b"EpoH", b"hologram", b"scheduling", b"thought"):
+        assert secret not in request.body.replace(b"/input/0/thought", b"")
     assert b'{"temp\\": 1.0' not in request.body
     sent = json.loads(request.body)
     assert sent["messages"][2]["content"][2]["content"] == [
@@ -502,7 +513,7 @@ def test_anything_else_is_an_invalid_request(body: bytes) -> None:
     assert caught.value.kind == "invalid_request"
 
 
-def test_many_unanswered_calls_of_one_name_cost_no_more_than_their_number() -> None:
+def test_many_pending_calls_of_one_name_take_linear_time() -> None:
     count = 9_000
     model = {
         "role": "model",
@@ -522,9 +533,9 @@ def test_many_unanswered_calls_of_one_name_cost_no_more_than_their_number() -> N
     assert [output.call_id for output in outputs] == [f"i{n}" for n in reversed(range(count))]
 
 
-def test_a_prompt_of_ours_comes_back_as_it_went() -> None:
+def test_prompt_survives_build_and_decode() -> None:
     call = FunctionCall("c1", "f", '{"a": 1.0}', id="c1", signature="CiQB")
-    asked = Prompt(
+    original = Prompt(
         input=[user("x"), call, call.output("y")],
         instructions="s",
         temperature=0.5,
@@ -532,7 +543,7 @@ def test_a_prompt_of_ours_comes_back_as_it_went() -> None:
         reasoning="low",
         seed=1,
     )
-    request = build(asked, "google:gemini-3.5-flash")
+    request = build(original, "google:gemini-3.5-flash")
     again = parse_request("gemini", request.body, path=request.url)
     assert (again.model, again.instructions, again.temperature, again.stop, again.seed) == (
         "gemini-3.5-flash",

@@ -1,4 +1,4 @@
-"""Ollama's own API out: one text a message, arguments in their own bytes, and what it has no word for is said."""
+"""Requests to Ollama's native API: one text a message, argument bytes kept, losses reported."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from streamlib import (
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 HERE = Origin("ollama")
-THOUGHT = Reasoning("hm", origin=HERE)
-SAID = Message("assistant", [Text("so")], origin=HERE)
+REASONING = Reasoning("hm", origin=HERE)
+MESSAGE = Message("assistant", [Text("so")], origin=HERE)
 CALL = FunctionCall("call_1", "f", '{"b": 1.0, "a": [1e5]}', origin=HERE)
 OTHER = FunctionCall("call_2", "f", "{}", origin=HERE)
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
@@ -90,11 +90,11 @@ def test_the_compatible_endpoints_are_there_too(wire: Any, path: str) -> None:
     )
 
 
-def test_the_compatible_endpoint_takes_thoughts_back_and_no_choice_of_tools() -> None:
-    thought = Reasoning("hm", origin=Origin("chat", "ollama"), response_id="r")
-    spoken = Message("assistant", [Text("so")], response_id="r")
+def test_compatible_endpoint_takes_reasoning_but_no_tool_choice() -> None:
+    reasoning = Reasoning("hm", origin=Origin("chat", "ollama"), response_id="r")
+    message = Message("assistant", [Text("so")], response_id="r")
     prompt = Prompt(
-        input=[user("x"), thought, spoken, user("y")],
+        input=[user("x"), reasoning, message, user("y")],
         tools=[TOOL],
         tool_choice="required",
         reasoning="minimal",
@@ -107,9 +107,9 @@ def test_the_compatible_endpoint_takes_thoughts_back_and_no_choice_of_tools() ->
 # --- messages ---
 
 
-def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
+def test_response_is_one_message_with_reasoning_text_and_calls() -> None:
     request = built(
-        user("go"), THOUGHT, SAID, CALL, CALL.output("1"), user("and?"), instructions="s"
+        user("go"), REASONING, MESSAGE, CALL, CALL.output("1"), user("and?"), instructions="s"
     )
     assert body(request)["messages"] == [
         {"role": "system", "content": "s"},
@@ -132,7 +132,7 @@ def test_an_answer_is_one_message_with_its_thought_text_and_calls() -> None:
     assert request.report == []
 
 
-def test_case_46_o2_arguments_go_back_in_their_own_bytes() -> None:
+def test_o2_arguments_keep_their_bytes() -> None:
     assert b'"arguments":{"b": 1.0, "a": [1e5]}' in built(user("x"), CALL, CALL.output("y")).body
 
 
@@ -147,23 +147,27 @@ def test_o2_arguments_are_always_an_object(arguments: str, value: Any) -> None:
     )
 
 
-def test_case_51_o3_results_follow_the_order_of_their_calls() -> None:
+def test_o3_results_follow_the_order_of_their_calls() -> None:
     messages = sent(user("x"), CALL, OTHER, OTHER.output("2"), CALL.output("1"), user("y"))
     assert [message.get("content") for message in messages[2:]] == ["1", "2", "y"]
 
 
-def test_unknown_keys_of_a_call_go_back() -> None:
+def test_unknown_keys_of_a_call_are_replayed() -> None:
     call = msgspec.structs.replace(CALL, native={"x": 1, "function": {"y": 2}})
     entry = sent(user("x"), call, call.output("1"))[1]["tool_calls"][0]
     assert (entry["x"], entry["function"]["y"]) == (1, 2)
 
 
-def test_texts_of_two_answers_are_two_messages() -> None:
-    assert [message["content"] for message in sent(user("x"), SAID, SAID)] == ["x", "so", "so"]
+def test_texts_of_two_responses_are_two_messages() -> None:
+    assert [message["content"] for message in sent(user("x"), MESSAGE, MESSAGE)] == [
+        "x",
+        "so",
+        "so",
+    ]
 
 
-def test_what_loses_its_place_in_the_answer_is_reported() -> None:
-    request = built(user("x"), CALL, SAID, CALL.output("1"))
+def test_lost_order_in_a_response_is_reported() -> None:
+    request = built(user("x"), CALL, MESSAGE, CALL.output("1"))
     assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (
         ["user", "assistant", "tool"],
         [("changed", "/input/2")],
@@ -201,7 +205,7 @@ def test_o6_what_cannot_be_sent_is_reported(part: Any) -> None:
     )
 
 
-def test_images_of_results_and_answers_move_into_a_user_message() -> None:
+def test_images_of_results_and_responses_move_to_a_user_message() -> None:
     request = built(user("x"), CALL, CALL.output([Text("see"), PNG]), user("y"))
     assert body(request)["messages"][2:4] == [
         {"role": "tool", "tool_name": "f", "tool_call_id": "call_1", "content": "see"},
@@ -220,7 +224,7 @@ def test_images_of_results_and_answers_move_into_a_user_message() -> None:
     )
 
 
-def test_a_failed_call_says_so_in_words() -> None:
+def test_failed_call_is_marked_in_its_text() -> None:
     assert sent(user("x"), CALL, CALL.output("no", is_error=True))[2]["content"] == "[error] no"
 
 
@@ -236,7 +240,7 @@ def test_refusals_developers_and_compactions_are_plain_text() -> None:
     ]
 
 
-def test_a_free_form_call_is_sent_as_one_string() -> None:
+def test_free_form_call_is_sent_as_one_string() -> None:
     call = CustomToolCall("c", "patch", "*** Begin")
     request = built(
         user("x"), call, call.output("ok"), tools=[ToolSpec("patch", format={"type": "text"})]
@@ -258,7 +262,7 @@ def test_a_free_form_call_is_sent_as_one_string() -> None:
         Compaction(None, "g"),
     ],
 )
-def test_what_has_no_place_is_left_out_and_reported(item: ResponseItem) -> None:
+def test_items_ollama_lacks_are_dropped_and_reported(item: ResponseItem) -> None:
     request = built(user("x"), item, user("y"))
     assert ([message["role"] for message in body(request)["messages"]], changes(request)) == (
         ["user", "user"],
@@ -266,7 +270,7 @@ def test_what_has_no_place_is_left_out_and_reported(item: ResponseItem) -> None:
     )
 
 
-def test_case_19_foreign_thoughts_are_text() -> None:
+def test_foreign_reasoning_is_text() -> None:
     foreign = Reasoning("hm", signature="s", origin=Origin("messages"), response_id="r")
     request = built(user("x"), foreign, user("y"))
     assert body(request)["messages"][1] == {"role": "assistant", "content": "<think>\nhm\n</think>"}
@@ -277,7 +281,7 @@ def test_case_19_foreign_thoughts_are_text() -> None:
 
 
 def test_o4_settings_of_the_model_stand_in_options() -> None:
-    asked = body(
+    sent = body(
         built(
             max_output_tokens=9,
             temperature=0.5,
@@ -290,7 +294,7 @@ def test_o4_settings_of_the_model_stand_in_options() -> None:
             extra={"options": {"num_ctx": 32768}, "keep_alive": "5m"},
         )
     )
-    assert asked["options"] == {
+    assert sent["options"] == {
         "num_predict": 9,
         "temperature": 0.5,
         "top_p": 0.9,
@@ -301,11 +305,11 @@ def test_o4_settings_of_the_model_stand_in_options() -> None:
         "stop": ["END"],
         "num_ctx": 32768,
     }
-    assert (asked["keep_alive"], asked["stream"]) == ("5m", True)
+    assert (sent["keep_alive"], sent["stream"]) == ("5m", True)
 
 
 @pytest.mark.parametrize(
-    ("asked", "think", "reported"),
+    ("options", "think", "reported"),
     [
         (None, None, False),
         ("off", False, False),
@@ -318,21 +322,21 @@ def test_o4_settings_of_the_model_stand_in_options() -> None:
         (ReasoningOptions("low", summary="auto"), "low", True),
     ],
 )
-def test_o5_thinking_is_on_off_or_a_level(asked: Any, think: Any, reported: bool) -> None:
-    request = built(reasoning=asked)
+def test_o5_thinking_is_on_off_or_a_level(options: Any, think: Any, reported: bool) -> None:
+    request = built(reasoning=options)
     assert (body(request).get("think"), bool(request.report)) == (think, reported)
 
 
 def test_structured_output_logprobs_and_tools() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer", "minimum": 3}}}
-    asked = body(built(output_schema=schema, logprobs=2, tools=[TOOL, ToolSpec("g")], stream=False))
-    assert (asked["format"], asked["logprobs"], asked["top_logprobs"], asked["stream"]) == (
+    sent = body(built(output_schema=schema, logprobs=2, tools=[TOOL, ToolSpec("g")], stream=False))
+    assert (sent["format"], sent["logprobs"], sent["top_logprobs"], sent["stream"]) == (
         schema,
         True,
         2,
         False,
     )
-    assert asked["tools"] == [
+    assert sent["tools"] == [
         {
             "type": "function",
             "function": {"name": "f", "description": "does f", "parameters": TOOL.schema},
@@ -372,7 +376,7 @@ def test_o6_settings_the_wire_lacks_are_reported() -> None:
     assert built(tools=[TOOL], tool_choice="auto").report == []
 
 
-def test_an_empty_input_is_an_invalid_request() -> None:
+def test_empty_input_is_an_invalid_request() -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt(instructions="s"), "ollama:m")
     assert caught.value.kind == "invalid_request"
@@ -382,44 +386,47 @@ def test_an_empty_input_is_an_invalid_request() -> None:
 
 
 @each_recording("ollama-native", [*STREAMS, *BODIES])
-def test_law_5_a_recorded_answer_is_replayed_as_it_was_said(recording: Recording) -> None:
+def test_recorded_response_is_replayed_exactly(recording: Recording) -> None:
     if recording.path.suffix in BODIES:
-        whole = accumulate(parse_body("ollama", recording.body))
+        response = accumulate(parse_body("ollama", recording.body))
     else:
         p = parser("ollama")
-        whole = accumulate([*p.feed(recording.body), *p.close()])
-    if whole.error is not None or not whole.items:
+        response = accumulate([*p.feed(recording.body), *p.close()])
+    if response.error is not None or not response.items:
         return
-    request = built(user("x"), *whole.items, *(call.output("y") for call in whole.calls), user("z"))
+    request = built(
+        user("x"), *response.items, *(call.output("y") for call in response.calls), user("z")
+    )
     messages = msgspec.json.decode(
         msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["messages"],
         type=list[msgspec.Raw],
     )
     again = accumulate(parse_body("ollama", b'{"message":%s,"done":true}' % bytes(messages[1])))
     assert [msgspec.structs.replace(item, response_id=None) for item in again.items] == list(
-        whole.items
+        response.items
     )
 
 
 @given(st.lists(st.sampled_from(["say", "call", "draw"]), max_size=6))
-def test_prefix_law_each_request_begins_with_the_one_before(turns: list[str]) -> None:
+def test_each_request_begins_with_the_previous_one(turns: list[str]) -> None:
     history: list[ResponseItem] = [user("go")]
     requests = [built(*history, tools=[TOOL], instructions="s")]
     for n, turn in enumerate(turns):
         call = FunctionCall(f"c{n}", "f", "{}", origin=HERE)
-        history += {
-            "say": [THOUGHT, SAID, user(f"u{n}")],
-            "call": [THOUGHT, call, call.output([Text("see"), PNG])],
+        items_of_turn: dict[str, list[ResponseItem]] = {
+            "say": [REASONING, MESSAGE, user(f"u{n}")],
+            "call": [REASONING, call, call.output([Text("see"), PNG])],
             "draw": [Message("assistant", [PNG], origin=HERE), user(f"u{n}")],
-        }[turn]
+        }
+        history += items_of_turn[turn]
         requests.append(built(*history, tools=[TOOL], instructions="s"))
     for shorter, longer in pairwise(requests):
         assert _elements(longer)[: len(_elements(shorter))] == _elements(shorter)
 
 
 def _elements(request: Request) -> list[bytes]:
-    asked = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
+    sent = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     return [
-        bytes(asked["tools"]),
-        *map(bytes, msgspec.json.decode(asked["messages"], type=list[msgspec.Raw])),
+        bytes(sent["tools"]),
+        *map(bytes, msgspec.json.decode(sent["messages"], type=list[msgspec.Raw])),
     ]

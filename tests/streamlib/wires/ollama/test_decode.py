@@ -1,4 +1,4 @@
-"""A recorded request to Ollama's own API decodes into a `Prompt` that builds the same request again."""
+"""Recorded requests to Ollama's native API decode into prompts that build them again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def plain(request: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_recording("ollama-native", [*STREAMS, *BODIES])
-def test_a_recorded_request_is_rebuilt_message_for_message(recording: Recording) -> None:
+def test_recorded_request_is_rebuilt_message_for_message(recording: Recording) -> None:
     request = recording.meta.get("request_json")
     if isinstance(request, dict) and request.get("messages"):
         assert plain(rebuilt(request)) == plain(request)
@@ -89,7 +89,7 @@ REQUEST: dict[str, Any] = {
 }
 
 
-def test_every_setting_finds_its_place() -> None:
+def test_every_setting_is_read() -> None:
     prompt = decoded(REQUEST)
     assert (prompt.model, prompt.stream, prompt.instructions, prompt.reasoning) == (
         "qwen3:4b",
@@ -110,15 +110,17 @@ def test_every_setting_finds_its_place() -> None:
     assert prompt.extra == {"keep_alive": "5m", "options": {"num_ctx": 32768}}
 
 
-def test_an_assistant_message_is_read_as_it_was_once_answered() -> None:
+def test_assistant_message_becomes_the_items_once_received() -> None:
     items = decoded(REQUEST).items
     kinds = [Message, Reasoning, Message, *[FunctionCall] * 3, *[FunctionCallOutput] * 3, Message]
     assert [type(item) for item in items] == kinds
-    assert items[0].content == (Text("see"), Image("iVBORw0KGgo=", media_type="image/png"))  # type: ignore[union-attr]
+    message = items[0]
+    assert isinstance(message, Message)
+    assert message.content == (Text("see"), Image("iVBORw0KGgo=", media_type="image/png"))
     assert items[3].arguments == '{"a": 1.0}'  # type: ignore[union-attr]
 
 
-def test_results_find_their_calls_by_name_then_by_order() -> None:
+def test_results_are_matched_by_name_then_by_order() -> None:
     items = decoded(REQUEST).items
     calls = {
         item.call_id: (item.name, item.arguments)
@@ -135,7 +137,7 @@ def test_results_find_their_calls_by_name_then_by_order() -> None:
     ]
 
 
-def test_results_that_name_their_call_find_it() -> None:
+def test_results_that_name_their_call_are_matched() -> None:
     calls = [{"id": name, "function": {"name": "f", "arguments": {}}} for name in "ab"]
     turns = [
         {"role": "user", "content": "x"},
@@ -149,14 +151,14 @@ def test_results_that_name_their_call_find_it() -> None:
     assert [(item.call_id, item.output) for item in outputs] == [("b", "of b"), ("a", "of a")]
 
 
-def test_minted_ids_stay_apart_over_the_conversation() -> None:
+def test_generated_ids_stay_distinct_over_the_conversation() -> None:
     call = {
         "role": "assistant",
         "content": "",
         "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
     }
-    answer = {"role": "tool", "tool_name": "f", "content": "1"}
-    prompt = decoded({"messages": [{"role": "user", "content": "x"}, call, answer, call, answer]})
+    result = {"role": "tool", "tool_name": "f", "content": "1"}
+    prompt = decoded({"messages": [{"role": "user", "content": "x"}, call, result, call, result]})
     calls = [item.call_id for item in prompt.items if isinstance(item, FunctionCall)]
     assert len(set(calls)) == 2
     assert [item.call_id for item in prompt.items if isinstance(item, FunctionCallOutput)] == calls
@@ -164,7 +166,7 @@ def test_minted_ids_stay_apart_over_the_conversation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "reasoning"),
+    ("think", "reasoning"),
     [
         (True, ReasoningOptions()),
         (False, "off"),
@@ -173,11 +175,11 @@ def test_minted_ids_stay_apart_over_the_conversation() -> None:
         ("strange", None),
     ],
 )
-def test_every_way_to_ask_for_thinking_is_read(asked: Any, reasoning: Any) -> None:
-    assert decoded({"messages": [], "think": asked}).reasoning == reasoning
+def test_thinking_is_read_in_every_form(think: Any, reasoning: Any) -> None:
+    assert decoded({"messages": [], "think": think}).reasoning == reasoning
 
 
-def test_endless_output_and_plain_json_stay_in_extra() -> None:
+def test_unlimited_output_and_plain_json_stay_in_extra() -> None:
     prompt = decoded(
         {
             "messages": [{"role": "user", "content": "x"}],
@@ -191,7 +193,7 @@ def test_endless_output_and_plain_json_stay_in_extra() -> None:
     )
 
 
-def test_a_stream_is_asked_for_unless_it_is_not() -> None:
+def test_stream_is_true_unless_it_is_false() -> None:
     assert decoded({"messages": []}).stream is True
 
 

@@ -1,4 +1,4 @@
-"""Responses out: each rule that makes the API answer 400 is met, what had to change is said, and the past is replayed exactly."""
+"""Responses requests: every rule of the API is met, changes are reported, history is replayed."""
 
 from __future__ import annotations
 
@@ -58,21 +58,24 @@ MESSAGES = Origin("messages")
 CALL = FunctionCall(
     "call_1", "f", '{"b": 1.0, "a": [1e5]}', id="fc_1", origin=HERE, response_id="r1"
 )
-THOUGHT = Reasoning(
+REASONING = Reasoning(
     summary=["s"], encrypted_content="gAAA", id="rs_1", origin=HERE, response_id="r1"
 )
-SAID = Message("assistant", [Text("so")], "final_answer", id="msg_1", origin=HERE, response_id="r1")
+MESSAGE = Message(
+    "assistant", [Text("so")], "final_answer", id="msg_1", origin=HERE, response_id="r1"
+)
 TOOL = ToolSpec("f", "does f", {"type": "object", "properties": {"a": {"type": "string"}}})
 PNG = Image(data="iVBORw0KGgo=", media_type="image/jpeg")
 
 
 def built(*items: ResponseItem, model: str = "custom:any", **settings: Any) -> Request:
-    where = (
+    target = (
         {"wire_api": "responses", "base_url": "http://x"}
         if model.startswith(("custom:", "azure:"))
         else {}
     )
-    return build(Prompt(input=items or (user("hi"),), **settings), model, **where)  # type: ignore[arg-type]
+    prompt = Prompt(input=items or (user("hi"),), **settings)
+    return build(prompt, model, **target)  # type: ignore[arg-type]
 
 
 def body(request: Request) -> dict[str, Any]:
@@ -94,8 +97,8 @@ def changes(request: Request) -> list[tuple[str, str]]:
 # --- replay ---
 
 
-def test_an_answer_is_replayed_in_its_order_without_ids_and_status() -> None:
-    assert sent(user("go"), THOUGHT, SAID, CALL, CALL.output("1"))[1:] == [
+def test_response_is_replayed_in_order_without_ids_and_status() -> None:
+    assert sent(user("go"), REASONING, MESSAGE, CALL, CALL.output("1"))[1:] == [
         {
             "type": "reasoning",
             "summary": [{"type": "summary_text", "text": "s"}],
@@ -117,20 +120,22 @@ def test_an_answer_is_replayed_in_its_order_without_ids_and_status() -> None:
     ]
 
 
-def test_case_26_a_phase_goes_back_unchanged() -> None:
-    progress = msgspec.structs.replace(SAID, phase="commentary")
-    assert [item.get("phase") for item in sent(user("x"), progress, SAID)] == [
+def test_phase_is_replayed_unchanged() -> None:
+    progress = msgspec.structs.replace(MESSAGE, phase="commentary")
+    assert [item.get("phase") for item in sent(user("x"), progress, MESSAGE)] == [
         None,
         "commentary",
         "final_answer",
     ]
 
 
-def test_case_22_an_empty_summary_stays_an_empty_list() -> None:
-    assert sent(user("x"), msgspec.structs.replace(THOUGHT, summary=()), SAID)[1]["summary"] == []
+def test_empty_summary_stays_an_empty_list() -> None:
+    assert (
+        sent(user("x"), msgspec.structs.replace(REASONING, summary=()), MESSAGE)[1]["summary"] == []
+    )
 
 
-def test_native_keys_go_back_and_nulls_do_not() -> None:
+def test_native_keys_are_replayed_and_nulls_are_not() -> None:
     """R7."""
     call = msgspec.structs.replace(CALL, native={"namespace": "crm", "caller": None})
     assert sent(user("x"), call, CALL.output("y"))[1] == {
@@ -143,14 +148,12 @@ def test_native_keys_go_back_and_nulls_do_not() -> None:
 
 
 @pytest.mark.parametrize(("origin", "arguments"), [(HERE, ""), (MESSAGES, "{}"), (None, "{}")])
-def test_case_06_a_call_without_arguments_is_as_this_wire_sent_it_else_an_empty_object(
-    origin: Any, arguments: str
-) -> None:
+def test_empty_arguments_of_another_wire_are_an_empty_object(origin: Any, arguments: str) -> None:
     empty = FunctionCall("c", "f", "", origin=origin)
     assert sent(user("x"), empty, empty.output("y"))[1]["arguments"] == arguments
 
 
-def test_a_custom_call_and_its_output_are_free_text() -> None:
+def test_custom_call_and_its_output_are_free_text() -> None:
     call = CustomToolCall("c", "patch", "*** Begin", origin=HERE, id="ctc_1")
     assert sent(user("x"), call, call.output("ok"))[1:] == [
         {"type": "custom_tool_call", "call_id": "c", "name": "patch", "input": "*** Begin"},
@@ -158,7 +161,7 @@ def test_a_custom_call_and_its_output_are_free_text() -> None:
     ]
 
 
-def test_a_hosted_tool_goes_back_whole_with_its_id_and_status() -> None:
+def test_hosted_tool_is_replayed_complete_with_id_and_status() -> None:
     """A11: its type requires both."""
     search = ServerToolCall(
         "ws_1",
@@ -168,7 +171,7 @@ def test_a_hosted_tool_goes_back_whole_with_its_id_and_status() -> None:
         origin=HERE,
         native={"type": "web_search_call"},
     )
-    request = built(user("x"), search, SAID)
+    request = built(user("x"), search, MESSAGE)
     assert b'"action":{"type": "search", "query":"q"}' in request.body
     assert body(request)["input"][1] == {
         "type": "web_search_call",
@@ -178,11 +181,11 @@ def test_a_hosted_tool_goes_back_whole_with_its_id_and_status() -> None:
     }
 
 
-def test_results_that_are_items_of_their_own_go_back() -> None:
+def test_results_that_are_separate_items_are_replayed() -> None:
     result = ServerToolResult(
         "c", "program", "1", id="cmo_1", origin=HERE, native={"type": "program_output"}
     )
-    assert sent(user("x"), result, SAID)[1] == {
+    assert sent(user("x"), result, MESSAGE)[1] == {
         "type": "program_output",
         "id": "cmo_1",
         "result": "1",
@@ -190,7 +193,7 @@ def test_results_that_are_items_of_their_own_go_back() -> None:
     }
 
 
-def test_unknown_items_and_compactions_go_back_to_their_own_wire() -> None:
+def test_unknown_items_and_compactions_are_kept_for_their_wire() -> None:
     unknown = Opaque("hologram", {"type": "hologram", "x": [1.0]}, origin=HERE)
     compaction = Compaction(encrypted_content="gAAA", id="cmp_1", origin=HERE)
     assert sent(user("x"), unknown, compaction, user("y"))[1:3] == [
@@ -199,29 +202,29 @@ def test_unknown_items_and_compactions_go_back_to_their_own_wire() -> None:
     ]
 
 
-def test_what_came_before_a_compaction_stays() -> None:
+def test_items_before_a_compaction_are_kept() -> None:
     assert len(sent(user("x"), Compaction(encrypted_content="gAAA", origin=HERE), user("y"))) == 3
 
 
-def test_an_unknown_content_part_goes_back_into_its_message() -> None:
+def test_unknown_part_is_put_back_into_its_message() -> None:
     part = Opaque(
         "hologram",
         {"type": "hologram"},
         origin=HERE,
         native={"item_id": "msg_1", "content_index": 0},
     )
-    message = sent(user("x"), SAID, part)[1]
-    assert [one["type"] for one in message["content"]] == ["hologram", "output_text"]
+    message = sent(user("x"), MESSAGE, part)[1]
+    assert [content["type"] for content in message["content"]] == ["hologram", "output_text"]
 
 
-def test_an_unknown_content_part_without_its_message_is_left_out() -> None:
+def test_unknown_part_without_its_message_is_dropped() -> None:
     part = Opaque(
         "hologram",
         {"type": "hologram"},
         origin=HERE,
         native={"item_id": "msg_9", "content_index": 0},
     )
-    request = built(user("x"), SAID, part)
+    request = built(user("x"), MESSAGE, part)
     assert changes(request) == [("dropped", "/input/2")]
 
 
@@ -237,7 +240,7 @@ def responded(recording: Recording) -> Response:
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
-def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: Recording) -> None:
+def test_recorded_response_is_replayed_exactly(recording: Recording) -> None:
     response = responded(recording)
     items = [item for item in response.items if item.status == "completed"]
     if response.status == "failed" or not items:
@@ -245,20 +248,22 @@ def test_law_5_a_recorded_answer_is_replayed_as_the_provider_said_it(recording: 
     history = [user("x"), *items, *(call.output("y") for call in response.calls), user("z")]
     request = built(*history, extra={"store": True})
     dropped = {change.path for change in request.report if change.action == "dropped"}
-    kept = [item for at, item in enumerate(items, 1) if f"/input/{at}" not in dropped]
+    kept_items = [
+        item for position, item in enumerate(items, 1) if f"/input/{position}" not in dropped
+    ]
     raw = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])["input"]
     again = accumulate(
         parse_body("responses", b'{"status":"completed","output":%s}' % bytes(raw))
     ).items
-    assert [replayed(item) for item in again[1 : len(kept) + 1]] == [
-        replayed(item) for item in kept
+    assert [replayed(item) for item in again[1 : len(kept_items) + 1]] == [
+        replayed(item) for item in kept_items
     ]
-    left_out = [item for at, item in enumerate(items, 1) if f"/input/{at}" in dropped]
+    left_out = [item for position, item in enumerate(items, 1) if f"/input/{position}" in dropped]
     assert all(is_rightly_left_out(item) for item in left_out)
 
 
 def replayed(item: Any) -> Any:
-    """What must come back: everything but who answered, nulls, and ids that are none of the wire's."""
+    """What must be replayed: everything but the origin, nulls, and ids of another form."""
     native = {
         key: value
         for key, value in (item.native or {}).items()
@@ -268,7 +273,11 @@ def replayed(item: Any) -> Any:
 
 
 def is_rightly_left_out(item: ResponseItem) -> bool:
-    """A thought that nobody could read again, a last thought, an empty message, a call of the wire's own that nobody answered."""
+    """Whether an item may be missing.
+
+    Reasoning that no server can read again or that ends the history, an empty message, a native
+    call without output.
+    """
     return isinstance(item, (Reasoning, Opaque)) or (isinstance(item, Message) and not item.content)
 
 
@@ -276,12 +285,12 @@ KINDS = ["think", "text", "call", "hosted"]
 
 
 @given(st.lists(st.sampled_from(KINDS), min_size=1, max_size=10))
-def test_any_interleaving_is_replayed_in_its_order(order: list[str]) -> None:
+def test_any_interleaving_is_replayed_in_order(order: list[str]) -> None:
     items: list[ResponseItem] = []
     for n, kind in enumerate([*order, "text"]):
         item: dict[str, ResponseItem] = {
-            "think": msgspec.structs.replace(THOUGHT, encrypted_content=f"e{n}"),
-            "text": msgspec.structs.replace(SAID, content=(Text(f"t{n}"),)),
+            "think": msgspec.structs.replace(REASONING, encrypted_content=f"e{n}"),
+            "text": msgspec.structs.replace(MESSAGE, content=(Text(f"t{n}"),)),
             "call": msgspec.structs.replace(CALL, call_id=f"c{n}"),
             "hosted": ServerToolCall(
                 f"ws_{n}",
@@ -293,14 +302,14 @@ def test_any_interleaving_is_replayed_in_its_order(order: list[str]) -> None:
         }
         items.append(item[kind])
     calls = [item for item in items if isinstance(item, FunctionCall)]
-    said = sent(user("x"), *items, *(call.output("y") for call in calls))
+    objects = sent(user("x"), *items, *(call.output("y") for call in calls))
     names = {
         "think": "reasoning",
         "text": "message",
         "call": "function_call",
         "hosted": "web_search_call",
     }
-    assert [one["type"] for one in said[1 : len(items) + 1]] == [
+    assert [sent_object["type"] for sent_object in objects[1 : len(items) + 1]] == [
         names[kind] for kind in [*order, "text"]
     ]
 
@@ -308,36 +317,38 @@ def test_any_interleaving_is_replayed_in_its_order(order: list[str]) -> None:
 # --- ids and store ---
 
 
-def test_responses_are_not_stored_unless_asked_for() -> None:
+def test_responses_are_not_stored_unless_requested() -> None:
     assert body(built())["store"] is False
     assert body(built(extra={"store": True}))["store"] is True
 
 
-def test_r1_stored_responses_keep_their_ids_and_the_status_of_messages() -> None:
-    said = sent(user("x"), THOUGHT, SAID, CALL, CALL.output("y"), extra={"store": True})
-    assert [item.get("id") for item in said[1:4]] == ["rs_1", "msg_1", "fc_1"]
-    assert [item.get("status") for item in said] == [None, None, "completed", None, None]
+def test_r1_stored_responses_keep_ids_and_message_status() -> None:
+    objects = sent(user("x"), REASONING, MESSAGE, CALL, CALL.output("y"), extra={"store": True})
+    assert [item.get("id") for item in objects[1:4]] == ["rs_1", "msg_1", "fc_1"]
+    assert [item.get("status") for item in objects] == [None, None, "completed", None, None]
 
 
 def test_azure_stores_and_keeps_ids() -> None:
-    request = built(user("x"), THOUGHT, SAID, model="azure:mine")
+    request = built(user("x"), REASONING, MESSAGE, model="azure:mine")
     assert body(request)["store"] is True
     assert [item.get("id") for item in body(request)["input"]] == [None, "rs_1", "msg_1"]
 
 
 @pytest.mark.parametrize("item_id", ["msg_" + "x" * 61, "chatcmpl-1", "toolu_1"])
-def test_r4_an_id_that_is_none_of_the_wires_is_left_out(item_id: str) -> None:
+def test_r4_id_of_another_form_is_dropped(item_id: str) -> None:
     assert (
         "id"
-        not in sent(user("x"), msgspec.structs.replace(SAID, id=item_id), extra={"store": True})[1]
+        not in sent(user("x"), msgspec.structs.replace(MESSAGE, id=item_id), extra={"store": True})[
+            1
+        ]
     )
 
 
-def test_case_50_ids_of_calls_have_at_most_64_characters_and_stay_pairs() -> None:
+def test_call_ids_have_at_most_64_characters_and_stay_pairs() -> None:
     call = FunctionCall("c" * 80, "f", "{}")
     other = FunctionCall("c" * 80 + "d", "f", "{}")
-    said = sent(user("x"), call, other, call.output("1"), other.output("2"))
-    names = [item["call_id"] for item in said[1:]]
+    objects = sent(user("x"), call, other, call.output("1"), other.output("2"))
+    names = [item["call_id"] for item in objects[1:]]
     assert names[:2] == names[2:]
     assert names[0] != names[1]
     assert all(len(name) <= 64 for name in names)
@@ -346,60 +357,60 @@ def test_case_50_ids_of_calls_have_at_most_64_characters_and_stay_pairs() -> Non
 # --- thoughts ---
 
 
-def test_r2_a_thought_without_encrypted_content_is_left_out() -> None:
-    request = built(user("x"), msgspec.structs.replace(THOUGHT, encrypted_content=None), SAID)
+def test_r2_reasoning_without_encrypted_content_is_dropped() -> None:
+    request = built(user("x"), msgspec.structs.replace(REASONING, encrypted_content=None), MESSAGE)
     assert [item["type"] for item in body(request)["input"]] == ["message", "message"]
     assert changes(request) == [("dropped", "/input/1")]
 
 
-def test_r2_a_stored_thought_needs_its_id_only() -> None:
+def test_r2_stored_reasoning_needs_its_id_only() -> None:
     assert (
         kinds(
             user("x"),
-            msgspec.structs.replace(THOUGHT, encrypted_content=None),
-            SAID,
+            msgspec.structs.replace(REASONING, encrypted_content=None),
+            MESSAGE,
             extra={"store": True},
         )[1]
         == "reasoning"
     )
 
 
-def test_r2_a_thought_in_plain_words_goes_back_to_the_server_that_said_it() -> None:
-    """gpt-oss, LM Studio, DeepSeek: nothing is sealed there."""
-    spoken = Reasoning("hm", origin=HERE)
-    assert sent(user("x"), spoken, SAID)[1] == {
+def test_r2_readable_reasoning_is_replayed_to_its_server() -> None:
+    """gpt-oss, LM Studio, DeepSeek: nothing is encrypted there."""
+    reasoning = Reasoning("hm", origin=HERE)
+    assert sent(user("x"), reasoning, MESSAGE)[1] == {
         "type": "reasoning",
         "summary": [],
         "content": [{"type": "reasoning_text", "text": "hm"}],
     }
 
 
-def test_r2_a_thought_of_nobody_becomes_text() -> None:
-    request = built(user("x"), Reasoning("hm"), SAID, model="openai:gpt-5")
+def test_r2_reasoning_without_origin_becomes_text() -> None:
+    request = built(user("x"), Reasoning("hm"), MESSAGE, model="openai:gpt-5")
     assert [item["type"] for item in body(request)["input"]] == ["message"] * 3
     assert changes(request) == [("downgraded", "/input/1")]
 
 
 @pytest.mark.parametrize("after", [[], [user("y")], [CALL.output("y")]])
-def test_case_21_a_thought_without_the_item_it_produced_is_left_out(
+def test_r3_reasoning_without_the_item_it_produced_is_dropped(
     after: list[ResponseItem],
 ) -> None:
     """R3."""
     called = [CALL] if after and not isinstance(after[0], Message) else []
-    request = built(user("x"), *called, *after, THOUGHT)
+    request = built(user("x"), *called, *after, REASONING)
     assert "reasoning" not in [item["type"] for item in body(request)["input"]]
     assert ("dropped", f"/input/{1 + len(called) + len(after)}") in changes(request)
 
 
-def test_r3_a_thought_goes_with_the_call_that_was_cut() -> None:
-    cut = msgspec.structs.replace(CALL, status="incomplete")
-    assert kinds(user("x"), THOUGHT, cut, user("again")) == ["message", "message"]
+def test_r3_reasoning_is_dropped_with_its_truncated_call() -> None:
+    truncated = msgspec.structs.replace(CALL, status="incomplete")
+    assert kinds(user("x"), REASONING, truncated, user("again")) == ["message", "message"]
 
 
-def test_r3_a_thought_does_not_lead_to_an_answer_of_a_later_response() -> None:
-    later = msgspec.structs.replace(SAID, response_id="r2")
-    assert kinds(user("x"), THOUGHT, later) == ["message", "message"]
-    assert kinds(user("x"), THOUGHT, THOUGHT, SAID) == [
+def test_r3_reasoning_does_not_belong_to_a_later_response() -> None:
+    later = msgspec.structs.replace(MESSAGE, response_id="r2")
+    assert kinds(user("x"), REASONING, later) == ["message", "message"]
+    assert kinds(user("x"), REASONING, REASONING, MESSAGE) == [
         "message",
         "reasoning",
         "reasoning",
@@ -410,19 +421,21 @@ def test_r3_a_thought_does_not_lead_to_an_answer_of_a_later_response() -> None:
 @pytest.mark.parametrize(
     "item",
     [
-        THOUGHT,
+        REASONING,
         Compaction(encrypted_content="g", origin=HERE),
         Opaque("x_call", {"type": "x_call"}, origin=HERE),
     ],
 )
-def test_r8_what_was_cut_is_left_out(item: ResponseItem) -> None:
-    request = built(user("x"), msgspec.structs.replace(item, status="incomplete"), SAID)
+def test_r8_truncated_items_are_dropped(item: ResponseItem) -> None:
+    request = built(user("x"), msgspec.structs.replace(item, status="incomplete"), MESSAGE)
     assert changes(request) == [("dropped", "/input/1")]
 
 
-def test_r8_the_text_of_a_message_that_was_cut_stays() -> None:
+def test_r8_text_of_a_truncated_message_is_kept() -> None:
     assert (
-        sent(user("x"), msgspec.structs.replace(SAID, status="incomplete"))[1]["content"][0]["text"]
+        sent(user("x"), msgspec.structs.replace(MESSAGE, status="incomplete"))[1]["content"][0][
+            "text"
+        ]
         == "so"
     )
 
@@ -430,18 +443,18 @@ def test_r8_the_text_of_a_message_that_was_cut_stays() -> None:
 # --- pairs ---
 
 
-def test_case_51_every_call_has_one_output_and_every_output_a_call() -> None:
+def test_every_call_has_one_output_and_every_output_a_call() -> None:
     """R6."""
     lonely = FunctionCall("gone", "f").output("late")
-    said = sent(user("x"), CALL, user("y"), lonely)
-    assert [item["type"] for item in said] == [
+    objects = sent(user("x"), CALL, user("y"), lonely)
+    assert [item["type"] for item in objects] == [
         "message",
         "function_call",
         "function_call_output",
         "message",
         "message",
     ]
-    assert said[2]["call_id"] == "call_1"
+    assert objects[2]["call_id"] == "call_1"
 
 
 SHELL = Opaque(
@@ -454,13 +467,13 @@ SHELL_SAID = Opaque(
 )
 
 
-def test_r6_calls_of_the_wires_own_go_with_their_answers() -> None:
+def test_r6_native_calls_are_sent_with_their_outputs() -> None:
     assert kinds(user("x"), SHELL, SHELL_SAID) == ["message", "shell_call", "shell_call_output"]
     assert kinds(user("x"), SHELL, user("y")) == ["message", "message"]
     assert kinds(user("x"), SHELL_SAID, user("y")) == ["message", "message"]
 
 
-def test_r6_a_shell_of_the_providers_and_an_approval_may_stand_alone() -> None:
+def test_r6_hosted_shell_and_approval_need_no_output() -> None:
     hosted = Opaque(
         "shell_call",
         {**SHELL.payload, "environment": {"type": "container_reference", "container_id": "c"}},
@@ -472,7 +485,7 @@ def test_r6_a_shell_of_the_providers_and_an_approval_may_stand_alone() -> None:
     assert kinds(user("x"), hosted, approval) == ["message", "shell_call", "mcp_approval_request"]
 
 
-def test_r6_a_local_shell_is_answered_by_id() -> None:
+def test_r6_output_of_a_local_shell_matches_by_id() -> None:
     call = Opaque(
         "local_shell_call",
         {"type": "local_shell_call", "id": "lsh_1", "call_id": "c1", "action": {}},
@@ -493,15 +506,15 @@ def test_r6_a_local_shell_is_answered_by_id() -> None:
 # --- other origins ---
 
 
-def test_case_20_sealed_content_of_another_account_is_never_sent() -> None:
+def test_encrypted_content_of_another_account_is_never_sent() -> None:
     mine = Origin("responses", "openai", "https://api.openai.com/v1", "gpt-5", "me")
-    theirs = msgspec.structs.replace(THOUGHT, origin=msgspec.structs.replace(mine, account="you"))
-    request = build(Prompt(input=[user("x"), theirs, SAID]), "openai:gpt-5", account="me")
+    theirs = msgspec.structs.replace(REASONING, origin=msgspec.structs.replace(mine, account="you"))
+    request = build(Prompt(input=[user("x"), theirs, MESSAGE]), "openai:gpt-5", account="me")
     assert b"gAAA" not in request.body
     assert changes(request) == [("downgraded", "/input/1")]
 
 
-def test_a_thought_of_another_wire_becomes_text_and_a_hosted_tool_too() -> None:
+def test_foreign_reasoning_and_hosted_tools_become_text() -> None:
     search = ServerToolCall(
         "srv", "web_search", "{}", origin=MESSAGES, native={"type": "server_tool_use"}
     )
@@ -518,7 +531,7 @@ def test_a_thought_of_another_wire_becomes_text_and_a_hosted_tool_too() -> None:
         Compaction("what was said"),
     ],
 )
-def test_an_item_of_no_known_wire_becomes_text(item: ResponseItem) -> None:
+def test_item_of_no_known_wire_becomes_text(item: ResponseItem) -> None:
     request = built(user("x"), item)
     assert body(request)["input"][1]["type"] == "message"
     assert changes(request) == [("downgraded", "/input/1")]
@@ -528,13 +541,16 @@ def test_an_item_of_no_known_wire_becomes_text(item: ResponseItem) -> None:
 
 
 def test_r5_roles_have_their_own_kind_of_text() -> None:
-    said = sent(
+    objects = sent(
         Message("system", [Text("s")]),
         Message("developer", [Text("d")]),
         user("u"),
         Message("assistant", [Text("a"), Refusal("no")]),
     )
-    assert [(one["role"], [part["type"] for part in one["content"]]) for one in said] == [
+    assert [
+        (sent_object["role"], [part["type"] for part in sent_object["content"]])
+        for sent_object in objects
+    ] == [
         ("system", ["input_text"]),
         ("developer", ["input_text"]),
         ("user", ["input_text"]),
@@ -542,7 +558,7 @@ def test_r5_roles_have_their_own_kind_of_text() -> None:
     ]
 
 
-def test_images_are_strings_with_their_true_type_and_a_detail() -> None:
+def test_images_are_urls_with_their_true_type_and_a_detail() -> None:
     low = Image(url="https://x/y.png", native={"detail": "low"})
     assert sent(user("", PNG, low, Image(file_id="file_1")))[0]["content"] == [
         {
@@ -586,7 +602,7 @@ def test_audio_is_input_audio() -> None:
     ]
 
 
-def test_a_part_of_an_unknown_kind_is_the_wires_own_object() -> None:
+def test_part_of_an_unknown_kind_is_the_wires_own_object() -> None:
     unknown = Text("{}", native={"type": "input_video", "x": 1})
     assert sent(user("", unknown))[0]["content"] == [{"type": "input_video", "x": 1}]
     assert sent(user("x"), Message("assistant", [unknown, Text("a")]))[1]["content"][0] == {
@@ -595,21 +611,21 @@ def test_a_part_of_an_unknown_kind_is_the_wires_own_object() -> None:
     }
 
 
-def test_an_answers_media_is_left_out_and_its_words_stay() -> None:
+def test_media_of_a_response_is_dropped_and_its_text_kept() -> None:
     request = built(user("x"), Message("assistant", [PNG, Audio(data="x", transcript="said")]))
     assert [part["text"] for part in body(request)["input"][1]["content"]] == ["said"]
     assert changes(request) == [("dropped", "/input/1")] * 2
 
 
 def test_outputs_are_text_or_parts() -> None:
-    said = sent(
+    objects = sent(
         user("x"),
         CALL,
         CALL.output(
             [Text("a"), PNG, Refusal("no"), Audio(transcript="t", data="x"), Audio(data="x")]
         ),
     )
-    assert [part["type"] for part in said[2]["output"]] == [
+    assert [part["type"] for part in objects[2]["output"]] == [
         "input_text",
         "input_image",
         "input_text",
@@ -619,7 +635,7 @@ def test_outputs_are_text_or_parts() -> None:
 
 
 @pytest.mark.parametrize(("output", "sent_as"), [("no", "[error] no"), ("", "[error]")])
-def test_an_error_has_no_field_and_is_said_in_the_text(output: str, sent_as: str) -> None:
+def test_failed_call_is_marked_in_its_text(output: str, sent_as: str) -> None:
     request = built(user("x"), CALL, CALL.output(output, is_error=True))
     assert body(request)["input"][2]["output"] == sent_as
     assert changes(request) == [("changed", "/input/2/is_error")]
@@ -627,7 +643,7 @@ def test_an_error_has_no_field_and_is_said_in_the_text(output: str, sent_as: str
     assert [part["type"] for part in parts] == ["input_text", "input_image"]
 
 
-def test_r7_a_message_without_content_is_left_out() -> None:
+def test_r7_message_without_content_is_dropped() -> None:
     request = built(user("x"), Message("assistant"), user())
     assert len(body(request)["input"]) == 1
     assert changes(request) == [("dropped", "/input/1"), ("dropped", "/input/2")]
@@ -636,7 +652,7 @@ def test_r7_a_message_without_content_is_left_out() -> None:
 # --- tools ---
 
 
-def test_s1_tools_are_flat_and_strict_is_always_said() -> None:
+def test_s1_tools_are_flat_and_strict_is_always_sent() -> None:
     strict = msgspec.structs.replace(TOOL, name="g", strict=True)
     tools = body(built(tools=[TOOL, strict, ToolSpec("h")]))["tools"]
     assert tools[0] == {
@@ -655,7 +671,7 @@ def test_s1_tools_are_flat_and_strict_is_always_said() -> None:
     }
 
 
-def test_a_strict_schema_is_closed_and_all_required() -> None:
+def test_strict_schema_is_closed_and_all_required() -> None:
     schema = {
         "type": "object",
         "properties": {"a": {"type": "string", "minLength": 1}, "b": {"$ref": "#/$defs/B"}},
@@ -690,7 +706,7 @@ def test_a_strict_schema_is_closed_and_all_required() -> None:
         ({}, {}),
     ],
 )
-def test_an_optional_property_of_a_strict_schema_may_be_null(
+def test_optional_property_of_a_strict_schema_may_be_null(
     child: dict[str, Any], nullable: dict[str, Any]
 ) -> None:
     schema = {"type": "object", "properties": {"a": child}}
@@ -727,7 +743,7 @@ def test_free_form_and_hosted_tools() -> None:
         ("later", {"type": "function", "name": "later"}),
     ],
 )
-def test_a_choice_of_tools_is_flat(choice: str, sent_as: Any) -> None:
+def test_tool_choice_is_flat(choice: str, sent_as: Any) -> None:
     tools = [
         TOOL,
         ToolSpec("patch", format={"type": "text"}),
@@ -738,14 +754,14 @@ def test_a_choice_of_tools_is_flat(choice: str, sent_as: Any) -> None:
     assert body(built(tools=tools, tool_choice=choice))["tool_choice"] == sent_as
 
 
-def test_s6_a_choice_needs_tools() -> None:
+def test_s6_tool_choice_needs_tools() -> None:
     request = built(tool_choice="auto", parallel_tools=False)
     assert "tool_choice" not in body(request)
     assert changes(request) == [("dropped", "/tool_choice"), ("dropped", "/parallel_tools")]
     assert body(built(tools=[TOOL], parallel_tools=False))["parallel_tool_calls"] is False
 
 
-def test_long_tool_names_are_mapped_and_the_map_comes_along() -> None:
+def test_long_tool_names_are_mapped_in_request_names() -> None:
     request = built(tools=[ToolSpec("a.b")], tool_choice="a.b")
     assert body(request)["tool_choice"] == {"type": "function", "name": "a_b"}
     assert request.names == {"a_b": "a.b"}
@@ -755,7 +771,7 @@ def test_long_tool_names_are_mapped_and_the_map_comes_along() -> None:
 
 
 @pytest.mark.parametrize(
-    ("model", "asked", "effort", "said"),
+    ("model", "options", "effort", "reported"),
     [
         ("gpt-5", "high", "high", []),
         ("gpt-5", "off", "minimal", [("changed", "/reasoning")]),
@@ -772,15 +788,15 @@ def test_long_tool_names_are_mapped_and_the_map_comes_along() -> None:
         ("something-new", "off", "none", []),
     ],
 )
-def test_s2_effort_is_a_word_the_model_takes(
-    model: str, asked: Any, effort: str, said: Any
+def test_s2_effort_is_a_level_the_model_takes(
+    model: str, options: Any, effort: str, reported: Any
 ) -> None:
-    request = built(model=f"openai:{model}", reasoning=asked)
+    request = built(model=f"openai:{model}", reasoning=options)
     assert body(request)["reasoning"] == {"effort": effort}
-    assert changes(request) == said
+    assert changes(request) == reported
 
 
-def test_a_summary_is_asked_for_and_a_display_is_not() -> None:
+def test_summary_is_sent_and_display_is_not() -> None:
     request = built(reasoning=ReasoningOptions(effort="low", summary="auto", display="omitted"))
     assert body(request)["reasoning"] == {"effort": "low", "summary": "auto"}
     assert changes(request) == [("dropped", "/reasoning/display")]
@@ -789,18 +805,18 @@ def test_a_summary_is_asked_for_and_a_display_is_not() -> None:
     }
 
 
-def test_a_model_that_cannot_think_is_asked_neither_to_nor_for_sealed_thoughts() -> None:
-    """S3: gpt-4o answers 400 to both."""
+def test_s3_model_that_cannot_think_gets_no_reasoning_fields() -> None:
+    """S3: gpt-4o refuses both with a 400."""
     request = built(model="openai:gpt-4o", reasoning="low")
     assert not {"reasoning", "include"} & body(request).keys()
     assert changes(request) == [("dropped", "/reasoning")]
 
 
-def test_s3_sealed_thoughts_are_asked_for_where_nothing_is_stored() -> None:
-    sealed = ["reasoning.encrypted_content"]
-    assert body(built())["include"] == sealed
+def test_s3_encrypted_reasoning_is_requested_if_not_stored() -> None:
+    encrypted = ["reasoning.encrypted_content"]
+    assert body(built())["include"] == encrypted
     assert "include" not in body(built(extra={"store": True}))
-    assert body(built(extra={"store": True}, reasoning="low"))["include"] == sealed
+    assert body(built(extra={"store": True}, reasoning="low"))["include"] == encrypted
 
 
 # --- settings ---
@@ -819,15 +835,15 @@ def test_s3_sealed_thoughts_are_asked_for_where_nothing_is_stored() -> None:
         ("something-new", {"reasoning": "low"}, True),
     ],
 )
-def test_s4_sampling_goes_with_models_that_do_not_think(
+def test_s4_sampling_only_for_models_that_do_not_think(
     model: str, settings: Any, taken: bool
 ) -> None:
     request = built(model=f"openai:{model}", temperature=0.5, top_p=0.9, logprobs=2, **settings)
-    asked = body(request)
-    assert (asked.get("temperature"), asked.get("top_p"), asked.get("top_logprobs")) == (
+    fields = body(request)
+    assert (fields.get("temperature"), fields.get("top_p"), fields.get("top_logprobs")) == (
         (0.5, 0.9, 2) if taken else (None, None, None)
     )
-    assert ("message.output_text.logprobs" in asked.get("include", [])) is taken
+    assert ("message.output_text.logprobs" in fields.get("include", [])) is taken
     assert changes(request) == (
         []
         if taken
@@ -836,12 +852,12 @@ def test_s4_sampling_goes_with_models_that_do_not_think(
 
 
 def test_logprobs_without_alternatives_are_only_included() -> None:
-    asked = body(built(logprobs=0))
-    assert "message.output_text.logprobs" in asked["include"]
-    assert "top_logprobs" not in asked
+    fields = body(built(logprobs=0))
+    assert "message.output_text.logprobs" in fields["include"]
+    assert "top_logprobs" not in fields
 
 
-def test_settings_that_the_wire_has_not_are_left_out_and_said() -> None:
+def test_settings_the_wire_lacks_are_reported() -> None:
     request = built(
         seed=1,
         stop=["x"],
@@ -863,8 +879,8 @@ def test_settings_that_the_wire_has_not_are_left_out_and_said() -> None:
     ]
 
 
-def test_plain_settings_have_their_names() -> None:
-    asked = body(
+def test_plain_settings_have_their_wire_names() -> None:
+    fields = body(
         built(
             instructions="be brief",
             max_output_tokens=100,
@@ -878,7 +894,7 @@ def test_plain_settings_have_their_names() -> None:
             extra={"truncation": "auto"},
         )
     )
-    assert {key: asked[key] for key in asked.keys() - {"input", "model", "include", "store"}} == {
+    assert {key: fields[key] for key in fields.keys() - {"input", "model", "include", "store"}} == {
         "instructions": "be brief",
         "max_output_tokens": 100,
         "metadata": {"a": "b"},
@@ -894,13 +910,13 @@ def test_plain_settings_have_their_names() -> None:
 def test_s5_long_keys_are_hashed_the_same_way_each_time() -> None:
     request = built(conversation_id="c" * 65, user_id="u" * 129)
     again = built(conversation_id="c" * 65, user_id="u" * 129)
-    asked = body(request)
-    assert len(asked["prompt_cache_key"]) == len(asked["safety_identifier"]) == 64
+    fields = body(request)
+    assert len(fields["prompt_cache_key"]) == len(fields["safety_identifier"]) == 64
     assert request.body == again.body
     assert changes(request) == [("changed", "/user_id"), ("changed", "/conversation_id")]
 
 
-def test_an_output_schema_is_a_flat_strict_format_with_a_name() -> None:
+def test_output_schema_is_a_flat_strict_format_with_a_name() -> None:
     schema = {
         "title": "My answer",
         "type": "object",
@@ -915,30 +931,30 @@ def test_an_output_schema_is_a_flat_strict_format_with_a_name() -> None:
     }
 
 
-def test_a_format_in_extra_is_not_mixed_with_ours() -> None:
+def test_format_in_extra_is_not_mixed_with_ours() -> None:
     form = {"type": "json_schema", "name": "n", "schema": {"type": "object"}, "strict": False}
     assert body(built(output_schema={"type": "object"}, extra={"text": {"format": form}}))[
         "text"
     ] == {"format": form}
 
 
-def test_cache_breakpoints_stand_on_the_last_part_of_an_item() -> None:
-    request = built(user("a", PNG), SAID, user("b"), cache=CacheOptions("1h", [0, 1]))
-    asked = body(request)
+def test_cache_breakpoints_are_on_the_last_part_of_an_item() -> None:
+    request = built(user("a", PNG), MESSAGE, user("b"), cache=CacheOptions("1h", [0, 1]))
+    fields = body(request)
     marked = [
-        ["prompt_cache_breakpoint" in part for part in item["content"]] for item in asked["input"]
+        ["prompt_cache_breakpoint" in part for part in item["content"]] for item in fields["input"]
     ]
     assert marked == [[False, True], [False], [False]]
-    assert asked["prompt_cache_options"] == {"ttl": "12h"}
+    assert fields["prompt_cache_options"] == {"ttl": "12h"}
     assert changes(request) == [("dropped", "/cache/breakpoints/1"), ("changed", "/cache/ttl")]
 
 
-def test_caching_as_the_api_does_it_anyway_says_nothing() -> None:
+def test_automatic_caching_sends_no_field() -> None:
     assert "prompt_cache_options" not in body(built(cache="auto"))
     assert body(built(cache=CacheOptions("30m")))["prompt_cache_options"] == {"ttl": "30m"}
 
 
-def test_nothing_to_say_is_refused_unless_the_server_knows_the_past() -> None:
+def test_empty_input_is_refused_unless_the_server_has_state() -> None:
     with pytest.raises(StreamError, match="nothing to send"):
         built(Message("assistant"))
     assert (
@@ -949,7 +965,7 @@ def test_nothing_to_say_is_refused_unless_the_server_knows_the_past() -> None:
 # --- providers ---
 
 
-def test_openai_speaks_responses_by_default() -> None:
+def test_openai_uses_responses_by_default() -> None:
     request = built(model="openai:gpt-5")
     assert (request.url, request.wire_api) == ("https://api.openai.com/v1/responses", "responses")
 
@@ -963,16 +979,16 @@ def test_the_codex_backend_gets_what_it_takes() -> None:
         stream=False,
     )
     request = build(prompt, "codex:gpt-5.1", account="acc_1")
-    asked = body(request)
+    fields = body(request)
     assert request.url == "https://chatgpt.com/backend-api/codex/responses"
     assert request.headers["ChatGPT-Account-ID"] == "acc_1"
-    assert (asked["store"], asked["stream"], asked["input"][0]["role"]) == (
+    assert (fields["store"], fields["stream"], fields["input"][0]["role"]) == (
         False,
         True,
         "developer",
     )
-    assert asked["instructions"]
-    assert not {"max_output_tokens", "temperature", "metadata"} & asked.keys()
+    assert fields["instructions"]
+    assert not {"max_output_tokens", "temperature", "metadata"} & fields.keys()
     assert {path for _, path in changes(request)} == {
         "/max_output_tokens",
         "/temperature",
@@ -983,7 +999,7 @@ def test_the_codex_backend_gets_what_it_takes() -> None:
 # --- prefix and page ---
 
 
-def test_every_rule_that_the_builder_names_is_on_the_page() -> None:
+def test_every_rule_of_the_builder_is_on_the_page() -> None:
     page = (ROOT / "docs" / "wires" / "responses.md").read_text("utf-8")
     folder = ROOT / "streamlib" / "wires" / "responses"
     sources = [path.read_text("utf-8") for path in folder.glob("build*.py")]
@@ -992,19 +1008,19 @@ def test_every_rule_that_the_builder_names_is_on_the_page() -> None:
 
 
 def elements(request: Request) -> list[bytes]:
-    asked = body(request)
+    fields = body(request)
     return [
-        msgspec.json.encode(one)
-        for one in (*asked.get("tools", ()), asked.get("instructions"), *asked["input"])
+        msgspec.json.encode(element)
+        for element in (*fields.get("tools", ()), fields.get("instructions"), *fields["input"])
     ]
 
 
-def test_case_14_each_request_begins_with_the_one_before() -> None:
-    later = msgspec.structs.replace(SAID, response_id="r2")
+def test_each_request_begins_with_the_previous_one() -> None:
+    later = msgspec.structs.replace(MESSAGE, response_id="r2")
     history: list[ResponseItem] = [
         user("a"),
-        THOUGHT,
-        SAID,
+        REASONING,
+        MESSAGE,
         CALL,
         CALL.output("1", is_error=True),
         later,
@@ -1020,11 +1036,13 @@ def conversations() -> list[Any]:
     lines = (
         require(CORPUS / "conversations.jsonl").read_bytes().splitlines() if CORPUS.is_dir() else []
     )
-    told = [json.loads(line) for line in lines]
-    found = [one for one in told if one["wire"] == "openai-responses"]
+    records = [json.loads(line) for line in lines]
+    matches = [record for record in records if record["wire"] == "openai-responses"]
     return [
-        pytest.param([Recording(CORPUS / turn) for turn in one["turns"]], id=one["conversation"])
-        for one in found
+        pytest.param(
+            [Recording(CORPUS / turn) for turn in record["turns"]], id=record["conversation"]
+        )
+        for record in matches
     ] or [
         pytest.param(
             None,
@@ -1035,10 +1053,10 @@ def conversations() -> list[Any]:
 
 
 @pytest.mark.parametrize("turns", conversations())
-def test_prefix_law_on_recorded_conversations(turns: list[Recording]) -> None:
-    """Each turn's recorded answer behind its recorded request: the recorded next request repeats it, in the same order."""
-    asked = [turn.meta["request_json"] for turn in turns]
-    for turn, this, following in zip(turns, asked, asked[1:], strict=False):
+def test_recorded_requests_begin_with_the_previous_one(turns: list[Recording]) -> None:
+    """Each recorded next request repeats the recorded response of the turn before, in order."""
+    requests = [turn.meta["request_json"] for turn in turns]
+    for turn, this, following in zip(turns, requests, requests[1:], strict=False):
         response = responded(turn)
         prompt = parse_request("responses", json.dumps(this).encode())
         answers = [call.output("y") for call in response.calls]
@@ -1046,13 +1064,15 @@ def test_prefix_law_on_recorded_conversations(turns: list[Recording]) -> None:
         longer = built(*prompt.items, *response.items, *answers)
         assert elements(longer)[: len(elements(shorter))] == elements(shorter)
         if not following.get("previous_response_id") and isinstance(following["input"], list):
-            recorded = [one for one in map(said_by_the_model, following["input"]) if one]
-            ours = [one for one in map(said_by_the_model, body(longer)["input"]) if one]
+            recorded = [
+                content for content in map(said_by_the_model, following["input"]) if content
+            ]
+            ours = [content for content in map(said_by_the_model, body(longer)["input"]) if content]
             assert is_subsequence(recorded[: len(ours)], ours)
 
 
 def said_by_the_model(item: dict[str, Any]) -> Any:
-    """What identifies an item of the model's: a sealed thought, a call. Ids and seals were renamed by those who recorded them."""
+    """What identifies an item of the model: reasoning or a call. Recordings have renamed ids."""
     kind = item.get("type", "message")
     if kind == "reasoning" and item.get("encrypted_content"):
         return kind, [part["text"] for part in item["summary"]]
@@ -1065,7 +1085,7 @@ def said_by_the_model(item: dict[str, Any]) -> Any:
 
 def is_subsequence(few: list[Any], many: list[Any]) -> bool:
     rest = iter(many)
-    return all(one in rest for one in few)
+    return all(element in rest for element in few)
 
 
 # --- the official types ---
@@ -1078,7 +1098,7 @@ TYPES: dict[str, str] = {
     "file_search_call": "ResponseFileSearchToolCallParam",
     "compaction": "ResponseCompactionItemParamParam",
 }
-"""The official request type of each kind of item; the others are only names inside one of the SDK's unions."""
+"""The official request type of each kind of item; the others have no exported name."""
 
 
 @each_recording("openai-responses", [*STREAMS, *BODIES])
@@ -1102,9 +1122,9 @@ def test_replayed_items_are_of_the_official_types(recording: Recording) -> None:
 def drained(value: Any) -> Any:
     """The value with every lazily validated list read to its end."""
     if isinstance(value, dict):
-        return {key: drained(one) for key, one in value.items()}
+        return {key: drained(inner) for key, inner in value.items()}
     return (
-        [drained(one) for one in value]
+        [drained(inner) for inner in value]
         if hasattr(value, "__iter__") and not isinstance(value, (str, bytes))
         else value
     )
@@ -1114,7 +1134,7 @@ def drained(value: Any) -> Any:
     st.sampled_from(["user", "developer", "system"]),
     st.lists(st.sampled_from([Text("a"), PNG, Document(data="JVBERi0=")]), min_size=1),
 )
-def test_what_the_caller_says_is_of_the_official_type(role: Any, parts: list[Any]) -> None:
+def test_user_content_is_of_the_official_type(role: Any, parts: list[Any]) -> None:
     pydantic = pytest.importorskip("pydantic")
     official = pytest.importorskip("openai.types.responses.response_input_item_param")
     pydantic.TypeAdapter(official.Message).validate_python(sent(Message(role, parts))[0])

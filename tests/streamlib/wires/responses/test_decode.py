@@ -1,4 +1,4 @@
-"""Somebody's Responses request as a `Prompt`, and back: like structure and settings, differences explained."""
+"""Recorded Responses requests decode into prompts that build like requests again."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_reco
 HERE: Final = Origin("responses")
 
 
-def read(**asked: Any) -> Prompt:
-    return parse_request("responses", json.dumps({"model": "m", **asked}).encode())
+def read(**fields: Any) -> Prompt:
+    return parse_request("responses", json.dumps({"model": "m", **fields}).encode())
 
 
 def items(*given_items: Any) -> list[Any]:
     return list(read(input=list(given_items)).items)
 
 
-def rebuilt(asked: dict[str, Any]) -> dict[str, Any]:
-    prompt = parse_request("responses", json.dumps(asked).encode())
+def rebuilt(fields: dict[str, Any]) -> dict[str, Any]:
+    prompt = parse_request("responses", json.dumps(fields).encode())
     request = build(prompt, f"custom:{prompt.model}", wire_api="responses", base_url="http://x")
     return msgspec.json.decode(request.body)  # type: ignore[no-any-return]
 
@@ -57,29 +57,29 @@ def rebuilt(asked: dict[str, Any]) -> dict[str, Any]:
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
-def test_a_recorded_request_is_rebuilt_item_for_item(recording: Recording) -> None:
-    asked = recording.meta.get("request_json")
-    if not isinstance(asked, dict):
+def test_recorded_request_is_rebuilt_item_for_item(recording: Recording) -> None:
+    request = recording.meta.get("request_json")
+    if not isinstance(request, dict):
         return
-    again = rebuilt(asked)
+    again = rebuilt(request)
     assert [comparable(item) for item in again["input"]] == [
-        comparable(item) for item in spelled_out(asked) if is_sent(item)
+        comparable(item) for item in spelled_out(request) if is_sent(item)
     ]
 
 
 @each_recording("openai-responses", [*STREAMS, *PAYLOADS, *BODIES])
-def test_a_recorded_request_keeps_its_settings(recording: Recording) -> None:
-    asked = recording.meta.get("request_json")
-    if not isinstance(asked, dict):
+def test_recorded_request_keeps_its_settings(recording: Recording) -> None:
+    request = recording.meta.get("request_json")
+    if not isinstance(request, dict):
         return
-    again = rebuilt(asked)
-    for key in asked.keys() - CHANGED.keys():
-        assert again.get(key) == asked[key], key
+    again = rebuilt(request)
+    for key in request.keys() - CHANGED.keys():
+        assert again.get(key) == request[key], key
     assert [tool.get("name") or tool["type"] for tool in again.get("tools", ())] == [
-        tool.get("name") or tool["type"] for tool in asked.get("tools") or ()
+        tool.get("name") or tool["type"] for tool in request.get("tools") or ()
     ]
-    form, said = ((one.get("text") or {}).get("format") or {} for one in (again, asked))
-    assert form.get("type", "text") == said.get("type", "text")
+    form, original = ((fields.get("text") or {}).get("format") or {} for fields in (again, request))
+    assert form.get("type", "text") == original.get("type", "text")
 
 
 CHANGED: Final = {
@@ -89,21 +89,21 @@ CHANGED: Final = {
     "include": "an empty list is left out",
     "instructions": "empty ones are left out",
     "user": "now safety_identifier",
-    "reasoning": "a level that the model does not take becomes the nearest (one recording asks o4-mini for `minimal`, and is refused)",
+    "reasoning": "an unknown level becomes the nearest (o4-mini refused `minimal`)",
 }
 """Settings that may come back otherwise, and why."""
 
 
-def spelled_out(asked: dict[str, Any]) -> list[dict[str, Any]]:
+def spelled_out(request: dict[str, Any]) -> list[dict[str, Any]]:
     return (
-        [{"role": "user", "content": asked["input"]}]
-        if isinstance(asked["input"], str)
-        else asked["input"]
+        [{"role": "user", "content": request["input"]}]
+        if isinstance(request["input"], str)
+        else request["input"]
     )
 
 
 def is_sent(item: dict[str, Any]) -> bool:
-    """A thought without its seal means something to a server that stores: those requests did not say `store: false`, ours does."""
+    """Whether reasoning has no encrypted content: only servers that store can read it again."""
     return item.get("type") != "reasoning" or bool(
         item.get("encrypted_content") or item.get("content")
     )
@@ -149,21 +149,25 @@ def comparable_part(part: dict[str, Any]) -> dict[str, Any]:
 # --- items ---
 
 
-def test_a_text_is_what_the_user_says() -> None:
+def test_input_text_is_a_user_message() -> None:
     assert read(input="hi").items == (Message("user", [Text("hi")], origin=HERE),)
     assert read(previous_response_id="resp_1").items == ()
 
 
 def test_messages_are_short_or_in_parts() -> None:
     short = {"role": "developer", "content": "be brief"}
-    whole = {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "hi"}]}
-    assert items(short, whole) == [
+    complete = {
+        "type": "message",
+        "role": "user",
+        "content": [{"type": "input_text", "text": "hi"}],
+    }
+    assert items(short, complete) == [
         Message("developer", [Text("be brief")], origin=HERE),
         Message("user", [Text("hi")], origin=HERE),
     ]
 
 
-def test_what_the_model_said_is_the_item_it_once_sent() -> None:
+def test_model_objects_become_the_items_once_received() -> None:
     cited = {
         "type": "url_citation",
         "url": "https://x",
@@ -171,7 +175,7 @@ def test_what_the_model_said_is_the_item_it_once_sent() -> None:
         "start_index": 0,
         "end_index": 1,
     }
-    said = [
+    blocks = [
         {"type": "output_text", "text": "so", "annotations": [cited], "logprobs": []},
         {"type": "refusal", "refusal": "no"},
     ]
@@ -181,9 +185,9 @@ def test_what_the_model_said_is_the_item_it_once_sent() -> None:
         "role": "assistant",
         "status": "completed",
         "phase": "commentary",
-        "content": said,
+        "content": blocks,
     }
-    thought = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
+    reasoning = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "gAAA"}
     call = {
         "type": "function_call",
         "call_id": "c",
@@ -192,7 +196,7 @@ def test_what_the_model_said_is_the_item_it_once_sent() -> None:
         "status": "completed",
     }
     patch = {"type": "custom_tool_call", "call_id": "p", "name": "patch", "input": "*** Begin"}
-    assert items(message, thought, call, patch) == [
+    assert items(message, reasoning, call, patch) == [
         Message(
             "assistant", [Text("so", [cited]), Refusal("no")], "commentary", id="msg_1", origin=HERE
         ),
@@ -202,7 +206,7 @@ def test_what_the_model_said_is_the_item_it_once_sent() -> None:
     ]
 
 
-def test_a_cut_call_is_read_as_cut() -> None:
+def test_truncated_call_is_incomplete() -> None:
     call = {
         "type": "function_call",
         "call_id": "c",
@@ -213,8 +217,9 @@ def test_a_cut_call_is_read_as_cut() -> None:
     assert items(call)[0].status == "incomplete"
 
 
-def test_arguments_that_are_json_keep_their_own_bytes() -> None:
-    raw = b'{"model":"m","input":[{"type":"web_search_call","id":"ws_1","action":{"query": "q",  "type":"search"}}]}'
+def test_arguments_that_are_json_keep_their_bytes() -> None:
+    call = b'{"type":"web_search_call","id":"ws_1","action":{"query": "q",  "type":"search"}}'
+    raw = b'{"model":"m","input":[%s]}' % call
     (search,) = parse_request("responses", raw).items
     assert isinstance(search, ServerToolCall)
     assert search.arguments == '{"query": "q",  "type":"search"}'
@@ -238,7 +243,7 @@ def test_outputs_are_text_or_parts() -> None:
     ]
 
 
-def test_what_has_no_item_of_its_own_stays_whole() -> None:
+def test_unknown_objects_stay_complete() -> None:
     unnamed = {"type": "function_call_output", "call_id": None, "name": "f", "output": "x"}
     others = [
         {"type": "item_reference", "id": "msg_1"},
@@ -247,7 +252,7 @@ def test_what_has_no_item_of_its_own_stays_whole() -> None:
         unnamed,
     ]
     assert items(*others) == [
-        Opaque(one["type"], one, id=one.get("id"), origin=HERE) for one in others
+        Opaque(block["type"], block, id=block.get("id"), origin=HERE) for block in others
     ]
     assert items({"type": "compaction", "encrypted_content": "g"}) == [
         Compaction(encrypted_content="g", origin=HERE)
@@ -285,7 +290,7 @@ def test_what_has_no_item_of_its_own_stays_whole() -> None:
         ),
     ],
 )
-def test_parts(part: dict[str, Any], read_as: Any) -> None:
+def test_parts_become_content_parts(part: dict[str, Any], read_as: Any) -> None:
     assert items({"role": "user", "content": [part]})[0].content == (read_as,)
 
 
@@ -308,7 +313,7 @@ PART = st.sampled_from(
 
 
 @given(st.lists(PART, min_size=1, max_size=4))
-def test_every_part_comes_back_as_it_was(parts: list[dict[str, Any]]) -> None:
+def test_every_part_is_rebuilt_unchanged(parts: list[dict[str, Any]]) -> None:
     assert (
         rebuilt({"model": "m", "input": [{"role": "user", "content": parts}]})["input"][0][
             "content"
@@ -320,8 +325,15 @@ def test_every_part_comes_back_as_it_was(parts: list[dict[str, Any]]) -> None:
 # --- settings ---
 
 
-def test_every_setting_finds_its_place() -> None:
+def test_every_setting_is_read() -> None:
     schema = {"type": "object", "properties": {}}
+    deferred = {
+        "type": "function",
+        "name": "later",
+        "parameters": schema,
+        "strict": False,
+        "defer_loading": True,
+    }
     prompt = read(
         type="response.create",
         input="hi",
@@ -337,13 +349,7 @@ def test_every_setting_finds_its_place() -> None:
             {"type": "custom", "name": "patch"},
             {"type": "web_search", "search_context_size": "low"},
             {"type": "mcp", "server_label": "deep", "server_url": "https://x"},
-            {
-                "type": "function",
-                "name": "later",
-                "parameters": schema,
-                "strict": False,
-                "defer_loading": True,
-            },
+            deferred,
         ],
         tool_choice={"type": "function", "name": "f"},
         parallel_tool_calls=False,
@@ -373,19 +379,7 @@ def test_every_setting_finds_its_place() -> None:
             ToolSpec(
                 "deep", native={"type": "mcp", "server_label": "deep", "server_url": "https://x"}
             ),
-            ToolSpec(
-                "later",
-                None,
-                schema,
-                strict=False,
-                native={
-                    "type": "function",
-                    "name": "later",
-                    "parameters": schema,
-                    "strict": False,
-                    "defer_loading": True,
-                },
-            ),
+            ToolSpec("later", None, schema, strict=False, native=deferred),
         ],
         tool_choice="f",
         parallel_tools=False,
@@ -408,7 +402,7 @@ def test_every_setting_finds_its_place() -> None:
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "fields",
     [
         {
             "tool_choice": {
@@ -443,18 +437,18 @@ def test_every_setting_finds_its_place() -> None:
         {"previous_response_id": "resp_1"},
     ],
 )
-def test_what_a_prompt_cannot_say_comes_back_whole(asked: dict[str, Any]) -> None:
+def test_what_a_prompt_cannot_express_is_rebuilt_complete(fields: dict[str, Any]) -> None:
     again = rebuilt(
-        {"model": "m", "input": "hi", "tools": [{"type": "function", "name": "f"}], **asked}
+        {"model": "m", "input": "hi", "tools": [{"type": "function", "name": "f"}], **fields}
     )
-    assert {key: again[key] for key in asked} == asked
+    assert {key: again[key] for key in fields} == fields
 
 
 @pytest.mark.parametrize(
     "choice",
     ["auto", "required", "none", {"type": "web_search"}, {"type": "custom", "name": "patch"}],
 )
-def test_a_choice_of_tools_comes_back_as_it_was(choice: Any) -> None:
+def test_tool_choice_is_rebuilt_unchanged(choice: Any) -> None:
     tools = [
         {"type": "web_search"},
         {"type": "custom", "name": "patch", "format": {"type": "text"}},
@@ -471,11 +465,11 @@ def test_cache_breakpoints_are_those_of_their_items() -> None:
         "text": "b",
         "prompt_cache_breakpoint": {"mode": "explicit", "ttl": "12h"},
     }
-    asked = [
+    objects = [
         {"role": "user", "content": "a"},
         {"role": "user", "content": [{"type": "input_text", "text": "a"}, marked]},
     ]
-    assert read(input=asked).cache == CacheOptions("12h", [1])
+    assert read(input=objects).cache == CacheOptions("12h", [1])
     assert read(input="x", prompt_cache_options={"ttl": "30m"}).cache == CacheOptions("30m")
     assert read(input="x").cache is None
 
@@ -538,10 +532,11 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_hostile_requests_give_a_prompt_or_our_own_error(body: Any) -> None:
+def test_hostile_requests_give_a_prompt_or_an_own_error(body: Any) -> None:
     try:
         prompt = parse_request("responses", json.dumps(body).encode())
     except StreamError as error:
-        assert error.kind == "invalid_request"  # noqa: PT017  # either outcome is fine, a foreign exception is not
+        # Either outcome is fine, an exception of another library is not.
+        assert error.kind == "invalid_request"  # noqa: PT017
     else:
         assert isinstance(prompt, Prompt)
