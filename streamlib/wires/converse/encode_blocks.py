@@ -72,7 +72,7 @@ def has_broken_arguments(item: ResponseItem) -> bool:
 
 
 def base64_state(item: Reasoning) -> str | None:
-    """Returns encrypted reasoning if `redactedContent` can carry it: clients decode it as base64."""
+    """Returns encrypted reasoning if `redactedContent` can carry it: clients decode its base64."""
     if not item.redacted or not item.encrypted_content:
         return None
     try:

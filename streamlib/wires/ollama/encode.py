@@ -110,18 +110,16 @@ class Encoder:
         """Returns nothing: the last line is the end mark."""
         return b""
 
-    def _line(self, message: JsonObject, **fields: Any) -> bytes:
-        message = {"role": "assistant", "content": "", **message}
-        return encode_line({**self._common, "message": message, **fields})
-
     def _item_line(self, index: int, *, logprobs: Any = None, **message: Any) -> bytes:
         """Returns a line of one item of choice 0."""
         if self._items[index].choice:
             self._report.dropped("/choices", "Ollama has one choice")
             return b""
+        line = {**self._common, "message": {"role": "assistant", "content": "", **message}}
         if logprobs:
-            return self._line(message, logprobs=list(logprobs), done=False)
-        return self._line(message, done=False)
+            line["logprobs"] = list(logprobs)
+        line["done"] = False
+        return encode_line(line)
 
     # --- the envelope ---
 
@@ -216,7 +214,9 @@ class Encoder:
         self._common["model"] = event.model or self._common["model"]
         reason = done_reason(event.stop_reason, event.native_stop_reason)
         usage = event.usage or self._usage
-        return self._line({}, **final_fields(reason, self._envelope, usage, self._report))
+        fields = final_fields(reason, self._envelope, usage, self._report)
+        message = {"role": "assistant", "content": ""}
+        return encode_line({**self._common, "message": message, **fields})
 
     def _on_failed(self, event: Failed) -> bytes:
         return encode_line(error_body(event.error))

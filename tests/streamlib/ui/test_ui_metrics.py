@@ -64,7 +64,8 @@ def test_redraws_are_limited_and_first_token_is_not_late() -> None:
         out += [(now[0], event) for event in stage.feed(OutputTextDelta(0, 0, f"word {n} ", seq=n))]
     out += [(now[0], event) for event in stage.close()]
     say(
-        f"coalesce: {DELTAS:,} deltas in {now[0]:.1f} s became {len(out):,}; the first was {out[0][0] * 1e3:.3f} ms late"
+        f"coalesce: {DELTAS:,} deltas in {now[0]:.1f} s became {len(out):,}; "
+        f"the first was {out[0][0] * 1e3:.3f} ms late"
     )
     assert "".join(event.delta for _, event in out) == "".join(f"word {n} " for n in range(DELTAS))
     assert out[0][0] == 0.0

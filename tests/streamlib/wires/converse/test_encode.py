@@ -280,7 +280,10 @@ def test_overlapping_parallel_calls_stay_separate() -> None:
 
 
 def test_complete_call_keeps_its_argument_bytes() -> None:
-    body = b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1.0}}}]},"finishReason":"STOP"}]}'
+    body = (
+        b'{"candidates":[{"content":{"parts":[{"functionCall":{"name":"f","args":{"a":1.0}}}]},'
+        b'"finishReason":"STOP"}]}'
+    )
     events = parse_body("gemini", body)
     ((name, arguments),) = decoded(encode_all("converse", events))["calls"].values()
     assert (name, arguments) == ("f", '{"a":1.0}')
