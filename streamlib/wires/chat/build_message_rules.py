@@ -122,7 +122,7 @@ def end_with_user(messages: list[ChatMessage], context: BuildContext) -> None:
     if last.role != "assistant":
         return
     if target.provider.chat.prefill:
-        # DeepSeek, Mistral: `"prefix": true` makes the model continue the message.
+        # Mistral: `"prefix": true` makes the model continue the message.
         last.body[target.provider.chat.prefill] = True
     elif not target.traits.prefill:
         context.report.add(

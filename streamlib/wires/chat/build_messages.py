@@ -16,7 +16,7 @@ C8 user and assistant alternate, if the provider requires it
 C9 a user message after a tool message, if that is allowed
 C10 a request that ends with an assistant message, if that is allowed
 
-C5 and C8 to C10 concern the list as a whole: see `build_message_rules`.
+C5 and C8 to C10 concern the complete list: see `build_message_rules`.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         logprobs=logprobs,
         extra=_extra(fields, options) or None,
         model=fields.get("model"),
-        # Ollama streams unless it is told not to.
+        # Ollama streams by default.
         stream=fields.get("stream") is not False,
         **settings,
     )

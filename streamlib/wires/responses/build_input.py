@@ -1,7 +1,7 @@
 """Builds the `input` of an OpenAI Responses request: one item, one object, in order.
 
 Each rule that the API enforces with a 400 or 404 is met by one small function, here or, where it
-concerns the list as a whole, in `build_input_rules`. R1 … are the rows of the rule table in
+concerns the complete list, in `build_input_rules`. R1 … are the rows of the rule table in
 docs/wires/responses.md:
 
 R1 without `store` no ids of messages, reasoning and calls

@@ -1,4 +1,4 @@
-"""Rules of Responses about the list of input objects as a whole: the last step of `build_input`.
+"""Rules of Responses for the complete list of input objects: the last step of `build_input`.
 
 R1 … are the rows of the rule table in docs/wires/responses.md.
 """

@@ -49,7 +49,7 @@ EXPLAINED: Final[dict[str, str]] = {
     "bedrock_mantle_responses_chat_calls_tools": "the client left the stored reasoning out",
     "langchain-aws__test_agent_loop_streaming-v0": "the client left out text before the call",
     "test_provider_google-test_tools_simple": "the client left the signature on the empty text out",
-    "test_groq-test_tool_use_failed_error_streaming": "the client sent the reasoning as text in tags",
+    "test_groq-test_tool_use_failed_error_streaming": "the client sent reasoning as text in tags",
     "test_compatible_api_with_tool_calls_without_id": "the client left the empty signed text out",
 }
 """Part of a recording's name -> why the recorded client sent something else than the response."""
