@@ -1,7 +1,13 @@
-"""A chat page: text, thoughts, tool calls, usage, limits and errors while they stream, and a Stop button that closes the upstream.
+"""A chat page: text, reasoning, tool calls, usage, rate limits and errors while they stream.
 
-    python examples/web/app.py        then http://127.0.0.1:8000; offline: the model is the loopback provider
-    STREAMLIB_MODEL=anthropic:claude-opus-5 python examples/web/app.py        needs that provider's key in the environment
+Its Stop button closes the connection to the model.
+
+    python examples/web/app.py
+
+Then open http://127.0.0.1:8000. It works offline: the model is the loopback provider. A real model
+needs that provider's key in the environment:
+
+    STREAMLIB_MODEL=anthropic:claude-opus-5 python examples/web/app.py
 
 The page is plain files (`page/`), nothing is built. Needs `pip install 'streamlib[gateway]'`.
 """
@@ -61,12 +67,12 @@ STREAMED = [
 
 
 def get_weather(city: str = "?", days: int = 1, occasion: str = "being outside", **_: Any) -> str:
-    """What the tool gives: a real one would ask somebody."""
+    """The output of the tool; a real one would call a weather service."""
     return f"{city}: 21 °C, a light breeze and sun for the next {days} days. Good for {occasion}."
 
 
-def answered(call: FunctionCall) -> FunctionCallOutput:
-    """Runs a call; what the model got wrong is told to the model."""
+def run(call: FunctionCall) -> FunctionCallOutput:
+    """Run a call; a mistake of the model is reported to the model."""
     try:
         return call.output(get_weather(**call.parsed()))
     except (TypeError, ValueError) as error:
@@ -82,50 +88,41 @@ class Ask(msgspec.Struct):
     tools: bool = False
 
 
-class Answer:
-    """One turn, written to the page while it streams. It lives in the request's own task: when the browser goes, so does the upstream."""
+class StreamedResponse:
+    """Streams one turn in the request's own task, and stops the model when the browser leaves."""
 
     def __init__(self, client: Client, model: str, history: list[ResponseItem], ask: Ask) -> None:
         self.client, self.model, self.history, self.ask = client, model, history, ask
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Streams until the answer ends or the browser goes."""
+        """Stream until the response ends or the browser disconnects."""
         async with anyio.create_task_group() as group:
 
-            async def until_the_browser_goes() -> None:
+            async def until_the_browser_leaves() -> None:
                 while (await receive())["type"] != "http.disconnect":
                     pass
                 group.cancel_scope.cancel()
 
             async def write(line: bytes) -> None:
-                await send(
-                    {
-                        "type": "http.response.body",
-                        "body": b"data: " + line + b"\n",
-                        "more_body": True,
-                    }
-                )
+                data = b"data: " + line + b"\n"
+                await send({"type": "http.response.body", "body": data, "more_body": True})
 
-            group.start_soon(until_the_browser_goes)
+            group.start_soon(until_the_browser_leaves)
             await send({"type": "http.response.start", "status": 200, "headers": STREAMED})
             try:
                 await self.turn(write)
-            except (
-                StreamError
-            ) as error:  # it could not be asked at all; what fails later is an event
+            except StreamError as error:
+                # The request could not be sent at all; a later failure is an event.
                 await write(encoder("jsonl").feed(Failed(error.info)))
             await send({"type": "http.response.body", "body": b""})
             group.cancel_scope.cancel()
 
     async def turn(self, write: Any) -> None:
-        """Asks until no tool is wanted any more. A turn that fails leaves no trace in the history, so that it can be tried again."""
-        said: list[ResponseItem] = [*self.history, user(self.ask.text)]
+        """Send requests until the model calls no more tools."""
+        items: list[ResponseItem] = [*self.history, user(self.ask.text)]
+        tools = [WEATHER] if self.ask.tools else []
         while True:
-            prompt = Prompt(
-                said,
-                tools=[WEATHER] if self.ask.tools else [],
-                reasoning="low" if self.ask.think else None,
-            )
+            prompt = Prompt(items, tools=tools, reasoning="low" if self.ask.think else None)
             encode = encoder("jsonl")
             stream = self.client.stream(prompt, self.model, errors="event")
             try:
@@ -133,33 +130,35 @@ class Answer:
                     async for event in events:
                         await write(encode.feed(event))
             finally:
-                said += stream.response.items
-                if stream.response.status != "failed":  # kept after Stop too: what was said is said
-                    self.history[:] = said
-            outputs = [
-                answered(call) for call in stream.response.calls if isinstance(call, FunctionCall)
-            ]
-            for output in outputs:
-                await write(msgspec.json.encode(output) + b"\n")
-            said += outputs
-            if not outputs:
+                items += stream.response.items
+                # What was shown stays in the history, after Stop too. A turn that failed leaves no
+                # trace there, so that it can be tried again.
+                if stream.response.status != "failed":
+                    self.history[:] = items
+            calls = [call for call in stream.response.calls if isinstance(call, FunctionCall)]
+            if not calls:
                 return
+            for call in calls:
+                output = run(call)
+                items.append(output)
+                await write(msgspec.json.encode(output) + b"\n")
 
 
 def application(client: Client, model: str) -> Starlette:
-    """The page and its one endpoint. Conversations are kept in memory: yours belong into a database (`dump_history`)."""
+    """The page and its one endpoint."""
+    # Kept in memory here: store yours in a database (`dump_history`).
     conversations: dict[str, list[ResponseItem]] = {}
 
     async def ask(request: Request) -> Any:
-        if (
-            request.headers.get("content-type") != "application/json"
-        ):  # what a form on another site could send
+        # A form on another site could send any other type.
+        if request.headers.get("content-type") != "application/json":
             return PlainTextResponse("send JSON", 415)
         try:
-            asked = msgspec.json.decode(await request.body(), type=Ask)
+            body = msgspec.json.decode(await request.body(), type=Ask)
         except msgspec.DecodeError as error:
             return PlainTextResponse(str(error), 400)
-        return Answer(client, model, conversations.setdefault(asked.conversation, []), asked)
+        history = conversations.setdefault(body.conversation, [])
+        return StreamedResponse(client, model, history, body)
 
     hosts = Middleware(TrustedHostMiddleware, allowed_hosts=["127.0.0.1", "localhost"])
     page = StaticFiles(directory=Path(__file__).parent / "page", html=True)

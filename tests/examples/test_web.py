@@ -175,7 +175,7 @@ async def test_the_page_is_served_and_asks_nobody_else() -> None:
 
 def test_the_server_side_is_small(anyio_backend: str) -> None:
     source = (ROOT / "examples" / "web" / "app.py").read_text(encoding="utf-8")
-    server = source[source.index("class Answer") : source.index("async def main")]
+    server = source[source.index("class StreamedResponse") : source.index("async def main")]
     code = [
         line
         for line in server.splitlines()
