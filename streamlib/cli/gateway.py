@@ -135,7 +135,7 @@ def keyless(table: RouteTable) -> list[str]:
     return [
         f"no key for {hop.provider.name} (route {rule.model}): set {' or '.join(variables_of(hop.provider)) or 'key_env in a route file'}"
         for rule, hop in hops
-        if hop.key is None and not keys.can_authenticate(hop.provider, hop.where.url)
+        if hop.key is None and not keys.can_authenticate(hop.provider, hop.target.url)
     ]
 
 

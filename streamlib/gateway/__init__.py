@@ -1,6 +1,7 @@
-"""The gateway: a client that speaks one wire, in front of a model that speaks another. Needs the extra `gateway`.
+"""The gateway serves clients of one wire with models of another. Needs the extra `gateway`.
 
-It is `parse_request`, `Client` and `encoder` with a route table between them; nothing here knows a pair of wires.
+It is `parse_request`, `Client` and `encoder` with a route table between them; no code here is about
+a pair of wires.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 try:
     from streamlib.gateway.app import Gateway, gateway
 except ModuleNotFoundError as error:
+    # A missing module of our own is a defect, not a missing extra.
     if error.name is None or error.name.startswith("streamlib"):
         raise
     raise ModuleNotFoundError(

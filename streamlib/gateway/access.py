@@ -1,7 +1,8 @@
-"""Who may ask, and how much: in front of everything else, and the same for every path.
+"""Access control and request limits, in front of every path of the gateway.
 
-The gateway spends its owner's keys. On 127.0.0.1 it answers whoever is on the machine, but no web page: a page in the owner's browser
-can send requests there too, under another host's name or from another origin. Anywhere else it wants its own token.
+The gateway spends its owner's keys. On 127.0.0.1 it serves everybody on the machine, but no web
+page: a page in the owner's browser can send requests there too, under another host's name or from
+another origin. On any other address it requires its own token.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hmac
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -18,33 +19,45 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError, invalid_request
-from streamlib.gateway.headers import status_of
+from streamlib.gateway.headers import raw_headers, status_of
 from streamlib.wires.encoders import error_body
 from streamlib.wires.routes import route
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
 BODY_BYTES: Final = 32 << 20
-"""The largest request that is read: what the largest of the providers takes."""
+"""Maximum size of a request body: that of the provider with the highest limit."""
+
 DEPTH: Final = 100
-"""Brackets within brackets: tools' schemas need a dozen."""
+"""Maximum nesting of JSON: schemas of tools need a dozen levels."""
+
 TOKEN_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
-"""Where the SDKs put their key, which here is the gateway's token."""
+"""Headers in which the SDKs send their API key, which here is the gateway's token."""
+
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
-_BRACKETS: Final = b"[]{}"
-_OTHERS: Final = bytes(set(range(256)) - set(_BRACKETS))
+_OPENING: Final = b"[{"
+_OTHER_BYTES: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 class AccessControl:
-    """Refuses what may not ask. token: None where everyone on this machine may, under the machine's own names."""
+    """ASGI middleware that refuses requests which may not use the gateway."""
 
     def __init__(self, app: ASGIApp, token: Secret | None = None) -> None:
+        """Wraps an application.
+
+        Args:
+            app: receives the requests that are allowed.
+            token: what clients must send as their API key. None: everybody on this machine may use
+                the gateway, under the machine's own names.
+        """
         self._app = app
         self._token = token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI."""
-        problem = self._problem(_headers(scope)) if scope["type"] == "http" else None
+        """Serves one request (ASGI)."""
+        problem = None
+        if scope["type"] == "http":
+            problem = self._problem(_headers(scope))
         if problem is None:
             await self._app(scope, receive, send)
         else:
@@ -52,98 +65,115 @@ class AccessControl:
 
     def _problem(self, headers: Mapping[str, str]) -> ErrorInfo | None:
         if self._token is not None:
-            given = [
-                headers.get(name, "").removeprefix("Bearer ").strip() for name in TOKEN_HEADERS
-            ]
-            token = self._token.reveal().encode()
-            right = [hmac.compare_digest(one.encode(), token) for one in given]
-            return (
-                None
-                if any(right)
-                else ErrorInfo(
-                    "authentication",
-                    "this gateway wants its own token, as the API key",
-                    code="token",
-                )
-            )
+            return self._token_problem(self._token, headers)
         for name in ("host", "origin"):
             if name in headers and not _is_local(headers[name]):
-                return ErrorInfo(
-                    "permission",
-                    f"without a token only this machine may ask: the {name} is another",
-                    code=name,
-                )
+                message = f"without a token only this machine is served: the {name} is another"
+                return ErrorInfo("permission", message, code=name)
         return None
 
+    def _token_problem(self, token: Secret, headers: Mapping[str, str]) -> ErrorInfo | None:
+        expected = token.reveal().encode()
+        matches = False
+        # All headers are compared, each in constant time: how long it takes tells nothing.
+        for name in TOKEN_HEADERS:
+            sent = headers.get(name, "").removeprefix("Bearer ").strip()
+            if hmac.compare_digest(sent.encode(), expected):
+                matches = True
+        if matches:
+            return None
+        message = "this gateway requires its own token, sent as the API key"
+        return ErrorInfo("authentication", message, code="token")
 
-def _is_local(place: str) -> bool:
+
+def _is_local(address: str) -> bool:
+    """Whether a `Host` or `Origin` header names this machine."""
+    url = address
+    if "//" not in url:
+        url = f"//{url}"
     try:
-        return urlsplit(place if "//" in place else f"//{place}").hostname in LOOPBACK
+        return urlsplit(url).hostname in LOOPBACK
     except ValueError:
         return False
 
 
 def _headers(scope: Scope) -> dict[str, str]:
-    return {
-        name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]
-    }
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+    return headers
 
 
 def wire_of(scope: Scope) -> WireApi:
-    """The wire of a path, for the shape of an error; OpenAI's where it is none."""
-    found = route(scope["path"].removesuffix("/count_tokens"))
-    return found.wire_api if found else "gemini" if "/v1beta/" in scope["path"] else "chat"
+    """The wire of a path, for the format of an error; `chat` where the path is of no wire."""
+    path: str = scope["path"]
+    match = route(path.removesuffix("/count_tokens"))
+    if match is not None:
+        return match.wire_api
+    if "/v1beta/" in path:
+        return "gemini"
+    return "chat"
 
 
 async def refuse(
     wire_api: WireApi, error: ErrorInfo, send: Send, headers: Mapping[str, str] | None = None
 ) -> None:
-    """An HTTP error in the wire's own shape."""
+    """Sends an HTTP error in the format of the wire."""
     body = msgspec.json.encode(error_body(wire_api, error))
-    await send_whole(send, status_of(wire_api, error), body, headers or {})
+    await send_json(send, status_of(wire_api, error), body, headers or {})
 
 
-async def send_whole(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
-    """A whole JSON body."""
-    given: dict[str, str] = {
-        "content-type": "application/json",
-        "content-length": str(len(body)),
-        **headers,
-    }
-    head: Any = [
-        (name.encode("latin-1"), value.encode("latin-1", "replace"))
-        for name, value in given.items()
-    ]
-    await send({"type": "http.response.start", "status": status, "headers": head})
+async def send_json(send: Send, status: int, body: bytes, headers: Mapping[str, str]) -> None:
+    """Sends a complete response with a JSON body."""
+    fields = {"content-type": "application/json", "content-length": str(len(body)), **headers}
+    start = {"type": "http.response.start", "status": status, "headers": raw_headers(fields)}
+    await send(start)
     await send({"type": "http.response.body", "body": body})
 
 
 async def read_body(scope: Scope, receive: Receive, limit: int = BODY_BYTES) -> bytes:
-    """The request's body, within its limits. Raises `StreamError` (request_too_large, invalid_request)."""
-    length = _headers(scope).get("content-length", "0")
-    parts: list[bytes] = []
-    size = int(length) if length.isdigit() else 0
-    more = size <= limit
-    size = size if not more else 0
-    while more:
+    """Reads a request body, within the limits of size and nesting.
+
+    Raises:
+        StreamError: it is too large (`request_too_large`) or nested too deeply
+            (`invalid_request`).
+    """
+    declared = _headers(scope).get("content-length", "0")
+    if declared.isdecimal() and int(declared) > limit:
+        raise _too_large(limit)
+    chunks: list[bytes] = []
+    size = 0
+    has_more = True
+    while has_more:
         message = await receive()
-        parts.append(message.get("body", b""))
-        size += len(parts[-1])
-        more = (
-            message["type"] == "http.request" and message.get("more_body", False) and size <= limit
-        )
-    if size > limit:
-        raise StreamError(
-            ErrorInfo("request_too_large", f"a request has at most {limit} bytes here", code="body")
-        )
-    return checked_depth(b"".join(parts))
-
-
-def checked_depth(body: bytes, limit: int = DEPTH) -> bytes:
-    """The body, where its brackets are not nested deeper than any honest request's."""
-    depth = 0
-    for bracket in _STRING.sub(b"", body).translate(None, _OTHERS):
-        depth += 1 if bracket in b"[{" else -1
-        if depth > limit:
-            raise invalid_request(f"JSON is nested at most {limit} deep here", "nesting")
+        chunk: bytes = message.get("body", b"")
+        chunks.append(chunk)
+        size += len(chunk)
+        if size > limit:
+            raise _too_large(limit)
+        # A client that disconnects leaves a truncated body, which the decoder refuses.
+        has_more = message["type"] == "http.request" and message.get("more_body", False)
+    body = b"".join(chunks)
+    check_depth(body)
     return body
+
+
+def _too_large(limit: int) -> StreamError:
+    message = f"the request body exceeds {limit} bytes"
+    return StreamError(ErrorInfo("request_too_large", message, code="body"))
+
+
+def check_depth(body: bytes, limit: int = DEPTH) -> None:
+    """Refuses JSON that is nested deeper than any real request, before a decoder reads it.
+
+    Raises:
+        StreamError: `invalid_request`.
+    """
+    depth = 0
+    for bracket in _STRING.sub(b"", body).translate(None, _OTHER_BYTES):
+        if bracket in _OPENING:
+            depth += 1
+        else:
+            depth -= 1
+        if depth > limit:
+            raise invalid_request(f"JSON is nested deeper than {limit} levels", "nesting")

@@ -1,10 +1,10 @@
 """The gateway as an ASGI application: any client in front of any model.
 
-    from streamlib.gateway import Gateway, gateway
+    from streamlib.gateway import RouteRule, RouteTable, gateway
 
-    app = gateway(Table([RouteRule("claude-*", "openrouter:x-ai/grok-code-fast-1")]))        # uvicorn module:app
+    app = gateway(RouteTable([RouteRule("claude-*", "openrouter:x-ai/grok-code-fast-1")]))
 
-It is `parse_request`, `Client` and `encoder`, with a route table between them.
+Serve it with `uvicorn module:app`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, read_body, refuse, wire_of
 from streamlib.gateway.handler import GatewayRequest, RequestHandler
 from streamlib.gateway.headers import error_headers, id_header, status_of
-from streamlib.gateway.models import listed, model_names
+from streamlib.gateway.models import model_list, model_names
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.token_count import count_tokens
 from streamlib.loopback import running
@@ -44,21 +44,22 @@ from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
 CLIENT_WIRES: Final[frozenset[WireApi]] = frozenset(
-    name for name, spec in WIRE_SPECS.items() if spec.gateway is not None
+    wire_api for wire_api, spec in WIRE_SPECS.items() if spec.gateway is not None
 )
-"""Wires that clients may speak here."""
+"""The wires that clients may use here."""
+
 KEEP_ALIVE: Final = 15.0
-"""Seconds of silence after which a client is told that the model still thinks: proxies give up after 30 or 60."""
+"""Seconds of silence after which a client is sent a keep-alive: proxies close a silent connection
+after 30 or 60."""
+
+SERVED: Final = "/v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models"
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
 class Gateway:
-    """What all requests share: the routes and a client. Used with `async with`, by the application's lifespan.
-
-    client: options of `streamlib.Client` (`deadlines`, `retry`, `connections`, `http` …). keep_alive: seconds of silence before a sign of
-    life. log_content: write requests and answers to the log too (logger `streamlib.gateway`, level DEBUG).
-    """
+    """What all requests share: the routes and a client. Used with `async with`, by the
+    application's lifespan."""
 
     def __init__(
         self,
@@ -68,20 +69,27 @@ class Gateway:
         keep_alive: float = KEEP_ALIVE,
         log_content: bool = False,
     ) -> None:
+        """Configures a gateway.
+
+        Args:
+            table: the routes; None: everything goes to the loopback provider.
+            client: options of `streamlib.Client` (`deadlines`, `retry`, `connections`, `http` …).
+            keep_alive: seconds of silence before a keep-alive is sent.
+            log_content: write requests and responses to the log too (logger `streamlib.gateway`,
+                level DEBUG).
+        """
         self.table = table or RouteTable()
+        """The routes; once the gateway runs, with the address of its loopback provider."""
         self._options = dict(client or {})
         self._keep_alive = keep_alive
         self._log_content = log_content
         self._stack = AsyncExitStack()
+        """Closes the client, and the loopback provider if it was started."""
         self._client: Client | None = None
+        """Set while the gateway runs."""
 
     async def __aenter__(self) -> Gateway:
-        if any(
-            to.startswith("loopback:")
-            for rule in self.table.rules
-            for to in rule.to
-            if rule.base_url is None
-        ):
+        if self._needs_loopback():
             url = await self._stack.enter_async_context(running())
             self.table = self.table.using(loopback_at(url))
         self._client = await self._stack.enter_async_context(Client(**self._options))
@@ -96,149 +104,168 @@ class Gateway:
         self._client = None
         await self._stack.aclose()
 
+    def _needs_loopback(self) -> bool:
+        """Whether a route goes to a loopback provider that nobody else runs."""
+        for rule in self.table.rules:
+            if rule.base_url is None and any(to.startswith("loopback:") for to in rule.to):
+                return True
+        return False
+
     @property
     def client(self) -> Client:
-        """The client; RuntimeError before the gateway runs."""
+        """The client that all requests share.
+
+        Raises:
+            RuntimeError: the gateway is not running.
+        """
         if self._client is None:
             raise RuntimeError(
                 "the gateway is not running: `async with` it, or serve it with its lifespan"
             )
         return self._client
 
-    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """ASGI: one request of a client, to a model and back."""
+    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serves one request of a client (ASGI)."""
         request_id = f"req_{secrets.token_hex(12)}"
         wire_api = wire_of(scope)
         try:
-            asked = await self._read(scope, receive, request_id)
+            request = await self._read(scope, receive, request_id)
         except StreamError as error:
             _log.info("%s %s refused: %s", request_id, wire_api, error)
             await refuse(wire_api, error.info, send, id_header(wire_api, request_id))
             return
-        answering = RequestHandler(asked, self.client, send, self._keep_alive)
+        handler = RequestHandler(request, self.client, send, self._keep_alive)
         try:
-            await answering.run(receive)
+            await handler.run(receive)
         finally:
-            _log.info("%s", answering.summary())
-            if self._log_content and answering.stream is not None:
-                _log.debug(
-                    "%s asked %s",
-                    request_id,
-                    answering.stream.request.body.decode("utf-8", "replace"),
-                )
-                _log.debug(
-                    "%s answered %s",
-                    request_id,
-                    msgspec.json.encode(answering.stream.response.items).decode(),
-                )
+            _log.info("%s", handler.summary())
+            if self._log_content and handler.stream is not None:
+                body = handler.stream.request.body.decode("utf-8", "replace")
+                items = msgspec.json.encode(handler.stream.response.items).decode()
+                _log.debug("%s request body: %s", request_id, body)
+                _log.debug("%s response items: %s", request_id, items)
 
     async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
         path = _path(scope)
-        found = route(path)
-        if found is None or found.wire_api not in CLIENT_WIRES:
-            hint = (
-                ": the base URL that this client takes has no /v1"
-                if path.startswith("/v1/v1/")
-                else ""
-            )
-            raise StreamError(
-                ErrorInfo("not_found", f"nothing is served at {path[:200]}{hint}", code="path")
-            )
+        match = route(path)
+        if match is None or match.wire_api not in CLIENT_WIRES:
+            raise _unknown_path(path)
         body = await read_body(scope, receive)
-        prompt = parse_request(found.wire_api, body, path=path)
-        model = prompt.model or found.model or ""
+        prompt = parse_request(match.wire_api, body, path=path)
+        # Gemini's clients put model and streaming into the path, all others into the body.
+        model = prompt.model or match.model or ""
+        is_stream = match.stream
+        if is_stream is None:
+            is_stream = bool(prompt.stream)
         rule = self.table.rule(model)
-        stream = prompt.stream if found.stream is None else found.stream
-        prompt = msgspec.structs.replace(prompt, model=model)
-        array = found.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
+        is_json_array = match.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
         return GatewayRequest(
-            found.wire_api,
-            prompt,
-            rule,
-            self.table.hops(rule, model),
-            not stream,
-            request_id,
-            array,
+            wire_api=match.wire_api,
+            prompt=msgspec.structs.replace(prompt, model=model),
+            rule=rule,
+            hops=self.table.hops(rule, model),
+            is_stream=is_stream,
+            request_id=request_id,
+            is_json_array=is_json_array,
         )
 
     async def count(self, request: Request) -> Response:
-        """The tokens of a Messages request: what Anthropic says, or an estimate that says it is one."""
+        """Counts the tokens of a Messages request: Anthropic's number, or a marked estimate."""
         try:
             body = await read_body(request.scope, request.receive)
             prompt = parse_request("messages", body, path="/v1/messages")
-            rule = self.table.rule(prompt.model or "")
-            hop = self.table.hops(rule, prompt.model or "")[0]
-            count, estimated = await count_tokens(self.client, prompt, hop)
+            model = prompt.model or ""
+            hop = self.table.hops(self.table.rule(model), model)[0]
+            count, is_estimate = await count_tokens(self.client, prompt, hop)
         except StreamError as error:
             return error_response("messages", error.info)
-        return JSONResponse(
-            {"input_tokens": count}, headers={"x-streamlib-estimate": "true"} if estimated else None
-        )
+        response = JSONResponse({"input_tokens": count})
+        if is_estimate:
+            response.headers["x-streamlib-estimate"] = "true"
+        return response
 
     async def models(self, request: Request) -> Response:
-        """The models that the routes name."""
-        return JSONResponse(listed(await model_names(self.client, self.table)))
+        """Lists the models that the routes serve."""
+        return JSONResponse(model_list(await model_names(self.client, self.table)))
 
 
 def loopback_at(url: str) -> Provider:
     """The loopback provider, at another address."""
     urls = {
-        wire: address.replace(LOOPBACK.base_url, url)
-        for wire, address in LOOPBACK.wire_urls.items()
+        wire_api: address.replace(LOOPBACK.base_url, url)
+        for wire_api, address in LOOPBACK.wire_urls.items()
     }
     return msgspec.structs.replace(LOOPBACK, base_url=url, wire_urls=urls)
 
 
 def _path(scope: Scope) -> str:
-    """As it was sent: a model's name may hold an encoded slash."""
+    """The path as it was sent: in a decoded one, a slash in a model's name looks like any other."""
     raw: bytes | None = scope.get("raw_path")
+    if raw:
+        return raw.decode("ascii", "replace").partition("?")[0]
     path: str = scope["path"]
-    return raw.decode("ascii", "replace").partition("?")[0] if raw else path
+    return path
+
+
+def _unknown_path(path: str) -> StreamError:
+    message = f"no API has the path {path[:200]}"
+    # A client whose base URL ends in /v1, and which adds /v1 itself.
+    if path.startswith("/v1/v1/"):
+        message += ": the base URL that this client takes has no /v1"
+    return StreamError(ErrorInfo("not_found", message, code="path"))
 
 
 def error_response(wire_api: WireApi, error: ErrorInfo) -> Response:
-    """The same as `guard.refuse`, for an endpoint that returns."""
-    return JSONResponse(
-        error_body(wire_api, error), status_of(wire_api, error), headers=error_headers(error)
-    )
+    """The same as `access.refuse`, for an endpoint that returns a response."""
+    status = status_of(wire_api, error)
+    return JSONResponse(error_body(wire_api, error), status, headers=error_headers(error))
 
 
 class _Endpoint:
-    """An ASGI application, for Starlette: what is no function is given the whole scope."""
+    """The gateway as an ASGI application.
+
+    Starlette would take a method for an endpoint that returns a response.
+    """
 
     def __init__(self, gateway: Gateway) -> None:
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._gateway.answer(scope, receive, send)
+        await self._gateway.serve(scope, receive, send)
 
 
 async def _hello(request: Request) -> Response:
-    return PlainTextResponse(
-        "streamlib gateway: /v1/messages, /v1/chat/completions, /v1/responses, /v1beta/models, /v1/models\n"
-    )
+    return PlainTextResponse(f"streamlib gateway: {SERVED}\n")
 
 
 def gateway(
     running_gateway: Gateway | RouteTable | None = None, *, token: Secret | str | None = None
 ) -> Starlette:
-    """The application. token: what clients must send as their API key; without one only this machine is answered."""
-    one = running_gateway if isinstance(running_gateway, Gateway) else Gateway(running_gateway)
+    """Returns the ASGI application of a gateway.
+
+    Args:
+        running_gateway: the gateway, which the application's lifespan starts; or its routes.
+        token: what clients must send as their API key. None: only this machine is served.
+    """
+    served = running_gateway
+    if not isinstance(served, Gateway):
+        served = Gateway(served)
+    secret = None
+    if token is not None:
+        secret = Secret(token)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncGenerator[None]:
-        async with one:
+        async with served:
             yield
 
     routes = [
         Route("/", _hello, methods=["GET"]),
-        Route("/v1/models", one.models, methods=["GET"]),
-        Route("/v1beta/models", one.models, methods=["GET"]),
-        Route("/v1/messages/count_tokens", one.count, methods=["POST"]),
-        Route("/{path:path}", _Endpoint(one), methods=["POST"]),
+        Route("/v1/models", served.models, methods=["GET"]),
+        Route("/v1beta/models", served.models, methods=["GET"]),
+        Route("/v1/messages/count_tokens", served.count, methods=["POST"]),
+        Route("/{path:path}", _Endpoint(served), methods=["POST"]),
     ]
     return Starlette(
-        routes=routes,
-        middleware=[Middleware(AccessControl, token=None if token is None else Secret(token))],
-        lifespan=lifespan,
+        routes=routes, middleware=[Middleware(AccessControl, token=secret)], lifespan=lifespan
     )

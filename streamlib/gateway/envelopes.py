@@ -1,11 +1,13 @@
-"""An envelope: an item of the model's wire, written as one opaque text that any client's wire can store and give back.
+"""An envelope: an item of the model's wire, encoded as one opaque text that any client's wire can
+store and send back.
 
-    sealed(item, 2)   ->  "c3RyZWFtbGliLzE6eyJhdCI6Mi…"        base64 of `streamlib/1:` and JSON: the item, and its place in the answer
-    opened(text)      ->  Sealed(2, item), or None for anything that is no envelope
+    seal(item, 2)         -> "c3RyZWFtbGliLzE6eyJhdCI6Mi…"   base64 of `streamlib/1:` and JSON
+    open_envelope(text)   -> Envelope(2, item), or None for any text that is no envelope
 
-It is the client's to keep, and says nothing that the client could not send anyway: no key, no address (the endpoint and the account of
-the origin are there as digests, only to be compared), and nothing in it decides where a request goes. It is not compressed: what a
-client sends never unpacks to more than it sent.
+The client stores it. It reveals nothing that the client could not send itself: no key, no address
+(the endpoint and the account of the origin are hashes, only to be compared), and nothing in it
+decides where a request goes. It is not compressed, so that what a client sends never unpacks to
+more than it sent.
 """
 
 from __future__ import annotations
@@ -33,10 +35,14 @@ from streamlib_parsers.items import (
 )
 
 MAGIC: Final = b"streamlib/1:"
-"""Twelve bytes: their base64 ends where that of the JSON begins."""
+"""Twelve bytes, a multiple of three: their base64 ends where that of the JSON begins."""
+
 PREFIX: Final = base64.b64encode(MAGIC).decode("ascii")
-LONGEST: Final = 8 << 20
-"""Characters of one envelope. An answer's item is far smaller; what is longer is left to the client's wire."""
+
+MAX_CHARACTERS: Final = 8 << 20
+"""Characters of one envelope. An item of a response is far smaller; what is longer is treated as
+the client's own text."""
+
 MADE_BY_MODELS: Final = (
     Reasoning,
     Message,
@@ -48,49 +54,61 @@ MADE_BY_MODELS: Final = (
     Opaque,
 )
 
+_TO_STANDARD_ALPHABET: Final = str.maketrans("-_", "+/")
+
 
 class Envelope(Struct, frozen=True):
-    """What an envelope holds. at: the item's place among the items of its answer."""
+    """The content of an envelope.
 
-    at: int
-    item: ResponseItem
+    Attributes:
+        index: the item's index in its response.
+        item: the item, its origin hashed.
+    """
+
+    # Envelopes are in the histories that clients store: their keys do not change.
+    index: int = msgspec.field(name="at")
+    item: ResponseItem = msgspec.field()
 
 
-def seal(item: ResponseItem, at: int) -> str:
-    """The envelope of an item. URL-safe letters: some clients change the alphabet, and both are read back."""
-    shown = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
-    return base64.urlsafe_b64encode(MAGIC + msgspec.json.encode(Envelope(at, shown))).decode(
-        "ascii"
-    )
+def seal(item: ResponseItem, index: int) -> str:
+    """The envelope of an item.
+
+    The text has the URL-safe alphabet: some clients convert base64 to it. Both are read back.
+    """
+    item = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
+    content = MAGIC + msgspec.json.encode(Envelope(index, item))
+    return base64.urlsafe_b64encode(content).decode("ascii")
 
 
 def is_envelope(text: object) -> bool:
-    """Whether a text looks like an envelope; only opening it tells."""
-    return isinstance(text, str) and text.startswith(PREFIX) and len(text) <= LONGEST
+    """Whether a value looks like an envelope; only `open_envelope` knows."""
+    return isinstance(text, str) and text.startswith(PREFIX) and len(text) <= MAX_CHARACTERS
 
 
 def open_envelope(text: str) -> Envelope | None:
-    """What is in it; None where it was forged, cut or changed: then it is just some text of the client's."""
+    """The content of an envelope.
+
+    None where it was forged, truncated or changed: then it is just some text of the client's.
+    """
     try:
-        letters = text.translate(STANDARD)
-        raw = base64.b64decode(letters + "=" * (-len(letters) % 4), validate=True)
-        found = msgspec.json.decode(raw.removeprefix(MAGIC), type=Envelope)
+        base64_text = text.translate(_TO_STANDARD_ALPHABET)
+        # Some clients strip the padding.
+        padding = "=" * (-len(base64_text) % 4)
+        raw = base64.b64decode(base64_text + padding, validate=True)
+        envelope = msgspec.json.decode(raw.removeprefix(MAGIC), type=Envelope)
     except (msgspec.MsgspecError, binascii.Error, ValueError, RecursionError):
         return None
-    item = found.item
-    right = (
-        isinstance(item, MADE_BY_MODELS)
-        and found.at >= 0
-        and not (isinstance(item, Message) and item.role != "assistant")
-    )
-    return found if right else None
-
-
-STANDARD: Final = str.maketrans("-_", "+/")
+    item = envelope.item
+    if envelope.index < 0 or not isinstance(item, MADE_BY_MODELS):
+        return None
+    # No model writes a message of the user or the system: this envelope was forged.
+    if isinstance(item, Message) and item.role != "assistant":
+        return None
+    return envelope
 
 
 def hash_origin(origin: Origin | None) -> Origin | None:
-    """The origin without what is nobody's business: comparable, not readable."""
+    """The origin with its endpoint and account hashed: comparable, not readable."""
     if origin is None:
         return None
     return msgspec.structs.replace(
@@ -99,9 +117,11 @@ def hash_origin(origin: Origin | None) -> Origin | None:
 
 
 def _digest(text: str | None) -> str | None:
-    return None if text is None else f"sha256:{sha256(text.encode()).hexdigest()[:16]}"
+    if text is None:
+        return None
+    return f"sha256:{sha256(text.encode()).hexdigest()[:16]}"
 
 
 def hashed_origins(origins: Iterable[Origin]) -> Mapping[Origin | None, Origin]:
-    """Disguised origin -> the origin, for those that a request may go to."""
+    """Hashed origin -> the origin, for those that a request may go to."""
     return {hash_origin(origin): origin for origin in origins}

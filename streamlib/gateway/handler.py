@@ -1,11 +1,13 @@
-"""One answer to one client: the model's stream, crossed into the client's wire, from the first event to the last byte.
+"""One request of one client: the model's stream, translated into the client's wire.
 
-    asked ── a target's stream ── first event ── head ── bytes … ── end
-                │ failed before its first event: the next target, else an HTTP error
-                └ silent for `keep_alive` seconds: the head and a sign of life, and what fails now fails inside the stream
+    request ── stream of a target ── first event ── headers ── bytes … ── end
+                 │ failed before its first event: the next target, else an HTTP error
+                 └ silent for `keep_alive` seconds: headers and a keep-alive; a later failure is
+                   an error inside the stream
 
-Three tasks an answer, none an event: the one that reads and writes, one that waits for the client to go, one that sleeps until a sign of
-life is due. A client that is gone cancels the first, and with it closes the connection upstream; one that reads slowly holds it back.
+Three tasks a request, none an event: one reads and writes, one waits for the client to disconnect,
+one sleeps until a keep-alive is due. A client that disconnects cancels the first, which closes the
+connection to the provider; one that reads slowly slows the reading from the provider.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import logging
 import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 import anyio
@@ -26,9 +28,16 @@ from streamlib.client import Client
 from streamlib.client.stream import RETRY_SAFE_EVENTS, ResponseStream
 from streamlib.client.stream_timing import TOKEN_EVENTS
 from streamlib.errors import StreamError
-from streamlib.gateway.access import refuse, send_whole
+from streamlib.gateway.access import refuse, send_json
 from streamlib.gateway.envelopes import hashed_origins
-from streamlib.gateway.headers import MODEL, error_headers, id_header, limit_headers, report_header
+from streamlib.gateway.headers import (
+    MODEL,
+    error_headers,
+    id_header,
+    limit_headers,
+    raw_headers,
+    report_header,
+)
 from streamlib.gateway.json_array import JsonArray
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
@@ -40,343 +49,393 @@ from streamlib.wires.encoders import Encoder, encode_body, encoder
 from streamlib_parsers.accumulate import Accumulator
 from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import Completed, Created, Failed, ResponseEvent
-from streamlib_parsers.items import ResponseItem, WireApi
+from streamlib_parsers.items import Origin, ResponseItem, WireApi
 
-OWN_FAULT: Final[frozenset[ErrorKind]] = frozenset(
+REQUEST_FAULTS: Final[frozenset[ErrorKind]] = frozenset(
     {"invalid_request", "invalid_history", "request_too_large", "content_filter", "cancelled"}
 )
-"""Failures that another target would not mend."""
-NAMING: Final = frozenset({Created, Completed})
-"""Events that name the model."""
-NETWORK: Final[frozenset[ErrorKind]] = frozenset(
+"""Failures that another target would not prevent."""
+
+LOGGED_MESSAGES: Final[frozenset[ErrorKind]] = frozenset(
     {"connection", "stalled", "deadline", "authentication", "permission"}
 )
-"""Failures whose words are ours and say nothing of the content: the log has them."""
+"""Failures whose messages are the library's own and reveal no content: the log has them."""
+
 STREAM_HEADERS: Final = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Nothing between the gateway and the client may store or buffer a stream; nginx reads the
+second."""
 
 _log: Final = logging.getLogger("streamlib.gateway")
 
 
-class GatewayRequest(Struct, frozen=True):
-    """A client's request, read. hops: where it may go, the first before the others. whole: one body. array: a stream that is JSON."""
+class GatewayRequest(Struct, frozen=True, kw_only=True):
+    """A decoded request of a client.
+
+    Attributes:
+        wire_api: the client's wire.
+        prompt: with the model that the client requested.
+        rule: the route.
+        hops: the targets of the route, in the order in which they are tried.
+        is_stream: the client wants a stream, not one body.
+        request_id: names the request in the log and in the response headers.
+        is_json_array: the stream is a JSON array (Gemini without `alt=sse`).
+    """
 
     wire_api: WireApi
     prompt: Prompt
     rule: RouteRule
     hops: Sequence[RouteTarget]
-    whole: bool
+    is_stream: bool
     request_id: str
-    array: bool = False
+    is_json_array: bool = False
 
     @property
-    def custom(self) -> frozenset[str]:
+    def custom_tools(self) -> frozenset[str]:
         """Names of the free-form tools."""
         return frozenset(tool.name for tool in self.prompt.tools if tool.format is not None)
 
 
-def prompt_for(asked: GatewayRequest, hop: RouteTarget) -> Prompt:
-    """The prompt for one target. Raises `StreamError` where the request cannot be said there.
+def prompt_for(request: GatewayRequest, hop: RouteTarget) -> Prompt:
+    """The prompt for one target.
 
-    Items are given back their origins: those in envelopes their own; the others are taken to be of the first target, where that speaks
-    the client's wire, for it is the one whose answers go out as they are.
+    Items get their origins back: those in envelopes their own; the others are taken to be of the
+    first target if that has the client's wire, for its responses are sent unchanged.
+
+    Raises:
+        StreamError: the target cannot serve the request.
     """
-    wire_api = asked.wire_api
-    stated = [
-        word
-        for word in gateway_spec(wire_api).stateful_fields
-        if (asked.prompt.extra or {}).get(word)
-    ]
-    if stated and hop.where.wire_api != wire_api:
-        info = ErrorInfo(
-            "invalid_request",
-            f"{stated[0]} names what only {wire_api} providers keep: send the history itself",
-            code=stated[0],
-        )
-        raise StreamError(info)
-    origins = [one.where.origin for one in asked.hops]
-    items = restore_history(asked.prompt.items, hashed_origins(origins))
+    wire_api = request.wire_api
+    if hop.target.wire_api != wire_api:
+        _refuse_stored_state(request)
+    origins = [other.target.origin for other in request.hops]
+    items = restore_history(request.prompt.items, hashed_origins(origins))
     if origins[0].wire_api == wire_api:
-        items = [_of(item, wire_api, origins[0]) for item in items]
-    prompt = msgspec.structs.replace(asked.prompt, input=tuple(items), model=None, stream=None)
-    return apply_rule_settings(
-        apply_rule_limits(prompt, asked.rule), asked.rule, hop.where.wire_api
-    )
+        items = [_with_origin(item, wire_api, origins[0]) for item in items]
+    prompt = msgspec.structs.replace(request.prompt, input=tuple(items), model=None, stream=None)
+    prompt = apply_rule_limits(prompt, request.rule)
+    return apply_rule_settings(prompt, request.rule, hop.target.wire_api)
 
 
-def _of(item: ResponseItem, wire_api: WireApi, origin: Any) -> ResponseItem:
-    bare = (
-        item.origin is not None
-        and item.origin.wire_api == wire_api
-        and item.origin.provider is None
-    )
-    return msgspec.structs.replace(item, origin=origin) if bare else item
+def _refuse_stored_state(request: GatewayRequest) -> None:
+    """Refuses fields that name what the client's own provider stores: another has no such thing."""
+    extra = request.prompt.extra or {}
+    for name in gateway_spec(request.wire_api).stateful_fields:
+        if extra.get(name):
+            message = (
+                f"{name} names state that only {request.wire_api} providers store: "
+                "send the history itself"
+            )
+            raise StreamError(ErrorInfo("invalid_request", message, code=name))
+
+
+def _with_origin(item: ResponseItem, wire_api: WireApi, origin: Origin) -> ResponseItem:
+    """The item with an origin, if the decoder knew no more than its wire."""
+    if item.origin is None or item.origin.provider is not None:
+        return item
+    if item.origin.wire_api != wire_api:
+        return item
+    return msgspec.structs.replace(item, origin=origin)
 
 
 class RequestHandler:
-    """One answer. `run` it once; `summary` says afterwards how it went."""
+    """Serves one request. `run` once; then `summary` describes the result."""
 
     def __init__(
-        self, asked: GatewayRequest, client: Client, send: Send, keep_alive: float
+        self, request: GatewayRequest, client: Client, send: Send, keep_alive: float
     ) -> None:
-        self.asked = asked
+        self.request = request
         self.model = ""
+        """`provider:model` of the target that was tried last."""
         self.error: ErrorInfo | None = None
+        """What ended the request, unless it succeeded."""
         self.stream: ResponseStream | None = None
+        """The stream of the target that was tried last."""
         self.report: list[Change] = []
+        """Changes to the request for that target, later those to its response too."""
         self._client = client
         self._send = send
         self._keep_alive = keep_alive
         self._encoder = self._new_encoder()
-        self._head: dict[str, str] = {}
-        self._started = self._ended = False
-        self._spoke = anyio.current_time()
-        self._writing = anyio.Lock(fast_acquire=True)
+        self._limit_headers: dict[str, str] = {}
+        """Rate limits of the target, once it has responded."""
+        self._started = False
+        """Set when the headers are sent: from then on a failure is part of the stream."""
+        self._ended = False
+        """Set when the last byte was sent: a client that disconnects then has it all."""
+        self._last_write = anyio.current_time()
+        self._write_lock = anyio.Lock(fast_acquire=True)
+        """Held while the server takes bytes; the keep-alive task writes too."""
 
     def _new_encoder(self) -> Encoder:
-        dated: dict[str, Any] = (
-            {"created_at": int(time.time())} if gateway_spec(self.asked.wire_api).is_dated else {}
-        )
-        made = encoder(self.asked.wire_api, model=self.asked.prompt.model, **dated)
-        return JsonArray(made) if self.asked.array else made
+        wire_api, model = self.request.wire_api, self.request.prompt.model
+        if gateway_spec(wire_api).is_dated:
+            return encoder(wire_api, model=model, created_at=int(time.time()))
+        sse = encoder(wire_api, model=model)
+        if self.request.is_json_array:
+            return JsonArray(sse)
+        return sse
 
     async def run(self, receive: Receive) -> None:
-        """Answers, until the end or until the client is gone."""
+        """Serves the request, until its end or until the client disconnects."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._wait_for_leaving, receive, group.cancel_scope)
-            if not self.asked.whole:
-                group.start_soon(self._stay_alive)
+            group.start_soon(self._wait_for_disconnect, receive, group.cancel_scope)
+            if self.request.is_stream:
+                group.start_soon(self._send_keep_alives)
             try:
                 await self._try_hops()
-            except OSError as error:  # some servers raise one where the client is gone
-                self.error = ErrorInfo("cancelled", f"the client is gone: {type(error).__name__}")
-            except Exception as error:  # noqa: BLE001  # what is wrong here is an error for the client, not a torn stream
-                _log.exception("%s failed inside the gateway", self.asked.request_id)
-                await self._fail(
-                    ErrorInfo("server_error", f"the gateway failed: {type(error).__name__}")
-                )
+            except OSError as error:
+                # Some servers raise one when the client has disconnected.
+                name = type(error).__name__
+                self.error = ErrorInfo("cancelled", f"the client disconnected: {name}")
+            except Exception as error:  # noqa: BLE001
+                # A defect here must not truncate the stream without an error.
+                _log.exception("%s failed inside the gateway", self.request.request_id)
+                name = type(error).__name__
+                await self._send_error(ErrorInfo("server_error", f"the gateway failed: {name}"))
             group.cancel_scope.cancel()
 
-    async def _wait_for_leaving(self, receive: Receive, scope: anyio.CancelScope) -> None:
+    async def _wait_for_disconnect(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
-        if not self._ended:
-            self.error = self.error or ErrorInfo("cancelled", "the client is gone")
+        if not self._ended and self.error is None:
+            self.error = ErrorInfo("cancelled", "the client disconnected")
         scope.cancel()
 
-    async def _stay_alive(self) -> None:
-        wait = self._keep_alive
+    async def _send_keep_alives(self) -> None:
+        seconds = self._keep_alive
         while True:
-            await anyio.sleep(wait)
-            wait = self._spoke + self._keep_alive - anyio.current_time()
-            if wait > 0:
+            await anyio.sleep(seconds)
+            seconds = self._last_write + self._keep_alive - anyio.current_time()
+            if seconds > 0:
                 continue
-            wait = self._keep_alive
-            if (
-                not self._writing.locked()
-            ):  # else the client does not read: it knows that there is more
-                await self._write(gateway_spec(self.asked.wire_api).keep_alive)
+            seconds = self._keep_alive
+            # While a write is blocked the client is not reading: it has bytes waiting already.
+            if not self._write_lock.locked():
+                await self._write(gateway_spec(self.request.wire_api).keep_alive)
 
-    # --- the way through the targets ---
+    # --- targets ---
 
     async def _try_hops(self) -> None:
         failure: ErrorInfo | None = None
-        for hop in self.asked.hops:
+        for hop in self.request.hops:
             if failure is not None:
                 _log.info(
-                    "%s %s failed with %s: the next target",
-                    self.asked.request_id,
+                    "%s %s failed with %s: trying the next target",
+                    self.request.request_id,
                     self.model,
                     failure.kind,
                 )
-            self.model = f"{hop.provider.name}:{hop.where.model}"
+            self.model = f"{hop.provider.name}:{hop.target.model}"
             failure = await self._try(hop)
             if failure is None:
                 return
-            if failure.kind in OWN_FAULT or self._started:
+            if failure.kind in REQUEST_FAULTS or self._started:
                 break
         if failure is not None:
-            await self._fail(failure)
+            await self._send_error(failure)
 
     async def _try(self, hop: RouteTarget) -> ErrorInfo | None:
-        """The answer of one target; or why there was none, while another may still be asked."""
+        """Sends the response of one target.
+
+        Returns:
+            Why it has none, while nothing of it was sent: another target may be tried.
+        """
         try:
             self.stream = self._client.stream(
-                prompt_for(self.asked, hop),
-                hop.where.model,
+                prompt_for(self.request, hop),
+                hop.target.model,
                 provider=hop.provider,
-                wire_api=hop.where.wire_api,
-                base_url=self.asked.rule.base_url,
+                wire_api=hop.target.wire_api,
+                base_url=self.request.rule.base_url,
                 api_key=hop.key,
-                dialects=self.asked.rule.dialects,
+                dialects=self.request.rule.dialects,
                 errors="event",
             )
         except StreamError as error:
             return error.info
         self.report = list(self.stream.request.report)
         async with self.stream as stream:
-            own = (
-                stream.request.origin == self.asked.hops[0].where.origin
-                and stream.request.wire_api == self.asked.wire_api
-            )
-            crossing = None if own else EventTranslator(self.asked.wire_api, self.asked.custom)
-            return await (
-                self._whole(stream, crossing)
-                if self.asked.whole
-                else self._streamed(stream, crossing)
-            )
+            translator = self._new_translator(stream)
+            if self.request.is_stream:
+                return await self._send_stream(stream, translator)
+            return await self._send_body(stream, translator)
 
-    async def _streamed(
-        self, stream: ResponseStream, crossing: EventTranslator | None
+    def _new_translator(self, stream: ResponseStream) -> EventTranslator | None:
+        """None: the events go out as they are, for `prompt_for` will know whose they are."""
+        is_first_target = stream.request.origin == self.request.hops[0].target.origin
+        if is_first_target and stream.request.wire_api == self.request.wire_api:
+            return None
+        return EventTranslator(self.request.wire_api, self.request.custom_tools)
+
+    async def _send_stream(
+        self, stream: ResponseStream, translator: EventTranslator | None
     ) -> ErrorInfo | None:
         batches = aiter(stream.batches())
-        first = await _first(batches)
-        failed = first[-1]
-        if (
-            type(failed) is Failed
-            and not self._started
-            and not any(type(event) in TOKEN_EVENTS for event in first)
-        ):
-            return failed.error
-        self._head |= limit_headers(self.asked.wire_api, stream.rate_limits, datetime.now(UTC))
-        await self._encoded(first, crossing)
+        first = await _until_first_output(batches)
+        last = first[-1]
+        if isinstance(last, Failed) and not self._started:
+            has_output = any(type(event) in TOKEN_EVENTS for event in first)
+            if not has_output:
+                return last.error
+        self._limit_headers = limit_headers(
+            self.request.wire_api, stream.rate_limits, datetime.now(UTC)
+        )
+        await self._write_events(first, translator)
         async for batch in batches:
-            await self._encoded(batch, crossing)
+            await self._write_events(batch, translator)
         await self._write(self._encoder.close(), more=False)
-        self.report += [*self._encoder.report, *(crossing.report if crossing else ())]
+        self.report += self._encoder.report
+        if translator is not None:
+            self.report += translator.report
         return None
 
-    async def _encoded(self, batch: list[ResponseEvent], crossing: EventTranslator | None) -> None:
-        """Writes what came together."""
+    async def _write_events(
+        self, batch: list[ResponseEvent], translator: EventTranslator | None
+    ) -> None:
+        """Writes the events of one read at once."""
         last = batch[-1]
-        if type(last) is Failed:
+        if isinstance(last, Failed):
             self.error = last.error
-        data = b"".join([self._encoder.feed(event) for event in self._crossed(batch, crossing)])
+        encode = self._encoder.feed
+        data = b"".join([encode(event) for event in self._client_events(batch, translator)])
         if data:
             await self._write(data)
 
-    def _crossed(
-        self, batch: list[ResponseEvent], crossing: EventTranslator | None
+    def _client_events(
+        self, batch: list[ResponseEvent], translator: EventTranslator | None
     ) -> list[ResponseEvent]:
-        """The events as the client may see them, of the model that it asked for: Claude Code takes another name for another model, and
-        leaves the thoughts of that one out of its next request.
-        """
-        asked = self.asked.prompt.model
-        if not self.model.endswith(f":{asked}"):
-            batch = [
-                msgspec.structs.replace(event, model=asked) if type(event) in NAMING else event
-                for event in batch
-            ]
-        return (
-            batch if crossing is None else [event for one in batch for event in crossing.feed(one)]
-        )
+        """The events for the client's encoder, with the model that the client requested.
 
-    async def _whole(
-        self, stream: ResponseStream, crossing: EventTranslator | None
+        Claude Code takes another name for another model, and leaves that one's reasoning out of its
+        next request.
+        """
+        requested = self.request.prompt.model
+        if not self.model.endswith(f":{requested}"):
+            batch = [_with_model(event, requested) for event in batch]
+        if translator is None:
+            return batch
+        events: list[ResponseEvent] = []
+        for event in batch:
+            events += translator.feed(event)
+        return events
+
+    async def _send_body(
+        self, stream: ResponseStream, translator: EventTranslator | None
     ) -> ErrorInfo | None:
-        fold = Accumulator()
+        accumulator = Accumulator()
         async for batch in stream.batches():
-            for event in self._crossed(batch, crossing):
-                fold.feed(event)
-        response = fold.response
+            for event in self._client_events(batch, translator):
+                accumulator.feed(event)
+        response = accumulator.response
         if response.error is not None:
             return response.error
-        body = encode_body(
-            self.asked.wire_api, response, model=self.asked.prompt.model, report=self.report
-        )
-        self.report += crossing.report if crossing else ()
-        limits = limit_headers(self.asked.wire_api, response.rate_limits, datetime.now(UTC))
+        wire_api, model = self.request.wire_api, self.request.prompt.model
+        body = encode_body(wire_api, response, model=model, report=self.report)
+        if translator is not None:
+            self.report += translator.report
+        headers = self._response_headers()
+        headers.update(limit_headers(wire_api, response.rate_limits, datetime.now(UTC)))
         self._ended = True
-        await send_whole(self._send, 200, body, {**self._common(), **limits})
+        await send_json(self._send, 200, body, headers)
         return None
 
     # --- bytes to the client ---
 
-    def _common(self) -> dict[str, str]:
-        head = {
-            **id_header(self.asked.wire_api, self.asked.request_id),
-            **report_header(self.report),
-        }
-        return {**head, MODEL: quote(self.model, safe=":/@")} if self.model else head
+    def _response_headers(self) -> dict[str, str]:
+        headers = id_header(self.request.wire_api, self.request.request_id)
+        headers.update(report_header(self.report))
+        if self.model:
+            headers[MODEL] = quote(self.model, safe=":/@")
+        return headers
 
     async def _write(self, data: bytes, *, more: bool = True) -> None:
-        """Bytes of a stream, behind its head."""
-        async with self._writing:
+        """Writes bytes of the stream, after its headers."""
+        async with self._write_lock:
             if not self._started:
                 self._started = True
-                headers = {
-                    "content-type": self._encoder.media_type,
-                    **STREAM_HEADERS,
-                    **self._common(),
-                    **self._head,
-                }
-                listed: Any = [
-                    (name.encode("latin-1"), value.encode("latin-1", "replace"))
-                    for name, value in headers.items()
-                ]
-                await self._send({"type": "http.response.start", "status": 200, "headers": listed})
+                await self._send_headers()
             await self._send({"type": "http.response.body", "body": data, "more_body": more})
-            self._spoke = anyio.current_time()
+            self._last_write = anyio.current_time()
             self._ended = not more
 
-    async def _fail(self, error: ErrorInfo) -> None:
-        """The failure in the client's wire: an HTTP error, or inside the stream that has begun."""
+    async def _send_headers(self) -> None:
+        headers = {"content-type": self._encoder.media_type, **STREAM_HEADERS}
+        headers.update(self._response_headers())
+        headers.update(self._limit_headers)
+        await self._send(
+            {"type": "http.response.start", "status": 200, "headers": raw_headers(headers)}
+        )
+
+    async def _send_error(self, error: ErrorInfo) -> None:
+        """Sends a failure in the client's wire: an HTTP error, or inside the started stream."""
         self.error = error
-        error = _for_the_client(error)
+        error = _hide_missing_key(error)
         if self._started:
-            await self._write(self._encoder.feed(Failed(error)) + self._encoder.close(), more=False)
+            data = self._encoder.feed(Failed(error)) + self._encoder.close()
+            await self._write(data, more=False)
             return
-        limits = (
-            limit_headers(self.asked.wire_api, self.stream.rate_limits, datetime.now(UTC))
-            if self.stream
-            else {}
-        )
-        await refuse(
-            self.asked.wire_api,
-            error,
-            self._send,
-            {**self._common(), **limits, **error_headers(error)},
-        )
+        wire_api = self.request.wire_api
+        headers = self._response_headers()
+        if self.stream is not None:
+            limits = self.stream.rate_limits
+            headers.update(limit_headers(wire_api, limits, datetime.now(UTC)))
+        headers.update(error_headers(error))
+        await refuse(wire_api, error, self._send, headers)
+
+    # --- the log ---
 
     def summary(self) -> str:
         """One line for the log: no content, no key."""
-        response = self.stream.response if self.stream else None
-        usage = response.usage if response else None
-        tokens = f"{usage.input_tokens}+{usage.output_tokens} tokens" if usage else "no usage"
-        end = (
-            _failure(self.error) if self.error else response.stop_reason if response else "nothing"
-        )
-        at = f" at {urlsplit(self.asked.rule.base_url).netloc}" if self.asked.rule.base_url else ""
-        return (
-            f"{self.asked.request_id} {self.asked.wire_api} {self.asked.prompt.model} -> {self.model}{at}: {end}, {tokens}"
-            f"{_counted(self.report)}"
-        )
+        request = self.request
+        line = f"{request.request_id} {request.wire_api} {request.prompt.model} -> {self.model}"
+        if request.rule.base_url:
+            line += f" at {urlsplit(request.rule.base_url).netloc}"
+        line += f": {self._result()}, {self._tokens()}"
+        # Each path once: a long history has the same change many times.
+        changes = ", ".join({f"{change.action} {change.path}": None for change in self.report})
+        if changes:
+            line += f", report: {changes[:500]}"
+        return line
+
+    def _result(self) -> str:
+        if self.error is not None:
+            if self.error.kind in LOGGED_MESSAGES:
+                return f"{self.error.kind} ({self.error.message})"
+            return self.error.kind
+        if self.stream is None:
+            return "nothing"
+        return str(self.stream.response.stop_reason)
+
+    def _tokens(self) -> str:
+        if self.stream is None or self.stream.response.usage is None:
+            return "no usage"
+        usage = self.stream.response.usage
+        return f"{usage.input_tokens}+{usage.output_tokens} tokens"
 
 
-async def _first(batches: AsyncIterator[list[ResponseEvent]]) -> list[ResponseEvent]:
-    """Everything up to the first event that says something of an answer, or that there is none."""
-    held: list[ResponseEvent] = []
+async def _until_first_output(
+    batches: AsyncIterator[list[ResponseEvent]],
+) -> list[ResponseEvent]:
+    """The events up to the first that belongs to a response, or up to its failure."""
+    events: list[ResponseEvent] = []
     async for batch in batches:
-        held += batch
-        if any(type(event) not in RETRY_SAFE_EVENTS or type(event) is Failed for event in batch):
-            break
-    return held
+        events += batch
+        for event in batch:
+            if type(event) not in RETRY_SAFE_EVENTS or isinstance(event, Failed):
+                return events
+    return events
 
 
-def _for_the_client(error: ErrorInfo) -> ErrorInfo:
-    """A key that the gateway lacks is none that its client could set."""
+def _with_model(event: ResponseEvent, model: str | None) -> ResponseEvent:
+    """The event with another model, if it names one."""
+    if isinstance(event, (Created, Completed)):
+        return msgspec.structs.replace(event, model=model)
+    return event
+
+
+def _hide_missing_key(error: ErrorInfo) -> ErrorInfo:
+    """The error for the client, which cannot set a key that the gateway lacks."""
     if error.code != "no_key":
         return error
-    return ErrorInfo(
-        "server_error",
-        "the gateway has no key for this model's provider: its log says more",
-        code="no_key",
-    )
-
-
-def _failure(error: ErrorInfo) -> str:
-    return f"{error.kind} ({error.message})" if error.kind in NETWORK else error.kind
-
-
-def _counted(report: Sequence[Change]) -> str:
-    paths = ", ".join(dict.fromkeys(f"{change.action} {change.path}" for change in report))
-    return f", not said: {paths[:500]}" if paths else ""
+    message = "the gateway has no key for this model's provider: its log says more"
+    return ErrorInfo("server_error", message, code="no_key")

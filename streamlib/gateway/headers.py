@@ -1,9 +1,13 @@
-"""What stands in the head of an answer: status, rate limits and request id under the names of the client's wire, and the report."""
+"""Response headers and statuses, under the names that clients of each wire read.
+
+Status, rate limits and request id have the names of the client's wire; the report and the model are
+the gateway's own headers.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -31,11 +35,25 @@ STATUS: Final[dict[ErrorKind, int]] = {
     "malformed": 502,
     "limit_exceeded": 502,
 }
-"""Kinds that are not here are 500. What failed between us and the model is a bad gateway, not the client's fault."""
+"""Kinds that are not here are 500. A failure between the gateway and the model is a bad gateway,
+not the client's fault."""
+
 REPORT: Final = "x-streamlib-report"
+
 MODEL: Final = "x-streamlib-model"
-"""The model that answered: the body names the one that the client asked for."""
-MAIN: Final = ("requests", "tokens", "input_tokens", "output_tokens")
+"""Names the model that responded; the body names the one that the client requested."""
+
+WINDOWS: Final = ("requests", "tokens", "input_tokens", "output_tokens")
+"""The rate limits that have a header in the wires' own APIs."""
+
+
+def raw_headers(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    """Headers as ASGI takes them."""
+    # A model's name may hold any character: one that no header can carry becomes "?".
+    return [
+        (name.encode("latin-1"), value.encode("latin-1", "replace"))
+        for name, value in headers.items()
+    ]
 
 
 def status_of(wire_api: WireApi, error: ErrorInfo) -> int:
@@ -51,60 +69,66 @@ def id_header(wire_api: WireApi, request_id: str) -> dict[str, str]:
 
 
 def report_header(changes: Iterable[Change]) -> dict[str, str]:
-    """`dropped=2; downgraded=1`: how much of the request, or of the answer, the other wire could not say."""
+    """The number of changes by action: `dropped=2; downgraded=1`. No header without changes."""
     counts = Counter(change.action for change in changes)
-    return (
-        {REPORT: "; ".join(f"{action}={count}" for action, count in sorted(counts.items()))}
-        if counts
-        else {}
-    )
+    if not counts:
+        return {}
+    return {REPORT: "; ".join(f"{action}={count}" for action, count in sorted(counts.items()))}
 
 
 def error_headers(error: ErrorInfo) -> dict[str, str]:
-    """How long to wait."""
-    return {} if error.retry_after is None else {"retry-after": _number(error.retry_after)}
+    """`retry-after`, if the error has one."""
+    if error.retry_after is None:
+        return {}
+    return {"retry-after": _number(error.retry_after)}
 
 
 def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -> dict[str, str]:
-    """What is left upstream, as the client's wire names it: Anthropic's headers for Messages, OpenAI's for every other."""
+    """The provider's rate limits as headers of the client's wire.
+
+    Args:
+        wire_api: the client's wire: Messages clients read Anthropic's headers, all others OpenAI's.
+        limits: what the provider reported.
+        now: converts between times of day and seconds from now.
+    """
     if limits is None:
         return {}
-    name = _anthropic if WIRE_SPECS[wire_api].rate_limit_headers == "anthropic" else _openai
-    windows = ((kind, window) for kind in MAIN if (window := getattr(limits, kind)) is not None)
-    made = {
-        header: text for kind, window in windows for header, text in name(kind, window, now).items()
-    }
-    return (
-        made if limits.retry_after is None else {**made, "retry-after": _number(limits.retry_after)}
-    )
+    add_window = _add_openai
+    if WIRE_SPECS[wire_api].rate_limit_headers == "anthropic":
+        add_window = _add_anthropic
+    headers: dict[str, str] = {}
+    for kind in WINDOWS:
+        window: Window | None = getattr(limits, kind)
+        if window is not None:
+            add_window(headers, kind.replace("_", "-"), window, now)
+    if limits.retry_after is not None:
+        headers["retry-after"] = _number(limits.retry_after)
+    return headers
 
 
-def _anthropic(kind: str, window: Window, now: datetime) -> dict[str, str]:
-    head = f"anthropic-ratelimit-{kind.replace('_', '-')}"
-    at = _reset_at(window, now)
-    reset = {f"{head}-reset": at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")} if at else {}
-    return {**_counts(window, f"{head}-{{}}"), **reset}
+def _add_anthropic(headers: dict[str, str], kind: str, window: Window, now: datetime) -> None:
+    """Wire: `anthropic-ratelimit-{kind}-{limit,remaining,reset}`, the reset as a time of day."""
+    prefix = f"anthropic-ratelimit-{kind}"
+    if window.limit is not None:
+        headers[f"{prefix}-limit"] = _number(window.limit)
+    if window.remaining is not None:
+        headers[f"{prefix}-remaining"] = _number(window.remaining)
+    reset_at = _reset_at(window, now)
+    if reset_at is not None:
+        headers[f"{prefix}-reset"] = reset_at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def _openai(kind: str, window: Window, now: datetime) -> dict[str, str]:
-    name = kind.replace("_", "-")
-    at = _reset_at(window, now)
-    seconds = (
-        window.reset_after
-        if window.reset_after is not None or at is None
-        else max(0.0, (at - now).total_seconds())
-    )
-    reset = (
-        {} if seconds is None else {f"x-ratelimit-reset-{name}": f"{_number(round(seconds, 3))}s"}
-    )
-    return {**_counts(window, f"x-ratelimit-{{}}-{name}"), **reset}
-
-
-def _counts(window: Window, name: str) -> dict[str, str]:
-    counts = {"limit": window.limit, "remaining": window.remaining}
-    return {
-        name.format(field): _number(count) for field, count in counts.items() if count is not None
-    }
+def _add_openai(headers: dict[str, str], kind: str, window: Window, now: datetime) -> None:
+    """Wire: `x-ratelimit-{limit,remaining,reset}-{kind}`, the reset in seconds from now."""
+    if window.limit is not None:
+        headers[f"x-ratelimit-limit-{kind}"] = _number(window.limit)
+    if window.remaining is not None:
+        headers[f"x-ratelimit-remaining-{kind}"] = _number(window.remaining)
+    seconds = window.reset_after
+    if seconds is None and window.reset_at is not None:
+        seconds = max(0.0, (window.reset_at - now).total_seconds())
+    if seconds is not None:
+        headers[f"x-ratelimit-reset-{kind}"] = f"{_number(round(seconds, 3))}s"
 
 
 def _reset_at(window: Window, now: datetime) -> datetime | None:
@@ -114,4 +138,7 @@ def _reset_at(window: Window, now: datetime) -> datetime | None:
 
 
 def _number(value: float) -> str:
-    return str(int(value)) if value == int(value) else str(value)
+    """Without `.0`: clients read these headers with `int`."""
+    if value == int(value):
+        return str(int(value))
+    return str(value)

@@ -1,4 +1,4 @@
-"""Gemini's other stream: one JSON array that grows, for clients that do not ask for `alt=sse`."""
+"""Gemini's stream for clients that do not ask for `alt=sse`: one JSON array, element by element."""
 
 from __future__ import annotations
 
@@ -8,30 +8,38 @@ from streamlib_parsers.events import ResponseEvent
 
 
 class JsonArray:
-    """An encoder of server-sent events, its events written as the elements of an array."""
+    """Writes the events of an SSE encoder as the elements of a JSON array."""
 
     media_type = "application/json"
 
     def __init__(self, inner: Encoder) -> None:
         self.report: list[Change] = inner.report
+        """The inner encoder's."""
         self._inner = inner
-        self._begun = False
+        self._has_elements = False
+        """Whether the array was opened, with its first element."""
 
     def feed(self, event: ResponseEvent) -> bytes:
-        """As the encoder's."""
+        """Returns the bytes of one event; empty if it is buffered or cannot be encoded."""
         return self._elements(self._inner.feed(event))
 
     def close(self) -> bytes:
-        """The end of the array."""
+        """Returns the last elements and the end of the array."""
         last = self._elements(self._inner.close())
-        return last + (b"]" if self._begun else b"[]")
+        if self._has_elements:
+            return last + b"]"
+        return b"[]"
 
     def _elements(self, stream: bytes) -> bytes:
-        frames = [
-            frame.removeprefix(b"data: ").replace(b"\ndata: ", b"\n")
-            for frame in stream.split(b"\n\n")
-            if frame
-        ]
-        start = b"," if self._begun else b"["
-        self._begun |= bool(frames)
-        return start + b",\r\n".join(frames) if frames else b""
+        elements: list[bytes] = []
+        for frame in stream.split(b"\n\n"):
+            if frame:
+                # JSON that has line breaks is sent in several `data` lines.
+                elements.append(frame.removeprefix(b"data: ").replace(b"\ndata: ", b"\n"))
+        if not elements:
+            return b""
+        separator = b"["
+        if self._has_elements:
+            separator = b","
+        self._has_elements = True
+        return separator + b",\r\n".join(elements)

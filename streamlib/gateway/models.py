@@ -1,8 +1,9 @@
-"""The models that clients may ask for, in the forms in which they read a list."""
+"""The list of models that clients may request, in the formats in which clients read it."""
 
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
+from typing import Any
 
 from streamlib.client import Client
 from streamlib.errors import StreamError
@@ -11,43 +12,72 @@ from streamlib_parsers.items import JsonObject
 
 
 async def model_names(client: Client, table: RouteTable) -> list[str]:
-    """Names without a wildcard are the routes' own; a route that takes the client's names over lists those of its provider."""
+    """The names that the routes serve, each once.
+
+    A route without a wildcard has one name. One with a wildcard, whose target takes the client's
+    own name, has the matching names of its provider's list.
+    """
     names: dict[str, None] = {}
     for rule in table.rules:
         if not rule.is_pattern:
             names[rule.model] = None
-        elif rule.to[0].endswith(":*"):
-            hop = table.hops(rule, "model")[0]
-            try:
-                found = await client.models(
-                    hop.provider,
-                    wire_api=hop.where.wire_api,
-                    base_url=rule.base_url,
-                    api_key=hop.key,
-                )
-            except StreamError:  # no list, or no key for it: what is not known is not offered
-                continue
-            names.update((one.id, None) for one in found if fnmatchcase(one.id, rule.model))
+            continue
+        if not rule.to[0].endswith(":*"):
+            continue
+        hop = table.hops(rule, "model")[0]
+        try:
+            models = await client.models(
+                hop.provider,
+                wire_api=hop.target.wire_api,
+                base_url=rule.base_url,
+                api_key=hop.key,
+            )
+        except StreamError:
+            # The provider has no list, or there is no key for it: its models are still served,
+            # only not listed.
+            continue
+        for model in models:
+            if fnmatchcase(model.id, rule.model):
+                names[model.id] = None
     return list(names)
 
 
-def listed(names: list[str]) -> JsonObject:
-    """OpenAI's, Anthropic's and Google's list in one: all three SDKs ask the same path, and each reads its own keys."""
-    methods = ["generateContent", "streamGenerateContent"]
-    ends = {"first_id": names[0] if names else None, "last_id": names[-1] if names else None}
-    models = [
-        {"name": f"models/{name}", "displayName": name, "supportedGenerationMethods": methods}
-        for name in names
-    ]
-    return {
+def model_list(names: list[str]) -> JsonObject:
+    """The response body.
+
+    The SDKs of OpenAI, Anthropic and Google request the same path and each reads its own keys, so
+    this is all three formats in one.
+    """
+    openai_and_anthropic: list[JsonObject] = []
+    google: list[JsonObject] = []
+    for name in names:
+        openai_and_anthropic.append(
+            {
+                "id": name,
+                "object": "model",
+                "created": 0,
+                "owned_by": "streamlib",
+                "type": "model",
+                "display_name": name,
+                "created_at": "1970-01-01T00:00:00Z",
+            }
+        )
+        google.append(
+            {
+                "name": f"models/{name}",
+                "displayName": name,
+                "supportedGenerationMethods": ["generateContent", "streamGenerateContent"],
+            }
+        )
+    body: dict[str, Any] = {
         "object": "list",
-        "data": [_model(name) for name in names],
+        "data": openai_and_anthropic,
         "has_more": False,
-        **ends,
-        "models": models,
+        "first_id": None,
+        "last_id": None,
+        "models": google,
     }
-
-
-def _model(name: str) -> JsonObject:
-    openai = {"id": name, "object": "model", "created": 0, "owned_by": "streamlib"}
-    return {**openai, "type": "model", "display_name": name, "created_at": "1970-01-01T00:00:00Z"}
+    if names:
+        body["first_id"] = names[0]
+        body["last_id"] = names[-1]
+    return body

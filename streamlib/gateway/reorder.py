@@ -1,8 +1,10 @@
-"""One text after the other, for clients' wires that have no blocks: there, words of two texts that grow at the same time would mix.
+"""Text after text, for client wires that have no blocks: there, the deltas of two items that are
+open at the same time would mix.
 
-    begin 0 · "Hel" of 0 · begin 1 · "B" of 1 · "lo" of 0 · end 0 · end 1      ->      "Hel" "lo" · "B"
+    open 0 · "Hel" of 0 · open 1 · "B" of 1 · "lo" of 0 · close 0 · close 1   ->   "Hel" "lo" · "B"
 
-Held back: what is said of a text or thought that begins while another one is open, until that one ends. Calls have indexes of their own.
+Buffered are the events of a message or reasoning that opens while another of its choice is open,
+until that one closes. Calls stay where they are: those wires number them.
 """
 
 from __future__ import annotations
@@ -12,41 +14,48 @@ from typing import Final
 from streamlib_parsers.events import OutputItemAdded, OutputItemDone, ResponseEvent
 from streamlib_parsers.items import Message, Reasoning
 
-SPOKEN: Final = (Message, Reasoning)
+SEQUENTIAL: Final = (Message, Reasoning)
+"""Kinds of items whose deltas such a wire cannot tell apart."""
 
 
 class ItemSequencer:
-    """Puts the texts of each choice in a row, in the order in which they begin."""
+    """Delays messages and reasoning so that each choice has one open at a time, in order of start.
+
+    It only changes the order of events; `EventTranslator` numbers them afterwards.
+    """
 
     def __init__(self) -> None:
-        self._speaking: dict[int, int] = {}
-        self._held: dict[int, list[ResponseEvent]] = {}
+        self._open: dict[int, int] = {}
+        """By choice, the index of its open item."""
+        self._buffered: dict[int, list[ResponseEvent]] = {}
+        """By item index, the events of an item that waits, in the order in which items opened."""
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """The event, with what waited for it; nothing where it has to wait."""
-        if isinstance(event, OutputItemAdded) and isinstance(event.item, SPOKEN):
-            speaking = self._speaking.setdefault(event.item.choice, event.index)
-            self._held.update({event.index: []} if speaking != event.index else {})
-        held = self._held.get(getattr(event, "index", -1)) if self._held else None
-        if held is not None:
-            held.append(event)
-            return []
-        if type(event) is OutputItemDone and self._speaking.get(event.item.choice) == event.index:
-            return [event, *self._next(event.item.choice)]
+        """Returns the event, with those that waited for it; nothing if it has to wait."""
+        if isinstance(event, OutputItemAdded) and isinstance(event.item, SEQUENTIAL):
+            open_index = self._open.setdefault(event.item.choice, event.index)
+            if open_index != event.index:
+                self._buffered[event.index] = []
+        if self._buffered:
+            # Events that are about no item (`TokenCount`) do not wait.
+            buffer = self._buffered.get(getattr(event, "index", -1))
+            if buffer is not None:
+                buffer.append(event)
+                return []
+        if type(event) is OutputItemDone and self._open.get(event.item.choice) == event.index:
+            return [event, *self._release(event.item.choice)]
         return [event]
 
-    def _next(self, choice: int) -> list[ResponseEvent]:
-        """What was held, up to a text that is still open."""
-        del self._speaking[choice]
-        out: list[ResponseEvent] = []
-        for index, events in list(self._held.items()):
-            first, last = events[0], events[-1]
-            if (
-                isinstance(first, OutputItemAdded)
-                and first.item.choice == choice
-                and choice not in self._speaking
-            ):
-                out += self._held.pop(index)
-                if not isinstance(last, OutputItemDone):
-                    self._speaking[choice] = index
-        return out
+    def _release(self, choice: int) -> list[ResponseEvent]:
+        """The buffered events of a choice, up to an item that is still open."""
+        del self._open[choice]
+        released: list[ResponseEvent] = []
+        for index, events in list(self._buffered.items()):
+            added = events[0]
+            if not isinstance(added, OutputItemAdded) or added.item.choice != choice:
+                continue
+            released += self._buffered.pop(index)
+            if not isinstance(events[-1], OutputItemDone):
+                self._open[choice] = index
+                break
+        return released

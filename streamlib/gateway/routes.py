@@ -1,16 +1,18 @@
-"""The route table: which model a client's model name means, and how it is asked.
+"""The route table: which model a client's model name stands for, and how it is requested.
 
     [[route]]                                    # the first that matches wins
-    model = "claude-*"                           # what the client asks for; * and ? as in file names
-    to = "openrouter:x-ai/grok-code-fast-1"      # provider:model; a * in it is the client's own name. A list: the others are fallbacks
-    reasoning = { high = "medium", "*" = "low" } # what the client asks for -> what is asked
-    overrides = { temperature = 0 }              # words of the model's wire, merged last into the request
+    model = "claude-*"                           # the client's model; * and ? as in file names
+    to = "openrouter:x-ai/grok-code-fast-1"      # provider:model; * is the client's own name.
+                                                 # A list: the others are fallbacks
+    reasoning = { high = "medium", "*" = "low" } # requested by the client -> requested of the model
+    overrides = { temperature = 0 }              # fields of the model's wire, merged last
 
 Without any route, everything goes to the loopback provider.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -32,11 +34,17 @@ from streamlib.request.target import Target
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
 
-Thinking: TypeAlias = Effort | int
-"""A level, or tokens to think with."""
+ReasoningLevel: TypeAlias = Effort | int
+"""A level, or a budget in tokens."""
 
-UNASKED: Final = "unset"
-"""The key in `reasoning` for a client that asks for nothing; `budget` for one that names tokens, `*` for what has no key."""
+UNSET: Final = "unset"
+"""Key of `RouteRule.reasoning` for a client that requests no level and no budget."""
+
+BUDGET: Final = "budget"
+"""Key of `RouteRule.reasoning` for a client that requests a number of tokens."""
+
+OTHERWISE: Final = "*"
+"""Key of `RouteRule.reasoning` for what has no key of its own."""
 
 
 class RouteRule(
@@ -44,9 +52,18 @@ class RouteRule(
 ):
     """One route.
 
-    wire_api, base_url: where the provider's own are not meant. key_env: the variable with the key, needed for a `base_url` that wants one.
-    dialects: of text that holds calls or thoughts, where the model's own are not known. headers: sent upstream (`anthropic-beta` …).
-    drop: words of the client's request that have no place in ours and would be refused (`context_management`).
+    Attributes:
+        model: pattern of the client's model names; `*`, `?` and `[…]` as in file names.
+        to: `provider:model`, with `*` for the client's own name; several: the others are fallbacks.
+        wire_api: in place of the provider's first.
+        base_url: in place of the provider's own.
+        key_env: the environment variable with the key; a `base_url` that requires a key needs it.
+        dialects: of calls or reasoning in text; None: those known for the model.
+        reasoning: level requested by the client (or `unset`, `budget`, `*`) -> level or tokens.
+        overrides: fields of the model's wire, merged last into the request.
+        drop: fields of the client's request that have no counterpart in `Prompt` and would be
+            refused (`context_management`).
+        headers: sent to the provider (`anthropic-beta` …).
     """
 
     model: str
@@ -55,7 +72,7 @@ class RouteRule(
     base_url: str | None = None
     key_env: str | None = None
     dialects: tuple[str, ...] | None = None
-    reasoning: dict[str, Thinking] = {}
+    reasoning: dict[str, ReasoningLevel] = {}
     overrides: dict[str, Any] = {}
     drop: tuple[str, ...] = ()
     headers: dict[str, str] = {}
@@ -64,11 +81,11 @@ class RouteRule(
         if isinstance(self.to, str):
             force_setattr(self, "to", (self.to,))
         if not self.to:
-            raise ValueError(f"the route {self.model!r} leads nowhere")
+            raise ValueError(f"the route {self.model!r} has no target")
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it is for more than one name."""
+        """Whether the route is for more than one name."""
         return any(char in self.model for char in "*?[")
 
 
@@ -76,10 +93,16 @@ CATCH_ALL: Final = RouteRule("*", "loopback:*")
 
 
 class RouteTarget(Struct, frozen=True):
-    """One target of a route. key: the route's own."""
+    """One target of a route.
+
+    Attributes:
+        provider: with the route's headers.
+        target: where the request goes.
+        key: the route's own; None: the client's for this provider.
+    """
 
     provider: Provider
-    where: Target
+    target: Target
     key: Secret | None = None
 
 
@@ -90,71 +113,84 @@ class _File(Struct, forbid_unknown_fields=True):
 
 
 class RouteTable:
-    """Routes, in order. providers: more of them, or others of the same name."""
+    """Routes, in order of precedence."""
 
     def __init__(self, rules: Sequence[RouteRule] = (), providers: Sequence[Provider] = ()) -> None:
+        """Checks the routes.
+
+        Args:
+            rules: the first that matches is used. None at all: everything goes to the loopback
+                provider.
+            providers: in addition to the known ones, or in place of those of the same name.
+
+        Raises:
+            ValueError: a route has no valid target.
+            StreamError: the environment variable of a route's key is not set.
+        """
         self.rules = tuple(rules) or (CATCH_ALL,)
         self._providers = tuple(providers)
-        self._keys = {rule.key_env: _key(rule.key_env) for rule in self.rules if rule.key_env}
+        self._keys: dict[str, Secret] = {}
+        """Variable -> key, of all `RouteRule.key_env`: read once."""
+        for rule in self.rules:
+            if rule.key_env:
+                self._keys[rule.key_env] = _read_key(rule.key_env)
         for rule in self.rules:
             self._check(rule)
 
     def using(self, *providers: Provider) -> RouteTable:
         """The same routes, with other providers."""
-        table = RouteTable.__new__(RouteTable)
-        table.rules, table._keys, table._providers = (
-            self.rules,
-            self._keys,
-            (*providers, *self._providers),
-        )
+        table = copy.copy(self)
+        table._providers = (*providers, *self._providers)
         return table
 
     def _check(self, rule: RouteRule) -> None:
-        """A route that cannot be is said at once, not with the first request."""
+        """Reports an impossible route at the start, not with the first request."""
         try:
             self.hops(rule, "model")
         except StreamError as error:
-            raise ValueError(
-                f"the route {rule.model!r} to {', '.join(rule.to)}: {error.info.message}"
-            ) from None
+            targets = ", ".join(rule.to)
+            message = f"the route {rule.model!r} to {targets}: {error.info.message}"
+            raise ValueError(message) from None
 
     def rule(self, model: str) -> RouteRule:
-        """The first that matches; `not_found` where none does."""
-        found = next((rule for rule in self.rules if fnmatchcase(model, rule.model)), None)
-        if found is None:
-            raise StreamError(
-                ErrorInfo(
-                    "not_found", f"no route for the model {model[:200]!r}", code="model_not_found"
-                )
-            )
-        return found
+        """The first route that matches a client's model name.
+
+        Raises:
+            StreamError: none does (`not_found`).
+        """
+        for rule in self.rules:
+            if fnmatchcase(model, rule.model):
+                return rule
+        message = f"no route for the model {model[:200]!r}"
+        raise StreamError(ErrorInfo("not_found", message, code="model_not_found"))
 
     def hops(self, rule: RouteRule, model: str) -> list[RouteTarget]:
-        """The targets of a route for a client's model: the first, and those to fall back on."""
+        """The targets of a route for a client's model: the first, then its fallbacks."""
         return [self._hop(rule, to.replace("*", model)) for to in rule.to]
 
     def _hop(self, rule: RouteRule, name: str) -> RouteTarget:
         provider, model = find(name, None, self._providers)
         if rule.headers:
-            provider = msgspec.structs.replace(
-                provider, headers={**provider.headers, **rule.headers}
-            )
-        where = resolve_target(provider, model, rule.wire_api, rule.base_url)
-        return RouteTarget(provider, where, self._keys.get(rule.key_env or ""))
+            headers = {**provider.headers, **rule.headers}
+            provider = msgspec.structs.replace(provider, headers=headers)
+        target = resolve_target(provider, model, rule.wire_api, rule.base_url)
+        return RouteTarget(provider, target, self._keys.get(rule.key_env or ""))
 
 
-def _key(variable: str) -> Secret:
-    if not os.environ.get(variable):
-        raise StreamError(
-            ErrorInfo(
-                "authentication", f"key_env: the variable {variable} is not set", code="missing_key"
-            )
-        )
-    return Secret(os.environ[variable])
+def _read_key(variable: str) -> Secret:
+    key = os.environ.get(variable)
+    if not key:
+        message = f"key_env: the variable {variable} is not set"
+        raise StreamError(ErrorInfo("authentication", message, code="missing_key"))
+    return Secret(key)
 
 
 def read_table(text: str) -> list[RouteRule]:
-    """The routes of a TOML file; ValueError says what is wrong with it."""
+    """Reads the routes of a TOML text.
+
+    Raises:
+        ValueError: it is no TOML, or not that of routes.
+    """
     try:
         return msgspec.convert(tomllib.loads(text), _File).route
     except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
@@ -162,7 +198,12 @@ def read_table(text: str) -> list[RouteRule]:
 
 
 def load_table(path: str | Path) -> list[RouteRule]:
-    """The routes of a file."""
+    """Reads the routes of a TOML file.
+
+    Raises:
+        ValueError: as `read_table`, with the path.
+        OSError: the file cannot be read.
+    """
     text = Path(path).read_text(encoding="utf-8")
     try:
         return read_table(text)
@@ -171,7 +212,11 @@ def load_table(path: str | Path) -> list[RouteRule]:
 
 
 def read_route(text: str) -> RouteRule:
-    """`PATTERN=PROVIDER:MODEL[,PROVIDER:MODEL…]`, as the command line has it."""
+    """Reads a route of the command line, `PATTERN=PROVIDER:MODEL[,PROVIDER:MODEL…]`.
+
+    Raises:
+        ValueError: it has another form.
+    """
     pattern, sign, to = text.partition("=")
     if not (pattern and sign and to):
         raise ValueError(f"{text!r}: a route is written PATTERN=PROVIDER:MODEL")
@@ -179,34 +224,41 @@ def read_route(text: str) -> RouteRule:
 
 
 def apply_rule_limits(prompt: Prompt, rule: RouteRule) -> Prompt:
-    """The prompt as the route wants it: its thinking, its overrides, without what it drops."""
+    """The prompt with the route's reasoning level and without the fields that it drops."""
     extra = {key: value for key, value in (prompt.extra or {}).items() if key not in rule.drop}
-    return msgspec.structs.replace(
-        prompt, reasoning=_thinking(prompt, rule.reasoning), extra=extra or None
-    )
+    reasoning = _route_reasoning(prompt, rule.reasoning)
+    return msgspec.structs.replace(prompt, reasoning=reasoning, extra=extra or None)
 
 
 def apply_rule_settings(prompt: Prompt, rule: RouteRule, wire_api: WireApi) -> Prompt:
-    """The prompt with the overrides, beside the words that its client said in the same wire."""
+    """The prompt with the route's overrides.
+
+    Fields that the client sent stay only if they are of the same wire: `extra` is for one.
+    """
     if not rule.overrides:
         return prompt
-    own = prompt.extra if prompt.extra_wire in (None, wire_api) else None
-    return msgspec.structs.replace(
-        prompt, extra=merged(own or {}, rule.overrides), extra_wire=wire_api
-    )
+    extra: dict[str, Any] = {}
+    if prompt.extra is not None and prompt.extra_wire in (None, wire_api):
+        extra = prompt.extra
+    return msgspec.structs.replace(prompt, extra=merged(extra, rule.overrides), extra_wire=wire_api)
 
 
-def _thinking(prompt: Prompt, mapping: Mapping[str, Thinking]) -> Any:
-    asked = prompt.thinking
-    word = (
-        UNASKED
-        if asked is None
-        else asked.effort or ("budget" if asked.budget is not None else UNASKED)
-    )
-    chosen: Any = mapping.get(word, mapping.get("*"))
-    if chosen is None:
+def _route_reasoning(
+    prompt: Prompt, levels: Mapping[str, ReasoningLevel]
+) -> int | Effort | ReasoningOptions | None:
+    """How much reasoning to request: what the route has for the client's level, else that."""
+    requested = prompt.thinking or ReasoningOptions()
+    if requested.effort is not None:
+        key: str = requested.effort
+    elif requested.budget is not None:
+        key = BUDGET
+    else:
+        key = UNSET
+    level = levels.get(key, levels.get(OTHERWISE))
+    if level is None:
         return prompt.reasoning
-    summary, display = (asked.summary, asked.display) if asked else (None, None)
-    if isinstance(chosen, int):
-        return ReasoningOptions(budget=chosen, summary=summary, display=display)
-    return ReasoningOptions(chosen, summary=summary, display=display)
+    # How reasoning is shown is the client's, not the route's.
+    options = ReasoningOptions(summary=requested.summary, display=requested.display)
+    if isinstance(level, int):
+        return msgspec.structs.replace(options, budget=level)
+    return msgspec.structs.replace(options, effort=level)

@@ -1,6 +1,8 @@
-"""How many tokens a request has: asked of Anthropic where it goes there, else estimated from its size.
+"""The number of tokens of a request: counted by Anthropic where the request goes there, else
+estimated from its size.
 
-An estimate is marked as one: agents compact their history by it, and four characters a token is right for English within a third.
+An estimate is marked as such: agents compact their history by it, and four characters a token is
+right for English within a third.
 """
 
 from __future__ import annotations
@@ -13,17 +15,18 @@ from msgspec import Struct
 from streamlib.client import Client
 from streamlib.errors import StreamError
 from streamlib.gateway.routes import RouteTarget
-from streamlib.request.build import Request, build_for
+from streamlib.request.build import build_for
 from streamlib.request.prompt import Prompt
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import JsonObject
 
 CHARACTERS: Final = 4
-"""Of a token."""
+"""Characters of a token."""
+
 MEDIUM: Final = 1600
 """Tokens of an image or a page: the most that Anthropic counts for an image."""
+
 COUNTED: Final = ("model", "messages", "system", "tools", "tool_choice", "thinking")
-"""Keys of a Messages request that its count takes."""
+"""Keys of a Messages request that `count_tokens` takes; others are refused there."""
 
 
 class _Count(Struct):
@@ -31,43 +34,61 @@ class _Count(Struct):
 
 
 async def count_tokens(client: Client, prompt: Prompt, hop: RouteTarget) -> tuple[int, bool]:
-    """The count, and whether it is an estimate. Raises `StreamError` where the provider was asked and refused."""
-    if hop.provider.name != "anthropic" or hop.where.wire_api != "messages":
-        return estimated(prompt), True
-    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.where)
+    """Counts the tokens of a prompt.
+
+    Returns:
+        The count, and whether it is an estimate.
+
+    Raises:
+        StreamError: the provider refused to count.
+    """
+    if hop.provider.name != "anthropic" or hop.target.wire_api != "messages":
+        return estimate(prompt), True
+    request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
-    asked = msgspec.json.encode({key: body[key] for key in COUNTED if key in body})
-    answer = await client.fetch(_at(request, asked), hop.provider, api_key=hop.key)
+    counted = {key: body[key] for key in COUNTED if key in body}
+    request = msgspec.structs.replace(
+        request, url=f"{request.url}/count_tokens", body=msgspec.json.encode(counted)
+    )
+    response = await client.fetch(request, hop.provider, api_key=hop.key)
     try:
-        return msgspec.json.decode(answer, type=_Count).input_tokens, False
+        return msgspec.json.decode(response, type=_Count).input_tokens, False
     except msgspec.MsgspecError as error:
-        raise StreamError(
-            ErrorInfo("malformed", f"the answer is no count of tokens: {error}")
-        ) from None
+        message = f"the response is no token count: {error}"
+        raise StreamError(ErrorInfo("malformed", message)) from None
 
 
-def _at(request: Request, body: bytes) -> Request:
-    return msgspec.structs.replace(request, url=f"{request.url}/count_tokens", body=body)
+def estimate(prompt: Prompt) -> int:
+    """The tokens of a prompt by its size: of its text and names, and of its media."""
+    size = _Size(len(prompt.instructions or ""))
+    for item in prompt.items:
+        size.add(msgspec.to_builtins(item))
+    media = size.media
+    for tool in prompt.tools:
+        # What looks like a medium in a schema is none: only its characters are left out.
+        size.add(msgspec.to_builtins(tool))
+    return 1 + size.characters // CHARACTERS + media * MEDIUM
 
 
-def estimated(prompt: Prompt) -> int:
-    """Characters of everything said, and so many for each medium."""
-    characters, media = _weight([msgspec.to_builtins(item) for item in prompt.items])
-    tools, _ = _weight([msgspec.to_builtins(tool) for tool in prompt.tools])
-    return 1 + (characters + tools + len(prompt.instructions or "")) // CHARACTERS + media * MEDIUM
+class _Size:
+    """The size of JSON values: characters of keys and strings, and the number of media."""
 
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+        self.media = 0
 
-def _weight(value: object) -> tuple[int, int]:
-    """(characters of texts and names, media) in a JSON value."""
-    if isinstance(value, str):
-        return len(value), 0
-    if isinstance(value, dict):
-        if "data" in value and "media_type" in value:
-            return 0, 1
-        inner: JsonObject = value
-        weights = [_weight(one) for one in inner.values()]
-        return sum(len(str(key)) for key in inner) + sum(size for size, _ in weights), sum(
-            media for _, media in weights
-        )
-    weights = [_weight(one) for one in value] if isinstance(value, (list, tuple)) else []
-    return sum(size for size, _ in weights), sum(media for _, media in weights)
+    def add(self, value: object) -> None:
+        """Adds a value with everything in it."""
+        if isinstance(value, str):
+            self.characters += len(value)
+        elif isinstance(value, dict):
+            # The base64 text of a medium is no text for the model.
+            if "data" in value and "media_type" in value:
+                self.media += 1
+                return
+            for key, element in value.items():
+                self.characters += len(str(key))
+                self.add(element)
+        elif isinstance(value, (list, tuple)):
+            for element in value:
+                self.add(element)

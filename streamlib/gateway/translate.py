@@ -1,24 +1,26 @@
-"""Events of the model's wire, made ready for the encoder of another: a stage between the parser and the encoder.
+"""Events of the model's wire, translated for the encoder of another wire: a stage between the
+parser and the encoder.
 
-What only the model's wire can read is put into envelopes, and those into the one slot that a client's wire keeps and gives back
-unread: the one for sealed thoughts.
+State that only the model's wire can read is put into envelopes, and those into the one field that a
+client's wire stores and sends back unread: the one for encrypted reasoning.
 
-| client's wire | beside a thought | for an item that has no such slot, or no words here |
+| client's wire | reasoning | an item without such a field, or that the wire cannot represent |
 |---|---|---|
 | messages | `thinking.signature` | a `redacted_thinking` block |
 | responses | `reasoning.encrypted_content` | a `reasoning` item |
 | chat | an element of `reasoning_details` | the same |
 | gemini | `thoughtSignature` of the thought | an empty thought with a `thoughtSignature` |
 
-Such a block stands before a call, where the call's state is known by then (clients leave out thoughts at the end of a turn), else after it.
-`restoring.py` is the way back. The words of the model's wire (metadata, native stop reasons, unknown events) mean nothing here: left out,
-and in the report.
+Such a block comes before a call where the call's state is known by then (clients leave out
+reasoning at the end of a turn), else after it. `restore.py` is the way back. Fields of the model's
+wire (metadata, native stop reasons, unknown events) have no meaning for the client: they are left
+out and reported.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+import sys
+from typing import Final
 
 import msgspec
 
@@ -26,18 +28,28 @@ from streamlib.gateway.envelopes import seal
 from streamlib.gateway.reorder import ItemSequencer
 from streamlib.providers.wire_specs import WIRE_SPECS, EnvelopeSlot
 from streamlib.request.report import Change, Report
+from streamlib_parsers.errors import InvalidArguments
 from streamlib_parsers.events import (
+    AnnotationAdded,
     Completed,
     Failed,
     FinishedChoice,
     FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
+    Notice,
     OutputItemAdded,
     OutputItemDone,
+    OutputTextDelta,
     Passthrough,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
     ResponseEvent,
     ResponseMetadata,
     TokenCount,
 )
+from streamlib_parsers.filter_assembler import FilterAssembler
 from streamlib_parsers.items import (
     Compaction,
     CustomToolCall,
@@ -53,209 +65,283 @@ from streamlib_parsers.items import (
     Text,
     WireApi,
 )
+from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
 HIDDEN: Final = (ServerToolCall, ServerToolResult, Compaction, Opaque)
-"""Kinds that only the wire they come from has words for: in an envelope they go along unseen."""
+"""Kinds that only the wire they come from can represent: an envelope carries them unseen."""
+
 CALLS: Final = (FunctionCall, CustomToolCall)
-BARE: Final[JsonObject] = {
+
+DELTAS: Final = (
+    OutputTextDelta,
+    ReasoningContentDelta,
+    ReasoningSummaryDelta,
+    RefusalDelta,
+    MediaDelta,
+    AnnotationAdded,
+    ItemProgress,
+)
+"""Events about an open item that are the same on every wire."""
+
+STATE_FIELDS: Final[JsonObject] = {
     "id": None,
     "signature": None,
     "encrypted_content": None,
     "redacted": False,
     "native": None,
 }
+"""Fields of reasoning that only the model's wire can read, with the values of reasoning without
+state."""
 
-
-def _slot_fields(slot: EnvelopeSlot, envelope: str, index: int) -> JsonObject:
-    """The fields of a reasoning item that hold an envelope in a slot."""
-    if slot == "reasoning_details":
-        # Clients join elements of one index, so each envelope has an index of its own.
-        details = {"type": "reasoning.encrypted", "data": envelope, "index": index}
-        return {"native": {"reasoning_details": [details]}}
-    return {slot: envelope}
+# The model's parser has enforced the limits; an envelope beside each item may double the number of
+# items, which must not end the response.
+_PARSER_LIMITS: Final = msgspec.structs.replace(
+    LIMITS, items=sys.maxsize, argument_bytes=sys.maxsize
+)
 
 
 class EventTranslator:
-    """One answer on its way to a client of `wire_api`. custom: names of the tools that the client declared as free-form.
+    """Translates the events of one response for a client of another wire.
 
-    A wire without a slot (it has no sealed thoughts) loses what would be in it; `report` says so.
+    Numbering and bracketing are the assembler's, as in a parser; this class decides what becomes of
+    each item.
     """
 
     def __init__(self, wire_api: WireApi, custom: frozenset[str] = frozenset()) -> None:
+        """Starts a response.
+
+        Args:
+            wire_api: the client's wire. One without a field for encrypted reasoning loses the
+                state that would be in it; `report` names it.
+            custom: names of the tools that the client declared as free-form.
+        """
         self._origin = Origin(wire_api)
         self._custom = custom
-        self._losses = Report()
-        self._sequence = None if WIRE_SPECS[wire_api].has_blocks else ItemSequencer()
-        self._places: dict[int, int] = {}
-        self._begun = 0
-        self._free: set[int] = set()
-        self._told: set[int] = set()
-        self._sealed = 0
-        self._counted: TokenCount | None = None
+        self._spec = WIRE_SPECS[wire_api].gateway
+        """How envelopes travel on the client's wire; None: they cannot."""
+        self._report = Report()
+        self._assembler = FilterAssembler(_PARSER_LIMITS)
+        """Numbers what the client gets, and opens and closes its items."""
+        self._sequencer: ItemSequencer | None = None
+        """Reorders items, for a wire that cannot interleave them."""
+        if not WIRE_SPECS[wire_api].has_blocks:
+            self._sequencer = ItemSequencer()
+        self._items: dict[int, OpenItem] = {}
+        """By index on the model's wire, the item that the client gets; closed ones too. Hidden
+        items have none."""
+        self._free_form: set[int] = set()
+        """Indexes of function calls that the client gets as free-form calls."""
+        self._in_envelope: set[int] = set()
+        """Indexes of calls whose envelope was sent before them."""
+        self._envelope_count = 0
+        """Envelopes made so far."""
+        self._late_usage: TokenCount | None = None
+        """The newest usage that arrived after the first item: sent with the end."""
 
     @property
     def report(self) -> list[Change]:
-        """What was left out."""
-        return self._losses.changes
+        """What was left out, so far."""
+        return self._report.changes
 
     def feed(self, event: ResponseEvent) -> list[ResponseEvent]:
-        """The event as the client's encoder may see it; of a hidden item, nothing but its envelope."""
-        if self._sequence is None:
-            return self._cross(event)
-        return [crossed for one in self._sequence.feed(event) for crossed in self._cross(one)]
+        """Returns the events that the client's encoder gets; of a hidden item, its envelope."""
+        if self._sequencer is None:
+            self._translate(event)
+        else:
+            for ready in self._sequencer.feed(event):
+                self._translate(ready)
+        return self._assembler.take()
 
-    def _cross(self, event: ResponseEvent) -> list[ResponseEvent]:
-        handler = _HANDLERS.get(type(event))
-        return self._moved(event) if handler is None else handler(self, event)
+    def _translate(self, event: ResponseEvent) -> None:
+        # Runs once a delta, so the most frequent kinds are first and handled without a call.
+        if isinstance(event, DELTAS):
+            item = self._items.get(event.index)
+            if item is not None:
+                self._assembler.forward_for(item, event)
+            return
+        match event:
+            case FunctionCallArgumentsDelta():
+                self._forward_arguments(event)
+            case OutputItemAdded():
+                self._open(event)
+            case OutputItemDone():
+                self._close(event)
+            case Notice():
+                self._forward_notice(event)
+            case _:
+                self._translate_envelope(event)
 
-    def _moved(self, event: Any) -> list[ResponseEvent]:
-        """The event under the index that its item has here."""
-        index: int | None = getattr(event, "index", None)
-        if index is None:
-            return [event]
-        place = self._places.get(index)
-        if place is None:
-            return []
-        return [event if place == index else msgspec.structs.replace(event, index=place)]
+    def _translate_envelope(self, event: ResponseEvent) -> None:
+        """Translates an event about the response, not about an item."""
+        match event:
+            case ResponseMetadata():
+                for name in event.values:
+                    self._drop_metadata(name)
+            case Passthrough():
+                self._drop_metadata(event.event)
+            case TokenCount():
+                self._count(event)
+            case Completed():
+                self._complete(event)
+            case Failed():
+                self._fail(event)
+            case _:
+                self._assembler.forward(event)
+
+    def _forward_arguments(self, event: FunctionCallArgumentsDelta) -> None:
+        item = self._items.get(event.index)
+        # The text of a free-form call is known once its JSON is complete.
+        if item is not None and event.index not in self._free_form:
+            self._assembler.forward_for(item, event)
+
+    def _forward_notice(self, event: Notice) -> None:
+        if event.index is None:
+            self._assembler.forward(event)
+            return
+        item = self._items.get(event.index)
+        if item is not None:
+            self._assembler.forward(msgspec.structs.replace(event, index=item.index))
 
     # --- items ---
 
-    def _added(self, event: OutputItemAdded) -> list[ResponseEvent]:
+    def _open(self, event: OutputItemAdded) -> None:
         item: ResponseItem = event.item
         if isinstance(item, HIDDEN):
-            return []
-        before = (
-            self._carrier(item, event.index) if isinstance(item, CALLS) and _has_state(item) else []
-        )
-        self._told |= {event.index} if before else set()
-        self._places[event.index] = self._next()
+            return
+        if isinstance(item, CALLS) and _has_state(item) and self._add_envelope(item, event.index):
+            self._in_envelope.add(event.index)
         if isinstance(item, Reasoning):
-            item = msgspec.structs.replace(item, origin=self._origin, **BARE)
+            item = msgspec.structs.replace(item, origin=self._origin, **STATE_FIELDS)
         elif isinstance(item, FunctionCall) and item.name in self._custom:
-            self._free.add(event.index)
+            self._free_form.add(event.index)
             item = _free_form(item)
-        return [*before, OutputItemAdded(self._places[event.index], item)]
+        self._items[event.index] = self._assembler.open(item)
 
-    def _next(self) -> int:
-        self._begun += 1
-        return self._begun - 1
-
-    def _arguments(self, event: FunctionCallArgumentsDelta) -> list[ResponseEvent]:
-        return [] if event.index in self._free else self._moved(event)
-
-    def _done(self, event: OutputItemDone) -> list[ResponseEvent]:
-        item, place = event.item, self._places.get(event.index)
-        if place is None:
-            self._losses.dropped(f"/{type(item).__name__}", "the client's wire has no words for it")
-            return self._carrier(item, event.index)
+    def _close(self, event: OutputItemDone) -> None:
+        item = event.item
+        open_item = self._items.get(event.index)
+        if open_item is None:
+            kind = type(item).__name__
+            self._report.dropped(f"/{kind}", "the client's wire cannot represent it")
+            self._add_envelope(item, event.index)
+            return
         if isinstance(item, Reasoning):
-            return [OutputItemDone(place, self._thought(item, event.index))]
-        said: list[ResponseEvent] = [OutputItemDone(place, item)]
-        if event.index in self._free and isinstance(item, FunctionCall):
-            free = _free_form(item)
-            said = [FunctionCallArgumentsDelta(place, free.input), OutputItemDone(place, free)]
-        return said + (
-            self._carrier(item, event.index)
-            if _has_state(item) and event.index not in self._told
-            else []
+            self._assembler.close_as(open_item, self._with_envelope(item, event.index))
+            return
+        if isinstance(item, FunctionCall) and event.index in self._free_form:
+            free_form = _free_form(item)
+            self._assembler.arguments(open_item, free_form.input)
+            self._assembler.close_as(open_item, free_form)
+        else:
+            self._assembler.close_as(open_item, item)
+        if _has_state(item) and event.index not in self._in_envelope:
+            self._add_envelope(item, event.index)
+
+    # --- envelopes ---
+
+    def _with_envelope(self, item: Reasoning, index: int) -> Reasoning:
+        """The reasoning with its state in an envelope."""
+        fields = dict(STATE_FIELDS)
+        if self._spec is None:
+            self._drop_state()
+        else:
+            fields.update(self._envelope_fields(self._spec.reasoning_slot, item, index))
+        return msgspec.structs.replace(item, origin=self._origin, **fields)
+
+    def _add_envelope(self, item: ResponseItem, index: int) -> bool:
+        """Adds reasoning without text that holds only an envelope; whether the wire has a field."""
+        if self._spec is None:
+            self._drop_state()
+            return False
+        fields = self._envelope_fields(self._spec.hidden_reasoning_slot, item, index)
+        if self._spec.hides_as_redacted:
+            fields["redacted"] = True
+        carrier = Reasoning(choice=item.choice, origin=self._origin, **fields)
+        self._assembler.close_as(self._assembler.open(carrier), carrier)
+        return True
+
+    def _envelope_fields(self, slot: EnvelopeSlot, item: ResponseItem, index: int) -> JsonObject:
+        """The fields of a reasoning item that hold an envelope in a slot."""
+        envelope = seal(item, index)
+        self._envelope_count += 1
+        if slot == "reasoning_details":
+            # Clients join elements of one index, so each envelope has an index of its own.
+            number = self._envelope_count - 1
+            details = {"type": "reasoning.encrypted", "data": envelope, "index": number}
+            return {"native": {"reasoning_details": [details]}}
+        return {slot: envelope}
+
+    def _drop_state(self) -> None:
+        reason = "the client's wire has no field for state that only the model's wire can read"
+        self._report.dropped("/state", reason)
+
+    # --- the envelope of the response ---
+
+    def _drop_metadata(self, name: str) -> None:
+        self._report.dropped(f"/metadata/{name}", "a field of the model's wire")
+
+    def _count(self, event: TokenCount) -> None:
+        count = TokenCount(_numbers(event.usage))
+        if self._assembler.item_count:
+            # Some client wires have a place for usage at the start and at the end only.
+            self._late_usage = count
+        else:
+            self._assembler.forward(count)
+
+    def _complete(self, event: Completed) -> None:
+        usage: Usage | None = None
+        if event.usage is not None:
+            usage = _numbers(event.usage)
+        elif self._late_usage is not None:
+            usage = self._late_usage.usage
+        choices = [FinishedChoice(choice.choice, choice.stop_reason) for choice in event.choices]
+        self._assembler.end_with(
+            msgspec.structs.replace(
+                event, native_stop_reason=None, usage=usage, choices=tuple(choices)
+            )
         )
 
-    def _thought(self, item: Reasoning, at: int) -> ResponseItem:
-        slot = self._slot(item, at, hidden=False)
-        return msgspec.structs.replace(item, **{**BARE, "origin": self._origin, **slot})
-
-    def _carrier(self, item: ResponseItem, at: int) -> list[ResponseEvent]:
-        """A thought without words, in the answer only for its envelope."""
-        slot = self._slot(item, at, hidden=True)
-        if not slot:
-            return []
-        index = self._next()
-        thought = Reasoning(choice=item.choice, origin=self._origin, **slot)
-        return [
-            OutputItemAdded(index, msgspec.structs.replace(thought, status="incomplete")),
-            OutputItemDone(index, thought),
-        ]
-
-    def _slot(self, item: ResponseItem, at: int, *, hidden: bool) -> JsonObject:
-        """The fields that hold the envelope; hidden: the item holds nothing else."""
-        spec = WIRE_SPECS[self._origin.wire_api or "chat"].gateway
-        if spec is None:
-            self._losses.dropped(
-                "/state", "the client's wire has no slot for what only the model's wire can read"
-            )
-            return {}
-        self._sealed += 1
-        envelope = seal(item, at)
-        if not hidden:
-            return _slot_fields(spec.reasoning_slot, envelope, self._sealed - 1)
-        fields = _slot_fields(spec.hidden_reasoning_slot, envelope, self._sealed - 1)
-        if spec.hides_as_redacted:
-            fields["redacted"] = True
-        return fields
-
-    # --- the envelope of the answer ---
-
-    def _words(self, event: ResponseMetadata | Passthrough) -> list[ResponseEvent]:
-        names = event.values if isinstance(event, ResponseMetadata) else [event.event]
-        for name in names:
-            self._losses.dropped(f"/metadata/{name}", "a word of the model's wire")
-        return []
-
-    def _usage(self, event: TokenCount) -> list[ResponseEvent]:
-        """What is known at the start goes out at once; what comes while items are open, with the end."""
-        count = TokenCount(_numbers(event.usage), seq=event.seq)
-        self._counted = count if self._begun else None
-        return [] if self._begun else [count]
-
-    def _completed(self, event: Completed) -> list[ResponseEvent]:
-        ends = tuple(FinishedChoice(end.choice, end.stop_reason) for end in event.choices)
-        usage = _numbers(event.usage) if event.usage else self._counted and self._counted.usage
-        return [msgspec.structs.replace(event, native_stop_reason=None, usage=usage, choices=ends)]
-
-    def _failed(self, event: Failed) -> list[ResponseEvent]:
-        return [self._counted, event] if self._counted else [event]
-
-
-_HANDLERS: Final[dict[type, Callable[[EventTranslator, Any], list[ResponseEvent]]]] = {
-    OutputItemAdded: EventTranslator._added,
-    FunctionCallArgumentsDelta: EventTranslator._arguments,
-    OutputItemDone: EventTranslator._done,
-    ResponseMetadata: EventTranslator._words,
-    Passthrough: EventTranslator._words,
-    TokenCount: EventTranslator._usage,
-    Completed: EventTranslator._completed,
-    Failed: EventTranslator._failed,
-}
-"""What is not here goes through, unless its item is hidden."""
+    def _fail(self, event: Failed) -> None:
+        # A failure has no usage of its own.
+        if self._late_usage is not None:
+            self._assembler.forward(self._late_usage)
+        self._assembler.end_with(event)
 
 
 def _numbers(usage: Usage) -> Usage:
-    """The numbers, without the object they were read from."""
+    """The usage without the object it was read from, which is the model's wire's."""
     return msgspec.structs.replace(usage, raw={})
 
 
 def _has_state(item: ResponseItem) -> bool:
-    """Whether there is something about the item that no client's wire has a word for.
-
-    An id that is the call's own is one: Gemini's calls may have none, and where they have, the outputs have it too.
-    """
-    if item.signature or item.native or getattr(item, "phase", None):
+    """Whether an item has a field that no client's wire can represent."""
+    if item.signature or item.native:
         return True
-    if isinstance(item, CALLS) and item.id == item.call_id:
-        return True
-    return isinstance(item, Message) and any(
-        isinstance(part, Text) and (part.annotations or part.native) for part in item.content
-    )
+    if isinstance(item, CALLS):
+        # Gemini's calls may have no id; where they have one, their outputs have it too, so it must
+        # come back.
+        return item.id == item.call_id
+    if isinstance(item, Message):
+        if item.phase:
+            return True
+        for part in item.content:
+            if isinstance(part, Text) and (part.annotations or part.native):
+                return True
+    return False
 
 
 def _free_form(item: FunctionCall) -> CustomToolCall:
-    """The call of a free-form tool that the model's wire has as a function of one string, `input`."""
+    """The call of a free-form tool, which the model's wire has as a function with one string
+    parameter, `input`."""
+    text = item.arguments
     try:
-        text = item.parsed().get("input", item.arguments)
-    except ValueError:
-        text = item.arguments
-    said = text if isinstance(text, str) else item.arguments
+        value = item.parsed().get("input")
+    except InvalidArguments:
+        value = None
+    if isinstance(value, str):
+        text = value
     return CustomToolCall(
-        item.call_id, item.name, said, status=item.status, choice=item.choice, origin=item.origin
+        item.call_id, item.name, text, status=item.status, choice=item.choice, origin=item.origin
     )

@@ -249,7 +249,7 @@ def part_deltas(index: int, at: int, part: Any) -> list[Any]:
 
 def crossed(client: WireApi, model: WireApi, stream: bytes) -> list[ResponseEvent]:
     """The model's stream as the client's encoder gets it."""
-    return crossed_events(client, model, events_of(model, stream, origin=hop(model).where.origin))
+    return crossed_events(client, model, events_of(model, stream, origin=hop(model).target.origin))
 
 
 def crossed_events(
@@ -327,7 +327,12 @@ def received(client: WireApi, model: WireApi, body: bytes) -> bytes:
     """What the model gets of a client's request."""
     read = parse_request(client, body, path="/v1beta/models/m:generateContent")
     asked = GatewayRequest(
-        client, read, route(model).rules[0], [hop(model)], whole=False, request_id="r"
+        wire_api=client,
+        prompt=read,
+        rule=route(model).rules[0],
+        hops=[hop(model)],
+        is_stream=True,
+        request_id="r",
     )
     return build(
         prompt_for(asked, hop(model)), "m", provider="custom", wire_api=model, base_url="http://up"
@@ -336,7 +341,7 @@ def received(client: WireApi, model: WireApi, body: bytes) -> bytes:
 
 def direct_request(model: WireApi, stream: bytes) -> bytes:
     """The same without a gateway."""
-    response = said(model, stream, origin=hop(model).where.origin)
+    response = said(model, stream, origin=hop(model).target.origin)
     return build(
         answered(PROMPT, response), "m", provider="custom", wire_api=model, base_url="http://up"
     ).body

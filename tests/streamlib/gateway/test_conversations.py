@@ -131,7 +131,7 @@ def with_origin(event: Any, model: WireApi) -> Any:
         event
         if item is None
         else msgspec.structs.replace(
-            event, item=msgspec.structs.replace(item, origin=hop(model).where.origin)
+            event, item=msgspec.structs.replace(item, origin=hop(model).target.origin)
         )
     )
 
