@@ -25,7 +25,7 @@ with atheris.instrument_imports(include=["streamlib_parsers"]):  # before anythi
     from streamlib.testing.fuzzing import Campaign, reproducer, shrink
     from streamlib_parsers.protocol import WIRE_APIS, wire
     from tests.fuzz.oracles import judged
-    from tests.support.dialect_streams import FORMS
+    from tests.support.dialect_forms import FORMS
     from tests.support.shared import ROOT
 
     for name in WIRE_APIS:

@@ -1,4 +1,4 @@
-"""The parser, the assembly and the accumulator as all wires share them: wrong kinds of input, ceilings of stages, what nests too deep."""
+"""Parser, assembler and accumulator as all wires share them: bad input, limits, deep nesting."""
 
 from __future__ import annotations
 
@@ -25,53 +25,59 @@ from streamlib_parsers.items import Origin
 from streamlib_parsers.json_text import SurrogateJoiner, is_truncated_json
 from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.protocol import Parser
-from tests.support.dialect_streams import TOOLS
+from tests.support.dialect_calls import (
+    TOOLS,
+)
 from tests.support.responses_frames import about, added, created, reasoning
 from tests.support.wires import events_of
 
 
 @pytest.mark.parametrize("feed", [Parser.feed, Parser.feed_body])
 @pytest.mark.parametrize("text", ["data: {}\n\n", None, 5])
-def test_a_parser_says_that_it_reads_bytes(feed: Any, text: Any) -> None:
+def test_parser_raises_type_error_for_text(feed: Any, text: Any) -> None:
     with pytest.raises(TypeError, match="a parser reads bytes, not"):
         feed(parser("chat"), text)
 
 
-def test_an_exception_of_a_stage_of_the_callers_own_comes_out_as_it_is(
+def test_other_exceptions_are_raised_unchanged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Only a wrong kind of input is explained."""
-    one = parser("messages")
-    monkeypatch.setattr(one, "_take", lambda _: {}["x"].y)
+    stream_parser = parser("messages")
+    monkeypatch.setattr(stream_parser, "_take", lambda _: dict[str, Any]()["x"])
     with pytest.raises(KeyError):
-        one.feed(b"")
-    monkeypatch.setattr(one, "_take", lambda _: None + 1)
+        stream_parser.feed(b"")
+    monkeypatch.setattr(stream_parser, "_take", lambda _: None + 1)
     with pytest.raises(TypeError, match="unsupported operand"):
-        one.feed(b"")
+        stream_parser.feed(b"")
 
 
-def test_a_body_after_the_end_is_ignored() -> None:
-    one = parser("messages")
-    ended = one.abort(ErrorInfo("cancelled", "stop"))
+def test_body_after_the_end_is_ignored() -> None:
+    stream_parser = parser("messages")
+    ended = stream_parser.abort(ErrorInfo("cancelled", "stop"))
     assert isinstance(ended[-1], Failed)
-    assert one.feed_body(b'{"type":"message","content":[]}') == []
+    assert stream_parser.feed_body(b'{"type":"message","content":[]}') == []
 
 
-def test_a_stage_that_passed_a_ceiling_ends_the_stream_at_once() -> None:
+def test_filter_that_exceeds_a_limit_ends_the_stream() -> None:
     """The wire brought one item; the call in its text is one too many."""
-    one = parser("chat", tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
+    stream_parser = parser("chat", tools=TOOLS, dialects=["hermes"], limits=Limits(items=1))
     text = 'Hi <tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    events = one.feed(
+    events = stream_parser.feed(
         b"data: %s\n\n"
         % json.dumps({"choices": [{"index": 0, "delta": {"content": text}}]}).encode()
     )
     last = events[-1]
     assert isinstance(last, Failed)
-    assert (last.error.kind, accumulate(events).text, one.ended) == ("limit_exceeded", "Hi ", True)
-    assert one.close() == []
+    assert (last.error.kind, accumulate(events).text, stream_parser.ended) == (
+        "limit_exceeded",
+        "Hi ",
+        True,
+    )
+    assert stream_parser.close() == []
 
 
-def test_an_empty_summary_delta_says_nothing() -> None:
+def test_empty_summary_delta_emits_nothing() -> None:
     events = events_of(
         "responses",
         created(),
@@ -81,7 +87,7 @@ def test_an_empty_summary_delta_says_nothing() -> None:
     assert not [event for event in events if hasattr(event, "summary_index")]
 
 
-def test_what_nests_too_deep_to_be_scrubbed_is_given_as_it_is() -> None:
+def test_item_nested_too_deep_to_scrub_is_emitted_as_it_is() -> None:
     """It is given while a stream is being failed: there an exception would lose the end."""
     deep: Any = []
     for _ in range(100_000):
@@ -89,26 +95,26 @@ def test_what_nests_too_deep_to_be_scrubbed_is_given_as_it_is() -> None:
     assembly = EventAssembler(LIMITS, Origin("messages"))
     assembly.open(Opaque("x", {"deep": deep}))
     assembly.surrogates = SurrogateJoiner()
-    assembly.fail(ErrorInfo("truncated", "cut"))
+    assembly.fail(ErrorInfo("truncated", "truncated"))
     assert [type(event) for event in assembly.take()[-2:]] == [OutputItemDone, Failed]
 
 
-def test_only_text_and_refusals_of_two_versions_are_compared() -> None:
+def test_text_changes_compare_text_and_refusals_only() -> None:
     parts = [Text("a"), Image(url="u"), Refusal("no")]
-    found = [
+    changes = [
         (before, after, part)
         for _, before, after, part in text_changes(
             Message("assistant", parts[:1]), Message("assistant", parts)
         )
     ]
-    assert found == [("a", "a", 0), ("", "no", 2)]
+    assert changes == [("a", "a", 0), ("", "no", 2)]
     assert [
         after for _, _, after, _ in text_changes(Reasoning("a"), Reasoning("ab", summary=("s",)))
     ] == ["ab", "s"]
 
 
 @pytest.mark.parametrize(
-    ("data", "cut"),
+    ("data", "truncated"),
     [
         (b'{"a":', True),
         (b"[1,", True),
@@ -119,12 +125,12 @@ def test_only_text_and_refusals_of_two_versions_are_compared() -> None:
         (b"[" * 1_000_000, False),
     ],
 )
-def test_the_beginning_of_an_object_or_list_is_cut(data: bytes, cut: bool) -> None:
-    assert is_truncated_json(data) is cut
+def test_is_truncated_json_needs_an_open_object_or_list(data: bytes, truncated: bool) -> None:
+    assert is_truncated_json(data) is truncated
 
 
-def test_an_accumulator_takes_events_alone() -> None:
-    whole = Accumulator()
+def test_accumulator_accepts_only_events() -> None:
+    unsplit = Accumulator()
     with pytest.raises(TypeError, match="a str is not an event of a stream"):
-        whole.feed("data: {}")  # type: ignore[arg-type]
-    assert whole.response.status == "incomplete"
+        unsplit.feed("data: {}")  # type: ignore[arg-type]
+    assert unsplit.response.status == "incomplete"

@@ -127,7 +127,7 @@ PROMISES: Final = (
         ),
         (
             f"{PROOF}/test_cuts.py -k test_8_",
-            "tests/parsers/dialects/test_dialects.py -k text_of_others",
+            "tests/parsers/dialects/test_dialect_recordings.py -k text_of_others",
         ),
         remark="of the 18 vectors 12 are attacks, none of which became a call; the 6 others are calls, and did",
     ),

@@ -49,12 +49,12 @@ NULLABLE = {"type": ["string", "null"]}
 @pytest.mark.parametrize(
     "schema", [{}, STRING, {"description": "?"}, {"type": "string", "enum": ["a"]}]
 )
-def test_a_string_stays_as_it_was_written(text: str, schema: dict[str, Any]) -> None:
+def test_string_stays_as_written(text: str, schema: dict[str, Any]) -> None:
     assert value(text, schema) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "wanted"),
+    ("text", "schema", "expected"),
     [
         ("null", NULLABLE, None),
         ("null", {"type": "string", "nullable": True}, None),
@@ -66,12 +66,14 @@ def test_a_string_stays_as_it_was_written(text: str, schema: dict[str, Any]) -> 
         ("NULL", BOOLEAN, None),
     ],
 )
-def test_null(text: str, schema: dict[str, Any], wanted: Any) -> None:
-    assert value(text, schema) == wanted
+def test_null_is_null_unless_a_string_is_allowed(
+    text: str, schema: dict[str, Any], expected: Any
+) -> None:
+    assert value(text, schema) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("1", 1),
         ("+1", 1),
@@ -83,20 +85,20 @@ def test_null(text: str, schema: dict[str, Any], wanted: Any) -> None:
         ("12345678901234567890", 12345678901234567890),
     ],
 )
-def test_integers(text: str, wanted: int) -> None:
-    assert value(text, INTEGER) == wanted
+def test_integer_is_read_from_its_spellings(text: str, expected: int) -> None:
+    assert value(text, INTEGER) == expected
     assert isinstance(value(text, INTEGER), int)
 
 
 @pytest.mark.parametrize(
     "text", ["1.5", "one", "", "1e999", "NaN", "0x1f", "1 2", "٣", "--1", "9" * 5000]
 )
-def test_what_is_no_integer_stays_text(text: str) -> None:
+def test_text_that_is_no_integer_stays_text(text: str) -> None:
     assert value(text, INTEGER) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("1", "1"),
         ("1.0", "1.0"),
@@ -107,17 +109,17 @@ def test_what_is_no_integer_stays_text(text: str) -> None:
         ("1_0.5", "10.5"),
     ],
 )
-def test_numbers_keep_their_spelling_where_it_is_json(text: str, wanted: str) -> None:
-    assert coerced(text, NUMBER, {}) == wanted
+def test_number_keeps_its_spelling_when_it_is_json(text: str, expected: str) -> None:
+    assert coerced(text, NUMBER, {}) == expected
 
 
 @pytest.mark.parametrize("text", ["NaN", "Infinity", "-inf", "1e999", "-1e999", "nan", "one", ""])
-def test_a_number_is_never_infinite(text: str) -> None:
+def test_number_is_never_infinite(text: str) -> None:
     assert value(text, NUMBER) == text
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("true", True),
         ("False", False),
@@ -128,12 +130,12 @@ def test_a_number_is_never_infinite(text: str) -> None:
         ("2", "2"),
     ],
 )
-def test_booleans(text: str, wanted: Any) -> None:
-    assert value(text, BOOLEAN) is wanted or value(text, BOOLEAN) == wanted
+def test_boolean_is_read_from_its_spellings(text: str, expected: Any) -> None:
+    assert value(text, BOOLEAN) is expected or value(text, BOOLEAN) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "wanted"),
+    ("text", "schema", "expected"),
     [
         ('{"a": 1}', OBJECT, {"a": 1}),
         ("{'a': True, 'b': None}", OBJECT, {"a": True, "b": None}),
@@ -149,16 +151,18 @@ def test_booleans(text: str, wanted: Any) -> None:
         ("{1: 2}", OBJECT, "{1: 2}"),
     ],
 )
-def test_objects_and_arrays(text: str, schema: dict[str, Any], wanted: Any) -> None:
-    assert value(text, schema) == wanted
+def test_objects_and_arrays_are_read_from_json_or_python(
+    text: str, schema: dict[str, Any], expected: Any
+) -> None:
+    assert value(text, schema) == expected
 
 
-def test_an_object_that_is_json_keeps_its_own_text() -> None:
+def test_json_object_keeps_its_own_text() -> None:
     assert coerced(' {"b": 1.0,  "a":1e5}\n', OBJECT, {}) == '{"b": 1.0,  "a":1e5}'
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "wanted"),
+    ("text", "schema", "expected"),
     [
         ("2", {"enum": [1, 2, "3"]}, 2),
         ("3", {"enum": [1, 2, "3"]}, "3"),
@@ -170,14 +174,14 @@ def test_an_object_that_is_json_keeps_its_own_text() -> None:
         ("2", {"anyOf": [{"enum": [1, 2]}, {"type": "null"}]}, 2),
     ],
 )
-def test_enumerations_without_a_type_are_matched(
-    text: str, schema: dict[str, Any], wanted: Any
+def test_enumeration_without_a_type_is_matched(
+    text: str, schema: dict[str, Any], expected: Any
 ) -> None:
-    assert value(text, schema) == wanted
+    assert value(text, schema) == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "schema", "wanted"),
+    ("text", "schema", "expected"),
     [
         ("1", {"type": ["string", "integer"]}, 1),
         ("1.5", {"oneOf": [STRING, INTEGER, NUMBER]}, 1.5),
@@ -190,14 +194,14 @@ def test_enumerations_without_a_type_are_matched(
         ('{"a":1}', {"allOf": [{"$ref": "#/$defs/Point"}]}, {"a": 1}),
     ],
 )
-def test_alternatives_are_tried_in_order_strings_last(
-    text: str, schema: dict[str, Any], wanted: Any
+def test_alternatives_are_tried_in_order_with_strings_last(
+    text: str, schema: dict[str, Any], expected: Any
 ) -> None:
-    assert value(text, schema) == wanted
+    assert value(text, schema) == expected
 
 
 @pytest.mark.parametrize(
-    ("reference", "text", "wanted"),
+    ("reference", "text", "expected"),
     [
         ("#/$defs/Point", '{"x": 1}', {"x": 1}),
         ("#/$defs/Loop", "1", "1"),
@@ -206,8 +210,10 @@ def test_alternatives_are_tried_in_order_strings_last(
         ("http://x", "1", "1"),
     ],
 )
-def test_references_are_followed_inside_the_schema(reference: str, text: str, wanted: Any) -> None:
-    assert value(text, {"$ref": reference}) == wanted
+def test_references_inside_the_schema_are_followed(
+    reference: str, text: str, expected: Any
+) -> None:
+    assert value(text, {"$ref": reference}) == expected
 
 
 def within(depth: int, wrap: Any) -> dict[str, Any]:
@@ -219,7 +225,7 @@ def within(depth: int, wrap: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("most", "schema"),
+    ("largest", "schema"),
     [
         (4, lambda size: within(size, lambda inner: {"anyOf": [inner]})),
         (16, lambda size: {"anyOf": [{"type": "null"}] * (size - 1) + [INTEGER]}),
@@ -234,11 +240,9 @@ def within(depth: int, wrap: Any) -> dict[str, Any]:
     ],
     ids=["nested", "beside-each-other", "references"],
 )
-def test_alternatives_and_references_are_followed_so_far_and_no_further(
-    most: int, schema: Any
-) -> None:
-    assert value("5", schema(most)) == 5
-    assert value("5", schema(most + 1)) == "5"
+def test_schema_nesting_is_followed_up_to_its_limit(largest: int, schema: Any) -> None:
+    assert value("5", schema(largest)) == 5
+    assert value("5", schema(largest + 1)) == "5"
 
 
 @pytest.mark.parametrize(
@@ -253,18 +257,18 @@ def test_alternatives_and_references_are_followed_so_far_and_no_further(
         {"properties": 3},
     ],
 )
-def test_a_schema_that_is_none_leaves_text(schema: dict[str, Any]) -> None:
+def test_malformed_schema_leaves_text(schema: dict[str, Any]) -> None:
     assert value("1", schema) == "1"
     assert property_schema({"properties": {"a": 3}}, "a", {}) == {}
 
 
-def test_what_has_no_schema_is_json_only_where_the_dialect_says_so() -> None:
+def test_value_without_schema_is_json_only_on_request() -> None:
     assert value("[1]", {}, json_if_untyped=True) == [1]
     assert value("a b", {}, json_if_untyped=True) == "a b"
     assert value("[1]", STRING, json_if_untyped=True) == "[1]"
 
 
-def test_the_call_itself_rules_over_the_schema() -> None:
+def test_type_in_the_call_wins_over_the_schema() -> None:
     schema = {"properties": {"a": INTEGER, "b": STRING}}
     text = arguments_text(
         schema,
@@ -275,7 +279,7 @@ def test_the_call_itself_rules_over_the_schema() -> None:
     assert json.loads(text) == {"a": "1", "b": [1]}
 
 
-def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
+def test_repeated_parameter_keeps_last_value_in_first_position() -> None:
     notices: list[tuple[str, str]] = []
     text = arguments_text(
         {},
@@ -287,7 +291,7 @@ def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("entities", "text", "wanted"),
+    ("entities", "text", "expected"),
     [
         ("never", "a &lt; b", "a &lt; b"),
         ("escaped", "a &lt;b&gt; &amp; &#99;", "a <b> & c"),
@@ -296,14 +300,16 @@ def test_the_last_of_two_stands_in_the_place_of_the_first() -> None:
         ("always", "a &amp;lt; &quot;&apos;", "a &lt; \"'"),
     ],
 )
-def test_character_references_are_read_only_where_the_dialect_says_so(
-    entities: Any, text: str, wanted: str
+def test_character_references_are_read_only_on_request(
+    entities: Any, text: str, expected: str
 ) -> None:
-    assert json.loads(arguments_text({}, [Parameter("k", text)], entities, print)) == {"k": wanted}
+    assert json.loads(arguments_text({}, [Parameter("k", text)], entities, print)) == {
+        "k": expected
+    }
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "expected"),
     [
         ("&#x41;&#X41;&#65;", "AAA"),
         ("&#1;&#xD7FF;&#xE000;&#x10FFFF;", "\x01\ud7ff\ue000\U0010ffff"),
@@ -311,8 +317,8 @@ def test_character_references_are_read_only_where_the_dialect_says_so(
         ("&#0000000065;&#00000000065;", "A&#00000000065;"),
     ],
 )
-def test_every_character_has_a_number_and_what_is_none_stays(text: str, wanted: str) -> None:
-    assert unescaped(text) == wanted
+def test_numeric_references_are_read_and_invalid_ones_stay(text: str, expected: str) -> None:
+    assert unescaped(text) == expected
 
 
 @pytest.mark.parametrize(
@@ -332,12 +338,12 @@ def test_every_character_has_a_number_and_what_is_none_stays(text: str, wanted: 
         "&#٣;",
     ],
 )
-def test_other_references_stay(text: str) -> None:
+def test_unknown_references_stay(text: str) -> None:
     assert unescaped(text) == text
 
 
 @given(st.text())
-def test_what_was_escaped_is_read_back(text: str) -> None:
+def test_unescaped_reverses_escaping(text: str) -> None:
     escaped = (
         text.replace("&", "&amp;")
         .replace("<", "&lt;")
@@ -364,7 +370,7 @@ def test_what_was_escaped_is_read_back(text: str) -> None:
         ]
     ),
 )
-def test_any_text_becomes_json(text: str, schema: dict[str, Any]) -> None:
+def test_coerced_is_json_for_any_text(text: str, schema: dict[str, Any]) -> None:
     json.loads(coerced(text, schema, schema), parse_constant=pytest.fail)
 
 
@@ -384,12 +390,12 @@ LITERALS = st.recursive(
 
 
 @given(LITERALS)
-def test_literals_are_read_as_python_reads_them(python: Any) -> None:
+def test_literal_reads_what_python_writes(python: Any) -> None:
     assert literal(repr(python)) == python
 
 
 @given(st.text(st.sampled_from("[]{}(),:'\"\\ an1.-Tru\n"), max_size=20))
-def test_what_is_read_is_what_python_reads(text: str) -> None:
+def test_literal_agrees_with_python_on_any_text(text: str) -> None:
     try:
         mine = literal(text)
     except ValueError:
@@ -403,7 +409,7 @@ def test_what_is_read_is_what_python_reads(text: str) -> None:
     assert json.dumps(mine) == json.dumps(python)
 
 
-def test_white_space_may_stand_between_any_two_marks() -> None:
+def test_literal_allows_white_space_between_tokens() -> None:
     assert literal("\n[ 'a' , 1 , ( ) , { 'b' : None } , True ] ") == [
         "a",
         1,
@@ -414,13 +420,13 @@ def test_white_space_may_stand_between_any_two_marks() -> None:
     assert keyword_arguments(" a = 'x' , b = 1 , ") == {"a": "x", "b": 1}
 
 
-def test_lists_in_lists_are_read_so_deep_and_no_deeper() -> None:
+def test_literal_nesting_is_limited() -> None:
     assert json.dumps(literal("[" * 101 + "]" * 101)).count("[") == 101
     with pytest.raises(ValueError, match="expected a literal"):
         literal("[" * 102 + "]" * 102)
 
 
-def test_escapes_are_characters_and_halves_of_one_are_refused() -> None:
+def test_escapes_are_characters_and_surrogates_are_refused() -> None:
     assert literal(r"'\x00\xff\ud7ff\ue000\U0010ffff\q'") == "\x00\xff\ud7ff\ue000\U0010ffff\\q"
     for text in (
         r"'\ud800'",
@@ -435,7 +441,7 @@ def test_escapes_are_characters_and_halves_of_one_are_refused() -> None:
             literal(text)
 
 
-def test_keyword_arguments() -> None:
+def test_keyword_arguments_are_a_dict() -> None:
     assert keyword_arguments("a=1, b='x, y', c=[1, {'d': (2,)}],") == {
         "a": 1,
         "b": "x, y",
@@ -461,6 +467,6 @@ def test_keyword_arguments() -> None:
         "a=" + "[" * 500,
     ],
 )
-def test_what_is_no_list_of_literals_is_refused(text: str) -> None:
+def test_keyword_arguments_refuse_all_but_literals(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         keyword_arguments(text)

@@ -1,4 +1,4 @@
-"""Dialects over the events of a wire: beside its own calls and thoughts, at the end of an answer, in messages of several parts."""
+"""The dialect filter beside the wire's own calls and reasoning, at the end, and between parts."""
 
 from __future__ import annotations
 
@@ -29,16 +29,13 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.dialects import DialectFilter
 from streamlib_parsers.events import FinishedChoice, ResponseEvent
-from tests.support.dialect_streams import (
-    FORMS,
+from tests.support.dialect_calls import (
     TOOLS,
     Form,
-    calls_of,
-    chat,
-    chat_body,
-    check_brackets,
     xai,
 )
+from tests.support.dialect_forms import FORMS
+from tests.support.dialect_streams import calls_of, chat, chat_body, check_brackets
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
 F = [("f", {"k": "v"})]
@@ -56,7 +53,7 @@ def native(name: str, arguments: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("native_first", [False, True])
-def test_a_call_that_the_wire_gives_too_is_given_once(native_first: bool) -> None:
+def test_call_that_the_wire_sends_too_is_emitted_once(native_first: bool) -> None:
     deltas = [{"content": f"Hi {HERMES}"}, native("f", '{"k":"v"}')]
     response = accumulate(
         chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"])
@@ -67,7 +64,7 @@ def test_a_call_that_the_wire_gives_too_is_given_once(native_first: bool) -> Non
 
 
 @pytest.mark.parametrize("native_first", [False, True])
-def test_other_calls_than_the_wires_own_are_text(native_first: bool) -> None:
+def test_other_call_is_text_beside_calls_of_the_wire(native_first: bool) -> None:
     deltas = [{"content": f"Hi {HERMES}"}, native("g", "{}")]
     events = chat(deltas[::-1] if native_first else deltas, tools=TOOLS, dialects=["hermes"])
     check_brackets(events)
@@ -78,7 +75,7 @@ def test_other_calls_than_the_wires_own_are_text(native_first: bool) -> None:
     assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
 
 
-def test_answers_are_told_apart() -> None:
+def test_choices_are_filtered_independently() -> None:
     bodies = [
         {"index": choice, "delta": {"content": text}}
         for choice, text in enumerate([HERMES, "Hi", f"x{HERMES}"])
@@ -103,7 +100,7 @@ def test_answers_are_told_apart() -> None:
     ]
 
 
-# --- why the answer ended ---
+# --- stop reasons ---
 
 
 @pytest.mark.parametrize(
@@ -115,7 +112,7 @@ def test_answers_are_told_apart() -> None:
         ("content_filter", "content_filter"),
     ],
 )
-def test_a_recovered_call_turns_an_ordinary_stop_into_tool_calls(finish: str, reason: str) -> None:
+def test_recovered_call_turns_stop_into_tool_calls(finish: str, reason: str) -> None:
     events = chat([{"content": HERMES}], finish, tools=TOOLS, dialects=["hermes"])
     last = events[-1]
     assert isinstance(last, Completed)
@@ -124,7 +121,7 @@ def test_a_recovered_call_turns_an_ordinary_stop_into_tool_calls(finish: str, re
     assert not [event for event in events if isinstance(event, Notice)]
 
 
-def test_a_stream_that_was_cut_has_no_call_to_answer() -> None:
+def test_truncated_stream_has_no_callable_call() -> None:
     p = parser("chat", tools=TOOLS, dialects=["hermes"])
     response = accumulate(
         [
@@ -137,16 +134,16 @@ def test_a_stream_that_was_cut_has_no_call_to_answer() -> None:
     assert (response.status, response.text, response.calls) == ("failed", "Hi ", [])
 
 
-def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> None:
-    stage = DialectFilter(["hermes"], TOOLS)
+def test_close_without_terminal_event_closes_all_items() -> None:
+    dialect_filter = DialectFilter(["hermes"], TOOLS)
     events = (
-        stage.feed(
+        dialect_filter.feed(
             [
                 OutputItemAdded(0, Message("assistant")),
                 OutputTextDelta(0, 0, f"a{HERMES}b<tool_call>{{"),
             ]
         )
-        + stage.close()
+        + dialect_filter.close()
     )
     assert {event.index for event in events if isinstance(event, OutputItemDone)} == {
         event.index for event in events if isinstance(event, OutputItemAdded)
@@ -154,7 +151,7 @@ def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> No
     assert accumulate(events).calls == []
 
 
-# --- calls in thoughts ---
+# --- calls in reasoning ---
 
 
 @pytest.mark.parametrize(
@@ -182,7 +179,7 @@ def test_a_stage_without_a_terminal_event_closes_everything_all_the_same() -> No
         ([{"reasoning_content": xai("f", k="v")}], "tool_calls", "xai", F),
     ],
 )
-def test_a_call_in_a_thought_counts_only_where_nothing_follows_it(
+def test_call_in_reasoning_counts_only_when_nothing_follows(
     deltas: list[Any], finish: str, dialect: str, calls: list[Any]
 ) -> None:
     response = accumulate(chat(deltas, finish, tools=TOOLS, dialects=[dialect]))
@@ -196,7 +193,7 @@ def test_a_call_in_a_thought_counts_only_where_nothing_follows_it(
 
 def bodies() -> dict[str, bytes]:
     """One answer with a call in its text on each wire, as a whole body."""
-    said = f"Hi {HERMES}"
+    output = f"Hi {HERMES}"
     return {
         "messages": json.dumps(
             {
@@ -204,7 +201,7 @@ def bodies() -> dict[str, bytes]:
                 "type": "message",
                 "role": "assistant",
                 "model": "m",
-                "content": [{"type": "text", "text": said}],
+                "content": [{"type": "text", "text": output}],
                 "stop_reason": "end_turn",
                 "usage": {"input_tokens": 1, "output_tokens": 1},
             }
@@ -221,7 +218,7 @@ def bodies() -> dict[str, bytes]:
                         "id": "msg_1",
                         "role": "assistant",
                         "status": "completed",
-                        "content": [{"type": "output_text", "text": said, "annotations": []}],
+                        "content": [{"type": "output_text", "text": output, "annotations": []}],
                     }
                 ],
             }
@@ -230,7 +227,7 @@ def bodies() -> dict[str, bytes]:
             {
                 "candidates": [
                     {
-                        "content": {"role": "model", "parts": [{"text": said}]},
+                        "content": {"role": "model", "parts": [{"text": output}]},
                         "finishReason": "STOP",
                     }
                 ]
@@ -238,7 +235,7 @@ def bodies() -> dict[str, bytes]:
         ).encode(),
         "converse": json.dumps(
             {
-                "output": {"message": {"role": "assistant", "content": [{"text": said}]}},
+                "output": {"message": {"role": "assistant", "content": [{"text": output}]}},
                 "stopReason": "end_turn",
                 "usage": {"inputTokens": 1, "outputTokens": 1, "totalTokens": 2},
             }
@@ -247,7 +244,7 @@ def bodies() -> dict[str, bytes]:
             {
                 "model": "m",
                 "created_at": "2026-01-01T00:00:00Z",
-                "message": {"role": "assistant", "content": said},
+                "message": {"role": "assistant", "content": output},
                 "done": True,
                 "done_reason": "stop",
             }
@@ -256,13 +253,13 @@ def bodies() -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("wire", sorted(bodies()))
-def test_every_wire_has_the_same_dialects(wire: Any) -> None:
+def test_dialects_work_on_every_wire(wire: Any) -> None:
     response = accumulate(parse_body(wire, bodies()[wire], tools=TOOLS, dialects=["hermes"]))
     assert (response.text, calls_of(response), response.stop_reason) == ("Hi ", F, "tool_calls")
     assert accumulate(parse_body(wire, bodies()[wire])).text == f"Hi {HERMES}"
 
 
-def test_the_message_of_a_wire_keeps_its_id_and_a_message_without_calls_is_untouched() -> None:
+def test_message_keeps_its_id_and_is_untouched_without_calls() -> None:
     body = bodies()["responses"]
     messages = [
         item
@@ -278,13 +275,14 @@ def test_the_message_of_a_wire_keeps_its_id_and_a_message_without_calls_is_untou
     )
 
 
-def test_log_probabilities_stay_with_their_text() -> None:
-    stage = DialectFilter(["hermes"], TOOLS)
-    events = [OutputItemAdded(0, Message("assistant"))]
-    events += [OutputTextDelta(0, 0, token, [{"token": token}]) for token in ("a", " <", "b")]  # type: ignore[list-item]
-    events += [OutputItemDone(0, Message("assistant", [Text("a <b")]))]  # type: ignore[list-item]
-    given_out = join_deltas(stage.feed(events))
-    assert [event.logprobs for event in given_out if isinstance(event, OutputTextDelta)] == [
+def test_logprobs_stay_with_their_text() -> None:
+    dialect_filter = DialectFilter(["hermes"], TOOLS)
+    events: list[ResponseEvent] = [OutputItemAdded(0, Message("assistant"))]
+    for token in ("a", " <", "b"):
+        events.append(OutputTextDelta(0, 0, token, [{"token": token}]))
+    events.append(OutputItemDone(0, Message("assistant", [Text("a <b")])))
+    emitted = join_deltas(dialect_filter.feed(events))
+    assert [event.logprobs for event in emitted if isinstance(event, OutputTextDelta)] == [
         [{"token": "a"}, {"token": " <"}, {"token": "b"}]
     ]
 
@@ -302,7 +300,7 @@ def test_log_probabilities_stay_with_their_text() -> None:
     ],
     ids=lambda form: form.name,
 )
-def test_a_call_in_text_with_no_dialect_is_noticed(form: Form) -> None:
+def test_call_in_text_without_dialect_gets_a_notice(form: Form) -> None:
     events = chat([{"content": form.text}], tools=form.tools)
     response = accumulate(events)
     assert (response.text, response.calls) == (form.text, [])
@@ -312,7 +310,7 @@ def test_a_call_in_text_with_no_dialect_is_noticed(form: Form) -> None:
 
 
 @pytest.mark.parametrize("dialects", [[], ["harmony"]])
-def test_a_codex_call_that_cannot_be_read_leaves_its_message_incomplete(
+def test_unreadable_codex_call_makes_its_message_incomplete(
     dialects: list[str],
 ) -> None:
     text = 'Listing. to=functions.shell {"cmd": ["ls"'
@@ -330,20 +328,20 @@ def test_a_codex_call_that_cannot_be_read_leaves_its_message_incomplete(
         (HERMES, []),
     ],
 )
-def test_ordinary_text_is_not_noticed(text: str, tools: list[ToolSpec]) -> None:
+def test_ordinary_text_gets_no_notice(text: str, tools: list[ToolSpec]) -> None:
     assert accumulate(chat([{"content": text}], tools=tools)).notices == ()
 
 
-def test_no_dialects_and_no_tools_is_no_stage_at_all() -> None:
+def test_no_filter_without_dialects_and_tools() -> None:
     plain, staged_parser = parser("chat"), parser("chat", tools=TOOLS)
     assert plain._drain == plain._assembler.take
     assert staged_parser._drain != staged_parser._assembler.take
 
 
-def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:
-    stage = DialectFilter(["hermes"], TOOLS)
+def test_custom_tool_call_of_the_wire_counts_as_its_own() -> None:
+    dialect_filter = DialectFilter(["hermes"], TOOLS)
     call = CustomToolCall("c", "patch", "x")
-    events = stage.feed(
+    events = dialect_filter.feed(
         [
             OutputItemAdded(0, Message("assistant")),
             OutputTextDelta(0, 0, HERMES),
@@ -360,9 +358,9 @@ def test_custom_tools_of_the_wire_count_as_its_own_calls() -> None:
 # --- messages of several parts ---
 
 
-def staged_message(deltas: list[Any], done: Message) -> list[ResponseEvent]:
-    stage = DialectFilter(["hermes", "think"], TOOLS)
-    return stage.feed(
+def filtered_message(deltas: list[Any], done: Message) -> list[ResponseEvent]:
+    dialect_filter = DialectFilter(["hermes", "think"], TOOLS)
+    return dialect_filter.feed(
         [
             OutputItemAdded(0, Message("assistant", id="m")),
             *deltas,
@@ -372,7 +370,7 @@ def staged_message(deltas: list[Any], done: Message) -> list[ResponseEvent]:
     )
 
 
-def test_every_part_of_a_message_is_looked_through_by_itself() -> None:
+def test_each_part_of_a_message_is_scanned_on_its_own() -> None:
     deltas = [
         OutputTextDelta(0, 0, "a <tool"),
         OutputTextDelta(0, 1, "_call>"),
@@ -380,7 +378,7 @@ def test_every_part_of_a_message_is_looked_through_by_itself() -> None:
         OutputTextDelta(0, 2, "d"),
     ]
     done = Message("assistant", [Text("a <tool"), Text(f"_call>b {HERMES} c"), Text("d")], id="m")
-    events = staged_message(deltas, done)
+    events = filtered_message(deltas, done)
     check_brackets(events)
     items = accumulate(events).items
     assert [item.content if isinstance(item, Message) else type(item) for item in items] == [
@@ -391,7 +389,7 @@ def test_every_part_of_a_message_is_looked_through_by_itself() -> None:
     assert [item.id for item in items] == ["m", None, None]
 
 
-def test_refusals_and_citations_keep_their_place() -> None:
+def test_refusals_and_citations_keep_their_position() -> None:
     cited = {"url": "https://example.org"}
     deltas = [
         OutputTextDelta(0, 0, f"{HERMES}a"),
@@ -400,19 +398,19 @@ def test_refusals_and_citations_keep_their_place() -> None:
         RefusalDelta(0, 1, "no"),
     ]
     done = Message("assistant", [Text(f"{HERMES}a b<tool", (cited,)), Refusal("no")], id="m")
-    items = accumulate(staged_message(deltas, done)).items
+    items = accumulate(filtered_message(deltas, done)).items
     assert isinstance(items[0], FunctionCall)
     assert items[1:] == (Message("assistant", [Text("a b<tool", (cited,)), Refusal("no")], id="m"),)
 
 
-def test_a_message_with_no_text_at_all_comes_through() -> None:
+def test_message_without_text_is_forwarded() -> None:
     for done in (Message("assistant", id="m"), Message("assistant", [Refusal("no")], id="m")):
         deltas = [RefusalDelta(0, 0, "no")] if done.content else []
-        assert accumulate(staged_message(deltas, done)).items == (done,)
+        assert accumulate(filtered_message(deltas, done)).items == (done,)
 
 
-def test_a_signed_message_that_was_all_call_keeps_its_signature() -> None:
-    events = staged_message(
+def test_signed_message_of_only_a_call_keeps_its_signature() -> None:
+    events = filtered_message(
         [OutputTextDelta(0, 0, HERMES)], Message("assistant", [Text(HERMES)], id="m", signature="s")
     )
     assert [(type(item).__name__, item.signature) for item in accumulate(events).items] == [
@@ -421,18 +419,18 @@ def test_a_signed_message_that_was_all_call_keeps_its_signature() -> None:
     ]
 
 
-def test_a_refusal_ends_a_thought() -> None:
+def test_refusal_ends_reasoning() -> None:
     deltas = [OutputTextDelta(0, 0, "<think>hm"), RefusalDelta(0, 1, "no")]
     response = accumulate(
-        staged_message(deltas, Message("assistant", [Text("<think>hm"), Refusal("no")]))
+        filtered_message(deltas, Message("assistant", [Text("<think>hm"), Refusal("no")]))
     )
     assert (response.reasoning, response.text, response.refusal) == ("hm", "", "no")
 
 
-def test_a_notice_about_a_message_follows_it() -> None:
-    stage = DialectFilter(["hermes"], TOOLS)
+def test_notice_about_a_message_gets_its_new_index() -> None:
+    dialect_filter = DialectFilter(["hermes"], TOOLS)
     text = OutputTextDelta(0, 0, f"a{HERMES}b")
-    events = stage.feed(
+    events = dialect_filter.feed(
         [
             OutputItemAdded(0, Message("assistant")),
             text,

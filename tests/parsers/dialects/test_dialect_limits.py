@@ -1,6 +1,6 @@
-"""Dialects: every ceiling at its edge. What just fits is a call, one character or one level more is the text it was.
+"""Limits of dialects at their edge: what just fits is a call, one character or level more is text.
 
-The numbers stand here once more: a ceiling that moves is a decision, not a slip.
+The numbers are repeated here: changing a limit is a decision, not an accident.
 """
 
 from __future__ import annotations
@@ -9,9 +9,15 @@ from typing import Any
 
 import pytest
 
-from streamlib_parsers import ToolSpec
+from streamlib_parsers import Failed, ToolSpec, accumulate
 from streamlib_parsers.limits import Limits
-from tests.support.dialect_streams import TOOLS, M, kimi, staged, told, xai
+from tests.support.dialect_calls import (
+    TOOLS,
+    M,
+    kimi,
+    xai,
+)
+from tests.support.dialect_streams import chat, check_brackets, filtered, outcome
 
 NAMES = [ToolSpec("n" * size) for size in range(200, 300)]
 
@@ -72,64 +78,66 @@ CEILINGS: list[tuple[str, str, Any, int]] = [
 
 
 @pytest.mark.parametrize(
-    ("dialect", "text", "most"), [row[1:] for row in CEILINGS], ids=[row[0] for row in CEILINGS]
+    ("dialect", "text", "largest"), [row[1:] for row in CEILINGS], ids=[row[0] for row in CEILINGS]
 )
-def test_what_just_fits_is_a_call_and_one_more_is_text(dialect: str, text: Any, most: int) -> None:
-    for pieces in (lambda text: [text], list):
-        said, _, calls, _ = told(staged(pieces(text(most)), [dialect], [*TOOLS, *NAMES]))
-        assert (said, len(calls)) == ("", 1)
-        assert told(staged(pieces(text(most + 1)), [dialect], [*TOOLS, *NAMES]))[::2] == (
-            text(most + 1),
+def test_call_at_its_limit_is_read_and_one_past_it_is_text(
+    dialect: str, text: Any, largest: int
+) -> None:
+    for chunks in (lambda text: [text], list):
+        output, _, calls, _ = outcome(filtered(chunks(text(largest)), [dialect], [*TOOLS, *NAMES]))
+        assert (output, len(calls)) == ("", 1)
+        assert outcome(filtered(chunks(text(largest + 1)), [dialect], [*TOOLS, *NAMES]))[::2] == (
+            text(largest + 1),
             [],
         )
 
 
-@pytest.mark.parametrize(("held", "most"), [(2000, 2000), (1, 1024)])
-def test_a_form_as_long_as_the_ceiling_is_a_call_and_a_longer_one_is_text(
-    held: int, most: int
-) -> None:
-    room = most - len(xai("f", k=""))
+@pytest.mark.parametrize(("held_bytes", "largest"), [(2000, 2000), (1, 1024)])
+def test_call_longer_than_held_bytes_is_text(held_bytes: int, largest: int) -> None:
+    room = largest - len(xai("f", k=""))
     for size, calls in ((room, [("f", {"k": "x" * room})]), (room + 1, [])):
         text = xai("f", k="x" * size)
-        for pieces in ([text], list(text), [text[:-1], text[-1:]]):
-            said, _, found, notices = told(staged(pieces, ["xai"], limits=Limits(held_bytes=held)))
-            assert (said, found) == ("" if calls else text, calls)
+        for chunks in ([text], list(text), [text[:-1], text[-1:]]):
+            output, _, recovered, notices = outcome(
+                filtered(chunks, ["xai"], limits=Limits(held_bytes=held_bytes))
+            )
+            assert (output, recovered) == ("" if calls else text, calls)
             assert notices == ([] if calls else ["leaked_tool_call"] * 2)
 
 
-def test_what_broke_off_is_looked_through_again_up_to_twice_the_message_and_a_little_more() -> None:
-    """Three openings that never end cost three times the text. Where that is too much, all of it is text, a call in it too."""
+def test_text_is_searched_again_up_to_twice_the_message() -> None:
+    """Three openers that never end make the scanner read the text three times.
+
+    Where that is too much, all of it is text, even a call in it.
+    """
     opening = '<tool_call>{"name": "f", "arguments": {['
     call = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    most = 65_536 + 3 * len(opening)  # 3 n - 3 openings <= 65,536 + 2 n
-    for size, calls in ((most, [("f", {"k": "v"})]), (most + 1, [])):
+    largest = 65_536 + 3 * len(opening)  # 3 n - 3 openings <= 65,536 + 2 n
+    for size, calls in ((largest, [("f", {"k": "v"})]), (largest + 1, [])):
         text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}"
         assert len(text) == size
-        said, _, found, _ = told(staged([text], ["hermes"]))
-        assert found == calls
-        assert said == (text.removesuffix(call) if calls else text)
+        output, _, recovered, _ = outcome(filtered([text], ["hermes"]))
+        assert recovered == calls
+        assert output == (text.removesuffix(call) if calls else text)
 
 
-def test_how_often_a_text_is_looked_through_does_not_hang_on_its_pieces() -> None:
+def test_search_effort_does_not_depend_on_the_split() -> None:
     opening, call = (
         '<tool_call>{"name": "f", "arguments": {[',
         '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>',
     )
-    found: list[int] = []
-    for size in (
-        65_200,
-        65_500,
-        65_800,
-        66_100,
-    ):  # every opening ends here, but is no JSON; what comes behind them is no part of it
-        text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}{']}}' * 3}{'y' * 1000}"
+    call_counts: list[int] = []
+    # Every opening ends here, but is not JSON; what comes behind them is no part of it.
+    for size in (65_200, 65_500, 65_800, 66_100):
+        filler = "x" * (size - 3 * len(opening) - len(call))
+        text = f"{opening * 3}{filler}{call}{']}}' * 3}{'y' * 1000}"
         calls = [
-            told(staged(pieces, ["hermes"]))[2]
-            for pieces in ([text], [text[at : at + 50] for at in range(0, len(text), 50)])
+            outcome(filtered(chunks, ["hermes"]))[2]
+            for chunks in ([text], [text[index : index + 50] for index in range(0, len(text), 50)])
         ]
         assert calls[0] == calls[1]
-        found.append(len(calls[0]))
-    assert sorted(set(found)) == [0, 1]
+        call_counts.append(len(calls[0]))
+    assert sorted(set(call_counts)) == [0, 1]
 
 
 @pytest.mark.parametrize(
@@ -140,23 +148,43 @@ def test_how_often_a_text_is_looked_through_does_not_hang_on_its_pieces() -> Non
         ("<think>", "think"),
     ],
 )
-def test_what_is_given_out_at_once_has_no_ceiling(begin: str, dialect: str) -> None:
-    words = "word " * 1000
-    for pieces in ([begin + words], list(begin + words)):
-        said, thought, _, notices = told(
-            staged(pieces, [dialect], limits=Limits(held_bytes=1024), stop_reason="length")
+def test_text_emitted_at_once_has_no_limit(begin: str, dialect: str) -> None:
+    prose = "word " * 1000
+    for chunks in ([begin + prose], list(begin + prose)):
+        output, reasoning, _, notices = outcome(
+            filtered(chunks, [dialect], limits=Limits(held_bytes=1024), stop_reason="length")
         )
-        assert (said + thought, notices) == (words, [])
+        assert (output + reasoning, notices) == (prose, [])
 
 
-def test_arguments_as_long_as_their_ceiling_are_a_call() -> None:
+def test_arguments_at_their_limit_are_a_call() -> None:
     text = kimi("g:0", '{"k": "v"}')
     for size, calls in ((10, [("g", {"k": "v"})]), (9, [])):
         limits = Limits(argument_bytes=size)
-        assert told(staged([text], ["kimi_k2"], limits=limits))[2] == calls
+        assert outcome(filtered([text], ["kimi_k2"], limits=limits))[2] == calls
 
 
-def test_items_up_to_their_ceiling_are_given_out() -> None:
+def test_items_at_their_limit_are_emitted() -> None:
     text = f"a{xai('f', k='v')}b"
-    assert told(staged([text], ["xai"], limits=Limits(items=3)))[2] == [("f", {"k": "v"})]
-    assert told(staged([text], ["xai"], limits=Limits(items=2)))[2] == []
+    assert outcome(filtered([text], ["xai"], limits=Limits(items=3)))[2] == [("f", {"k": "v"})]
+    assert outcome(filtered([text], ["xai"], limits=Limits(items=2)))[2] == []
+
+
+def test_call_in_unclosed_reasoning_over_its_limit_is_closed() -> None:
+    text = "<think>\n" + kimi("g:0", '{"k": "v"}')
+    limits = Limits(argument_bytes=9)
+    events = filtered([text], ["think", "kimi_k2"], limits=limits)
+    check_brackets(events)
+    assert [item.status for item in accumulate(events).items] == ["incomplete"]
+
+
+def test_call_in_wire_reasoning_over_its_limit_fails() -> None:
+    reasoning = kimi("g:0", '{"k": "v"}')
+    limits = Limits(argument_bytes=9)
+    events = chat(
+        [{"reasoning_content": reasoning}], tools=TOOLS, dialects=["kimi_k2"], limits=limits
+    )
+    check_brackets(events)
+    last = events[-1]
+    assert isinstance(last, Failed)
+    assert last.error.code == "argument_bytes"

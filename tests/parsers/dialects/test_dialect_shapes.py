@@ -1,4 +1,4 @@
-"""Dialects: calls that are nearly right. Each is a call, or the text it was; nothing of it is lost."""
+"""Calls that are nearly right: each is a call, or emitted as it was written; nothing is lost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ import pytest
 
 from streamlib_parsers import Notice, accumulate
 from streamlib_parsers.dialects import LeakFilter
-from tests.support.dialect_streams import check_brackets, cuts_of, invoke, staged, told
+from tests.support.dialect_calls import (
+    invoke,
+)
+from tests.support.dialect_streams import check_brackets, filtered, outcome, splits_of
 
 LONG = "a" * 9_000
 ELEMENT = "]<]minimax[>["
@@ -79,7 +82,10 @@ GIVEN_BACK = [
     ("anthropic", '<invoke name="f"><parameter>v</parameter></invoke>'),
     (
         "kimi_k3",
-        '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument type="string"<|sep|>a<|close|>argument<|sep|>',
+        (
+            '<|open|>tools<|sep|><|open|>call tool="f" index="1"<|sep|><|open|>argument '
+            'type="string"<|sep|>a<|close|>argument<|sep|>'
+        ),
     ),
 ]
 """(dialect, a text that is no call of it)"""
@@ -90,7 +96,10 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("xai", '<xai:function_call name="f"><xai:parameter name="k"></xai:parameter>', {"k": ""}),
     (
         "glm45",
-        "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>1</arg_value></tool_call>",
+        (
+            "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>"
+            "1</arg_value></tool_call>"
+        ),
         {"k": "v\n<arg_key>n</arg_key><arg_value>1"},
     ),
     (
@@ -104,7 +113,10 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("anthropic", f"{invoke('', 'f', k='v')}</function_calls>", {"k": "v"}),
     (
         "minimax_m3",
-        f'{ELEMENT}<invoke name="f">{ELEMENT}<k>v{ELEMENT}</k>{ELEMENT}</invoke>{ELEMENT}</tool_call>',
+        (
+            f'{ELEMENT}<invoke name="f">{ELEMENT}<k>v{ELEMENT}</k>{ELEMENT}</invoke>{ELEMENT}'
+            "</tool_call>"
+        ),
         {"k": "v"},
     ),
     ("kimi_k3", k3('key="k"', "v") + "<|close|>tools<|sep|>", {"k": "v"}),
@@ -120,18 +132,27 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     (
         "dots",
-        '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></dots_function_call>',
+        (
+            '<dots_function_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke>'
+            "</dots_function_call>"
+        ),
         {"k": "v"},
     ),
     (
         "minimax_m2",
-        '<minimax:tool_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke></minimax:tool_call>',
+        (
+            '<minimax:tool_call><invoke name="f"><parameter name="k">\nv\n</parameter></invoke>'
+            "</minimax:tool_call>"
+        ),
         {"k": "v"},
     ),
     ("minicpm5", '<function name="f"><param name="k">\nv\n</param></function>', {"k": "\nv\n"}),
     (
         "xai",
-        '<xai:function_call name="f"><xai:parameter name="k">\nv\n</xai:parameter></xai:function_call>',
+        (
+            '<xai:function_call name="f"><xai:parameter name="k">\nv\n</xai:parameter>'
+            "</xai:function_call>"
+        ),
         {"k": "\nv\n"},
     ),
     (
@@ -147,23 +168,23 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
     GIVEN_BACK,
     ids=lambda value: value if len(value) < 100 else f"{value[:40]}…{value[-20:]}",
 )
-def test_what_is_no_call_is_the_text_it_was_at_any_cut(dialect: str, text: str) -> None:
-    for pieces in ([text], *cuts_of(text, count=3)):
-        events = staged(pieces if len(text) < 1_000 else [text], [dialect])
+def test_text_without_a_call_is_unchanged_for_every_split(dialect: str, text: str) -> None:
+    for chunks in ([text], *splits_of(text, count=3)):
+        events = filtered(chunks if len(text) < 1_000 else [text], [dialect])
         check_brackets(events)
         response = accumulate(events)
         assert (response.text, response.calls) == (text, [])
 
 
 @pytest.mark.parametrize(("dialect", "text", "arguments"), CALLS, ids=lambda value: str(value)[:40])
-def test_what_is_nearly_a_call_is_one(dialect: str, text: str, arguments: dict[str, Any]) -> None:
-    for pieces in ([text], list(text)):
-        assert told(staged(pieces, [dialect]))[::2] == ("", [("f", arguments)])
+def test_tolerated_variants_are_calls(dialect: str, text: str, arguments: dict[str, Any]) -> None:
+    for chunks in ([text], list(text)):
+        assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", arguments)])
 
 
-def test_a_call_inside_one_without_a_name_is_found() -> None:
+def test_call_inside_one_without_a_name_is_recovered() -> None:
     inner = f'{ELEMENT}<invoke name="f">{ELEMENT}</invoke>'
-    assert told(staged([f"{ELEMENT}<invoke>{inner}"], ["minimax_m3"]))[::2] == (
+    assert outcome(filtered([f"{ELEMENT}<invoke>{inner}"], ["minimax_m3"]))[::2] == (
         f"{ELEMENT}<invoke>",
         [("f", {})],
     )
@@ -178,31 +199,31 @@ def test_a_call_inside_one_without_a_name_is_found() -> None:
         ("pythonic", '<|python_start|>[f(k="v")', "] and"),
     ],
 )
-def test_a_call_in_a_list_stands_without_the_end_of_the_list_and_nothing_behind_it_is_lost(
+def test_call_in_an_unclosed_list_stands_and_no_text_is_lost(
     dialect: str, call: str, behind: str
 ) -> None:
-    for pieces in ([call + behind], list(call + behind)):
-        assert told(staged(pieces, [dialect]))[::2] == (behind, [("f", {"k": "v"})])
+    for chunks in ([call + behind], list(call + behind)):
+        assert outcome(filtered(chunks, [dialect]))[::2] == (behind, [("f", {"k": "v"})])
 
 
-def test_a_fence_on_the_line_behind_a_call_is_code() -> None:
+def test_fence_on_the_line_after_a_call_is_code() -> None:
     code = f"\n```\n{HERMES}\n```\n"
-    for pieces in ([HERMES + code + HERMES], list(HERMES + code + HERMES)):
-        assert told(staged(pieces, ["hermes"]))[::2] == (code, [("f", {"k": "v"})] * 2)
+    for chunks in ([HERMES + code + HERMES], list(HERMES + code + HERMES)):
+        assert outcome(filtered(chunks, ["hermes"]))[::2] == (code, [("f", {"k": "v"})] * 2)
 
 
-def test_two_bare_calls_with_a_semicolon_between_are_two() -> None:
+def test_bare_calls_are_separated_by_semicolons() -> None:
     text = '{"name": "f", "parameters": {"k": "v"}}; {"name": "g", "parameters": {}}'
-    assert told(staged([text], ["llama3_json"]))[2] == [("f", {"k": "v"}), ("g", {})]
+    assert outcome(filtered([text], ["llama3_json"]))[2] == [("f", {"k": "v"}), ("g", {})]
 
 
-def test_a_call_inside_an_unclosed_one_is_found_and_the_outer_one_is_text() -> None:
+def test_call_inside_an_unclosed_one_is_recovered() -> None:
     outer = "<function=f>\n<parameter=k>\nv\n"
-    events = staged([outer + "<function=g>\n</function>"], ["qwen3_coder"])
+    events = filtered([outer + "<function=g>\n</function>"], ["qwen3_coder"])
     response = accumulate(events)
     assert [call.name for call in response.calls] in (["g"], ["f", "g"])  # type: ignore[union-attr]
     assert all(isinstance(notice, Notice) for notice in response.notices)
 
 
-def test_the_stage_that_looks_for_leaks_holds_nothing_back() -> None:
+def test_leak_filter_buffers_nothing() -> None:
     assert LeakFilter().close() == []

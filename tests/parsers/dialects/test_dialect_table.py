@@ -8,7 +8,10 @@ from streamlib.providers import shipped
 from streamlib_parsers import accumulate, parser
 from streamlib_parsers.dialects import DIALECTS, DIALECTS_BY_MODEL, Dialect, Opener, dialects_for
 from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
-from tests.support.dialect_streams import TOOLS, calls_of, chat
+from tests.support.dialect_calls import (
+    TOOLS,
+)
+from tests.support.dialect_streams import calls_of, chat
 from tests.support.shared import ROOT
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
@@ -17,7 +20,7 @@ F = [("f", {"k": "v"})]
 # --- choosing ---
 
 
-def test_an_unknown_dialect_is_an_error_that_says_what_is_near() -> None:
+def test_unknown_dialect_error_names_similar_ones() -> None:
     with pytest.raises(ValueError, match="'herms': did you mean hermes"):
         parser("chat", dialects=["herms"])
     with pytest.raises(ValueError, match="unknown dialect 'zzzzzzzz': one of anthropic, "):
@@ -26,7 +29,7 @@ def test_an_unknown_dialect_is_an_error_that_says_what_is_near() -> None:
         parser("chat", dialects=["deepseek"])
 
 
-def test_a_dialect_of_your_own_works_beside_the_others() -> None:
+def test_custom_dialect_works_beside_the_shipped_ones() -> None:
     mine = Dialect("mine", [JsonCalls([Opener("@call ")])])
     events = chat(
         [{"content": f'a @call {{"name": "g"}} {HERMES}'}], tools=TOOLS, dialects=[mine, "hermes"]
@@ -108,11 +111,11 @@ ROWS = [
 
 
 @pytest.mark.parametrize(("model", "dialects"), ROWS, ids=[model for model, _ in ROWS])
-def test_a_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, ...]) -> None:
+def test_model_gets_the_dialects_of_its_row(model: str, dialects: tuple[str, ...]) -> None:
     assert dialects_for(model) == dialects_for(model, parses_calls=False) == dialects
 
 
-def test_every_row_of_the_table_is_tested_and_names_dialects() -> None:
+def test_every_row_of_the_table_is_tested() -> None:
     reached = {
         next(part for part, _ in DIALECTS_BY_MODEL if part in model.lower()) for model, _ in ROWS
     }
@@ -151,16 +154,16 @@ PARSES_CALLS = {
 
 
 @pytest.mark.parametrize("name", sorted(PARSES_CALLS))
-def test_a_provider_that_parses_calls_gets_no_dialects(name: str) -> None:
+def test_provider_that_parses_calls_gets_no_dialects(name: str) -> None:
     assert dialects_for("qwen3-32b", parses_calls=shipped()[name].parses_calls) == ()
 
 
-def test_other_providers_are_not_said_to_parse_calls() -> None:
+def test_other_providers_do_not_parse_calls() -> None:
     parsing = {provider.name for provider in shipped().values() if provider.parses_calls}
     assert parsing == PARSES_CALLS
 
 
-def test_a_users_rows_rule() -> None:
+def test_overriding_rows_win() -> None:
     rows = [("Qwen", ("xai",)), ("gpt", ())]
     assert dialects_for("qwen3-32b", parses_calls=True, overrides=rows) == ("xai",)
     assert dialects_for("gpt-oss", overrides=rows) == ()
@@ -175,17 +178,20 @@ def test_every_dialect_is_documented() -> None:
     assert [name for name in DIALECTS if f"`{name}`" not in text] == []
 
 
-def test_the_documented_table_is_the_table() -> None:
+def test_documented_table_equals_the_code() -> None:
     text = (ROOT / "docs" / "dialects.md").read_text(encoding="utf-8")
-    rows = [
-        f"| {f'`{part}`' if part else 'every other'} | {' '.join(f'`{name}`' for name in names)} |"
-        for part, names in DIALECTS_BY_MODEL
-    ]
+    rows: list[str] = []
+    for substring, names in DIALECTS_BY_MODEL:
+        model = f"`{substring}`" if substring else "every other"
+        rows.append(f"| {model} | {' '.join(f'`{name}`' for name in names)} |")
     assert "\n".join(rows) in text
 
 
-def test_the_same_names_are_offered_as_in_the_contract() -> None:
-    promised = "xai anthropic hermes qwen3_coder seed_oss glm45 glm47 kimi_k2 kimi_k3 deepseek_v3 deepseek_v31 deepseek_v32 minimax_m2"
+def test_dialect_names_equal_those_of_the_contract() -> None:
+    promised = (
+        "xai anthropic hermes qwen3_coder seed_oss glm45 glm47 kimi_k2 kimi_k3 deepseek_v3 "
+        "deepseek_v31 deepseek_v32 minimax_m2"
+    )
     assert {*promised.split(), "llama3_json", "pythonic", "mistral", "harmony", "think"} <= set(
         DIALECTS
     )

@@ -1,4 +1,4 @@
-"""Literals in text that arrives in chunks, compared with a search that tries every index by hand."""
+"""Literal search in chunks of text, compared with a search that tries every index."""
 
 from __future__ import annotations
 
