@@ -1,9 +1,10 @@
-"""For your own tests: a client that replays a recording, and a real provider on loopback with faults.
+"""For your own tests: a client that replays a recording, and a local provider with faults.
 
-    async with replay("answer.jsonl", wire_api="messages") as client: ...
+    async with replay("response.jsonl", wire_api="messages") as client: ...
     async with loopback(fault="truncate") as client: ...
 
-Both clients are ordinary: `client.stream(prompt, model=MODEL)` is the code you ship, without a key and without a network.
+Both clients are ordinary ones: `client.stream(prompt, model=MODEL)` is the code that you ship,
+without a key and without a network.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from streamlib_parsers.items import WireApi
 __all__ = ["MODEL", "Behaviour", "loopback", "replay", "serve"]
 
 MODEL: Final = "loopback:test"
-"""The model name that the clients of this module answer to."""
+"""A model name that the clients of this module accept."""
 
 
 @asynccontextmanager
@@ -34,18 +35,25 @@ async def replay(
     split: Split = "recorded",
     **options: Any,
 ) -> AsyncGenerator[Client]:
-    """A client that answers with a recording: one of ours, its file, or the bytes of a captured body.
+    """A client that replays a recording.
 
-    A file of several answers one request with each, in turn. wire_api: None is the recording's own, else `messages`.
+    Args:
+        recording: a recording, its file, or the bytes of a captured body. A file of several
+            recordings is replayed one a request, in order.
+        wire_api: None: the recording's own, else `messages`.
+        speed: 1 is the recorded pace; 0 does not wait.
+        split: how the body is split into chunks.
+        options: arguments of `Client`.
     """
     if isinstance(recording, bytes):
         recordings = [from_body(recording)]
+    elif isinstance(recording, Recording):
+        recordings = [recording]
     else:
-        recordings = [recording] if isinstance(recording, Recording) else load_all(recording)
-    spoken = wire_api or recordings[0].wire_api or "messages"
-    async with Client(
-        http=Replay(*recordings, speed=speed, split=split), wire_api=spoken, **options
-    ) as client:
+        recordings = load_all(recording)
+    wire_api = wire_api or recordings[0].wire_api or "messages"
+    transport = Replay(*recordings, speed=speed, split=split)
+    async with Client(http=transport, wire_api=wire_api, **options) as client:
         yield client
 
 
@@ -53,8 +61,15 @@ async def replay(
 async def loopback(
     wire_api: WireApi = "messages", *, client: dict[str, Any] | None = None, **behaviour: Any
 ) -> AsyncGenerator[Client]:
-    """A client whose provider is a real server on 127.0.0.1. `behaviour`: chunk, pace, fault, at, failing, status … of `Behaviour`."""
+    """A client whose provider is a real HTTP server on 127.0.0.1.
+
+    Args:
+        wire_api: what the client and the server use.
+        client: arguments of `Client`.
+        behaviour: fields of `Behaviour`: chunk, pace, fault, at, failing, status and others.
+    """
     async with running(Behaviour(**behaviour)) as url:
-        path = WIRE_SPECS[wire_api].root_path
-        async with Client(base_url=url + path, wire_api=wire_api, **(client or {})) as made:
-            yield made
+        base_url = url + WIRE_SPECS[wire_api].root_path
+        options = client or {}
+        async with Client(base_url=base_url, wire_api=wire_api, **options) as configured:
+            yield configured

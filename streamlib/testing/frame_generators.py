@@ -1,8 +1,9 @@
-"""What a server of each wire can say next, rightly or wrongly: one table a wire, `name -> (place, text) -> payload`.
+"""What a server of each wire can send next, valid or not: `name -> (index, text) -> payload`.
 
-`place` is any JSON value: an index that the wire allows, or one that it does not (`PLACES`), and `MISSING` leaves the key out. `text` is
-what the message says, so that a test can put a mark in it and look where the mark comes out. Nothing is checked here: a delta before its
-start, a second end and a stop of nothing are made by choosing the moves in that order.
+`index` is any JSON value: an index that the wire allows, or one that it does not (`INDEXES`);
+`MISSING` leaves the key out. `text` is the content, so that a test can put a mark into it and look
+for the mark in the events. Nothing is checked here: a delta before its start, a second end or a
+stop without a start is made by calling the generators in that order.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from typing import Any, Final, TypeAlias
 from streamlib_parsers.items import WireApi
 
 FrameGenerator: TypeAlias = Callable[[Any, str], Any]
-"""(place, text) -> the payload: a JSON value, or a text as it stands."""
+"""(index, text) -> the payload: a JSON value, or text that is no JSON."""
 
 
 class Missing(Enum):
-    """The one value of `place` that no JSON has."""
+    """The only value of `index` that no JSON has."""
 
     MISSING = "missing"
 
@@ -41,53 +42,58 @@ ILLEGAL: Final[tuple[Any, ...]] = (
     {},
     MISSING,
 )
-"""What no index may be. An integral float is one of the wires' odd but accepted forms."""
-PLACES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
+"""What no index may be. An integral float is accepted: some servers write indexes as `1.0`."""
+INDEXES: Final[tuple[Any, ...]] = (*LEGAL, 1.0, *ILLEGAL)
 
 HALF_HIGH: Final = "\ud83d"
 HALF_LOW: Final = "\ude00"
-"""The halves of one emoji, as gateways that cut text between UTF-16 units send them."""
+"""The two surrogates of an emoji, as gateways send them that split text between UTF-16 units."""
 
 
-def _at(key: str, place: Any) -> dict[str, Any]:
-    return {} if place is MISSING else {key: place}
+_MARK: Final = "…"
+"""Where a template has the text."""
+
+
+def _index(key: str, index: Any) -> dict[str, Any]:
+    """The index under its key; nothing where it is missing."""
+    if index is MISSING:
+        return {}
+    return {key: index}
+
+
+def _filled(value: Any, text: str) -> Any:
+    """The template with the text for `…`; `"…"` is the text as a JSON string."""
+    if isinstance(value, dict):
+        return {key: _filled(inner, text) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled(inner, text) for inner in value]
+    if isinstance(value, str):
+        return value.replace(f'"{_MARK}"', json.dumps(text)).replace(_MARK, text)
+    return value
+
+
+def _fixed(**payload: Any) -> FrameGenerator:
+    """An event without an index."""
+    return lambda _, text: _filled(payload, text)
 
 
 # --- messages ---
 
 
 def _start(**block: Any) -> FrameGenerator:
-    return lambda place, text: {
+    return lambda index, text: {
         "type": "content_block_start",
-        **_at("index", place),
+        **_index("index", index),
         "content_block": _filled(block, text),
     }
 
 
 def _delta(**delta: Any) -> FrameGenerator:
-    return lambda place, text: {
+    return lambda index, text: {
         "type": "content_block_delta",
-        **_at("index", place),
+        **_index("index", index),
         "delta": _filled(delta, text),
     }
-
-
-def _filled(value: Any, text: str) -> Any:
-    """The template with the text in the place of `…`; `"…"` is the text as JSON."""
-    if isinstance(value, dict):
-        return {key: _filled(inner, text) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_filled(inner, text) for inner in value]
-    return (
-        value.replace('"…"', json.dumps(text)).replace("…", text)
-        if isinstance(value, str)
-        else value
-    )
-
-
-def _said(**payload: Any) -> FrameGenerator:
-    """A message without a place."""
-    return lambda _, text: _filled(payload, text)
 
 
 _MESSAGE: Final = {
@@ -99,13 +105,13 @@ _MESSAGE: Final = {
 }
 
 MESSAGES: Final[Mapping[str, FrameGenerator]] = {
-    "message_start": _said(
+    "message_start": _fixed(
         type="message_start", message={**_MESSAGE, "usage": {"input_tokens": 7, "output_tokens": 1}}
     ),
     "start_text": _start(type="text", text=""),
     "start_thinking": _start(type="thinking", thinking="", signature=""),
     "start_call": _start(type="tool_use", id="call_…", name="f", input={}),
-    "start_whole_call": _start(type="tool_use", id="call_…", name="f", input={"k": "…"}),
+    "start_complete_call": _start(type="tool_use", id="call_…", name="f", input={"k": "…"}),
     "start_server_call": _start(type="server_tool_use", id="srv_1", name="web_search", input={}),
     "start_result": _start(
         type="web_search_tool_result", tool_use_id="srv_1", content=[{"title": "…"}]
@@ -114,7 +120,7 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
     "start_nameless": _start(type="tool_use", id="call_…", input={}),
     "start_unknown": _start(type="hologram", text="…"),
     "text": _delta(type="text_delta", text="…"),
-    "thought": _delta(type="thinking_delta", thinking="…"),
+    "reasoning": _delta(type="thinking_delta", thinking="…"),
     "signature": _delta(type="signature_delta", signature="c2ln"),
     "arguments": _delta(type="input_json_delta", partial_json='{"k": "…"}'),
     "half_arguments": _delta(type="input_json_delta", partial_json='{"k'),
@@ -122,47 +128,50 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
     "low_half": _delta(type="text_delta", text=HALF_LOW),
     "citation": _delta(type="citations_delta", citation={"cited_text": "…"}),
     "unknown_delta": _delta(type="hologram_delta", light="…"),
-    "stop": lambda place, _: {"type": "content_block_stop", **_at("index", place)},
-    "message_delta": _said(
+    "stop": lambda index, _: {"type": "content_block_stop", **_index("index", index)},
+    "message_delta": _fixed(
         type="message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 5}
     ),
-    "message_stop": _said(type="message_stop"),
-    "ping": _said(type="ping"),
-    "unknown": _said(type="weather_report", wind="…"),
-    "error": _said(type="error", error={"type": "overloaded_error", "message": "Overloaded"}),
+    "message_stop": _fixed(type="message_stop"),
+    "ping": _fixed(type="ping"),
+    "unknown": _fixed(type="weather_report", wind="…"),
+    "error": _fixed(type="error", error={"type": "overloaded_error", "message": "Overloaded"}),
 }
 
 # --- responses ---
 
 
-def _about(kind: str, **values: Any) -> FrameGenerator:
-    return lambda place, text: {
+def _item_event(kind: str, **values: Any) -> FrameGenerator:
+    return lambda index, text: {
         "type": f"response.{kind}",
-        **_at("output_index", place),
-        "item_id": f"it_{place}",
+        **_index("output_index", index),
+        "item_id": f"it_{index}",
         **_filled(values, text),
     }
 
 
 def _item(kind: str, **values: Any) -> FrameGenerator:
-    item = {"id": "it", "status": "completed" if kind == "done" else "in_progress", **values}
-    return lambda place, text: {
+    status = "in_progress"
+    if kind == "done":
+        status = "completed"
+    item = {"id": "it", "status": status, **values}
+    return lambda index, text: {
         "type": f"response.output_item.{kind}",
-        **_at("output_index", place),
-        "item": {**_filled(item, text), "id": f"it_{place}"},
+        **_index("output_index", index),
+        "item": {**_filled(item, text), "id": f"it_{index}"},
     }
 
 
-def _whole(status: str, **values: Any) -> FrameGenerator:
+def _final(status: str, **values: Any) -> FrameGenerator:
     response = {"id": "resp_1", "model": "m", "status": status, "output": [], **values}
-    return _said(type=f"response.{status}", response=response)
+    return _fixed(type=f"response.{status}", response=response)
 
 
 _CALL: Final = {"type": "function_call", "call_id": "call_…", "name": "f"}
 _PART: Final = {"type": "output_text", "annotations": []}
 
 RESPONSES: Final[Mapping[str, FrameGenerator]] = {
-    "created": _said(
+    "created": _fixed(
         type="response.created",
         response={"id": "resp_1", "model": "m", "status": "in_progress", "output": []},
     ),
@@ -173,23 +182,23 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     "add_search": _item("added", type="web_search_call"),
     "add_nameless": _item("added", type="function_call", call_id="call_…", arguments=""),
     "add_unknown": _item("added", type="hologram", light="…"),
-    "part": _about("content_part.added", content_index=0, part={**_PART, "text": ""}),
-    "text": _about("output_text.delta", content_index=0, delta="…"),
-    "text_done": _about("output_text.done", content_index=0, text="…"),
-    "refusal": _about("refusal.delta", content_index=1, delta="…"),
-    "summary": _about("reasoning_summary_text.delta", summary_index=0, delta="…"),
-    "thought": _about("reasoning_text.delta", content_index=0, delta="…"),
-    "arguments": _about("function_call_arguments.delta", delta='{"k": "…"}'),
-    "arguments_done": _about("function_call_arguments.done", arguments='{"k": "…"}'),
-    "input": _about("custom_tool_call_input.delta", delta="…"),
-    "high_half": _about("output_text.delta", content_index=0, delta=HALF_HIGH),
-    "low_half": _about("output_text.delta", content_index=0, delta=HALF_LOW),
-    "annotation": _about(
+    "part": _item_event("content_part.added", content_index=0, part={**_PART, "text": ""}),
+    "text": _item_event("output_text.delta", content_index=0, delta="…"),
+    "text_done": _item_event("output_text.done", content_index=0, text="…"),
+    "refusal": _item_event("refusal.delta", content_index=1, delta="…"),
+    "summary": _item_event("reasoning_summary_text.delta", summary_index=0, delta="…"),
+    "reasoning": _item_event("reasoning_text.delta", content_index=0, delta="…"),
+    "arguments": _item_event("function_call_arguments.delta", delta='{"k": "…"}'),
+    "arguments_done": _item_event("function_call_arguments.done", arguments='{"k": "…"}'),
+    "input": _item_event("custom_tool_call_input.delta", delta="…"),
+    "high_half": _item_event("output_text.delta", content_index=0, delta=HALF_HIGH),
+    "low_half": _item_event("output_text.delta", content_index=0, delta=HALF_LOW),
+    "annotation": _item_event(
         "output_text.annotation.added",
         content_index=0,
         annotation={"type": "url_citation", "url": "…"},
     ),
-    "searching": _about("web_search_call.searching"),
+    "searching": _item_event("web_search_call.searching"),
     "done_message": _item(
         "done", type="message", role="assistant", content=[{**_PART, "text": "…"}]
     ),
@@ -199,55 +208,55 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
     "done_call": _item("done", **_CALL, arguments='{"k": "…"}'),
     "done_empty": _item("done", type="message", role="assistant", content=[]),
     "done_unknown": _item("done", type="hologram", light="…"),
-    "keepalive": _said(type="keepalive"),
-    "unknown": _said(type="response.weather", wind="…"),
-    "completed": _whole("completed", usage={"input_tokens": 7, "output_tokens": 5}),
-    "incomplete": _whole("incomplete", incomplete_details={"reason": "max_output_tokens"}),
-    "failed": _whole("failed", error={"code": "server_error", "message": "no"}),
-    "error": _said(type="error", code="rate_limit_exceeded", message="slow down"),
-    "done_mark": lambda _place, _text: "[DONE]",
+    "keepalive": _fixed(type="keepalive"),
+    "unknown": _fixed(type="response.weather", wind="…"),
+    "completed": _final("completed", usage={"input_tokens": 7, "output_tokens": 5}),
+    "incomplete": _final("incomplete", incomplete_details={"reason": "max_output_tokens"}),
+    "failed": _final("failed", error={"code": "server_error", "message": "no"}),
+    "error": _fixed(type="error", code="rate_limit_exceeded", message="slow down"),
+    "done_mark": lambda _index, _text: "[DONE]",
 }
 
 # --- chat ---
 
 
 def _chunk(delta: Any = None, finish_reason: str | None = None, **values: Any) -> FrameGenerator:
-    """A chunk whose place is the index of its choice."""
+    """A chunk; the index is that of its choice."""
 
-    def move(place: Any, text: str) -> Any:
+    def generate(index: Any, text: str) -> Any:
         choice = {
-            **_at("index", place),
+            **_index("index", index),
             "delta": _filled(delta or {}, text),
             "finish_reason": finish_reason,
         }
         return {"id": "c1", "model": "m", "choices": [choice], **values}
 
-    return move
+    return generate
 
 
 def _call(**call: Any) -> FrameGenerator:
-    """A chunk of choice 0 whose place is the index of its call."""
+    """A chunk of choice 0; the index is that of its call."""
 
-    def move(place: Any, text: str) -> Any:
-        calls = [{**_at("index", place), **_filled(call, text)}]
+    def generate(index: Any, text: str) -> Any:
+        calls = [{**_index("index", index), **_filled(call, text)}]
         return {
             "id": "c1",
             "model": "m",
             "choices": [{"index": 0, "delta": {"tool_calls": calls}, "finish_reason": None}],
         }
 
-    return move
+    return generate
 
 
 CHAT: Final[Mapping[str, FrameGenerator]] = {
     "role": _chunk({"role": "assistant", "content": ""}),
     "text": _chunk({"content": "…"}),
-    "thought": _chunk({"reasoning_content": "…"}),
+    "reasoning": _chunk({"reasoning_content": "…"}),
     "refusal": _chunk({"refusal": "…"}),
     "begin_call": _call(id="call_…", type="function", function={"name": "f", "arguments": ""}),
     "arguments": _call(function={"arguments": '{"k": "…"}'}),
     "half_arguments": _call(function={"arguments": '{"k'}),
-    "whole_call": _call(
+    "complete_call": _call(
         id="call_…", type="function", function={"name": "f", "arguments": '{"k": "…"}'}
     ),
     "nameless_call": _call(id="call_…", type="function", function={"arguments": "{}"}),
@@ -260,45 +269,47 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
     "stop": _chunk({}, "stop"),
     "tool_calls": _chunk({}, "tool_calls"),
     "length": _chunk({}, "length"),
-    "usage": _said(
+    "usage": _fixed(
         id="c1",
         model="m",
         choices=[],
         usage={"prompt_tokens": 7, "completion_tokens": 5, "total_tokens": 12},
     ),
-    "empty": _said(id="c1", choices=[]),
-    "error": _said(
+    "empty": _fixed(id="c1", choices=[]),
+    "error": _fixed(
         error={
             "message": "Rate limit reached",
             "type": "rate_limit_error",
             "code": "rate_limit_exceeded",
         }
     ),
-    "done": lambda _place, _text: "[DONE]",
+    "done": lambda _index, _text: "[DONE]",
 }
 
 # --- gemini ---
 
 
 def _parts(*parts: Any, finish: Any = None, **values: Any) -> FrameGenerator:
-    def move(place: Any, text: str) -> Any:
-        candidate = {**_at("index", place), **({"finishReason": finish} if finish else {})}
-        content = (
-            {"content": {"parts": _filled(list(parts), text), "role": "model"}} if parts else {}
-        )
+    def generate(index: Any, text: str) -> Any:
+        candidate: dict[str, Any] = {}
+        if parts:
+            candidate["content"] = {"parts": _filled(list(parts), text), "role": "model"}
+        candidate.update(_index("index", index))
+        if finish:
+            candidate["finishReason"] = finish
         return {
-            "candidates": [{**content, **candidate}],
+            "candidates": [candidate],
             "responseId": "r1",
             "modelVersion": "m",
             **values,
         }
 
-    return move
+    return generate
 
 
 GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "text": _parts({"text": "…"}),
-    "thought": _parts({"text": "…", "thought": True}),
+    "reasoning": _parts({"text": "…", "thought": True}),
     "signed": _parts({"text": "…", "thoughtSignature": "c2ln"}),
     "call": _parts({"functionCall": {"name": "f", "args": {"k": "…"}}}),
     "call_again": _parts({"functionCall": {"id": "same", "name": "f", "args": {"k": "…"}}}),
@@ -325,27 +336,29 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "filtered": _parts(finish="SAFETY"),
     "continuation": _parts(finish="CONTINUATION"),
     "number": _parts(finish=1),
-    "usage": _said(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
-    "blocked": _said(promptFeedback={"blockReason": "SAFETY"}),
-    "error": _said(error={"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}),
+    "usage": _fixed(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
+    "blocked": _fixed(promptFeedback={"blockReason": "SAFETY"}),
+    "error": _fixed(error={"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}),
 }
 
 # --- converse ---
 
 
 def _block(name: str, **values: Any) -> FrameGenerator:
-    return lambda place, text: {name: {**_at("contentBlockIndex", place), **_filled(values, text)}}
+    return lambda index, text: {
+        name: {**_index("contentBlockIndex", index), **_filled(values, text)}
+    }
 
 
 CONVERSE: Final[Mapping[str, FrameGenerator]] = {
-    "message_start": _said(messageStart={"role": "assistant"}),
+    "message_start": _fixed(messageStart={"role": "assistant"}),
     "start_call": _block(
         "contentBlockStart", start={"toolUse": {"toolUseId": "call_…", "name": "f"}}
     ),
     "start_nameless": _block("contentBlockStart", start={"toolUse": {"toolUseId": "call_…"}}),
     "start_unknown": _block("contentBlockStart", start={"hologram": {"light": "…"}}),
     "text": _block("contentBlockDelta", delta={"text": "…"}),
-    "thought": _block("contentBlockDelta", delta={"reasoningContent": {"text": "…"}}),
+    "reasoning": _block("contentBlockDelta", delta={"reasoningContent": {"text": "…"}}),
     "signature": _block("contentBlockDelta", delta={"reasoningContent": {"signature": "c2ln"}}),
     "redacted": _block(
         "contentBlockDelta", delta={"reasoningContent": {"redactedContent": "c2VhbGVk"}}
@@ -360,11 +373,13 @@ CONVERSE: Final[Mapping[str, FrameGenerator]] = {
     "high_half": _block("contentBlockDelta", delta={"text": HALF_HIGH}),
     "low_half": _block("contentBlockDelta", delta={"text": HALF_LOW}),
     "stop": _block("contentBlockStop"),
-    "message_stop": _said(messageStop={"stopReason": "end_turn"}),
-    "message_stop_calls": _said(messageStop={"stopReason": "tool_use"}),
-    "metadata": _said(metadata={"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}),
-    "unknown": _said(weatherReport={"wind": "…"}),
-    "exception": lambda _place, _text: {
+    "message_stop": _fixed(messageStop={"stopReason": "end_turn"}),
+    "message_stop_calls": _fixed(messageStop={"stopReason": "tool_use"}),
+    "metadata": _fixed(
+        metadata={"usage": {"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}}
+    ),
+    "unknown": _fixed(weatherReport={"wind": "…"}),
+    "exception": lambda _index, _text: {
         "exception:throttlingException": {"message": "Too many requests"}
     },
 }
@@ -380,40 +395,44 @@ def _line(**message: Any) -> FrameGenerator:
     }
 
 
+def _line_with_done(index: Any, text: str) -> Any:
+    """A line whose `done` is the index: this wire has no other field for it."""
+    done = index
+    if index is MISSING:
+        done = None
+    return {"model": "m", "message": {"content": text}, "done": done}
+
+
 OLLAMA: Final[Mapping[str, FrameGenerator]] = {
     "text": _line(content="…"),
-    "thought": _line(content="", thinking="…"),
+    "reasoning": _line(content="", thinking="…"),
     "call": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": {"k": "…"}}}]),
     "text_arguments": _line(
         content="", tool_calls=[{"function": {"name": "f", "arguments": '{"k": "…"}'}}]
     ),
     "nameless_call": _line(content="", tool_calls=[{"function": {"arguments": {"k": "…"}}}]),
     "images": _line(content="", images=["iVBORw0KGgo="]),
-    "generate": _said(model="m", response="…", done=False),
+    "generate": _fixed(model="m", response="…", done=False),
     "unknown_key": _line(content="", hologram="…"),
     "high_half": _line(content=HALF_HIGH),
     "low_half": _line(content=HALF_LOW),
-    "placed": lambda place, text: {
-        "model": "m",
-        "message": {"content": text},
-        "done": None if place is MISSING else place,
-    },
-    "done": _said(
+    "placed": _line_with_done,
+    "done": _fixed(
         model="m",
         message={"role": "assistant", "content": ""},
         done=True,
         done_reason="stop",
         eval_count=5,
     ),
-    "length": _said(
+    "length": _fixed(
         model="m", message={"role": "assistant", "content": "…"}, done=True, done_reason="length"
     ),
-    "error": _said(error="model runner has unexpectedly stopped"),
+    "error": _fixed(error="model runner has unexpectedly stopped"),
 }
 
 _TITAN: Final[Mapping[str, FrameGenerator]] = {
-    "titan": _said(outputText="…", index=0, completionReason=None),
-    "titan_end": _said(
+    "titan": _fixed(outputText="…", index=0, completionReason=None),
+    "titan_end": _fixed(
         outputText="…",
         index=0,
         completionReason="FINISH",
@@ -421,7 +440,7 @@ _TITAN: Final[Mapping[str, FrameGenerator]] = {
     ),
 }
 
-MOVES: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
+FRAME_GENERATORS: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "messages": MESSAGES,
     "responses": RESPONSES,
     "chat": CHAT,
@@ -430,4 +449,4 @@ MOVES: Final[Mapping[WireApi, Mapping[str, FrameGenerator]]] = {
     "invoke": {**MESSAGES, **_TITAN},
     "ollama": OLLAMA,
 }
-"""Every wire's moves by name."""
+"""Every wire's generators by name."""

@@ -1,13 +1,12 @@
-"""A body as the messages it is made of, and back, for each wire: what is changed in between is still framed as it must be.
+"""Bodies as lists of frames, and back, for each wire: a changed payload is framed correctly again.
 
-for name, payload in unframed("converse", body): ...      # payloads are JSON, checksums and base64 are gone
+for name, payload in unframed("converse", body): ...  # payloads are JSON, without checksums, base64
 body = framed("converse", payload, "contentBlockDelta")
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import json
 from collections.abc import Iterable
 from typing import Any
@@ -21,65 +20,89 @@ from streamlib_parsers.protocol import wire
 
 
 def framed(wire_api: WireApi, payload: bytes, name: str | None = None) -> bytes:
-    """One message of the wire around a payload."""
-    if wire_api == "ollama":
+    """One frame of the wire around a payload.
+
+    Args:
+        wire_api: whose framing.
+        payload: JSON text.
+        name: the event's name; in AWS frames `exception:KIND` for an exception.
+    """
+    spec = WIRE_SPECS[wire_api]
+    if spec.frames == "ndjson":
         return payload + b"\n"
-    if wire_api == "converse" or (wire_api == "invoke" and ":" in (name or "")):
-        return _aws(name or "", payload)
-    if wire_api == "invoke":
-        return _aws("chunk", _chunk(payload))
-    lines = b"".join(b"data: " + line + b"\n" for line in payload.splitlines() or [b""])
-    return (
-        (b"event: %s\n" % name.encode() if name and WIRE_SPECS[wire_api].named_events else b"")
-        + lines
-        + b"\n"
-    )
+    if spec.frames == "aws":
+        # Invoke wraps the inner wire's events; its exceptions are AWS messages like Converse's.
+        if wire_api == "invoke" and ":" not in (name or ""):
+            return _aws_message("chunk", _base64_chunk(payload))
+        return _aws_message(name or "", payload)
+    frame = b""
+    if name and spec.named_events:
+        frame = b"event: %s\n" % name.encode()
+    for line in payload.splitlines() or [b""]:
+        frame += b"data: " + line + b"\n"
+    return frame + b"\n"
 
 
-def _aws(name: str, payload: bytes) -> bytes:
-    kind, _, rest = name.partition(":")
-    own = (
-        {":exception-type": rest, ":message-type": "exception"}
-        if rest
-        else {":event-type": kind, ":message-type": "event"}
-    )
-    return encode_message({**own, ":content-type": "application/json"}, payload)
+def _aws_message(name: str, payload: bytes) -> bytes:
+    kind, _, exception = name.partition(":")
+    if exception:
+        headers = {":exception-type": exception, ":message-type": "exception"}
+    else:
+        headers = {":event-type": kind, ":message-type": "event"}
+    headers[":content-type"] = "application/json"
+    return encode_message(headers, payload)
 
 
-def _chunk(payload: bytes) -> bytes:
+def _base64_chunk(payload: bytes) -> bytes:
     return json.dumps({"bytes": base64.b64encode(payload).decode()}).encode()
 
 
 def unframed(wire_api: WireApi, body: bytes) -> list[tuple[str | None, bytes]]:
-    """Names and payloads of the messages of a body; what is none is left out."""
+    """Names and payloads of the frames of a body; bytes that are no frame are left out."""
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
-    return [
-        (frame.event, _inner(wire_api, frame.data)) for frame in frames if frame.data is not None
-    ]
+    named: list[tuple[str | None, bytes]] = []
+    for frame in frames:
+        if frame.data is not None:
+            named.append((frame.event, _inner_payload(wire_api, frame.data)))
+    return named
 
 
-def _inner(wire_api: WireApi, data: bytes) -> bytes:
+def _inner_payload(wire_api: WireApi, data: bytes) -> bytes:
     if wire_api != "invoke":
         return data
     try:
         return base64.b64decode(decode_any(data)["bytes"])
-    except (Exception, binascii.Error):  # noqa: BLE001  # whatever it is, it stands for itself
+    except Exception:  # noqa: BLE001  # no chunk of an inner wire: the payload is the frame's own
         return data
 
 
 def encode_payloads(wire_api: WireApi, payloads: Iterable[Any]) -> bytes:
-    """The stream of these payloads, each a JSON value or a text as it stands, under the names that this wire gives them."""
-    return b"".join(framed(wire_api, *_payload(wire_api, payload)) for payload in payloads)
+    """The stream of these payloads, under the event names that the wire gives them.
+
+    Args:
+        wire_api: whose framing.
+        payloads: each a JSON value, or text that is no JSON (`[DONE]`).
+    """
+    frames: list[bytes] = []
+    for payload in payloads:
+        data, name = _encoded(wire_api, payload)
+        frames.append(framed(wire_api, data, name))
+    return b"".join(frames)
 
 
-def _payload(wire_api: WireApi, payload: Any) -> tuple[bytes, str | None]:
+def _encoded(wire_api: WireApi, payload: Any) -> tuple[bytes, str | None]:
+    """A payload as bytes, and the name of its event."""
     if isinstance(payload, str):
         return payload.encode("utf-8", "surrogatepass"), None
+    # Converse has no type field: the payload's only key is the event's name.
     if wire_api == "converse" and isinstance(payload, dict) and len(payload) == 1:
-        ((name, payload),) = payload.items()
-        return json.dumps(payload).encode(), str(name)
-    name = payload.get("type") if isinstance(payload, dict) else None
-    return json.dumps(payload).encode(), name if isinstance(
-        name, str
-    ) and name.isascii() and name.isprintable() else None
+        ((name, inner),) = payload.items()
+        return json.dumps(inner).encode(), str(name)
+    name = None
+    if isinstance(payload, dict):
+        name = payload.get("type")
+    # A changed type may be anything; what cannot stand in an event line is left out.
+    if not (isinstance(name, str) and name.isascii() and name.isprintable()):
+        name = None
+    return json.dumps(payload).encode(), name

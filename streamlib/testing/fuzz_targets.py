@@ -1,7 +1,11 @@
-"""What can be fuzzed, each as two functions: `read` (pieces of a body -> what was found in it) and `judge` (which of its laws broke).
+"""What can be fuzzed: a wire, a framing, a dialect, or a parser of your own.
 
-target("chat")  target("sse")  target("hermes")         a wire, a framing, a dialect
-target("package.module:make_parser")                    yours: whatever has `feed(bytes) -> list` and `close() -> list`
+A target is two functions: `read` turns the chunks of a body into a list of results, and `oracle`
+raises where these results violate an invariant.
+
+    find_target("chat")  find_target("sse")  find_target("hermes")
+    find_target("package.module:make_parser")
+        # yours: anything with `feed(bytes) -> list` and `close() -> list`
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ import msgspec
 from streamlib.testing.dialect_calls import CALLS
 from streamlib.testing.invariants import InvariantViolation, check, join_deltas, log
 from streamlib.testing.mutations import TOKENS, fault, mutated, random_stream
-from streamlib.testing.responses import WORDS, random_response
+from streamlib.testing.responses import TEXTS, random_response
 from streamlib.wires.encoders import encode_all, encode_body
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.dialects.definitions import DIALECTS
@@ -44,10 +48,14 @@ from streamlib_parsers.protocol import WIRE_APIS, parse_body, parser
 
 
 class FuzzTarget(NamedTuple):
-    """One thing to be fuzzed.
+    """One parser to fuzz.
 
-    read: what is found in a body that comes in these pieces; it may raise nothing. judge: raises `LawBroken` for what may not be found.
-    seed: a body to begin with. change: a body a little different.
+    Attributes:
+        name: how the command line selects it.
+        read: results for a body that is fed in these chunks; it must not raise.
+        oracle: raises `InvariantViolation` for results that the body must not give.
+        seed: generates a body to begin with.
+        change: changes a body a little.
     """
 
     name: str
@@ -58,24 +66,29 @@ class FuzzTarget(NamedTuple):
 
 
 def find_target(name: str) -> FuzzTarget:
-    """The target of this name; ValueError for none."""
+    """The target of this name, or a parser of the caller's as `module:callable`.
+
+    Raises:
+        ValueError: no target has this name.
+        ImportError, AttributeError: the module or the callable does not exist.
+    """
     if name in TARGETS:
         return TARGETS[name]()
     if ":" in name:
-        return _yours(name)
+        return _external(name)
     raise ValueError(
-        f"no target {name!r}: one of {', '.join(TARGETS)}, or module:callable for a parser of your own"
+        f"no target {name!r}: one of {', '.join(TARGETS)}, or module:callable for your own parser"
     )
 
 
-def _changed_bytes(body: bytes, rng: random.Random) -> bytes:
+def _change_bytes(body: bytes, rng: random.Random) -> bytes:
     for _ in range(rng.randint(1, 4)):
         body = fault(rng)(body)
     return body
 
 
-def _nothing(_body: bytes, _found: list[Any]) -> None:
-    pass
+def _accept_all(_body: bytes, _results: list[Any]) -> None:
+    """The oracle of a target that has no invariant but partition independence."""
 
 
 # --- wires ---
@@ -83,28 +96,30 @@ def _nothing(_body: bytes, _found: list[Any]) -> None:
 
 def _wire(wire_api: WireApi) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[ResponseEvent]:
-        one = parser(wire_api)
-        return [*(event for chunk in chunks for event in one.feed(chunk)), *one.close()]
+        parse = parser(wire_api)
+        events: list[ResponseEvent] = []
+        for chunk in chunks:
+            events += parse.feed(chunk)
+        return events + parse.close()
 
-    def judge(body: bytes, events: list[ResponseEvent]) -> None:
-        _judge_events(body, events)
-        if body.lstrip()[:1] in (b"{", b"["):  # a whole body enters by another door
-            _judge_events(body, parse_body(wire_api, body))
+    def oracle(body: bytes, events: list[ResponseEvent]) -> None:
+        _check_events(body, events)
+        # A body that is no stream is parsed by another function.
+        if body.lstrip()[:1] in (b"{", b"["):
+            _check_events(body, parse_body(wire_api, body))
 
     def seed(rng: random.Random) -> bytes:
         if rng.random() < 0.4:
             return random_stream(wire_api, rng)
-        said = random_response(rng, wire_api, failing=rng.random() < 0.2)
-        return (
-            encode_all(wire_api, said)
-            if rng.random() < 0.8
-            else encode_body(wire_api, accumulate(said))
-        )
+        events = random_response(rng, wire_api, failing=rng.random() < 0.2)
+        if rng.random() < 0.8:
+            return encode_all(wire_api, events)
+        return encode_body(wire_api, accumulate(events))
 
-    return FuzzTarget(wire_api, read, judge, seed, partial(mutated, wire_api))
+    return FuzzTarget(wire_api, read, oracle, seed, partial(mutated, wire_api))
 
 
-def _judge_events(_: bytes, events: list[ResponseEvent]) -> None:
+def _check_events(_body: bytes, events: list[ResponseEvent]) -> None:
     check(events)
     accumulate(events)
 
@@ -112,21 +127,22 @@ def _judge_events(_: bytes, events: list[ResponseEvent]) -> None:
 # --- framings ---
 
 
-def _framing(name: str, make: Callable[[], Framing], pieces: Sequence[bytes]) -> FuzzTarget:
+def _framing(name: str, make: Callable[[], Framing], tokens: Sequence[bytes]) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[Any]:
         framing = make()
-        found: list[Any] = [frame for chunk in chunks for frame in framing.feed(chunk)]
-        found += framing.close()
-        return [
-            *found,
-            ("failure", framing.failure.info.kind if framing.failure else None),
-            ("blank", framing.blank),
-        ]
+        results: list[Any] = []
+        for chunk in chunks:
+            results += framing.feed(chunk)
+        results += framing.close()
+        failure = None
+        if framing.failure is not None:
+            failure = framing.failure.info.kind
+        return [*results, ("failure", failure), ("blank", framing.blank)]
 
     def seed(rng: random.Random) -> bytes:
-        return b"".join(rng.choice(pieces) for _ in range(rng.randrange(12)))
+        return b"".join(rng.choice(tokens) for _ in range(rng.randrange(12)))
 
-    return FuzzTarget(name, read, _nothing, seed, _changed_bytes)
+    return FuzzTarget(name, read, _accept_all, seed, _change_bytes)
 
 
 _SSE: Final = (
@@ -167,166 +183,199 @@ _SCHEMA: Final = {
 TOOLS: Final = (ToolSpec("f", schema=_SCHEMA), ToolSpec("g"))
 """The tools that a fuzzed dialect may call."""
 
+_CALL_TOKENS: Final = (
+    '{"name": "f", "arguments": {"k": "v"}}',
+    "f",
+    "g",
+    "k",
+    '"',
+    ">",
+    "=",
+    '"f">',
+    "\n",
+    " ",
+    "{}",
+    "```",
+    "`",
+    "x < 3",
+)
+"""Parts of calls in any dialect, and text that looks like the start of one."""
+
 
 def _dialect(name: str) -> FuzzTarget:
     def read(chunks: Iterable[bytes]) -> list[ResponseEvent]:
         stage = DialectFilter([name], TOOLS, LIMITS)
-        folded = join_deltas(
-            event for said in _spoken(_texts(chunks)) for event in stage.feed([said])
-        )
-        return [_numbered(event, seq) for seq, event in enumerate(folded)]
+        events: list[ResponseEvent] = []
+        for event in _message_events(_decode(chunks)):
+            events += stage.feed([event])
+        return _renumbered(join_deltas(events))
 
-    marks = _marks(name)
+    tokens = [*sorted(_opening_tokens(name)), *_CALL_TOKENS]
 
     def seed(rng: random.Random) -> bytes:
         if rng.random() < 0.5:
-            return (
-                rng.choice(WORDS) + CALLS.get(name, "") * rng.randint(1, 2) + rng.choice(WORDS)
-            ).encode()
-        return "".join(
-            rng.choice(marks if rng.random() < 0.7 else WORDS) for _ in range(rng.randrange(14))
-        ).encode()
+            before = rng.choice(TEXTS)
+            calls = CALLS.get(name, "") * rng.randint(1, 2)
+            return f"{before}{calls}{rng.choice(TEXTS)}".encode()
+        fragments: list[str] = []
+        for _ in range(rng.randrange(14)):
+            if rng.random() < 0.7:
+                fragments.append(rng.choice(tokens))
+            else:
+                fragments.append(rng.choice(TEXTS))
+        return "".join(fragments).encode()
 
     def change(body: bytes, rng: random.Random) -> bytes:
-        where = rng.randrange(len(body) + 1)
-        return (
-            body[:where] + rng.choice(marks).encode() + body[where:]
-            if rng.random() < 0.5
-            else _changed_bytes(body, rng)
-        )
+        offset = rng.randrange(len(body) + 1)
+        if rng.random() < 0.5:
+            return body[:offset] + rng.choice(tokens).encode() + body[offset:]
+        return _change_bytes(body, rng)
 
-    return FuzzTarget(name, read, _judge_text if _keeps_all(name) else _judge_events, seed, change)
-
-
-def _texts(chunks: Iterable[bytes]) -> Iterator[str]:
-    """The pieces of a body as pieces of text: a cut inside a character belongs to the next piece."""
-    decode = codecs.getincrementaldecoder("utf-8")("replace")
-    yield from (decode.decode(chunk) for chunk in chunks)
-    yield decode.decode(b"", final=True)
+    oracle: Callable[[bytes, list[Any]], None] = _check_events
+    if _keeps_all_text(name):
+        oracle = _check_text
+    return FuzzTarget(name, read, oracle, seed, change)
 
 
-def _spoken(pieces: Iterable[str]) -> Iterator[ResponseEvent]:
-    """One message, said in these pieces."""
+def _decode(chunks: Iterable[bytes]) -> Iterator[str]:
+    """The chunks as text: a character that is split between chunks belongs to the later one."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for chunk in chunks:
+        yield decoder.decode(chunk)
+    yield decoder.decode(b"", final=True)
+
+
+def _message_events(deltas: Iterable[str]) -> Iterator[ResponseEvent]:
+    """The events of a response that is one message, streamed in these deltas."""
     text = ""
     yield Created("r", "m", seq=0)
     yield OutputItemAdded(0, Message("assistant", status="incomplete"), seq=1)
-    for piece in pieces:
-        text += piece
-        if piece:
-            yield OutputTextDelta(0, 0, piece, seq=2)
+    for delta in deltas:
+        text += delta
+        if delta:
+            yield OutputTextDelta(0, 0, delta, seq=2)
     yield OutputItemDone(0, Message("assistant", [Text(text)]), seq=3)
     yield Completed("r", "m", "stop", choices=(FinishedChoice(0, "stop"),), seq=4)
 
 
-def _judge_text(body: bytes, events: list[ResponseEvent]) -> None:
-    """Text in which nothing was found comes out as it went in; what was left out is named by a notice."""
-    _judge_events(body, events)
+def _check_text(body: bytes, events: list[ResponseEvent]) -> None:
+    """Text without a call is unchanged; what was left out is named by a notice."""
+    _check_events(body, events)
     response = accumulate(events)
-    named = any("left out" in notice.detail for notice in response.notices)
-    if not (response.calls or response.reasoning or named) and response.text != body.decode(
-        "utf-8", "replace"
-    ):
+    if response.calls or response.reasoning:
+        return
+    if any("left out" in notice.detail for notice in response.notices):
+        return
+    if response.text != body.decode("utf-8", "replace"):
         raise InvariantViolation("nothing dropped", f"{response.text[:80]!r} of {body[:80]!r}")
 
 
-def _numbered(event: ResponseEvent, seq: int) -> ResponseEvent:
-    """Folding leaves gaps in `seq`, so events are counted anew."""
-    return msgspec.structs.replace(event, seq=seq)
+def _renumbered(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
+    """The events numbered from 0: joining deltas leaves gaps in `seq`."""
+    return [msgspec.structs.replace(event, seq=seq) for seq, event in enumerate(events)]
 
 
-def _keeps_all(name: str) -> bool:
-    """Whether the dialect has no marks that are taken out without a trace."""
+def _keeps_all_text(name: str) -> bool:
+    """Whether the dialect has no tokens that it removes without a notice."""
     return not name.startswith(("think", "harmony", "kimi", "cohere"))
 
 
-def _marks(name: str) -> list[str]:
-    """The texts that mean something to a dialect, and pieces of calls."""
-    found = {opener for grammar in DIALECTS[name].grammars for opener in _strings(grammar)}
-    return [
-        *sorted(found),
-        '{"name": "f", "arguments": {"k": "v"}}',
-        "f",
-        "g",
-        "k",
-        '"',
-        ">",
-        "=",
-        '"f">',
-        "\n",
-        " ",
-        "{}",
-        "```",
-        "`",
-        "x < 3",
-    ]
+def _opening_tokens(name: str) -> set[str]:
+    """Every text in the grammars of a dialect: what opens, separates and closes its calls."""
+    tokens: set[str] = set()
+    for grammar in DIALECTS[name].grammars:
+        tokens.update(_strings(grammar))
+    return tokens
 
 
 def _strings(value: Any) -> Iterator[str]:
-    """Every text inside a grammar, which is data."""
+    """Every text inside a grammar, which is a tree of structs and tuples."""
     if isinstance(value, str):
-        yield from [value] if value else []
+        if value:
+            yield value
     elif isinstance(value, (tuple, list)):
-        yield from (text for inner in value for text in _strings(inner))
+        for element in value:
+            yield from _strings(element)
     elif hasattr(value, "__struct_fields__"):
-        yield from (
-            text for field in value.__struct_fields__ for text in _strings(getattr(value, field))
-        )
+        for field in value.__struct_fields__:
+            yield from _strings(getattr(value, field))
 
 
-# --- anybody's ---
+# --- a parser of the caller's ---
 
 
-def _yours(name: str) -> FuzzTarget:
+def _external(name: str) -> FuzzTarget:
     module, _, attribute = name.partition(":")
-    make = importlib.import_module(module)
+    make: Any = importlib.import_module(module)
     for part in attribute.split("."):
         make = getattr(make, part)
-    _check_made(name, make)
+    _check_parser(name, make)
 
     def read(chunks: Iterable[bytes]) -> list[Any]:
-        one: Any = make()  # type: ignore[operator]
-        return [*(found for chunk in chunks for found in one.feed(chunk)), *one.close()]
+        parse = make()
+        results: list[Any] = []
+        for chunk in chunks:
+            results += parse.feed(chunk)
+        results += parse.close()
+        return results
 
     def seed(rng: random.Random) -> bytes:
-        return b"".join(rng.choice((*TOKENS, *_SSE, *_LINES)) for _ in range(rng.randrange(10)))
+        tokens = (*TOKENS, *_SSE, *_LINES)
+        return b"".join(rng.choice(tokens) for _ in range(rng.randrange(10)))
 
-    return FuzzTarget(name, read, _nothing, seed, _changed_bytes)
+    return FuzzTarget(name, read, _accept_all, seed, _change_bytes)
 
 
-def _check_made(name: str, make: Any) -> None:
-    """ValueError for what makes no parser: it is no finding."""
+def _check_parser(name: str, make: Any) -> None:
+    """Raises ValueError for a callable that makes no parser: that is a usage error, no finding."""
     try:
-        one = make()
+        parse = make()
     except Exception as error:
         raise ValueError(f"{name} could not be made: {type(error).__name__}: {error}") from error
-    if not (callable(getattr(one, "feed", None)) and callable(getattr(one, "close", None))):
-        raise ValueError(  # noqa: TRY004  # a name that is none, as every other
-            f"{name} gives a {type(one).__name__}: a parser has feed(bytes) -> list and close() -> list"
-        )
+    for method in ("feed", "close"):
+        if not callable(getattr(parse, method, None)):
+            raise ValueError(  # noqa: TRY004  # the name is wrong, as for an unknown target
+                f"{name} gives a {type(parse).__name__}: "
+                "a parser has feed(bytes) -> list and close() -> list"
+            )
 
 
-TARGETS: Final[dict[str, Callable[[], FuzzTarget]]] = {
-    **{name: partial(_wire, name) for name in WIRE_APIS},
-    "sse": lambda: _framing("sse", SSEFraming, _SSE),
-    "ndjson": lambda: _framing("ndjson", NdjsonFraming, _LINES),
-    "eventstream": lambda: _framing("eventstream", EventStreamFraming, _FRAMES),
-    "json_array": lambda: _framing("json_array", lambda: JsonArrayFraming(LIMITS), _ARRAYS),
-    "sse_or_json": lambda: _framing(
-        "sse_or_json", lambda: SSEOrJsonFraming(LIMITS), (*_SSE, *_ARRAYS)
-    ),
-    **{name: partial(_dialect, name) for name in DIALECTS},
-}
-"""Every target of ours by its name."""
+def _all_targets() -> dict[str, Callable[[], FuzzTarget]]:
+    targets: dict[str, Callable[[], FuzzTarget]] = {}
+    for wire_api in WIRE_APIS:
+        targets[wire_api] = partial(_wire, wire_api)
+    framings: dict[str, tuple[Callable[[], Framing], Sequence[bytes]]] = {
+        "sse": (SSEFraming, _SSE),
+        "ndjson": (NdjsonFraming, _LINES),
+        "eventstream": (EventStreamFraming, _FRAMES),
+        "json_array": (partial(JsonArrayFraming, LIMITS), _ARRAYS),
+        "sse_or_json": (partial(SSEOrJsonFraming, LIMITS), (*_SSE, *_ARRAYS)),
+    }
+    for name, (make, tokens) in framings.items():
+        targets[name] = partial(_framing, name, make, tokens)
+    for name in DIALECTS:
+        targets[name] = partial(_dialect, name)
+    return targets
 
 
-def difference(whole: Sequence[Any], cut: Sequence[Any]) -> str | None:
-    """Where two readings of one body part; None where they are the same."""
-    one, other = log(whole), log(cut)
-    if one == other:
+TARGETS: Final = _all_targets()
+"""Every target of the library by its name."""
+
+
+def difference(unsplit: Sequence[Any], split: Sequence[Any]) -> str | None:
+    """The first difference between two readings of one body; None where they are equal."""
+    expected, actual = log(unsplit), log(split)
+    if expected == actual:
         return None
-    at = next(
-        (n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
-        min(len(one), len(other)),
-    )
-    shown = [str(lines[at])[:200] if at < len(lines) else "nothing" for lines in (one, other)]
-    return f"in place {at}: whole {shown[0]}, cut {shown[1]}"
+    index = 0
+    for before, after in zip(expected, actual, strict=False):
+        if before != after:
+            break
+        index += 1
+    return f"result {index}: unsplit {_line_at(expected, index)}, split {_line_at(actual, index)}"
+
+
+def _line_at(lines: Sequence[bytes | str], index: int) -> str:
+    if index >= len(lines):
+        return "nothing"
+    return str(lines[index])[:200]

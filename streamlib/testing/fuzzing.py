@@ -1,12 +1,13 @@
-"""A loop that looks for a body on which a parser breaks a promise, makes it small, and writes it down as a test.
+"""A loop that searches for a body on which a parser violates an invariant, and shrinks it.
 
-    campaign = Campaign(target("chat"), seed=1)
-    for _ in campaign.run(seconds=60): ...          # once a second or so, for whoever shows progress
-    campaign.finding                                # None, or the smallest body that shows it
-    reproducer(campaign.finding)                    # the text of a pytest file
+    campaign = Campaign(find_target("chat"), seed=1)
+    for _ in campaign.run(seconds=60): ...          # about twice a second, to show progress
+    campaign.finding                                # None, or the first body that fails
+    reproducer(shrink(campaign.target, campaign.finding))      # the text of a pytest file
 
-Each body is read whole, judged, and read again in pieces, which must find the same. Bodies come from the target's own generator, from
-files, and from changes to those that made something new come out: kinds of events that were not seen together before.
+Each body is read in one chunk, checked by the target's oracle, and read again in several chunks,
+which must give the same results. Bodies come from the target's own generator, from files, and from
+changes to those that gave something new: a set of event kinds that was not seen before.
 """
 
 from __future__ import annotations
@@ -15,82 +16,120 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
-from streamlib.testing.fuzz_targets import FuzzTarget, difference
-from streamlib.testing.fuzz_targets import find_target as named
+from streamlib.testing.fuzz_targets import FuzzTarget, difference, find_target
 from streamlib.testing.invariants import InvariantViolation
-from streamlib.testing.mutations import cut_at
+from streamlib.testing.mutations import split_at
 
 BODY_BYTES: Final = 64 << 10
-"""Longest body that is tried: growth is measured elsewhere, and a long body costs the time of many short ones."""
+"""Longest body that is tried: growth is measured elsewhere, and a long body costs the time of many
+short ones."""
 POOL: Final = 512
+"""Most bodies that are kept to be changed, beside those of files; the oldest are forgotten."""
 SHRINK_SECONDS: Final = 20.0
-EVERY_CUT: Final = 300
-"""Bodies up to this size are cut at every place while one is made small."""
+EVERY_OFFSET_BYTES: Final = 300
+"""Bodies up to this size are read byte by byte, and split at every offset while they are shrunk."""
 TICK_SECONDS: Final = 0.5
+LINE_BYTES: Final = 90
+"""Bytes of a body in one line of a reproducer."""
+
+_PLAIN_BYTES: Final = (b"0", b"a", b" ", b"\n")
+"""Bytes that shrinking leaves as they are."""
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What broke. law: the promise, or the name of an exception that is none of ours. places: where the body was cut; () is whole."""
+    """A body that fails.
+
+    Attributes:
+        target: name of the target.
+        invariant: name of the invariant, or of the exception that escaped.
+        detail: the message.
+        body: what was read.
+        offsets: where the body was split, in bytes; () is one chunk.
+    """
 
     target: str
     invariant: str
     detail: str
     body: bytes
-    places: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
 
 
-def examine(what: FuzzTarget, body: bytes, places: Sequence[int] = ()) -> None:
-    """Reads a body whole and cut at these places: raises `LawBroken` where a law of the target does not hold, and whatever escapes it."""
-    whole = _whole(what, body)
-    what.oracle(body, whole)
-    if places:
-        _same(what, body, whole, cut_at(body, places))
+Fails: TypeAlias = Callable[[bytes, Sequence[int]], bool]
+"""Whether a body, split at these offsets, still violates the invariant that is being shrunk."""
 
 
-def _whole(what: FuzzTarget, body: bytes) -> list[Any]:
-    """As deep in the stack as `_same` reads: how deep JSON may be nested depends on the stack that is left."""
-    return what.read([body])
+def examine(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -> None:
+    """Reads a body in one chunk, and split at these offsets.
+
+    Raises:
+        InvariantViolation: an invariant of the target does not hold.
+        Exception: whatever escapes from the target.
+    """
+    unsplit = _read_unsplit(target, body)
+    target.oracle(body, unsplit)
+    if offsets:
+        _check_split(target, body, unsplit, split_at(body, offsets))
 
 
-def _same(what: FuzzTarget, body: bytes, whole: list[Any], chunks: Sequence[bytes]) -> None:
-    parted = difference(whole, what.read(chunks))
-    if parted is not None:
+def _read_unsplit(target: FuzzTarget, body: bytes) -> list[Any]:
+    # A function of its own, so that it reads as deep in the stack as `_check_split` does: how deep
+    # JSON may be nested depends on the stack that is left.
+    return target.read([body])
+
+
+def _check_split(
+    target: FuzzTarget, body: bytes, unsplit: list[Any], chunks: Sequence[bytes]
+) -> None:
+    changed = difference(unsplit, target.read(chunks))
+    if changed is not None:
+        sizes = [len(chunk) for chunk in chunks[:-1]]
         raise InvariantViolation(
-            "any cut",
-            f"{parted}; cut after {[len(chunk) for chunk in chunks[:-1]][:20]} of {len(body)} bytes",
+            "any partition", f"{changed}; chunks of {sizes[:20]} of {len(body)} bytes"
         )
 
 
 @dataclass
 class Campaign:
-    """One hunt. executions: bodies tried. readings: how often one was read. kinds: what came out, how many kinds of it."""
+    """One search.
+
+    Attributes:
+        target: what is fuzzed.
+        seed: of the generator; equal seeds try the same bodies.
+        corpus: bodies to begin with.
+        splits: random partitions in which each body is read again.
+        executions: bodies tried so far.
+        readings: how often a body was read so far.
+        finding: the first failure; None until there is one.
+    """
 
     target: FuzzTarget
     seed: int = 0
     corpus: Sequence[bytes] = ()
-    cuts: int = 2
+    splits: int = 2
     executions: int = 0
     readings: int = 0
     finding: Finding | None = None
     _pool: list[bytes] = field(default_factory=list[bytes])
+    """Bodies to change: the corpus, then those that gave a new set of kinds."""
     _kinds: set[Any] = field(default_factory=set[Any])
+    """Sets of kinds that any body gave."""
 
     @property
     def kinds(self) -> int:
-        """How many different sets of kinds have come out."""
+        """How many different sets of result kinds there were."""
         return len(self._kinds)
 
     def run(self, seconds: float) -> Iterator[None]:
-        """Hunts until the time is over or something broke; yields now and then."""
+        """Searches until the time is over or a body fails; yields every `TICK_SECONDS`."""
         rng = random.Random(self.seed)
         self._pool = list(self.corpus)
         until = time.monotonic() + seconds
         tick = time.monotonic() + TICK_SECONDS
         for body in self._bodies(rng, until):
-            self.try_one(body, rng)
+            self.try_body(body, rng)
             if self.finding is not None:
                 return
             if time.monotonic() > tick:
@@ -100,149 +139,173 @@ class Campaign:
     def _bodies(self, rng: random.Random, until: float) -> Iterator[bytes]:
         yield from self.corpus
         while time.monotonic() < until:
-            fresh = not self._pool or rng.random() < 0.3
-            body = (
-                self.target.seed(rng) if fresh else self.target.change(rng.choice(self._pool), rng)
-            )
+            if not self._pool or rng.random() < 0.3:
+                body = self.target.seed(rng)
+            else:
+                body = self.target.change(rng.choice(self._pool), rng)
             yield body[:BODY_BYTES]
 
-    def try_one(self, body: bytes, rng: random.Random) -> None:
-        """One body: whole, byte by byte where it is short, and cut at random. `finding` is set where something broke."""
+    def try_body(self, body: bytes, rng: random.Random) -> None:
+        """Reads one body in one chunk, in random partitions, and byte by byte where it is short.
+
+        Sets `finding` where it fails.
+        """
         self.executions += 1
-        partitions = [_places(body, rng) for _ in range(self.cuts)]
-        if len(body) <= EVERY_CUT:
+        partitions = [_random_offsets(body, rng) for _ in range(self.splits)]
+        if len(body) <= EVERY_OFFSET_BYTES:
             partitions.append(list(range(1, len(body))))
-        places: Sequence[int] = ()
+        offsets: Sequence[int] = ()
         try:
-            whole = _whole(self.target, body)
-            self.target.oracle(body, whole)
+            unsplit = _read_unsplit(self.target, body)
+            self.target.oracle(body, unsplit)
             self.readings += 1
-            for places in partitions:
+            for offsets in partitions:
                 self.readings += 1
-                _same(self.target, body, whole, cut_at(body, places))
-        except Exception as error:  # noqa: BLE001  # whatever escapes is what is looked for
-            self.finding = _found(self.target, body, places, error)
+                _check_split(self.target, body, unsplit, split_at(body, offsets))
+        except Exception as error:  # noqa: BLE001  # any exception that escapes is a finding
+            self.finding = _finding(self.target, body, offsets, error)
         else:
-            self._remember(body, whole)
+            self._remember(body, unsplit)
 
-    def _remember(self, body: bytes, whole: list[Any]) -> None:
-        kind = frozenset(_kind(one) for one in whole)
-        if kind not in self._kinds:
-            self._kinds.add(kind)
-            self._pool.append(body)
-            del self._pool[len(self.corpus) : len(self._pool) - POOL]
+    def _remember(self, body: bytes, results: list[Any]) -> None:
+        """Keeps a body that gave a new set of kinds."""
+        kinds = frozenset(_kind(result) for result in results)
+        if kinds in self._kinds:
+            return
+        self._kinds.add(kinds)
+        self._pool.append(body)
+        # The bodies of files stay; of the others the oldest go.
+        del self._pool[len(self.corpus) : len(self._pool) - POOL]
 
 
-def _places(body: bytes, rng: random.Random) -> list[int]:
+def _random_offsets(body: bytes, rng: random.Random) -> list[int]:
     return sorted(rng.randint(0, len(body)) for _ in range(rng.randint(1, 8)))
 
 
-def _kind(one: Any) -> Any:
-    """What sort of thing came out: its class, and the word that tells it from others of its class."""
-    item = getattr(one, "item", None)
-    word = (
-        getattr(one, "code", None)
-        or getattr(getattr(one, "error", None), "kind", None)
-        or getattr(item, "status", None)
-    )
-    return (type(one).__name__, type(item).__name__, word if isinstance(word, str) else None)
+def _kind(result: Any) -> tuple[str, str, str | None]:
+    """Its class, that of its item, and its code: notice code, error kind or item status."""
+    item = getattr(result, "item", None)
+    code = getattr(result, "code", None)
+    if not code:
+        code = getattr(getattr(result, "error", None), "kind", None)
+    if not code:
+        code = getattr(item, "status", None)
+    if not isinstance(code, str):
+        code = None
+    return type(result).__name__, type(item).__name__, code
 
 
-def _found(what: FuzzTarget, body: bytes, places: Sequence[int], error: Exception) -> Finding:
-    law = error.invariant if isinstance(error, InvariantViolation) else type(error).__name__
-    return Finding(what.name, law, str(error)[:500], body, tuple(places))
+def _finding(target: FuzzTarget, body: bytes, offsets: Sequence[int], error: Exception) -> Finding:
+    invariant = type(error).__name__
+    if isinstance(error, InvariantViolation):
+        invariant = error.invariant
+    return Finding(target.name, invariant, str(error)[:500], body, tuple(offsets))
 
 
-# --- making it small ---
+# --- shrinking ---
 
 
-def find_failure(what: FuzzTarget, body: bytes, places: Sequence[int] = ()) -> Finding | None:
-    """What breaks on this body: whole, cut at these places, byte by byte, and where it is short cut at every place."""
-    several: list[Sequence[int]] = [
-        [place for place in places if place <= len(body)],
+def find_failure(target: FuzzTarget, body: bytes, offsets: Sequence[int] = ()) -> Finding | None:
+    """How this body fails: in one chunk, split at these offsets, byte by byte, or at any offset.
+
+    Every single offset is tried only where the body is short.
+    """
+    partitions: list[Sequence[int]] = [
+        [offset for offset in offsets if offset <= len(body)],
         range(1, len(body)),
     ]
-    several += [[place] for place in range(len(body) + 1)] if len(body) <= EVERY_CUT else []
-    found: Sequence[int] = ()
+    if len(body) <= EVERY_OFFSET_BYTES:
+        partitions += [[offset] for offset in range(len(body) + 1)]
+    tried: Sequence[int] = ()
     try:
-        whole = _whole(what, body)
-        what.oracle(body, whole)
-        for found in several:
-            _same(what, body, whole, cut_at(body, found))
-    except Exception as error:  # noqa: BLE001  # whatever escapes is what is looked for
-        return _found(what, body, found, error)
+        unsplit = _read_unsplit(target, body)
+        target.oracle(body, unsplit)
+        for tried in partitions:
+            _check_split(target, body, unsplit, split_at(body, tried))
+    except Exception as error:  # noqa: BLE001  # any exception that escapes is a finding
+        return _finding(target, body, tried, error)
     return None
 
 
-def shrink(what: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS) -> Finding:
-    """The smallest body found in that time on which the same law breaks, cut at as few places as show it."""
+def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS) -> Finding:
+    """The smallest body within that time that violates the same invariant, with fewest offsets."""
     until = time.monotonic() + seconds
     best = finding
 
-    def same(body: bytes, places: Sequence[int]) -> bool:
+    def fails(body: bytes, offsets: Sequence[int]) -> bool:
         nonlocal best
-        again = find_failure(what, body, places) if time.monotonic() < until else None
+        if time.monotonic() >= until:
+            return False
+        again = find_failure(target, body, offsets)
         if again is None or again.invariant != finding.invariant:
             return False
         best = again
         return True
 
-    if not same(finding.body, finding.places):
+    if not fails(finding.body, finding.offsets):
         return finding
     size = len(best.body)
     while size:
         size = size // 2
-        _without(lambda: best, same, max(1, size))
-    _plainer(lambda: best, same)
-    return _fewer_places(what, best)
+        _remove_chunks(lambda: best, fails, max(1, size))
+    _replace_bytes(lambda: best, fails)
+    return _with_fewer_offsets(target, best)
 
 
-def _without(
-    best: Callable[[], Finding], same: Callable[[bytes, Sequence[int]], bool], size: int
-) -> None:
-    """Takes pieces of this size out, as long as what is left still breaks."""
-    at = 0
-    while at < len(best().body):
+def _remove_chunks(best: Callable[[], Finding], fails: Fails, size: int) -> None:
+    """Removes chunks of this size, as long as the rest still fails."""
+    start = 0
+    while start < len(best().body):
         body = best().body
-        places = [place if place <= at else max(at, place - size) for place in best().places]
-        if not same(body[:at] + body[at + size :], places):
-            at += size
+        offsets: list[int] = []
+        for offset in best().offsets:
+            if offset > start:
+                offset = max(start, offset - size)  # noqa: PLW2901  # moves with the bytes behind
+            offsets.append(offset)
+        if not fails(body[:start] + body[start + size :], offsets):
+            start += size
 
 
-def _plainer(best: Callable[[], Finding], same: Callable[[bytes, Sequence[int]], bool]) -> None:
-    """Turns bytes into plain ones, where that changes nothing."""
-    for at in range(len(best().body)):
+def _replace_bytes(best: Callable[[], Finding], fails: Fails) -> None:
+    """Replaces bytes by plain ones, where the body still fails."""
+    for index in range(len(best().body)):
         body = best().body
-        if at < len(body) and body[at : at + 1] not in (b"0", b"a", b" ", b"\n"):
-            _ = any(
-                same(body[:at] + plain + body[at + 1 :], best().places) for plain in (b"a", b"0")
-            )
+        if index >= len(body) or body[index : index + 1] in _PLAIN_BYTES:
+            continue
+        for plain in (b"a", b"0"):
+            if fails(body[:index] + plain + body[index + 1 :], best().offsets):
+                break
 
 
-def _fewer_places(what: FuzzTarget, finding: Finding) -> Finding:
-    for place in sorted(set(finding.places)):
-        fewer = sorted({one for one in finding.places if one != place})
-        finding = _cut_so(what, finding, fewer) or finding
+def _with_fewer_offsets(target: FuzzTarget, finding: Finding) -> Finding:
+    for removed in sorted(set(finding.offsets)):
+        fewer = sorted({offset for offset in finding.offsets if offset != removed})
+        finding = _fail_again(target, finding, fewer) or finding
     return finding
 
 
-def _cut_so(what: FuzzTarget, finding: Finding, places: Sequence[int]) -> Finding | None:
+def _fail_again(target: FuzzTarget, finding: Finding, offsets: Sequence[int]) -> Finding | None:
+    """The same failure with other offsets; None where it does not occur with them."""
     try:
-        examine(what, finding.body, places)
-    except Exception as error:  # noqa: BLE001  # the same failure is what is looked for
-        again = _found(what, finding.body, places, error)
-        return again if again.invariant == finding.invariant else None
+        examine(target, finding.body, offsets)
+    except Exception as error:  # noqa: BLE001  # compared with the failure below
+        again = _finding(target, finding.body, offsets, error)
+        if again.invariant == finding.invariant:
+            return again
     return None
 
 
-# --- writing it down ---
+# --- reproducers ---
 
 
 def reproducer(finding: Finding) -> str:
-    """A pytest file that fails until the finding is mended."""
-    word = "".join(c if c.isalnum() else "_" for c in finding.target)
-    pieces = [finding.body[at : at + 90] for at in range(0, len(finding.body), 90)] or [b""]
-    body = "\n".join(f"    {piece!r}" for piece in pieces)
+    """The text of a pytest file that fails until the defect is fixed."""
+    name = "".join(char if char.isalnum() else "_" for char in finding.target)
+    lines: list[str] = []
+    # At least one line: the body may be empty.
+    for start in range(0, len(finding.body) or 1, LINE_BYTES):
+        lines.append(f"    {finding.body[start : start + LINE_BYTES]!r}")
+    body = "\n".join(lines)
     return f'''"""Found by `streamlib fuzz {finding.target}`: {finding.invariant}.
 
 {_quoted(finding.detail)}
@@ -254,25 +317,26 @@ from streamlib.testing.fuzz_targets import find_target
 BODY = (
 {body}
 )
-PLACES = {list(finding.places)}
+OFFSETS = {list(finding.offsets)}
 
 
-def test_{word}_keeps_its_laws_on_this_body() -> None:
-    examine(find_target({finding.target!r}), BODY, PLACES)
+def test_{name}_keeps_its_invariants_on_this_body() -> None:
+    examine(find_target({finding.target!r}), BODY, OFFSETS)
 '''
 
 
 def _quoted(text: str) -> str:
-    """Printable, and no end of a docstring."""
-    return (
-        text.encode("unicode_escape")
-        .decode("ascii")
-        .replace('"""', "'''")
-        .replace("\\", "\\\\")[:400]
-    )
+    """The text as part of a docstring: printable, and without the docstring's end."""
+    printable = text.encode("unicode_escape").decode("ascii")
+    return printable.replace('"""', "'''").replace("\\", "\\\\")[:400]
 
 
 def replay_bodies(name: str, bodies: Iterable[bytes]) -> list[Finding]:
-    """What breaks on bodies that were kept."""
-    what = named(name)
-    return [found for body in bodies if (found := find_failure(what, body)) is not None]
+    """The findings on saved bodies."""
+    target = find_target(name)
+    findings: list[Finding] = []
+    for body in bodies:
+        finding = find_failure(target, body)
+        if finding is not None:
+            findings.append(finding)
+    return findings

@@ -1,11 +1,12 @@
-"""The laws that every list of events keeps, as checks that say which one was broken.
+"""Checks of the invariants of an event list; a failure names the invariant that is violated.
 
-    check(events)            numbered, bracketed, one terminal, valid text, no half call: raises `LawBroken`
-    Watch()                  the same while the events come
-    log(events)              what two readings of one body must have in common, to the byte
-    fold(events)             adjacent deltas joined, for where text is held back (dialects, encoders)
+    check(events)         numbered, bracketed, one terminal event, valid text, no truncated call
+    InvariantChecker()    the same checks, event by event while a stream is read
+    log(events)           the events as text, byte for byte: equal for every partition of one body
+    join_deltas(events)   adjacent deltas joined, for where text is buffered (dialects, encoders)
 
-`LawBroken` is an `AssertionError`: in a test these functions are assertions, and they need no library.
+Checks raise `InvariantViolation`. It is an `AssertionError`, so in a test these functions are
+assertions, whatever library runs the test.
 """
 
 from __future__ import annotations
@@ -13,20 +14,22 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import groupby
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
 from streamlib_parsers.events import (
+    AnnotationAdded,
     Completed,
     Created,
     Failed,
     FunctionCallArgumentsDelta,
+    ItemProgress,
+    MediaDelta,
     Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
-    RateLimits,
     ReasoningContentDelta,
     ReasoningSummaryDelta,
     RefusalDelta,
@@ -42,42 +45,58 @@ from streamlib_parsers.items import (
     ServerToolCall,
 )
 
+TextDelta: TypeAlias = (
+    OutputTextDelta
+    | ReasoningContentDelta
+    | ReasoningSummaryDelta
+    | FunctionCallArgumentsDelta
+    | RefusalDelta
+)
+"""Events whose `delta` is text of an item."""
+
+TextKey: TypeAlias = tuple[str, int]
+"""Which text of an item: its kind (a key of `TEXT_KINDS`' values), and the number of the part."""
+
 _ENCODE: Final = msgspec.json.Encoder()
 _DECODE: Final = msgspec.json.Decoder(ResponseEvent).decode
-_TERMINAL: Final = (Completed, Failed)
 
 
 class InvariantViolation(AssertionError):
-    """A promise that did not hold. `law`: its name."""
+    """An invariant does not hold.
 
-    def __init__(self, law: str, detail: str) -> None:
-        super().__init__(f"{law}: {detail}")
-        self.invariant = law
+    Attributes:
+        invariant: name of the invariant.
+    """
+
+    def __init__(self, invariant: str, detail: str) -> None:
+        super().__init__(f"{invariant}: {detail}")
+        self.invariant = invariant
 
 
 def check(events: Iterable[ResponseEvent]) -> None:
-    """Every law that can be seen in one whole list of events."""
+    """Checks every invariant that a complete list of events shows.
+
+    Raises:
+        InvariantViolation: the first invariant that does not hold.
+    """
     events = list(events)
     for event in events:
-        _typed(event)
-    watch = InvariantChecker()
-    watch.feed(events)
-    watch.close()
+        _check_field_types(event)
+    checker = InvariantChecker()
+    checker.feed(events)
+    checker.close()
 
 
 def log(events: Iterable[Any]) -> list[bytes | str]:
-    """Events (or frames) as text, `seq` and all: what must not depend on the cuts."""
-    return [_line(event) for event in events]
+    """Events (or frames) as text, `seq` included: what must not depend on the partition."""
+    return [_log_line(event) for event in events]
 
 
-def _line(event: Any) -> bytes | str:
+def _log_line(event: Any) -> bytes | str:
     try:
         return _ENCODE.encode(event)
-    except (
-        OverflowError,
-        TypeError,
-        ValueError,
-    ):  # a number or a text that JSON cannot hold: shown as it is
+    except (OverflowError, TypeError, ValueError):
+        # A number or a text that JSON cannot represent: compared by its repr.
         return repr(event)
 
 
@@ -85,9 +104,12 @@ def _line(event: Any) -> bytes | str:
 
 
 class InvariantChecker:
-    """Follows a stream and raises at the first event that breaks a law.
+    """Follows a stream and raises `InvariantViolation` at the first event that violates one.
 
-    open: the indexes of the items that are not closed. done: the closed ones. ended: the terminal event was seen.
+    Attributes:
+        open: indexes of the items that are open.
+        done: the closed items by index.
+        ended: the terminal event was read.
     """
 
     def __init__(self) -> None:
@@ -95,187 +117,204 @@ class InvariantChecker:
         self.done: dict[int, ResponseItem] = {}
         self.ended = False
         self._count = 0
+        """Events read so far: the `seq` that the next one must have."""
         self._created = False
-        self._said: dict[int, dict[tuple[str, int], list[str]]] = {}
+        """`Created` was read; set once."""
+        self._texts: dict[int, dict[TextKey, list[str]]] = {}
+        """Deltas of each item, by text; an entry for every item that was ever opened."""
         self._replaced: set[int | None] = set()
+        """Items whose final text may differ from their deltas: a notice says so."""
 
     def feed(self, events: Iterable[ResponseEvent]) -> None:
-        """The next events."""
+        """Checks the next events."""
         for event in events:
-            _hold(
-                not self.ended, "one terminal", f"{type(event).__name__} after the terminal event"
+            name = type(event).__name__
+            _require(not self.ended, "one terminal", f"{name} after the terminal event")
+            _require(
+                event.seq == self._count, "numbered", f"seq {event.seq}, expected {self._count}"
             )
-            _hold(event.seq == self._count, "numbered", f"seq {event.seq} in place {self._count}")
-            self._place(event)
+            self._check_event(event)
             self._count += 1
 
     def close(self) -> None:
-        """The stream is over: the terminal event was seen, and what was said is what the items hold."""
-        _hold(self.ended, "one terminal", "the stream ended without its terminal event")
+        """Checks the end of the stream: it had a terminal event; joined deltas equal the items."""
+        _require(self.ended, "one terminal", "the stream ended without its terminal event")
         for index, item in self.done.items():
             if index not in self._replaced:
-                _same(self._said[index], item, index)
+                _check_text(self._texts[index], item, index)
 
-    def _place(self, event: ResponseEvent) -> None:
-        if isinstance(event, OutputItemAdded):
-            self._added(event)
-        elif isinstance(event, OutputItemDone):
-            self._inside(event.index, "OutputItemDone")
-            self.open.remove(event.index)
-            self.done[event.index] = _sound(event.item)
-        elif isinstance(event, _TERMINAL):
-            _hold(not self.open, "brackets", f"items {sorted(self.open)} are open at the end")
-            self.ended = True
-        elif isinstance(event, Notice):
-            self._replaced.update([event.index] if event.code == "text_replaced" else [])
-        elif isinstance(event, Created):
-            _hold(not self._created, "order", "a second Created")
-            self._created = True
-        elif isinstance(event, RateLimits) or getattr(event, "index", None) is None:
-            pass
-        else:
-            self._grow(event)
+    def _check_event(self, event: ResponseEvent) -> None:
+        match event:
+            case OutputTextDelta() | ReasoningContentDelta() | RefusalDelta():
+                self._append(event, event.content_index)
+            case FunctionCallArgumentsDelta():
+                self._append(event, 0)
+            case ReasoningSummaryDelta():
+                self._append(event, event.summary_index)
+            case OutputItemAdded():
+                self._check_added(event)
+            case OutputItemDone():
+                self._check_done(event)
+            case MediaDelta() | AnnotationAdded() | ItemProgress():
+                self._require_open(event.index, type(event).__name__)
+            case Completed() | Failed():
+                _require(
+                    not self.open, "brackets", f"items {sorted(self.open)} are open at the end"
+                )
+                self.ended = True
+            case Notice(code="text_replaced"):
+                self._replaced.add(event.index)
+            case Created():
+                _require(not self._created, "order", "a second Created")
+                self._created = True
+            case _:  # rate limits, token counts, metadata, unknown events may come anywhere
+                pass
 
-    def _added(self, event: OutputItemAdded) -> None:
-        _hold(self._created, "order", "an item before Created")
-        _hold(
-            event.index == len(self._said),
-            "brackets",
-            f"item {event.index} begins in place {len(self._said)}",
-        )
-        _hold(
+    def _check_added(self, event: OutputItemAdded) -> None:
+        _require(self._created, "order", "an item before Created")
+        expected = len(self._texts)
+        _require(event.index == expected, "brackets", f"item {event.index}, expected {expected}")
+        _require(
             event.item.status == "incomplete",
             "brackets",
-            f"item {event.index} is complete before it grew",
+            f"item {event.index} is complete before its deltas",
         )
         self.open.add(event.index)
-        self._said[event.index] = {}
+        self._texts[event.index] = {}
 
-    def _grow(self, event: Any) -> None:
-        self._inside(event.index, type(event).__name__)
-        place = _PLACE.get(type(event))
-        if place is not None:
-            _valid(event.delta, type(event).__name__)
-            part = getattr(event, place[1]) if len(place) > 1 else 0
-            self._said[event.index].setdefault((_TEXT[type(event)], part), []).append(event.delta)
+    def _check_done(self, event: OutputItemDone) -> None:
+        self._require_open(event.index, "OutputItemDone")
+        self.open.remove(event.index)
+        _check_item(event.item)
+        self.done[event.index] = event.item
 
-    def _inside(self, index: int, what: str) -> None:
-        _hold(index in self.open, "brackets", f"{what} for item {index}, which is not open")
+    def _append(self, event: TextDelta, part: int) -> None:
+        name = type(event).__name__
+        self._require_open(event.index, name)
+        _check_unicode(event.delta, name)
+        key = (TEXT_KINDS[type(event)], part)
+        self._texts[event.index].setdefault(key, []).append(event.delta)
+
+    def _require_open(self, index: int, event: str) -> None:
+        _require(index in self.open, "brackets", f"{event} for item {index}, which is not open")
 
 
-def _typed(event: ResponseEvent) -> None:
-    """Each field holds what its type says: an event that was written down can be read again."""
+def _check_field_types(event: ResponseEvent) -> None:
+    """Each field has the type it declares: an event that was written can be read again."""
     try:
         _DECODE(_ENCODE.encode(event))
     except msgspec.ValidationError as error:
         raise InvariantViolation("typed", f"{type(event).__name__}: {error}") from None
-    except (
-        OverflowError,
-        ValueError,
-        RecursionError,
-    ):  # numbers past 64 bits, halves of emoji: other laws speak of them
+    except (OverflowError, ValueError, RecursionError):
+        # Integers past 64 bits, lone surrogates: other invariants are about these.
         pass
 
 
-def _hold(held: bool, law: str, detail: str) -> None:  # noqa: FBT001  # it is an assertion
-    if not held:
-        raise InvariantViolation(law, detail)
+def _require(condition: bool, invariant: str, detail: str) -> None:  # noqa: FBT001  # an assertion
+    if not condition:
+        raise InvariantViolation(invariant, detail)
 
 
-def _sound(item: ResponseItem) -> ResponseItem:
-    """The item itself: its text is valid, and a call that may be answered is whole."""
+def _check_item(item: ResponseItem) -> None:
+    """Its text is valid Unicode, and a call that may be executed has complete arguments."""
     try:
         msgspec.json.encode(item)
     except UnicodeEncodeError as error:
         raise InvariantViolation("valid text", f"{type(item).__name__}: {error}") from None
-    except (
-        OverflowError,
-        ValueError,
-    ):  # numbers that JSON of 64 bits cannot hold are not about text
+    except (OverflowError, ValueError):
+        # Integers past 64 bits are valid JSON of the provider, which msgspec cannot encode.
         pass
+    # Empty arguments are `{}`.
     if isinstance(item, FunctionCall) and item.status == "completed" and item.arguments:
         try:
             json.loads(item.arguments)
         except (ValueError, RecursionError):
-            raise InvariantViolation(
-                "whole calls", f"{item.name} is callable with {item.arguments[:80]!r}"
-            ) from None
-    return item
+            detail = f"{item.name} is callable with {item.arguments[:80]!r}"
+            raise InvariantViolation("complete calls", detail) from None
 
 
-def _valid(text: str, what: str) -> None:
+def _check_unicode(text: str, name: str) -> None:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvariantViolation("valid text", f"{what} {text[:40]!r}") from None
+        raise InvariantViolation("valid text", f"{name} {text[:40]!r}") from None
 
 
-def _same(said: dict[tuple[str, int], list[str]], item: ResponseItem, index: int) -> None:
+def _check_text(fragments: dict[TextKey, list[str]], item: ResponseItem, index: int) -> None:
     """Joined deltas are the item's text."""
-    for kind, text in _texts(item).items():
-        joined = "".join(
-            "".join(pieces) for (what, _), pieces in sorted(said.items()) if what == kind
-        )
-        _hold(
+    streamed: dict[str, str] = {}
+    for kind, part in sorted(fragments):  # parts may be streamed in any order
+        streamed[kind] = streamed.get(kind, "") + "".join(fragments[kind, part])
+    for kind, text in _item_texts(item).items():
+        joined = streamed.get(kind, "")
+        _require(
             joined == text,
             "brackets",
-            f"item {index}: its {kind} is {text[:60]!r}, its deltas said {joined[:60]!r}",
+            f"item {index}: its {kind} is {text[:60]!r}, its deltas were {joined[:60]!r}",
         )
 
 
-def _texts(item: ResponseItem) -> dict[str, str]:
-    if isinstance(item, Message):
-        return {
-            "text": item.text,
-            "refusal": "".join(part.refusal for part in item.content if isinstance(part, Refusal)),
-        }
-    if isinstance(item, Reasoning):
-        return {"thought": item.content, "summary": "".join(item.summary)}
-    if isinstance(item, (FunctionCall, ServerToolCall)):
-        return {"arguments": item.arguments}
-    return {"arguments": item.input} if isinstance(item, CustomToolCall) else {}
+def _item_texts(item: ResponseItem) -> dict[str, str]:
+    match item:
+        case Message():
+            refusal = "".join(part.refusal for part in item.content if isinstance(part, Refusal))
+            return {"text": item.text, "refusal": refusal}
+        case Reasoning():
+            return {"reasoning": item.content, "summary": "".join(item.summary)}
+        case FunctionCall() | ServerToolCall():
+            return {"arguments": item.arguments}
+        case CustomToolCall():
+            return {"arguments": item.input}
+        case _:
+            return {}
 
 
 # --- adjacent deltas ---
 
-_PLACE: Final[dict[type, tuple[str, ...]]] = {
-    OutputTextDelta: ("index", "content_index"),
-    ReasoningContentDelta: ("index", "content_index"),
-    ReasoningSummaryDelta: ("index", "summary_index"),
-    FunctionCallArgumentsDelta: ("index",),
-    RefusalDelta: ("index", "content_index"),
-}
-"""Deltas that may be joined, and what says where they belong."""
-
-_TEXT: Final[dict[type, str]] = {
+TEXT_KINDS: Final[dict[type[TextDelta], str]] = {
     OutputTextDelta: "text",
-    ReasoningContentDelta: "thought",
+    ReasoningContentDelta: "reasoning",
     ReasoningSummaryDelta: "summary",
     FunctionCallArgumentsDelta: "arguments",
     RefusalDelta: "refusal",
 }
+"""Which text of an item a delta appends to."""
 
 
 def join_deltas(events: Iterable[ResponseEvent]) -> list[ResponseEvent]:
-    """Each run of deltas that go to the same place joined into its first; everything else stays as it is, in order.
+    """Joins each run of deltas of the same text into the first of them; others stay, in order.
 
-    Needed only where text is held back (dialects, encoders): there the places at which deltas are cut are not a promise.
+    Needed only where text is buffered (dialects, encoders): there the boundaries between deltas
+    depend on the partition.
     """
-    return [
-        event
-        for place, run in groupby(events, _place_of)
-        for event in (run if place is None else [_join(list(run))])
-    ]
+    joined: list[ResponseEvent] = []
+    for text, run in groupby(events, _text_of):
+        if text is None:
+            joined.extend(run)
+        else:
+            joined.append(_join(list(run)))
+    return joined
 
 
-def _place_of(event: ResponseEvent) -> tuple[Any, ...] | None:
-    fields = _PLACE.get(type(event))
-    return None if fields is None else (type(event), *(getattr(event, field) for field in fields))
+def _text_of(event: ResponseEvent) -> tuple[str, int, int] | None:
+    """Which text a delta appends to: kind, item, part; None for other events."""
+    match event:
+        case OutputTextDelta() | ReasoningContentDelta() | RefusalDelta():
+            part = event.content_index
+        case ReasoningSummaryDelta():
+            part = event.summary_index
+        case FunctionCallArgumentsDelta():
+            part = 0
+        case _:
+            return None
+    return TEXT_KINDS[type(event)], event.index, part
 
 
 def _join(run: list[Any]) -> ResponseEvent:
     changes: dict[str, Any] = {"delta": "".join(event.delta for event in run)}
-    if "logprobs" in run[0].__struct_fields__ and any(event.logprobs for event in run):
-        changes["logprobs"] = [one for event in run for one in event.logprobs or ()]
+    if "logprobs" in run[0].__struct_fields__:
+        logprobs = [entry for event in run for entry in event.logprobs or ()]
+        if logprobs:
+            changes["logprobs"] = logprobs
     joined: ResponseEvent = msgspec.structs.replace(run[0], **changes)
     return joined

@@ -1,10 +1,11 @@
-"""What goes wrong with bytes on their way, and with what servers write: small changes to a body, drawn from a `random.Random`.
+"""Faults in bytes, and what servers write: small changes to a body, drawn from a `random.Random`.
 
-    Fault("flip", where=40, size=3)(body)           one fault, always the same
-    mutated("converse", body, rng)                  some faults: to bytes, to whole messages, or to values inside them
-    scribbled("chat", rng)                          a stream of moves in any order, dressed as that wire dresses them
+    Fault("flip", offset=40, size=3)(body)    one fault, always the same
+    mutated("converse", body, rng)            faults in bytes, in complete frames or in JSON values
+    random_stream("chat", rng)                frames of a wire in any order
 
-The same functions serve seeded loops and hypothesis, whose `randoms()` is a `random.Random` that shrinks.
+The same functions serve seeded loops and hypothesis, whose `randoms()` is a `random.Random` that
+shrinks.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
+from streamlib.testing.frame_generators import FRAME_GENERATORS, INDEXES, LEGAL
 from streamlib.testing.frames import encode_payloads, framed, unframed
 from streamlib_parsers.items import WireApi
 
-WORDS: Final = (
+TEXTS: Final = (
     "Hi",
     " ",
     "",
@@ -38,129 +39,119 @@ WORDS: Final = (
     "\0",
     "…",
 )
-"""Texts that have broken somebody's parser."""
+"""Texts that have broken a parser."""
 
 TOKENS: Final = (
-    *(
-        b"\n",
-        b"\r",
-        b"\r\n",
-        b"\n\n",
-        b":",
-        b"data: ",
-        b"data:",
-        b"event: x\n",
-        b"id: 7\n",
-        b"retry: 5\n",
-        b": ping\n\n",
-        b"data: [DONE]\n\n",
-    ),
-    *(
-        b'"',
-        b"\\",
-        b"{",
-        b"}",
-        b"[",
-        b"]",
-        b",",
-        b"null",
-        b"-1",
-        b"9007199254740993",
-        b"1e999",
-        b"NaN",
-        b"true",
-        b'""',
-        b"{}",
-        b"[]",
-    ),
-    *(
-        b"\\ud83d",
-        b"\\ude00",
-        b"\xef\xbb\xbf",
-        b"\xff",
-        b"\xf0\x9f",
-        b"\xe2\x80\xa8",
-        b"\0",
-        b"error: {}\n",
-        b"<html>",
-        b'{"error":{"code":500}}',
-    ),
+    b"\n",
+    b"\r",
+    b"\r\n",
+    b"\n\n",
+    b":",
+    b"data: ",
+    b"data:",
+    b"event: x\n",
+    b"id: 7\n",
+    b"retry: 5\n",
+    b": ping\n\n",
+    b"data: [DONE]\n\n",
+    b'"',
+    b"\\",
+    b"{",
+    b"}",
+    b"[",
+    b"]",
+    b",",
+    b"null",
+    b"-1",
+    b"9007199254740993",
+    b"1e999",
+    b"NaN",
+    b"true",
+    b'""',
+    b"{}",
+    b"[]",
+    b"\\ud83d",
+    b"\\ude00",
+    b"\xef\xbb\xbf",
+    b"\xff",
+    b"\xf0\x9f",
+    b"\xe2\x80\xa8",
+    b"\0",
+    b"error: {}\n",
+    b"<html>",
+    b'{"error":{"code":500}}',
 )
 """Bytes that mean something to one of the framings."""
 
 HOSTILE: Final[tuple[Any, ...]] = (
-    *(
-        None,
-        True,
-        False,
-        -1,
-        0,
-        1,
-        2**31,
-        2**53,
-        2**64,
-        -(2**70),
-        0.5,
-        1.0,
-        1e300,
-        float("nan"),
-        float("inf"),
-    ),
-    *(
-        "",
-        "0",
-        "\ud83d",
-        "\ude00",
-        "\0",
-        "x" * 300,
-        [],
-        {},
-        [[]],
-        [None],
-        {"": None},
-        {"type": 5},
-        [{"type": []}],
-    ),
+    None,
+    True,
+    False,
+    -1,
+    0,
+    1,
+    2**31,
+    2**53,
+    2**64,
+    -(2**70),
+    0.5,
+    1.0,
+    1e300,
+    float("nan"),
+    float("inf"),
+    "",
+    "0",
+    "\ud83d",
+    "\ude00",
+    "\0",
+    "x" * 300,
+    [],
+    {},
+    [[]],
+    [None],
+    {"": None},
+    {"type": 5},
+    [{"type": []}],
 )
-"""JSON values that stand where others are expected."""
+"""JSON values of a type that their field does not have."""
 
 
-def _cut(data: bytes, where: int, _: int) -> bytes:
-    return data[:where]
+def _truncate(data: bytes, offset: int, _size: int) -> bytes:
+    return data[:offset]
 
 
-def _flip(data: bytes, where: int, size: int) -> bytes:
-    return (
-        data[:where] + bytes([data[where] ^ (1 << size % 8)]) + data[where + 1 :]
-        if where < len(data)
-        else data
-    )
+def _flip(data: bytes, offset: int, size: int) -> bytes:
+    if offset >= len(data):
+        return data
+    flipped = data[offset] ^ (1 << size % 8)
+    return data[:offset] + bytes([flipped]) + data[offset + 1 :]
 
 
-def _drop(data: bytes, where: int, size: int) -> bytes:
-    return data[:where] + data[where + size :]
+def _drop(data: bytes, offset: int, size: int) -> bytes:
+    return data[:offset] + data[offset + size :]
 
 
-def _duplicate(data: bytes, where: int, size: int) -> bytes:
-    return data[: where + size] + data[where:]
+def _duplicate(data: bytes, offset: int, size: int) -> bytes:
+    return data[: offset + size] + data[offset:]
 
 
-def _reorder(data: bytes, where: int, size: int) -> bytes:
-    middle = where + size
-    return data[:where] + data[middle : middle + size] + data[where:middle] + data[middle + size :]
+def _reorder(data: bytes, offset: int, size: int) -> bytes:
+    middle = offset + size
+    end = middle + size
+    return data[:offset] + data[middle:end] + data[offset:middle] + data[end:]
 
 
-def _insert(data: bytes, where: int, size: int) -> bytes:
-    return data[:where] + TOKENS[size % len(TOKENS)] + data[where:]
+def _insert(data: bytes, offset: int, size: int) -> bytes:
+    return data[:offset] + TOKENS[size % len(TOKENS)] + data[offset:]
 
 
-def _bomb(data: bytes, where: int, size: int) -> bytes:
-    piece = data[where : where + 1 + size % 16] or b"["
-    return data[:where] + piece * (size * 100) + data[where:]
+def _bomb(data: bytes, offset: int, size: int) -> bytes:
+    repeated = data[offset : offset + 1 + size % 16] or b"["
+    return data[:offset] + repeated * (size * 100) + data[offset:]
 
 
 FAULTS: Final[dict[str, Callable[[bytes, int, int], bytes]]] = {
-    "cut": _cut,
+    "truncate": _truncate,
     "flip": _flip,
     "drop": _drop,
     "duplicate": _duplicate,
@@ -168,101 +159,112 @@ FAULTS: Final[dict[str, Callable[[bytes, int, int], bytes]]] = {
     "insert": _insert,
     "bomb": _bomb,
 }
-"""What can happen to bytes, by name: `(data, where, size) -> data`."""
+"""Faults by name: `(data, offset, size) -> data`."""
+
+_FREQUENT_FAULTS: Final = ("flip", "drop", "duplicate", "reorder", "insert")
 
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault. where: a place, taken modulo the length of the body. size: how much of it."""
+    """One fault.
+
+    Attributes:
+        name: a key of `FAULTS`.
+        offset: in bytes, taken modulo the length of the body.
+        size: how much of the body it changes; the unit depends on the fault.
+    """
 
     name: str
-    where: int = 0
+    offset: int = 0
     size: int = 1
 
     def __call__(self, data: bytes) -> bytes:
-        """The body, with this fault."""
-        return FAULTS[self.name](data, self.where % (len(data) + 1), self.size)
+        """The body with this fault."""
+        return FAULTS[self.name](data, self.offset % (len(data) + 1), self.size)
 
 
 def fault(rng: random.Random) -> Fault:
-    """Any fault; bombs are rare, because they are slow."""
-    names = (*FAULTS, *("flip", "drop", "duplicate", "reorder", "insert") * 4)
+    """Any fault; truncations and bombs are rare: the first leave little, the second are slow."""
+    names = (*FAULTS, *_FREQUENT_FAULTS * 4)
     return Fault(rng.choice(names), rng.randrange(1 << 20), rng.randrange(1, 64))
 
 
-def partition(body: bytes, rng: random.Random, most: int = 12) -> list[bytes]:
-    """The body in pieces, cut at random; some of them may be empty."""
-    places = sorted(rng.randint(0, len(body)) for _ in range(rng.randint(1, most)))
-    return cut_at(body, places)
+def split_at(body: bytes, offsets: Sequence[int]) -> list[bytes]:
+    """The chunks of `body` between these offsets, which are in ascending order."""
+    bounds = zip([0, *offsets], [*offsets, len(body)], strict=True)
+    return [body[start:end] for start, end in bounds]
 
 
-def cut_at(body: bytes, places: Sequence[int]) -> list[bytes]:
-    """The pieces of `body` between the given places, which rise."""
-    return [body[a:b] for a, b in zip([0, *places], [*places, len(body)], strict=True)]
-
-
-# --- whole streams ---
+# --- streams ---
 
 
 def random_stream(wire_api: WireApi, rng: random.Random, most: int = 14) -> bytes:
-    """A stream of moves in any order, mostly at places that are allowed."""
-    moves = MOVES[wire_api]
-    names = list(moves)
-    payloads: list[Any] = [next(iter(moves.values()))(0, "")] if rng.random() < 0.7 else []
+    """A stream of frames in any order, mostly with indexes that the wire allows."""
+    generators = FRAME_GENERATORS[wire_api]
+    names = list(generators)
+    payloads: list[Any] = []
+    if rng.random() < 0.7:
+        first = generators[names[0]]
+        payloads.append(first(0, ""))
     for _ in range(rng.randrange(most)):
-        places = LEGAL[:2] if rng.random() < 0.85 else PLACES
-        payloads.append(moves[rng.choice(names)](rng.choice(places), rng.choice(WORDS)))
+        indexes: Sequence[Any] = INDEXES
+        if rng.random() < 0.85:
+            indexes = LEGAL[:2]
+        generator = generators[rng.choice(names)]
+        payloads.append(generator(rng.choice(indexes), rng.choice(TEXTS)))
     return encode_payloads(wire_api, payloads)
 
 
 def mutated(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """The body with one to three changes, of bytes, of messages or of values."""
+    """The body with one to three changes: to bytes, to complete frames or to JSON values."""
     for _ in range(rng.randint(1, 3)):
         body = rng.choice(_CHANGES)(wire_api, body, rng)
     return body
 
 
-def _bytes(_: WireApi, body: bytes, rng: random.Random) -> bytes:
+def _change_bytes(_: WireApi, body: bytes, rng: random.Random) -> bytes:
     return fault(rng)(body)
 
 
-def _messages(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """Messages dropped, repeated, moved, or one more that fits nowhere."""
+def _change_frames(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
+    """Drops, repeats or moves frames, or inserts one where it does not belong."""
     frames = unframed(wire_api, body)
-    where, to = rng.randrange(len(frames) + 1), rng.randrange(len(frames) + 1)
+    index = rng.randrange(len(frames) + 1)
+    target = rng.randrange(len(frames) + 1)
     change = rng.randrange(5)
     if change == 0:
-        del frames[where : where + 1]
+        del frames[index : index + 1]
     elif change == 1:
-        frames[to:to] = frames[where : where + 2]
+        frames[target:target] = frames[index : index + 2]
     elif change == 2:
-        frames[where:], frames[:where] = frames[:where], frames[where:]
+        frames = frames[index:] + frames[:index]
     elif change == 3:
-        del frames[where:]
+        del frames[index:]
     else:
-        name = rng.choice(list(MOVES[wire_api]))
-        frames[where:where] = unframed(
-            wire_api,
-            encode_payloads(
-                wire_api, [MOVES[wire_api][name](rng.choice(PLACES), rng.choice(WORDS))]
-            ),
-        )
-    return b"".join(framed(wire_api, payload, name) for name, payload in frames)
+        generators = FRAME_GENERATORS[wire_api]
+        name = rng.choice(list(generators))
+        payload = generators[name](rng.choice(INDEXES), rng.choice(TEXTS))
+        frames[index:index] = unframed(wire_api, encode_payloads(wire_api, [payload]))
+    return _joined(wire_api, frames)
 
 
-def _values(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """One value inside one message: another kind of value, gone, or under another key."""
+def _change_value(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
+    """Changes one value inside one frame: to another type, to nothing, or to another key."""
     frames = unframed(wire_api, body)
     if not frames:
-        return _value(body, rng)
-    where = rng.randrange(len(frames))
-    name, payload = frames[where]
-    frames[where] = (name, _value(payload, rng))
+        return _change_json(body, rng)
+    index = rng.randrange(len(frames))
+    name, payload = frames[index]
+    frames[index] = (name, _change_json(payload, rng))
+    return _joined(wire_api, frames)
+
+
+def _joined(wire_api: WireApi, frames: list[tuple[str | None, bytes]]) -> bytes:
     return b"".join(framed(wire_api, payload, name) for name, payload in frames)
 
 
-def _value(payload: bytes, rng: random.Random) -> bytes:
-    """What is no JSON stays as it is."""
+def _change_json(payload: bytes, rng: random.Random) -> bytes:
+    """The payload with one value changed; as it is where it is no JSON."""
     try:
         value = json.loads(payload)
     except (ValueError, RecursionError):
@@ -271,12 +273,11 @@ def _value(payload: bytes, rng: random.Random) -> bytes:
 
 
 def _changed(value: Any, rng: random.Random) -> Any:
-    inside = isinstance(value, (dict, list)) and bool(value) and rng.random() < 0.9
-    if not inside:
+    if not isinstance(value, (dict, list)) or not value or rng.random() >= 0.9:
         return rng.choice(HOSTILE)
     if isinstance(value, list):
-        where = rng.randrange(len(value))
-        return [*value[:where], _changed(value[where], rng), *value[where + 1 :]]
+        index = rng.randrange(len(value))
+        return [*value[:index], _changed(value[index], rng), *value[index + 1 :]]
     key = rng.choice(list(value))
     change = rng.random()
     if change < 0.1:
@@ -286,4 +287,4 @@ def _changed(value: Any, rng: random.Random) -> Any:
     return {**value, key: _changed(value[key], rng)}
 
 
-_CHANGES: Final = (_bytes, _bytes, _messages, _values, _values)
+_CHANGES: Final = (_change_bytes, _change_bytes, _change_frames, _change_value, _change_value)

@@ -1,7 +1,8 @@
-"""Answers nobody gave: legal lists of events, as any wire could have said them, drawn from a `random.Random`.
+"""Random responses: legal event lists of any wire, drawn from a `random.Random`.
 
-Items of every kind that a wire has, one after another or overlapping; some cut; one terminal. The encoders make streams of them, so a
-stream of any wire is `encode_all(wire_api, answer(rng))`.
+Items of every kind that a wire has, sequential or overlapping; some incomplete; one terminal
+event. The encoders turn them into bytes, so `encode_all(wire_api, random_response(rng))` is a
+stream of any wire.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
-WORDS: Final = (
+TEXTS: Final = (
     "Hello",
     " there",
     "é",
@@ -36,79 +37,91 @@ WORDS: Final = (
     "{",
     "a" * 80,
 )
+"""Plain text, and text that means something to a framing, to JSON or to a dialect."""
 NAMES: Final = ("get_weather", "f", "read_file")
-KINDS: Final = ("text", "text", "thought", "call", "call")
-ENDS: Final[tuple[StopReason, ...]] = ("stop", "stop", "tool_calls", "length")
+KINDS: Final = ("text", "text", "reasoning", "call", "call")
+STOP_REASONS: Final[tuple[StopReason, ...]] = ("stop", "stop", "tool_calls", "length")
 FAILURES: Final[tuple[ErrorKind, ...]] = ("overloaded", "rate_limited", "server_error")
+OVERLAPPING_WIRES: Final = ("messages", "responses", "invoke")
+"""Wires whose events carry the item's number, so that several items can be open."""
 
 
 def random_response(
     rng: random.Random, wire_api: WireApi = "messages", *, failing: bool = False
 ) -> list[ResponseEvent]:
-    """The events of one response of that wire: up to five items, each in some deltas, and how it ended.
+    """The events of one response: up to five items, each in some deltas, and a terminal event.
 
-    failing: it ends with an error of the provider's, one item perhaps still open.
+    Args:
+        rng: where every choice comes from: an equal state gives equal events.
+        wire_api: the wire that the response comes from.
+        failing: it ends in `Failed`, perhaps with an item still open.
     """
-    assembly = EventAssembler(LIMITS, Origin(wire_api))
-    assembly.identify(f"resp_{rng.randrange(10)}", "m")
-    overlapping = wire_api in ("messages", "responses", "invoke") and rng.random() < 0.3
-    growing: list[OpenItem] = []
+    assembler = EventAssembler(LIMITS, Origin(wire_api))
+    assembler.identify(f"resp_{rng.randrange(10)}", "m")
+    overlapping = wire_api in OVERLAPPING_WIRES and rng.random() < 0.3
+    items: list[OpenItem] = []
     for n in range(rng.randrange(6)):
-        growing.append(assembly.open(_item(rng, n)))
-        for item in assembly.open_items:
-            _grow(assembly, item, rng)
+        items.append(assembler.open(_random_item(rng, n)))
+        for item in assembler.open_items:
+            _append_deltas(assembler, item, rng)
         if not overlapping or rng.random() < 0.4:
-            _close(assembly, growing)
+            _close(assembler, items)
     if rng.random() < 0.7:
-        assembly.usage(Usage(input_tokens=rng.randrange(1, 99), output_tokens=rng.randrange(1, 99)))
+        usage = Usage(input_tokens=rng.randrange(1, 99), output_tokens=rng.randrange(1, 99))
+        assembler.usage(usage)
     if failing:
-        assembly.fail(ErrorInfo(rng.choice(FAILURES), "as the test has it"))
-        return assembly.take()
-    _close(assembly, growing)
-    called = "call" in (_kind(item.item) for item in growing)
-    reason: StopReason = "tool_calls" if called else rng.choice(ENDS)
-    assembly.complete(reason, choices=[FinishedChoice(0, reason)])
-    return assembly.take()
+        assembler.fail(ErrorInfo(rng.choice(FAILURES), "a failure of the test"))
+        return assembler.take()
+    _close(assembler, items)
+    reason: StopReason
+    if any(isinstance(item.item, FunctionCall) for item in items):
+        reason = "tool_calls"
+    else:
+        reason = rng.choice(STOP_REASONS)
+    assembler.complete(reason, choices=[FinishedChoice(0, reason)])
+    return assembler.take()
 
 
-def _item(rng: random.Random, n: int) -> ResponseItem:
+def _random_item(rng: random.Random, n: int) -> ResponseItem:
     kind = rng.choice(KINDS)
     if kind == "text":
         return Message("assistant")
-    return Reasoning() if kind == "thought" else FunctionCall(f"call_{n}", rng.choice(NAMES))
+    if kind == "reasoning":
+        return Reasoning()
+    return FunctionCall(f"call_{n}", rng.choice(NAMES))
 
 
-def _kind(item: ResponseItem) -> str:
-    return "call" if isinstance(item, FunctionCall) else ""
-
-
-def _grow(assembly: EventAssembler, item: OpenItem, rng: random.Random) -> None:
+def _append_deltas(assembler: EventAssembler, item: OpenItem, rng: random.Random) -> None:
     if isinstance(item.item, FunctionCall):
+        # Once only: a second JSON value behind the first would make the arguments invalid.
         if not item.arguments:
-            for piece in pieces(arguments(rng), rng):
-                assembly.arguments(item, piece)
+            for fragment in fragments(random_arguments(rng), rng):
+                assembler.arguments(item, fragment)
         return
-    say = assembly.text if isinstance(item.item, Message) else assembly.reasoning
     for _ in range(rng.randrange(1, 5)):
-        say(item, rng.choice(WORDS))
+        text = rng.choice(TEXTS)
+        if isinstance(item.item, Message):
+            assembler.text(item, text)
+        else:
+            assembler.reasoning(item, text)
 
 
-def _close(assembly: EventAssembler, growing: Sequence[OpenItem]) -> None:
-    for item in growing:
+def _close(assembler: EventAssembler, items: Sequence[OpenItem]) -> None:
+    for item in items:
         if not item.closed:
-            assembly.close(item)
+            assembler.close(item)
 
 
-def arguments(rng: random.Random) -> str:
-    """Arguments of a call, as JSON."""
-    value: dict[str, Any] = {
-        f"k{n}": rng.choice((*WORDS, 1, 1.5, None, True, [1, "x"], {"a": {}}))
-        for n in range(rng.randrange(4))
-    }
+def random_arguments(rng: random.Random) -> str:
+    """Arguments of a call, as JSON text."""
+    value: dict[str, Any] = {}
+    for n in range(rng.randrange(4)):
+        value[f"k{n}"] = rng.choice((*TEXTS, 1, 1.5, None, True, [1, "x"], {"a": {}}))
     return json.dumps(value, ensure_ascii=rng.random() < 0.5)
 
 
-def pieces(text: str, rng: random.Random) -> list[str]:
-    """A text in up to four pieces."""
-    places = sorted(rng.randrange(len(text) + 1) for _ in range(rng.randrange(4)))
-    return [text[a:b] for a, b in zip([0, *places], [*places, len(text)], strict=True)]
+def fragments(text: str, rng: random.Random) -> list[str]:
+    """A text split into up to four fragments; some may be empty."""
+    offsets = sorted(rng.randrange(len(text) + 1) for _ in range(rng.randrange(4)))
+    bounds = zip([0, *offsets], [*offsets, len(text)], strict=True)
+    return [text[start:end] for start, end in bounds]

@@ -1,16 +1,18 @@
-"""Hypothesis strategies for whoever reads streams: bytes of every wire, right and wrong, event lists, histories, cuts and faults.
+"""Hypothesis strategies for code that reads streams: bodies of every wire, events, histories.
 
     @given(strategies.streams("messages"), st.data())
     def test_my_screen_survives(body, data):
         for chunk in data.draw(strategies.splits(body)): screen.feed(chunk)
 
-    answers(wire_api)       lists of events that are legal: what your UI is shown
-    streams(wire_api)       bytes of a well-behaved server, with the noise that servers make
-    odd_streams(wire_api)   any messages in any order: unknown kinds, wrong indexes, halves of emoji, a second end
-    bad_streams(wire_api)   either, with faults on the way
-    histories(wire_api)     conversations that every builder takes
-    splits(data)            ways to cut a body into chunks
-    faults()                functions from bytes to bytes: cut, flip, drop, duplicate, reorder, insert, bomb
+    responses(wire_api)           legal event lists: what your user interface receives
+    streams(wire_api)             bytes of a well-behaved server, with the noise that servers make
+    malformed_streams(wire_api)   frames in any order: unknown kinds, wrong indexes, split emoji,
+                                  a second end
+    bad_streams(wire_api)         either of them, with faults
+    histories(wire_api)           conversations that every builder accepts
+    splits(data)                  partitions of a body into chunks
+    faults()                      functions from bytes to bytes: truncate, flip, drop, duplicate,
+                                  reorder, insert, bomb
 
 Needs hypothesis: `pip install 'streamlib[fuzz]'`.
 """
@@ -30,7 +32,7 @@ except ModuleNotFoundError as error:
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.testing.frames import framed, unframed
-from streamlib.testing.mutations import FAULTS, Fault, cut_at, mutated, random_stream
+from streamlib.testing.mutations import FAULTS, Fault, mutated, random_stream, split_at
 from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import ResponseEvent
@@ -48,11 +50,11 @@ from streamlib_parsers.items import (
 from streamlib_parsers.protocol import WIRE_APIS, wire
 
 __all__ = [
-    "answers",
     "bad_streams",
     "faults",
     "histories",
-    "odd_streams",
+    "malformed_streams",
+    "responses",
     "splits",
     "streams",
     "wires",
@@ -64,58 +66,81 @@ def wires() -> st.SearchStrategy[WireApi]:
     return st.sampled_from(WIRE_APIS)
 
 
-def _chance() -> st.SearchStrategy[random.Random]:
-    """A `random.Random` whose draws are hypothesis's own: it shrinks, and a failure can be replayed."""
+def _generators() -> st.SearchStrategy[random.Random]:
+    """A `random.Random` whose draws are hypothesis's own: it shrinks and can be replayed."""
     return st.randoms(use_true_random=False)
 
 
-def answers(
+def responses(
     wire_api: WireApi = "messages", *, failing: bool | None = None
 ) -> st.SearchStrategy[list[ResponseEvent]]:
-    """Lists of events that keep every law: items one after another or overlapping, and one end.
+    """Event lists that keep every invariant: sequential or overlapping items, one terminal event.
 
-    failing: True for those that end in `Failed`, False for those that end in `Completed`, None for both.
+    Args:
+        wire_api: the wire that the response comes from.
+        failing: True: they end in `Failed`; False: in `Completed`; None: in either.
+
+    Raises:
+        ValueError: no wire has this name.
     """
-    wire(wire_api)  # a ValueError for a name that is none: here, not when a body is drawn
-    ends = st.booleans() if failing is None else st.just(failing)
-    return st.builds(random_response, _chance(), st.just(wire_api), failing=ends)
+    wire(wire_api)  # raises for an unknown name here, and not when an example is drawn
+    ends = st.booleans()
+    if failing is not None:
+        ends = st.just(failing)
+    return st.builds(random_response, _generators(), st.just(wire_api), failing=ends)
 
 
 def streams(
     wire_api: WireApi, *, failing: bool | None = None, noise: bool = True
 ) -> st.SearchStrategy[bytes]:
-    """Bytes that a server of the wire sends. noise: with keep-alives, comments and paddings, which change no answer."""
-    bodies = answers(wire_api, failing=failing).map(lambda events: encode_all(wire_api, events))
-    return st.builds(_noisy, st.just(wire_api), bodies, _chance()) if noise else bodies
+    """Bodies that a server of the wire sends.
+
+    Args:
+        wire_api: whose bodies.
+        failing: True: they end with an error; False: they complete; None: either.
+        noise: with keep-alives, comments and padding, which change no response.
+    """
+    bodies = responses(wire_api, failing=failing).map(lambda events: encode_all(wire_api, events))
+    if not noise:
+        return bodies
+    return st.builds(_noisy, st.just(wire_api), bodies, _generators())
 
 
-def odd_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
-    """Well-framed messages of the wire in any order, at places that are allowed and at others."""
+def malformed_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
+    """Well-framed events of the wire in any order, with indexes that are allowed and others."""
     wire(wire_api)
-    return _chance().map(lambda rng: random_stream(wire_api, rng))
+    return _generators().map(lambda rng: random_stream(wire_api, rng))
 
 
 def bad_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
-    """Streams with one to three faults: of bytes, of whole messages, or of values inside them; sometimes any bytes at all."""
-    bodies = streams(wire_api) | odd_streams(wire_api)
-    return st.builds(mutated, st.just(wire_api), bodies, _chance()) | st.binary(max_size=200)
+    """Streams with one to three faults: in bytes, frames or values; sometimes any bytes at all."""
+    bodies = streams(wire_api) | malformed_streams(wire_api)
+    return st.builds(mutated, st.just(wire_api), bodies, _generators()) | st.binary(max_size=200)
 
 
 def splits(data: bytes, *, most: int = 12) -> st.SearchStrategy[list[bytes]]:
-    """Partitions of `data` into chunks, some of them perhaps empty; joined they are `data`. Shrinks to few cuts, near the start."""
-    return st.lists(st.integers(0, len(data)), max_size=most).map(
-        lambda places: cut_at(data, sorted(places))
-    )
+    """Partitions of `data` into chunks; some chunks may be empty, joined they are `data`.
+
+    Shrinks to few chunks, split near the start.
+    """
+    offsets = st.lists(st.integers(0, len(data)), max_size=most)
+    return offsets.map(lambda drawn: split_at(data, sorted(drawn)))
 
 
 def faults(*names: str) -> st.SearchStrategy[Fault]:
-    """Faults to put on bytes: `fault(data)`. names: of those kinds alone; ValueError for one that is none."""
-    unknown = [name for name in names if name not in FAULTS]
-    if unknown:
-        raise ValueError(f"no fault {unknown[0]!r}: one of {', '.join(FAULTS)}")
-    return st.builds(
-        Fault, st.sampled_from(names or tuple(FAULTS)), st.integers(0, 1 << 20), st.integers(1, 63)
-    )
+    """Faults to apply to bytes: `fault(data)`.
+
+    Args:
+        names: only these faults.
+
+    Raises:
+        ValueError: no fault has such a name.
+    """
+    for name in names:
+        if name not in FAULTS:
+            raise ValueError(f"no fault {name!r}: one of {', '.join(FAULTS)}")
+    kinds = st.sampled_from(names or tuple(FAULTS))
+    return st.builds(Fault, kinds, st.integers(0, 1 << 20), st.integers(1, 63))
 
 
 # --- noise ---
@@ -128,84 +153,102 @@ _COMMENTS: Final = (
     b"retry: 3000\n\n",
     b"id: 7\n\n",
 )
+"""What servers send between events of a stream: OpenRouter its own comment, others ids."""
 
 
 def _noisy(wire_api: WireApi, body: bytes, rng: random.Random) -> bytes:
-    """The same messages as other servers write them: comments, ids, line ends; padding in AWS frames; blank lines in NDJSON."""
+    """The same frames as other servers write them: comments, ids, CRLF, blank lines in NDJSON."""
     out: list[bytes] = []
-    crlf = rng.random() < 0.3
+    crlf = rng.random() < 0.3 and WIRE_SPECS[wire_api].frames != "aws"
     for name, payload in unframed(wire_api, body):
-        out.append(_before(wire_api, rng))
-        message = framed(wire_api, payload, name)
-        out.append(
-            message.replace(b"\n", b"\r\n")
-            if crlf and WIRE_SPECS[wire_api].frames != "aws"
-            else message
-        )
+        out.append(_noise(wire_api, rng))
+        frame = framed(wire_api, payload, name)
+        if crlf:
+            frame = frame.replace(b"\n", b"\r\n")
+        out.append(frame)
     return b"".join(out)
 
 
-def _before(wire_api: WireApi, rng: random.Random) -> bytes:
-    if rng.random() < 0.8 or WIRE_SPECS[wire_api].frames == "aws":
+def _noise(wire_api: WireApi, rng: random.Random) -> bytes:
+    frames = WIRE_SPECS[wire_api].frames
+    # AWS frames follow each other without anything between them.
+    if rng.random() < 0.8 or frames == "aws":
         return b""
-    return b"\n" if WIRE_SPECS[wire_api].frames == "ndjson" else rng.choice(_COMMENTS)
+    if frames == "ndjson":
+        return b"\n"
+    return rng.choice(_COMMENTS)
 
 
 # --- histories ---
 
 _PNG: Final = Image(data="iVBORw0KGgo=", media_type="image/png")
+_ARGUMENTS: Final = ('{"city": "Oslo"}', "{}", '{"city": "世界", "days": 1.0}')
+_MESSAGES: Final = ("What is this?", "And tomorrow?", "naïve 🙂", "Go on.")
 
 
 def histories(
     wire_api: WireApi = "messages", *, turns: int = 3, images: bool = False
 ) -> st.SearchStrategy[list[ResponseItem]]:
-    """Conversations as an agent keeps them: the user asks; the model thinks, speaks, calls; every whole call is answered.
+    """Conversations as an agent keeps them: messages, reasoning, calls, an output for every call.
 
-    The items are stamped with the origin `wire_api` and a response id a turn. images: the user shows some, and tools give some.
+    Args:
+        wire_api: the wire of the items' origin.
+        turns: at most so many turns of the model; each has its own response id.
+        images: some messages of the user and some outputs of tools have one.
+
+    Raises:
+        ValueError: no wire has this name.
     """
     wire(wire_api)
     return st.builds(
-        _conversation, st.just(wire_api), _chance(), st.integers(1, turns), images=st.just(images)
+        _conversation,
+        st.just(wire_api),
+        _generators(),
+        st.integers(1, turns),
+        images=st.just(images),
     )
 
 
 def _conversation(
     wire_api: WireApi, rng: random.Random, turns: int, *, images: bool
 ) -> list[ResponseItem]:
-    history: list[ResponseItem] = [
-        user(rng.choice(_ASKED), *([_PNG] if images and rng.random() < 0.5 else []))
-    ]
+    text = rng.choice(_MESSAGES)
+    history: list[ResponseItem] = []
+    if images and rng.random() < 0.5:
+        history.append(user(text, _PNG))
+    else:
+        history.append(user(text))
     for turn in range(turns):
-        stamp: dict[str, Any] = {"origin": Origin(wire_api), "response_id": f"r{turn}"}
-        said = _turn(rng, turn, stamp)
-        calls = [item for item in said if isinstance(item, FunctionCall)]
-        history += said
-        history += [
-            call.output(_given(rng, images=images), is_error=rng.random() < 0.2) for call in calls
-        ]
-        history += [] if calls else [user(rng.choice(_ASKED))]
+        source: dict[str, Any] = {"origin": Origin(wire_api), "response_id": f"r{turn}"}
+        items = _turn(rng, turn, source)
+        history += items
+        calls = [item for item in items if isinstance(item, FunctionCall)]
+        for call in calls:
+            output = _tool_output(rng, images=images)
+            history.append(call.output(output, is_error=rng.random() < 0.2))
+        # Outputs of tools are what the next turn continues from.
+        if not calls:
+            history.append(user(rng.choice(_MESSAGES)))
     return history
 
 
-_ARGUMENTS: Final = ('{"city": "Oslo"}', "{}", '{"city": "世界", "days": 1.0}')
-_ASKED: Final = ("What is this?", "And tomorrow?", "naïve 🙂", "Go on.")
-
-
-def _turn(rng: random.Random, turn: int, stamp: dict[str, Any]) -> list[ResponseItem]:
-    """A thought perhaps, text perhaps, calls perhaps, and never nothing."""
-    said: list[ResponseItem] = [Reasoning("Hm.", **stamp)] if rng.random() < 0.4 else []
+def _turn(rng: random.Random, turn: int, source: dict[str, Any]) -> list[ResponseItem]:
+    """The items of one turn: perhaps reasoning, text and calls, and never reasoning alone."""
+    items: list[ResponseItem] = []
+    if rng.random() < 0.4:
+        items.append(Reasoning("Hm.", **source))
     if rng.random() < 0.6:
-        said.append(Message("assistant", [Text(rng.choice(_ASKED))], **stamp))
-    said += [
-        FunctionCall(f"call_{turn}_{n}", "get_weather", rng.choice(_ARGUMENTS), **stamp)
-        for n in range(rng.randrange(3))
-    ]
-    return (
-        said
-        if any(not isinstance(item, Reasoning) for item in said)
-        else [*said, Message("assistant", [Text("Yes.")], **stamp)]
-    )
+        items.append(Message("assistant", [Text(rng.choice(_MESSAGES))], **source))
+    for n in range(rng.randrange(3)):
+        call_id = f"call_{turn}_{n}"
+        items.append(FunctionCall(call_id, "get_weather", rng.choice(_ARGUMENTS), **source))
+    if all(isinstance(item, Reasoning) for item in items):
+        items.append(Message("assistant", [Text("Yes.")], **source))
+    return items
 
 
-def _given(rng: random.Random, *, images: bool) -> Any:
-    return rng.choice(("3 degrees", "", [Text("see"), *([_PNG] if images else [])]))
+def _tool_output(rng: random.Random, *, images: bool) -> Any:
+    parts: list[Any] = [Text("see")]
+    if images:
+        parts.append(_PNG)
+    return rng.choice(("3 degrees", "", parts))

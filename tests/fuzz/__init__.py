@@ -1,1 +1,1 @@
-"""Fuzzing guided by coverage: one harness for every target of `streamlib.testing.fuzz_targets`, with stricter judges."""
+"""Coverage-guided fuzzing: a harness for every target of `fuzz_targets`, with stricter oracles."""

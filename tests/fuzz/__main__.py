@@ -3,8 +3,9 @@
     python -m tests.fuzz messages -max_total_time=60      # the rest of the line is libFuzzer's
     python -m tests.fuzz --list
 
-Begins with our own recordings (tests/recordings); bodies are changed by libFuzzer and, so that checksums and JSON stay whole, by the
-target's own changes. Exit code 77 and a reproducer in the working directory where something broke.
+Begins with the project's recordings (tests/recordings). Bodies are changed by libFuzzer and, so
+that checksums and JSON stay valid, by the target's own changes. Where a body fails, a reproducer is
+written to the working directory and the exit code is 77.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ with atheris.instrument_imports(include=["streamlib_parsers"]):  # before anythi
     from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
     from streamlib.testing.fuzzing import Campaign, reproducer, shrink
     from streamlib_parsers.protocol import WIRE_APIS, wire
-    from tests.fuzz.oracles import judged
+    from tests.fuzz.oracles import with_second_reader
     from tests.support.dialect_forms import FORMS
     from tests.support.shared import ROOT
 
@@ -40,56 +41,65 @@ SUFFIXES: Final = {
     "json_array": ".json",
 }
 LONGEST: Final = 4_096
-"""Bytes of a body, libFuzzer's own measure: with 20,000 only a quarter to a half as many bodies are tried in the same time."""
+"""Bytes of a body: libFuzzer's default. With 20,000 only a quarter to a half as many bodies are
+tried in the same time."""
 
 
 def seeds(name: str) -> Iterator[bytes]:
-    """Our recordings of a wire, or in a framing; the samples of a dialect."""
+    """Recordings of a wire or in a framing, sample calls of a dialect, 50 generated bodies."""
     if name in CALLS:
-        yield from (form.text.encode() for form in FORMS if name in form.dialects)
+        for form in FORMS:
+            if name in form.dialects:
+                yield form.text.encode()
         yield CALLS[name].encode()
-    pattern = f"*/*{SUFFIXES[name]}" if name in SUFFIXES else f"{name}/*.*"
-    yield from (path.read_bytes()[:LONGEST] for path in sorted(RECORDINGS.glob(pattern)))
+    pattern = f"{name}/*.*"
+    if name in SUFFIXES:
+        pattern = f"*/*{SUFFIXES[name]}"
+    for path in sorted(RECORDINGS.glob(pattern)):
+        yield path.read_bytes()[:LONGEST]
     rng = random.Random(0)
-    what = find_target(name)
-    yield from (what.seed(rng) for _ in range(50))
+    target = find_target(name)
+    for _ in range(50):
+        yield target.seed(rng)
 
 
-def harness(what: FuzzTarget) -> Callable[[bytes], None]:
-    """One input: whole, byte by byte and in pieces, judged; the first that breaks is written down as a test and ends the run."""
+def harness(target: FuzzTarget) -> Callable[[bytes], None]:
+    """Reads an input in several partitions; the first failure becomes a test, the run ends."""
 
     def test_one_input(data: bytes) -> None:
-        campaign = Campaign(what, cuts=1)
-        campaign.try_one(data, random.Random(zlib.crc32(data)))
+        campaign = Campaign(target, splits=1)
+        campaign.try_body(data, random.Random(zlib.crc32(data)))
         if campaign.finding is not None:
-            small = shrink(what, campaign.finding)
-            path = Path(f"test_fuzz_{what.name.replace(':', '_')}.py")
+            small = shrink(target, campaign.finding)
+            path = Path(f"test_fuzz_{target.name.replace(':', '_')}.py")
             path.write_text(reproducer(small), encoding="utf-8")
             raise AssertionError(f"{small.invariant}: {small.detail[:300]}; written to {path}")
 
     return test_one_input
 
 
-def mutator(what: FuzzTarget) -> Callable[[bytes, int, int], bytes]:
+def mutator(target: FuzzTarget) -> Callable[[bytes, int, int], bytes]:
     """libFuzzer's changes half of the time, the target's own the other half."""
 
     def change(data: bytes, most: int, seed: int) -> bytes:
         rng = random.Random(seed)
-        return atheris.Mutate(data, most) if rng.random() < 0.5 else what.change(data, rng)[:most]
+        if rng.random() < 0.5:
+            return atheris.Mutate(data, most)
+        return target.change(data, rng)[:most]
 
     return change
 
 
 def main(argv: Sequence[str]) -> None:
-    """Hunts until libFuzzer's limits; its exit code is ours."""
+    """Searches until libFuzzer's limits; its exit code is ours."""
     if argv[1:] in ([], ["--list"]):
         sys.stdout.write("\n".join(TARGETS) + "\n")
         return
-    what = judged(find_target(argv[1]))
+    target = with_second_reader(find_target(argv[1]))
     with tempfile.TemporaryDirectory() as corpus:
-        for number, body in enumerate(seeds(what.name)):
+        for number, body in enumerate(seeds(target.name)):
             Path(corpus, str(number)).write_bytes(body)
-        words = [
+        command = [
             argv[0],
             f"-max_len={LONGEST}",
             f"-artifact_prefix={corpus}/",
@@ -97,7 +107,7 @@ def main(argv: Sequence[str]) -> None:
             *argv[2:],
             corpus,
         ]
-        atheris.Setup(words, harness(what), custom_mutator=mutator(what))
+        atheris.Setup(command, harness(target), custom_mutator=mutator(target))
         atheris.Fuzz()
 
 

@@ -1,4 +1,7 @@
-"""Second readers: what a framing found is compared with what another, simpler program reads off the whole body."""
+"""Second readers: a framing's frames are compared with those of a simpler program.
+
+The simpler program reads the complete body at once.
+"""
 
 from __future__ import annotations
 
@@ -12,43 +15,55 @@ from streamlib_parsers.framing.eventstream import EventStreamFraming
 from tests.support.sse_oracle import oracle as whatwg
 
 BOM: Final = b"\xef\xbb\xbf"
-JSON_BEGINS: Final = tuple(bytes([byte]) for byte in b'{["-0123456789tfn')
+JSON_STARTS: Final = tuple(bytes([byte]) for byte in b'{["-0123456789tfn')
+"""First bytes of a JSON value."""
 
 
-def judged(what: FuzzTarget) -> FuzzTarget:
-    """The target, with the second reader there is for it."""
-    second = SECOND.get(what.name)
-    return what if second is None else what._replace(oracle=second)
+def with_second_reader(target: FuzzTarget) -> FuzzTarget:
+    """The target with its second reader as the oracle; unchanged where there is none."""
+    second = SECOND_READERS.get(target.name)
+    if second is None:
+        return target
+    return target._replace(oracle=second)
 
 
-def _hold(held: bool, detail: str) -> None:  # it is an assertion
-    if not held:
+def _require(condition: bool, detail: str) -> None:  # an assertion
+    if not condition:
         raise InvariantViolation("oracle", detail)
 
 
-def sse(body: bytes, found: list[Any]) -> None:
-    """WHATWG, read off the whole body block by block."""
-    frames = [one for one in found if isinstance(one, Frame)]
+def sse(body: bytes, results: list[Any]) -> None:
+    """WHATWG's algorithm, applied to the complete body block by block."""
+    frames = _frames(results)
     expected = whatwg(body)
-    _hold(frames == expected.tolerant, f"{frames!r:.300} is not {expected.tolerant!r:.300}")
-    _hold(dict(_facts(found))["blank"] == expected.blank, "blank")
+    _require(frames == expected.tolerant, f"{frames!r:.300} is not {expected.tolerant!r:.300}")
+    _require(_state(results)["blank"] == expected.blank, "blank")
 
 
-def ndjson(body: bytes, found: list[Any]) -> None:
-    """The lines that are not blank; the last one, if it has no end, only where it could begin JSON."""
-    *lines, last = [
-        line.removesuffix(b"\r") if line.strip(b" \t\r") else b""
-        for line in body.removeprefix(BOM).split(b"\n")
-    ]
-    refused = bool(last) and last.lstrip(b" \t\r")[:1] not in JSON_BEGINS
-    expected = [line for line in [*lines, b"" if refused else last] if line]
-    frames = [one.data for one in found if isinstance(one, Frame)]
-    _hold(frames == expected, f"{frames!r:.300} is not {expected!r:.300}")
-    _hold(dict(_facts(found))["failure"] == ("malformed" if refused else None), "failure")
+def ndjson(body: bytes, results: list[Any]) -> None:
+    """The lines that are not blank; the last, if it has no end, only where it may start JSON."""
+    lines: list[bytes] = []
+    for line in body.removeprefix(BOM).split(b"\n"):
+        blank = not line.strip(b" \t\r")
+        lines.append(b"" if blank else line.removesuffix(b"\r"))
+    last = lines.pop()
+    refused = bool(last) and last.lstrip(b" \t\r")[:1] not in JSON_STARTS
+    failure = None
+    if refused:
+        failure = "malformed"
+    else:
+        lines.append(last)
+    expected = [line for line in lines if line]
+    frames = [frame.data for frame in _frames(results)]
+    _require(frames == expected, f"{frames!r:.300} is not {expected!r:.300}")
+    _require(_state(results)["failure"] == failure, "failure")
 
 
-def eventstream(body: bytes, found: list[Any]) -> None:
-    """botocore's decoder: the same messages until the first that one of the two refuses, and a frame of ours for each."""
+def eventstream(body: bytes, results: list[Any]) -> None:
+    """botocore's decoder: equal messages up to the first that either of the two refuses.
+
+    Each message must also have become a frame.
+    """
     from botocore.eventstream import EventStreamBuffer
 
     buffer, framing = EventStreamBuffer(), EventStreamFraming()
@@ -58,24 +73,25 @@ def eventstream(body: bytes, found: list[Any]) -> None:
     try:
         buffer.add_data(body)
         theirs.extend(message.payload for message in buffer)
-    except Exception:  # noqa: BLE001  # which bytes are to be refused is written in test_eventstream
+    except Exception:  # noqa: BLE001  # test_eventstream says which bytes are refused, and how
         refused = True
     both = min(len(ours), len(theirs))
-    _hold(
-        ours[:both] == theirs[:both] and (len(ours) == len(theirs) or refused),
-        f"{ours!r:.300} is not {theirs!r:.300}",
-    )
-    _hold(
-        sum(isinstance(one, Frame) for one in found) == len(ours),
-        f"{len(ours)} messages, {found!r:.300}",
-    )
+    equal = ours[:both] == theirs[:both] and (len(ours) == len(theirs) or refused)
+    _require(equal, f"{ours!r:.300} is not {theirs!r:.300}")
+    frames = _frames(results)
+    _require(len(frames) == len(ours), f"{len(ours)} messages, {results!r:.300}")
 
 
-def _facts(found: list[Any]) -> list[tuple[str, Any]]:
-    return [one for one in found if isinstance(one, tuple)]
+def _frames(results: list[Any]) -> list[Frame]:
+    return [result for result in results if isinstance(result, Frame)]
 
 
-SECOND: Final[dict[str, Callable[[bytes, list[Any]], None]]] = {
+def _state(results: list[Any]) -> dict[str, Any]:
+    """The framing's state at the end of the body: `failure` and `blank`."""
+    return dict(result for result in results if type(result) is tuple)
+
+
+SECOND_READERS: Final[dict[str, Callable[[bytes, list[Any]], None]]] = {
     "sse": sse,
     "ndjson": ndjson,
     "eventstream": eventstream,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
+from streamlib.testing.frame_generators import LEGAL, FRAME_GENERATORS, INDEXES
 from streamlib.testing.frames import encode_payloads
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parser
@@ -28,8 +28,8 @@ def walk(wire_api: WireApi, rng: random.Random) -> set[tuple[str, str]]:
     """Up to twenty messages, mostly where they are allowed, each in two pieces; which move was made in which state."""
     parse, watch, seen = parser(wire_api), InvariantChecker(), set[tuple[str, str]]()
     for n in range(rng.randint(1, 20)):
-        name = rng.choice(sorted(MOVES[wire_api]))
-        place: Any = rng.choice(LEGAL[:2] if rng.random() < 0.75 else PLACES)
+        name = rng.choice(sorted(FRAME_GENERATORS[wire_api]))
+        place: Any = rng.choice(LEGAL[:2] if rng.random() < 0.75 else INDEXES)
         seen.add(
             (
                 "ended"
@@ -42,7 +42,7 @@ def walk(wire_api: WireApi, rng: random.Random) -> set[tuple[str, str]]:
                 name,
             )
         )
-        body = encode_payloads(wire_api, [MOVES[wire_api][name](place, f"<{_place(place)}|{n}>")])
+        body = encode_payloads(wire_api, [FRAME_GENERATORS[wire_api][name](place, f"<{_place(place)}|{n}>")])
         cut = rng.randint(0, len(body))
         watch.feed(parse.feed(body[:cut]))
         watch.feed(parse.feed(body[cut:]))
@@ -60,7 +60,7 @@ def test_17_no_sequence_of_messages_breaks_a_wire(wire_api: WireApi) -> None:
         seen |= walk(wire_api, rng)
     figure("sequences", SEQUENCES)
     states = {state for state, _ in seen}
-    missed = {(state, name) for state in states for name in MOVES[wire_api]} - seen
+    missed = {(state, name) for state in states for name in FRAME_GENERATORS[wire_api]} - seen
     figure("transitions", len(seen))
     figure("transitions never made", len(missed))
     assert states >= {"idle", "open", "ended"}

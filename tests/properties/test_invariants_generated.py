@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from streamlib import Prompt, build
 from streamlib.testing import MODEL, replay, strategies
-from streamlib.testing.frame_generators import MOVES
+from streamlib.testing.frame_generators import FRAME_GENERATORS
 from streamlib.testing.frames import encode_payloads as framed_all
 from streamlib.testing.frames import framed, unframed
 from streamlib.testing.invariants import check, log
@@ -51,7 +51,7 @@ few = settings(max_examples=settings.default.max_examples // 6)
 def any_stream(wire_api: WireApi) -> st.SearchStrategy[bytes]:
     return (
         strategies.streams(wire_api)
-        | strategies.odd_streams(wire_api)
+        | strategies.malformed_streams(wire_api)
         | strategies.bad_streams(wire_api)
     )
 
@@ -139,7 +139,7 @@ def marks_of(
     payloads: list[Any] = []
     marks: dict[str, str] = {}
     for n, (name, place) in enumerate(zip(names, places, strict=True)):
-        payloads.append(MOVES[wire_api][name](place, f"<mark{n}>"))
+        payloads.append(FRAME_GENERATORS[wire_api][name](place, f"<mark{n}>"))
         if f"<mark{n}>" in repr(payloads[-1]) and (wire_api, name) not in SAID_ELSEWHERE:
             marks[f"<mark{n}>"] = name
     return payloads, marks
@@ -153,7 +153,7 @@ def test_law_4_whatever_was_said_comes_out_in_some_event(
 ) -> None:
     """Known kinds, unknown kinds, unknown items, unknown deltas: each says a word of its own, and the word is there."""
     moves = [
-        name for name in MOVES[wire_api] if name not in ("done", "done_mark")
+        name for name in FRAME_GENERATORS[wire_api] if name not in ("done", "done_mark")
     ]  # nothing behind `[DONE]` is looked at
     names = [moves[0], *data.draw(st.lists(st.sampled_from(moves), max_size=6))]
     payloads, marks = marks_of(
@@ -269,7 +269,7 @@ def test_law_7_text_cut_between_any_two_code_units_is_whole_again(
     )
     pieces = [units[a:b].decode("utf-16-be", "surrogatepass") for a, b in pairwise(places)]
     start = ["start_text"] if wire_api in ("messages", "invoke") else []
-    moves = MOVES[wire_api]
+    moves = FRAME_GENERATORS[wire_api]
     body = framed_all(
         wire_api,
         [
@@ -300,7 +300,7 @@ def test_law_8_each_ceiling_ends_the_stream_with_its_own_name(wire_api: WireApi)
 
 
 def an_answer(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
-    moves = MOVES[wire_api]
+    moves = FRAME_GENERATORS[wire_api]
     start = ["start_text"] if wire_api in ("messages", "invoke") else []
     end = {
         "messages": ["stop", "message_delta", "message_stop"],
@@ -357,7 +357,7 @@ def test_law_9_whatever_arrives_ends_in_one_terminal_and_raises_nothing(
 def test_law_10_an_answer_survives_its_own_wire_as_a_stream_and_as_a_body(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
-    events = data.draw(strategies.answers(wire_api, failing=False))
+    events = data.draw(strategies.responses(wire_api, failing=False))
     encode = encoder(wire_api)
     again = events_of(
         wire_api, [b"".join([*(encode.feed(event) for event in events), encode.close()])]
@@ -378,7 +378,7 @@ def squeezed(events: list[ResponseEvent]) -> Any:
 @few
 @given(st.data())
 def test_law_10_a_failure_stays_one(wire_api: WireApi, data: st.DataObject) -> None:
-    events = data.draw(strategies.answers(wire_api, failing=True))
+    events = data.draw(strategies.responses(wire_api, failing=True))
     last = events_of(wire_api, [encode_all(wire_api, events)])[-1]
     assert isinstance(last, Failed)
     assert last.error.kind == events[-1].error.kind or wire_api == "ollama"  # type: ignore[union-attr]  # its errors are words alone

@@ -79,7 +79,7 @@ def test_laws_2_7_9_half_a_million_hostile_inputs() -> None:
     """Generated and mutated streams of every wire, each whole and cut at random: brackets, valid text, only our errors."""
     told = []
     for n, name in enumerate(WIRE_APIS):
-        campaign = Campaign(find_target(name), seed=SEED + n, cuts=1)
+        campaign = Campaign(find_target(name), seed=SEED + n, splits=1)
         rng = random.Random(SEED + n)
         pool = [
             path.read_bytes()
@@ -87,7 +87,7 @@ def test_laws_2_7_9_half_a_million_hostile_inputs() -> None:
             if wire_of(path) == name and path.stat().st_size < 4_000
         ]
         while campaign.executions < -(-HOSTILE_INPUTS // len(WIRE_APIS)):
-            campaign.try_one(_hostile(campaign, pool, rng), rng)
+            campaign.try_body(_hostile(campaign, pool, rng), rng)
             assert campaign.finding is None, reproducer(campaign.finding)
         told.append(f"{name} {campaign.executions:,} ({campaign.kinds:,} kinds of outcome)")
     tell(f"laws 2, 7, 9: {', '.join(told)}: 0 broken")

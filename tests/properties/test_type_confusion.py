@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import pytest
 
-from streamlib.testing.frame_generators import MOVES
+from streamlib.testing.frame_generators import FRAME_GENERATORS
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parse_body, parser
 from streamlib_parsers.protocol import WIRE_APIS
@@ -62,7 +62,7 @@ def keys(wire_api: WireApi) -> list[str]:
 @cache
 def samples(wire_api: WireApi) -> list[Any]:
     """One message of each kind."""
-    moves = [made for move in MOVES[wire_api].values() if isinstance(made := move(0, "Hi"), dict)]
+    moves = [made for move in FRAME_GENERATORS[wire_api].values() if isinstance(made := move(0, "Hi"), dict)]
     return (
         [*moves, *(payload for family in STREAMED.values() for payload in family)]
         if wire_api == "invoke"

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from streamlib.testing.frame_generators import LEGAL, MOVES, PLACES
+from streamlib.testing.frame_generators import LEGAL, FRAME_GENERATORS, INDEXES
 from streamlib.testing.frames import encode_payloads
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import (
@@ -34,7 +34,7 @@ from streamlib_parsers.protocol import WIRE_APIS
 MARK: Final = re.compile(r"<(.*?)\|(\d+)>")
 
 LEGALLY: Final = st.sampled_from(LEGAL[:2])
-ANYWHERE: Final = st.sampled_from(PLACES)
+ANYWHERE: Final = st.sampled_from(INDEXES)
 
 
 class WireMachine(RuleBasedStateMachine):
@@ -52,10 +52,10 @@ class WireMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def one_message(self, data: st.DataObject) -> None:
         """The next message: any move, mostly where it is allowed, in one or two pieces."""
-        name = data.draw(st.sampled_from(sorted(MOVES[self.wire_api])))
+        name = data.draw(st.sampled_from(sorted(FRAME_GENERATORS[self.wire_api])))
         place = data.draw(st.one_of(LEGALLY, LEGALLY, LEGALLY, ANYWHERE))
         self._said += 1
-        move = MOVES[self.wire_api][name]
+        move = FRAME_GENERATORS[self.wire_api][name]
         word = f"<{_place(place) if move(0, '') != move(1, '') else '?'}|{self._said}>"  # some moves have no place
         body = encode_payloads(self.wire_api, [move(place, word)])
         cut = data.draw(st.integers(0, len(body)))
@@ -111,7 +111,7 @@ def test_no_sequence_of_messages_breaks_a_wire(wire_api: WireApi) -> None:
 @pytest.mark.parametrize("wire_api", WIRE_APIS)
 def test_every_move_may_follow_every_other(wire_api: WireApi) -> None:
     """So each is made in a fresh stream, beside an open item, after a closed one and after the end."""
-    moves = MOVES[wire_api]
+    moves = FRAME_GENERATORS[wire_api]
     for first, second in itertools.product(moves.values(), repeat=2):
         parse, watch = parser(wire_api), InvariantChecker()
         for move in (first, second):

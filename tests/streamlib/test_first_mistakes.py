@@ -161,15 +161,15 @@ def test_text_where_bytes_are_meant_is_one_clear_line(wire_api: streamlib.WireAp
 
 def test_strategies_refuse_a_name_that_is_none_at_once_with_the_known_ones() -> None:
     for make in (
-        strategies.answers,
+        strategies.responses,
         strategies.streams,
-        strategies.odd_streams,
+        strategies.malformed_streams,
         strategies.bad_streams,
         strategies.histories,
     ):
         with pytest.raises(ValueError, match="one of messages, responses"):
             make("chatt")  # type: ignore[operator]
-    with pytest.raises(ValueError, match="one of cut, flip"):
+    with pytest.raises(ValueError, match="one of truncate, flip"):
         strategies.faults("boom")
 
 

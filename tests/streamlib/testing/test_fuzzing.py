@@ -1,4 +1,4 @@
-"""The fuzzing loop: it finds what is broken, makes it small, writes a test that fails; and it finds nothing in what is whole."""
+"""The fuzzing loop: it finds and shrinks defects, writes a failing test, and reports no others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from streamlib.testing.invariants import InvariantViolation
 from streamlib_parsers.dialects.definitions import DIALECTS
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.protocol import WIRE_APIS
-from tests.fuzz.oracles import SECOND, judged
+from tests.fuzz.oracles import SECOND_READERS, with_second_reader
 
 
 class Lines:
@@ -40,21 +40,25 @@ class Lines:
         return lines
 
     def close(self) -> list[bytes]:
-        return [self._tail] if self._tail else []
+        if self._tail:
+            return [self._tail]
+        return []
 
 
 class Raises:
     """A parser from which an exception escapes."""
 
     def feed(self, chunk: bytes) -> list[int]:
-        return [1 // 0] if b"data: [DONE]" in chunk else []
+        if b"data: [DONE]" in chunk:
+            raise ZeroDivisionError
+        return []
 
     def close(self) -> list[int]:
         return []
 
 
-class Whole:
-    """A parser with nothing to forget."""
+class Complete:
+    """A parser without a defect."""
 
     def __init__(self) -> None:
         self._body = b""
@@ -71,75 +75,71 @@ class Whole:
 def mine() -> Iterator[str]:
     """A module of the user's own, with three parsers."""
     module = ModuleType("parsers_of_a_user")
-    module.Lines, module.Raises, module.Whole = Lines, Raises, Whole  # type: ignore[attr-defined]
+    module.Lines, module.Raises, module.Complete = Lines, Raises, Complete  # type: ignore[attr-defined]
     sys.modules[module.__name__] = module
     yield module.__name__
     del sys.modules[module.__name__]
 
 
-def found_in(name: str, executions: int = 5_000) -> Finding:
+def finding_in(name: str, executions: int = 5_000) -> Finding:
     campaign = Campaign(find_target(name), seed=1)
     rng = random.Random(1)
     while campaign.finding is None and campaign.executions < executions:
-        campaign.try_one(campaign.target.seed(rng), rng)
+        campaign.try_body(campaign.target.seed(rng), rng)
     assert campaign.finding is not None
     return campaign.finding
 
 
-def test_what_depends_on_the_cut_is_found_and_made_as_small_as_can_be(mine: str) -> None:
-    small = shrink(find_target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
-    assert (small.invariant, small.body, small.places) == ("any cut", b"\r\n", (1,))
+def test_shrink_minimizes_a_partition_dependence(mine: str) -> None:
+    small = shrink(find_target(f"{mine}:Lines"), finding_in(f"{mine}:Lines"))
+    assert (small.invariant, small.body, small.offsets) == ("any partition", b"\r\n", (1,))
 
 
-def test_an_exception_that_escapes_is_found_and_made_as_small_as_can_be(mine: str) -> None:
-    small = shrink(find_target(f"{mine}:Raises"), found_in(f"{mine}:Raises"))
+def test_shrink_minimizes_an_escaping_exception(mine: str) -> None:
+    small = shrink(find_target(f"{mine}:Raises"), finding_in(f"{mine}:Raises"))
     assert (small.invariant, small.body) == ("ZeroDivisionError", b"data: [DONE]")
 
 
-def test_the_reproducer_fails_until_the_parser_is_mended(
+def test_reproducer_fails_until_the_parser_is_fixed(
     mine: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    small = shrink(find_target(f"{mine}:Lines"), found_in(f"{mine}:Lines"))
-    written: dict[str, object] = {}
-    exec(compile(reproducer(small), "test_fuzz.py", "exec"), written)
-    (test,) = [value for name, value in written.items() if name.startswith("test_")]
-    with pytest.raises(InvariantViolation, match="any cut"):
+    small = shrink(find_target(f"{mine}:Lines"), finding_in(f"{mine}:Lines"))
+    namespace: dict[str, object] = {}
+    exec(compile(reproducer(small), "test_fuzz.py", "exec"), namespace)
+    (test,) = [value for name, value in namespace.items() if name.startswith("test_")]
+    with pytest.raises(InvariantViolation, match="any partition"):
         test()  # type: ignore[operator]
-    monkeypatch.setattr(sys.modules[mine], "Lines", Whole)
+    monkeypatch.setattr(sys.modules[mine], "Lines", Complete)
     test()  # type: ignore[operator]
 
 
-def test_a_reproducer_of_odd_bytes_and_words_is_python_all_the_same() -> None:
+def test_reproducer_of_any_bytes_and_text_is_valid_python() -> None:
     text = reproducer(
-        Finding("a:b.c", "any cut", 'says """ \\ \n \ud83d', bytes(range(256)), (1, 2))
+        Finding("a:b.c", "any partition", 'says """ \\ \n \ud83d', bytes(range(256)), (1, 2))
     )
-    written: dict[str, object] = {}
-    exec(compile(text.replace("def test_", "def kept_"), "test_fuzz.py", "exec"), written)
-    assert written["BODY"] == bytes(range(256))
+    namespace: dict[str, object] = {}
+    exec(compile(text.replace("def test_", "def saved_"), "test_fuzz.py", "exec"), namespace)
+    assert namespace["BODY"] == bytes(range(256))
 
 
-def test_the_command_writes_a_reproducer_and_says_so_by_its_exit_code(
+def test_command_writes_a_reproducer_and_exits_with_1(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert (
-        main(
-            ["fuzz", f"{mine}:Lines", "--time", "20", "--seed", "1", "--out", str(tmp_path / "new")]
-        )
-        == 1
-    )
-    said = capsys.readouterr()
+    out = str(tmp_path / "new")
+    assert main(["fuzz", f"{mine}:Lines", "--time", "20", "--seed", "1", "--out", out]) == 1
+    printed = capsys.readouterr()
     (written,) = (tmp_path / "new").iterdir()
-    assert str(written) in said.out
-    assert "seed 1" in said.err
+    assert str(written) in printed.out
+    assert "seed 1" in printed.err
     assert r"b'\r\n'" in written.read_text(encoding="utf-8")
 
 
-def test_the_command_is_content_with_what_is_whole(
+def test_command_exits_with_0_when_nothing_fails(
     mine: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seed = tmp_path / "seed"
     seed.write_bytes(b"data: 1\n\n")
-    assert main(["fuzz", f"{mine}:Whole", str(seed), "--time", "0.2"]) == 0
+    assert main(["fuzz", f"{mine}:Complete", str(seed), "--time", "0.2"]) == 0
     assert "nothing broke" in capsys.readouterr().out
 
 
@@ -155,25 +155,25 @@ def test_the_command_is_content_with_what_is_whole(
         (["chat", "--out", "/dev/null"], 1, "/dev/null: Not a directory"),
     ],
 )
-def test_a_wrong_word_is_told_in_one_line(
+def test_command_reports_a_wrong_argument_in_one_line(
     arguments: list[str], code: int, why: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["fuzz", *arguments]) == code
-    said = capsys.readouterr().err
-    assert why in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert why in error
+    assert error.count("\n") == 1
 
 
-def test_the_same_seed_is_the_same_hunt() -> None:
-    def hunt() -> list[bytes]:
+def test_same_seed_gives_the_same_bodies() -> None:
+    def bodies() -> list[bytes]:
         rng = random.Random(7)
-        what = find_target("chat")
-        return [what.change(what.seed(rng), rng) for _ in range(30)]
+        target = find_target("chat")
+        return [target.change(target.seed(rng), rng) for _ in range(30)]
 
-    assert hunt() == hunt()
+    assert bodies() == bodies()
 
 
-def test_every_wire_framing_and_dialect_can_be_fuzzed() -> None:
+def test_targets_contain_every_wire_framing_and_dialect() -> None:
     assert set(TARGETS) >= {
         *WIRE_APIS,
         "sse",
@@ -186,34 +186,34 @@ def test_every_wire_framing_and_dialect_can_be_fuzzed() -> None:
 
 
 @pytest.mark.parametrize("name", TARGETS)
-def test_a_short_hunt_finds_nothing(name: str) -> None:
-    """Sixty bodies each, other ones than yesterday's would be found by the long form and by atheris."""
-    campaign = Campaign(find_target(name), cuts=1)
+def test_short_campaign_finds_nothing(name: str) -> None:
+    """The same sixty bodies each time; the long form and atheris try others."""
+    campaign = Campaign(find_target(name), splits=1)
     rng = random.Random(name)
     for _ in range(20):
         body = campaign.target.seed(rng)
-        for one in (body, campaign.target.change(body, rng), campaign.target.change(body, rng)):
-            campaign.try_one(one, rng)
+        for tried in (body, campaign.target.change(body, rng), campaign.target.change(body, rng)):
+            campaign.try_body(tried, rng)
             assert campaign.finding is None, reproducer(campaign.finding)
     assert campaign.kinds > 1
 
 
 @pytest.mark.parametrize("name", DIALECTS)
-def test_the_sample_of_a_dialect_is_one_of_its_calls(name: str) -> None:
+def test_sample_call_of_a_dialect_parses_as_a_call(name: str) -> None:
     kinds = {type(event).__name__ for event in find_target(name).read([CALLS[name].encode()])}
     assert kinds & {"FunctionCallArgumentsDelta", "ReasoningContentDelta"}
 
 
-@pytest.mark.parametrize("name", SECOND)
-def test_a_second_reader_finds_the_same_in_any_body(name: str) -> None:
-    """The judges of `python -m tests.fuzz`, on bodies of a seed."""
-    what = judged(find_target(name))
+@pytest.mark.parametrize("name", SECOND_READERS)
+def test_second_reader_agrees_on_any_body(name: str) -> None:
+    """The oracles of `python -m tests.fuzz`, on seeded bodies."""
+    target = with_second_reader(find_target(name))
     rng = random.Random(name)
     for _ in range(25):
-        body = what.change(what.seed(rng), rng)
-        what.oracle(body, what.read([body]))
+        body = target.change(target.seed(rng), rng)
+        target.oracle(body, target.read([body]))
         with pytest.raises(InvariantViolation, match="oracle"):
-            what.oracle(EXTRA[name] + body, what.read([body]))
+            target.oracle(EXTRA[name] + body, target.read([body]))
 
 
 EXTRA = {
@@ -223,7 +223,7 @@ EXTRA = {
 }
 
 
-KEPT = [
+FIXED_BODIES = [
     ("messages", b'data:{"type":"content_block_delta","index":0,"delta":{"type":{}}}\n\n'),
     ("messages", b'data:{"type":"content_block_start","index":0,"content_block":{"":"","":[{"":"\xdc"}]}}\n\n'),
     ("messages", b'data:{"type":"message_start","message":{"id":{"":null},"model":7}}\n\n'),
@@ -236,17 +236,20 @@ KEPT = [
     ("messages", b'{"type":"message","content":{"":null}}'),
     ("chat", b'data:{"choices":[{"delta":{"audio":{"data":"UJd83d\\ude00"}}}]}\n\ndata:{"choices":[{"delta":{"audio":{"data":"D"}}}]}'),
 ]  # fmt: skip
-# bytes as they were found
-"""Bodies on which a wire broke, before it was mended: a foreign exception, a field of the wrong type, a text that was lost."""
+# ruff: noqa: E501  # bytes as they were found
+"""Bodies on which a parser failed before it was fixed: an exception escaped, a field had the wrong
+type, text was lost."""
 
 
 @pytest.mark.parametrize(
-    ("name", "body"), KEPT, ids=lambda value: value if isinstance(value, str) else str(len(value))
+    ("name", "body"),
+    FIXED_BODIES,
+    ids=lambda value: value if isinstance(value, str) else str(len(value)),
 )
-def test_what_was_found_once_stays_mended(name: str, body: bytes) -> None:
+def test_fixed_defects_stay_fixed(name: str, body: bytes) -> None:
     assert find_failure(find_target(name), body) is None
 
 
-def test_kept_bodies_can_be_replayed() -> None:
+def test_saved_bodies_can_be_replayed() -> None:
     assert replay_bodies("chat", [b"", b"data: [DONE]\n\n"]) == []
     examine(find_target("chat"), b"data: {}\n\n", [1, 5])
