@@ -1,8 +1,10 @@
-"""What the providers' error codes, types and texts mean, as data for `classification`.
+"""What the providers' error codes, types and messages mean, as data for `classification`.
 
-Codes are compared by letters and digits alone (`plain`), so that `RateLimitReached`, `rate_limit_reached` and
-`rate-limit-reached` are one entry. Words are lower-case substrings, compared with a text whose quotation marks are taken out.
-Sources: the SDKs' own enumerations, recorded bodies, and the providers' published lists (Z.ai: docs.z.ai, API code).
+Codes are compared by letters and digits alone (`plain`), so that `RateLimitReached`,
+`rate_limit_reached` and `rate-limit-reached` are one entry. Phrases are lower-case substrings of a
+text whose quotation marks are removed. Sources: the SDKs' own enumerations, recorded bodies, and
+the providers' published lists (Z.ai: docs.z.ai, API code; its numbers are below 2000, MiniMax's
+have the prefix `base_resp.`).
 """
 
 from __future__ import annotations
@@ -17,138 +19,160 @@ def plain(code: str) -> str:
     return "".join(filter(str.isalnum, code.lower()))
 
 
-class Words(NamedTuple):
-    """A row of the texts: any of `words` gives `kind`, unless one of `unless` is there too.
-
-    statuses: the HTTP statuses with which the words are believed, None for a stream; empty for any.
-    """
+class TextRule(NamedTuple):
+    """Any of `phrases` gives `kind`, unless one of `unless` is in the text too."""
 
     kind: ErrorKind
-    words: tuple[str, ...]
+    phrases: tuple[str, ...]
     unless: tuple[str, ...] = ()
     statuses: frozenset[int | None] = frozenset()
+    """HTTP statuses with which the rule applies, None for a stream; empty for any."""
 
 
 # ---------------------------------------------------------------- codes
 
+# Codes separated by spaces: a code a line would take 150 lines and be no easier to search.
 _CODES: Final[dict[ErrorKind, str]] = {
     "invalid_history": (
-        "invalid_encrypted_content missing_following_item compaction_block_ambiguous compaction_block_misplaced "
-        "compaction_content_mismatch compaction_incomplete_turn compaction_signature_invalid compaction_tool_changes_mismatch"
+        "invalid_encrypted_content missing_following_item compaction_block_ambiguous "
+        "compaction_block_misplaced compaction_content_mismatch compaction_incomplete_turn "
+        "compaction_signature_invalid compaction_tool_changes_mismatch"
     ),
     "context_window_exceeded": (
-        "context_length_exceeded context_window_exceeded model_context_window_exceeded exceed_context_size_error max_tokens_exceeded "
-        "too_many_prompt_tokens too_many_tokens tokens_limit_reached prompt_too_long 1261 base_resp.1039"
+        "context_length_exceeded context_window_exceeded model_context_window_exceeded "
+        "exceed_context_size_error max_tokens_exceeded too_many_prompt_tokens too_many_tokens "
+        "tokens_limit_reached prompt_too_long 1261 base_resp.1039"
     ),
     "quota_exhausted": (
-        "insufficient_quota billing_error billing_hard_limit_reached billing_not_active payment_required insufficient_balance "
-        "insufficient_credits balance_depleted credits_exhausted exceeded_current_quota_error usage_limit_reached usage_not_included "
-        "enforced_spend_limit_reached contract_spend_limit_reached model_not_supported_on_free_tier quota_exceeded Arrearage "
-        "ServiceQuotaExceededException 1113 1304 1308 1309 1310 base_resp.1008"
+        "insufficient_quota billing_error billing_hard_limit_reached billing_not_active "
+        "payment_required insufficient_balance insufficient_credits balance_depleted "
+        "credits_exhausted exceeded_current_quota_error usage_limit_reached usage_not_included "
+        "enforced_spend_limit_reached contract_spend_limit_reached "
+        "model_not_supported_on_free_tier quota_exceeded Arrearage ServiceQuotaExceededException "
+        "1113 1304 1308 1309 1310 base_resp.1008"
     ),
     "content_filter": (
-        "content_filter content_filtered content_policy_violation image_content_policy_violation ResponsibleAIPolicyViolation "
-        "data_inspection_failed moderation_blocked cyber_policy bio_policy misalignment_policy_violation "
-        "invalid_prompt 1301 base_resp.1026 base_resp.1027"
+        "content_filter content_filtered content_policy_violation image_content_policy_violation "
+        "ResponsibleAIPolicyViolation data_inspection_failed moderation_blocked cyber_policy "
+        "bio_policy misalignment_policy_violation invalid_prompt 1301 base_resp.1026 "
+        "base_resp.1027"
     ),
     "request_too_large": (
-        "request_too_large request_body_too_large_after_decoding payload_too_large RequestEntityTooLargeException image_too_large "
-        "image_file_too_large image_dimensions_too_large file_too_large string_above_max_length"
+        "request_too_large request_body_too_large_after_decoding payload_too_large "
+        "RequestEntityTooLargeException image_too_large image_file_too_large "
+        "image_dimensions_too_large file_too_large string_above_max_length"
     ),
     "authentication": (
-        "authentication_error invalid_api_key incorrect_api_key invalid_authentication invalid_authentication_error API_KEY_INVALID "
-        "API_KEY_EXPIRED UNAUTHENTICATED expired_api_key token_expired UnrecognizedClientException ExpiredTokenException "
-        "ExpiredToken InvalidClientTokenId InvalidSignatureException SignatureDoesNotMatch IncompleteSignature "
-        "MissingAuthenticationTokenException 1000 1001 1002 1003 1004 base_resp.1004 base_resp.2049"
+        "authentication_error invalid_api_key incorrect_api_key invalid_authentication "
+        "invalid_authentication_error API_KEY_INVALID API_KEY_EXPIRED UNAUTHENTICATED "
+        "expired_api_key token_expired UnrecognizedClientException ExpiredTokenException "
+        "ExpiredToken InvalidClientTokenId InvalidSignatureException SignatureDoesNotMatch "
+        "IncompleteSignature MissingAuthenticationTokenException 1000 1001 1002 1003 1004 "
+        "base_resp.1004 base_resp.2049"
     ),
     "not_found": (
-        "not_found_error NOT_FOUND model_not_found invalid_model invalid_model_id unknown_model model_decommissioned "
-        "DeploymentNotFound ResourceNotFoundException previous_response_not_found thread_not_found file_expired unknown_url "
-        "1211 1212 1221 1222 1500"
+        "not_found_error NOT_FOUND model_not_found invalid_model invalid_model_id unknown_model "
+        "model_decommissioned DeploymentNotFound ResourceNotFoundException "
+        "previous_response_not_found thread_not_found file_expired unknown_url 1211 1212 1221 "
+        "1222 1500"
     ),
     "permission": (
-        "permission_error PERMISSION_DENIED AccessDeniedException access_denied insufficient_permissions SERVICE_DISABLED "
-        "API_KEY_SERVICE_BLOCKED unsupported_country_region_territory 1110 1111 1112 1121 1220 1311"
+        "permission_error PERMISSION_DENIED AccessDeniedException access_denied "
+        "insufficient_permissions SERVICE_DISABLED API_KEY_SERVICE_BLOCKED "
+        "unsupported_country_region_territory 1110 1111 1112 1121 1220 1311"
     ),
     "overloaded": (
-        "overloaded_error engine_overloaded engine_overloaded_error server_overloaded server_is_overloaded slow_down UNAVAILABLE "
-        "ServiceUnavailableException service_unavailable ModelNotReadyException compaction_unavailable capacity_exceeded 1312"
+        "overloaded_error engine_overloaded engine_overloaded_error server_overloaded "
+        "server_is_overloaded slow_down UNAVAILABLE ServiceUnavailableException "
+        "service_unavailable ModelNotReadyException compaction_unavailable capacity_exceeded 1312"
     ),
     "rate_limited": (
-        "rate_limit_error rate_limit_exceeded rate_limit_reached rate_limit_reached_error rate_limited throttled "
-        "too_many_requests TooManyRequestsException ThrottlingException Throttling Throttling.RateQuota Throttling.AllocationQuota "
-        "limit_requests limit_burst_rate ramp_limit_exceeded websocket_stream_limit_reached 1302 1303 1305 base_resp.1002"
+        "rate_limit_error rate_limit_exceeded rate_limit_reached rate_limit_reached_error "
+        "rate_limited throttled too_many_requests TooManyRequestsException ThrottlingException "
+        "Throttling Throttling.RateQuota Throttling.AllocationQuota limit_requests "
+        "limit_burst_rate ramp_limit_exceeded websocket_stream_limit_reached 1302 1303 1305 "
+        "base_resp.1002"
     ),
 }
 CODES: Final[dict[str, ErrorKind]] = {
     plain(code): kind for kind, codes in _CODES.items() for code in codes.split()
 }
-"""Codes and types that say what the matter is."""
+"""Codes and types that name a kind."""
 
 KIND_ORDER: Final = tuple(_CODES)
-"""Which kind counts where one failure carries codes of several: the one that leaves the caller less to try."""
+"""Which kind counts where the codes of one failure name several: the one that leaves the caller
+less to try."""
 
 _TYPES: Final = {
     400: (
-        "invalid_request_error INVALID_ARGUMENT FAILED_PRECONDITION OUT_OF_RANGE ValidationException BadRequestError bad_request "
-        "validation_error tool_use_failed InvalidParameter memory_precondition_failed_error memory_path_conflict_error "
-        "1210 1213 1214 1215 base_resp.2013"
+        "invalid_request_error INVALID_ARGUMENT FAILED_PRECONDITION OUT_OF_RANGE "
+        "ValidationException BadRequestError bad_request validation_error tool_use_failed "
+        "InvalidParameter memory_precondition_failed_error memory_path_conflict_error 1210 1213 "
+        "1214 1215 base_resp.2013"
     ),
     408: "ModelTimeoutException request_timeout",
     409: "conflict_error ConflictException ABORTED",
     429: "RESOURCE_EXHAUSTED",
     499: "CANCELLED",
     500: (
-        "api_error server_error internal_error internal_server_error InternalServerException InternalFailure INTERNAL UNKNOWN "
-        "ModelErrorException ModelStreamErrorException vector_store_timeout websocket_connection_limit_reached"
+        "api_error server_error internal_error internal_server_error InternalServerException "
+        "InternalFailure INTERNAL UNKNOWN ModelErrorException ModelStreamErrorException "
+        "vector_store_timeout websocket_connection_limit_reached"
     ),
     504: "timeout_error DEADLINE_EXCEEDED",
 }
 TYPE_STATUSES: Final[dict[str, int]] = {
     plain(code): status for status, codes in _TYPES.items() for code in codes.split()
 }
-"""Types that only repeat a status: asked when there is none, as inside a stream."""
+"""Types that only repeat a status: used where there is none, as inside a stream."""
 
-REFUSED: Final = ("invalid", "unsupported", "missing", "unknownparameter", "unrecognized", "empty")
-"""How codes begin, in `plain` letters, that blame the request."""
+INVALID_PREFIXES: Final = (
+    "invalid",
+    "unsupported",
+    "missing",
+    "unknownparameter",
+    "unrecognized",
+    "empty",
+)
+"""Beginnings of codes, as `plain` writes them, that blame the request."""
 
 IGNORED_CODES: Final = frozenset(
     {"error", "failed", "response.failed", "none", "null", "0", "1", "about:blank"}
 )
-"""Values under a code's name that say no more than that something failed."""
+"""Values of code fields that only state that something failed."""
 
 STATUSES: Final[dict[int, ErrorKind]] = {
     401: "authentication",
     402: "quota_exhausted",
     403: "permission",
     404: "not_found",
-    408: "server_error",
-    409: "server_error",  # a conflict passes: every SDK sends again
-    410: "not_found",
+    408: "server_error",  # a timeout of the server's
+    409: "server_error",  # a conflict passes: every SDK retries it
+    410: "not_found",  # a retired model
     413: "request_too_large",
-    424: "server_error",
-    425: "server_error",
+    424: "server_error",  # Bedrock: its model failed
+    425: "server_error",  # too early: the same request may succeed later
     429: "rate_limited",
     498: "overloaded",  # Groq: no flex capacity
     499: "cancelled",
     503: "overloaded",
-    529: "overloaded",
+    529: "overloaded",  # Anthropic
 }
-"""What remains of 4xx is `invalid_request`, of 5xx `server_error`."""
+"""Any other 4xx is `invalid_request`, any other 5xx `server_error`."""
 
-# ---------------------------------------------------------------- words
+# ---------------------------------------------------------------- messages
 
-_PLAIN_REFUSAL: Final[frozenset[int | None]] = frozenset({None, 400, 413, 422, 500})
-_BUSY: Final[frozenset[int | None]] = frozenset({None, 403, 429})
+_REJECTED: Final[frozenset[int | None]] = frozenset({None, 400, 413, 422, 500})
+_RATE_LIMITED: Final[frozenset[int | None]] = frozenset({None, 403, 429})
 _MAYBE_QUOTA: Final[frozenset[int | None]] = frozenset({None, 400, 403, 429})
-_AGAIN: Final = ("try again", "resets at", "reset in", "retry", "wait", "window")
-"""A quota that comes back by itself is a rate limit."""
+_RESETS: Final = ("try again", "resets at", "reset in", "retry", "wait", "window")
+"""Phrases about a quota that resets by itself, which is a rate limit."""
 
-FIRST_WORDS: Final = (
-    Words(
+OVERRIDING_RULES: Final = (
+    TextRule(
         "invalid_history",
         (
-            # signatures and sealed thoughts
+            # signatures and encrypted reasoning
             "invalid signature in thinking",
             "blocks in the latest assistant message cannot be modified",
             "bound to a different conversation",
@@ -208,12 +232,13 @@ FIRST_WORDS: Final = (
         ),
     ),
     # One request above a limit per minute: waiting never helps, a shorter history does.
-    Words("context_window_exceeded", ("request too large for",)),
+    TextRule("context_window_exceeded", ("request too large for",)),
 )
-"""Texts that outrank every code: providers give them under codes that say less (or 401 and 429)."""
+"""Messages that outrank every code: providers send them with less specific codes, or with 401
+and 429."""
 
-WORDS: Final = (
-    Words(
+TEXT_RULES: Final = (
+    TextRule(
         "request_too_large",
         (
             "request payload size exceeds",
@@ -227,10 +252,9 @@ WORDS: Final = (
             "dimensions exceed max allowed size",
         ),
     ),
-    Words(
-        "rate_limited", ("please wait before trying again",)
-    ),  # Bedrock: "Too many tokens, …" is no matter of context
-    Words(
+    # Bedrock's "Too many tokens, please wait before trying again" is a limit per minute.
+    TextRule("rate_limited", ("please wait before trying again",)),
+    TextRule(
         "context_window_exceeded",
         (
             "context length",
@@ -263,14 +287,11 @@ WORDS: Final = (
             "超过最大长度",
             "上下文长度",
         ),
-        unless=(
-            "rate limit",
-            "per minute",
-            "tokens per min",
-        ),  # Anthropic's limit per minute asks to "reduce the prompt length"
+        # Anthropic's limit per minute asks to "reduce the prompt length".
+        unless=("rate limit", "per minute", "tokens per min"),
         statuses=frozenset({None, 400, 404, 413, 422, 500, 502}),
     ),
-    Words(
+    TextRule(
         "quota_exhausted",
         (
             "insufficient credits",
@@ -293,8 +314,8 @@ WORDS: Final = (
             "not available on the free tier",
         ),
     ),
-    Words("quota_exhausted", ("exceeded your current quota",), unless=_AGAIN),
-    Words(
+    TextRule("quota_exhausted", ("exceeded your current quota",), unless=_RESETS),
+    TextRule(
         "rate_limited",
         (
             "rate limit",
@@ -314,8 +335,8 @@ WORDS: Final = (
         ),
         statuses=frozenset({None, 400, 403, 413, 429, 500, 502, 503}),
     ),
-    Words("overloaded", ("overloaded", "at capacity", "over capacity", "high demand")),
-    Words(
+    TextRule("overloaded", ("overloaded", "at capacity", "over capacity", "high demand")),
+    TextRule(
         "authentication",
         (
             "api key not valid",
@@ -331,8 +352,8 @@ WORDS: Final = (
             "security token included in the request is",
         ),
     ),
-    Words("permission", ("data policy", "matching your guardrail", "location is not supported")),
-    Words(
+    TextRule("permission", ("data policy", "matching your guardrail", "location is not supported")),
+    TextRule(
         "content_filter",
         (
             "content filtering policy",
@@ -348,7 +369,7 @@ WORDS: Final = (
         ),
         statuses=frozenset({None, 400, 403, 422}),
     ),
-    Words(
+    TextRule(
         "invalid_request",
         (
             "unknown parameter",
@@ -359,7 +380,7 @@ WORDS: Final = (
         ),
         statuses=frozenset({None, 400, 422}),
     ),
-    Words(
+    TextRule(
         "not_found",
         (
             "is not a valid model",
@@ -375,7 +396,8 @@ WORDS: Final = (
         ),
         statuses=frozenset({None, 400, 403, 404, 422}),
     ),
-    Words(
+    # Vague: only with a status that rejects the request, so that a limit per minute is none.
+    TextRule(
         "context_window_exceeded",
         (
             "token limit",
@@ -385,18 +407,21 @@ WORDS: Final = (
             "exceeds the limit",
             "> context",
         ),
-        statuses=_PLAIN_REFUSAL,
+        statuses=_REJECTED,
     ),
-    Words("rate_limited", ("try again in", "retry in", "please retry after"), statuses=_BUSY),
-    Words(
+    TextRule(
+        "rate_limited", ("try again in", "retry in", "please retry after"), statuses=_RATE_LIMITED
+    ),
+    TextRule(
         "quota_exhausted",
         ("usage limit", "quota", "limit exceeded"),
-        unless=_AGAIN,
+        unless=_RESETS,
         statuses=_MAYBE_QUOTA,
     ),
-    Words("rate_limited", ("usage limit", "quota", "limit exceeded"), statuses=_MAYBE_QUOTA),
+    TextRule("rate_limited", ("usage limit", "quota", "limit exceeded"), statuses=_MAYBE_QUOTA),
 )
-"""First row that fits. Billing before rate limits, whose texts it shares; loose words last and only with a status that suits them."""
+"""The first rule that applies wins. Billing comes before rate limits, whose phrases it shares;
+vague phrases come last and only with a status that suits them."""
 
-DECIDED: Final = frozenset({401, 402})
-"""Statuses that no word but the first ones overrules: `API key does not exist` is no missing model."""
+STATUSES_OVER_TEXT: Final = frozenset({401, 402})
+"""Statuses that only `OVERRIDING_RULES` overrule: `API key does not exist` is no missing model."""

@@ -1,17 +1,23 @@
-"""Argument text in pieces: the whole JSON at the end, and a live view of what is there before.
+"""Argument text in fragments: the complete JSON at the end, and a live view of it before.
 
-    fragments = Fragments()
-    fragments.feed('{"path": "a.py", "con')     fragments.partial()   {"path": "a.py"}
-    fragments.feed('tent": "im')                fragments.partial()   {"path": "a.py", "content": "im"}
-    fragments.feed('port os", "line": 1')       fragments.partial()   {"path": "a.py", "content": "import os"}
-    fragments.feed('2}')                        fragments.value()     {"path": "a.py", "content": "import os", "line": 12}
+    fragments = IncrementalJson()
+    fragments.feed('{"path": "a.py", "con')
+    fragments.partial()   {"path": "a.py"}
+    fragments.feed('tent": "im')
+    fragments.partial()   {"path": "a.py", "content": "im"}
+    fragments.feed('port os", "line": 1')
+    fragments.partial()   {"path": "a.py", "content": "import os"}
+    fragments.feed('2}')
+    fragments.value()     {"path": "a.py", "content": "import os", "line": 12}
 
-Every view is a beginning of the value: a string may go on, an array or object may get more members, and nothing that was there changes.
-Keys without a value, numbers and words that may go on, and halves of escapes are not shown before they are sure.
+Every view is a beginning of the value: a string may grow, an array or object may get more
+elements, and nothing that was there changes. Keys without a value, numbers and literals that may
+continue, and halves of escapes are shown once they are certain.
 
-`feed` only appends. `partial` reads on from where it stopped, so that all views together read the text once; the view is the same growing
-value each time (not to be changed by the caller), and only the string that is still open is joined anew. `value` is one decode of the
-whole text. Text that is no JSON gives the view up to where it went wrong.
+`feed` only appends. `partial` continues where it stopped, so that all views together read the text
+once; the view is the same growing value each time, and only the string that is still open is
+joined again. `value` decodes the complete text once. Text that is not JSON gives the view up to
+the first error.
 """
 
 from __future__ import annotations
@@ -25,13 +31,15 @@ from streamlib_parsers.errors import InvalidArguments, ParseFailure
 from streamlib_parsers.json_text import decode_any, is_json_bytes, scrub
 
 DEEPEST: Final = 512
-"""Nesting that a view follows; deeper text is still decoded as a whole, as far as the decoder goes."""
+"""Nesting that a view follows. Deeper text is still decoded by `value`, as far as the decoder
+goes."""
 
 WINDOW: Final = 4096
-"""A string is searched for its end so many characters at a time: one search must not go over what the next will go over again."""
+"""Characters searched at a time for the end of a string. The quote and the backslash are two
+searches; without a window the one would run over all text up to a far match again and again."""
 
 _SPACE: Final = " \t\n\r"
-_WORDS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
+_LITERALS: Final[dict[str, Any]] = {"true": True, "false": False, "null": None}
 _ESCAPES: Final = {
     "n": "\n",
     "t": "\t",
@@ -43,39 +51,51 @@ _ESCAPES: Final = {
     "/": "/",
 }
 
+_UNICODE_ESCAPE_LENGTH: Final = 5
+"""`u` and four digits."""
+
 
 class IncrementalJson:
     """One growing JSON text."""
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._fragments: list[str] = []
+        """The text; joined into one fragment when `text` is read."""
         self._unread: list[str] = []
-        self._view = _View()
+        """Fragments since the last `partial`."""
+        self._view = _PartialValue()
 
     def feed(self, text: str) -> None:
-        """More of it."""
-        self._pieces.append(text)
+        """Appends a fragment."""
+        self._fragments.append(text)
         self._unread.append(text)
 
     @property
     def text(self) -> str:
-        """All of it, as it came."""
-        if len(self._pieces) > 1:
-            self._pieces = ["".join(self._pieces)]
-        return self._pieces[0] if self._pieces else ""
+        """All of the text, as received."""
+        if not self._fragments:
+            return ""
+        if len(self._fragments) > 1:
+            self._fragments = ["".join(self._fragments)]
+        return self._fragments[0]
 
     @property
-    def whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether the text is exactly one JSON value."""
         return is_json_bytes(self.text.encode("utf-8", "surrogatepass"))
 
     def value(self) -> Any:
-        """The decoded value; `""` is `{}`, as everywhere. Raises `InvalidArguments` on what is not whole."""
+        """The decoded value; an empty text is `{}`, as everywhere in the library.
+
+        Raises:
+            InvalidArguments: the text is not a complete JSON value.
+        """
         text = self.text
         data = (text or "{}").encode("utf-8", "surrogatepass")
         try:
             return msgspec.json.decode(data)
         except (msgspec.DecodeError, UnicodeError, RecursionError):
+            # Half a surrogate pair, which msgspec refuses; the slower decoder takes it.
             pass
         try:
             return scrub(decode_any(data))
@@ -83,228 +103,278 @@ class IncrementalJson:
             raise InvalidArguments(f"the text is {failure.info.message}", text) from None
 
     def partial(self) -> Any:
-        """What is sure so far; None as long as nothing is. Not to be changed: the next view is the same value, grown."""
+        """The part of the value that is certain; None as long as none is.
+
+        Not to be changed by the caller: the next view is the same object, grown.
+        """
         if self._unread:
             self._view.read("".join(self._unread))
             self._unread.clear()
         return self._view.value()
 
 
-class _View:
-    """Reads JSON as it grows; each state is a method that reads from a place and says where it stopped."""
+class _PartialValue:
+    """Reads JSON as it grows.
+
+    Each state is a method that reads from an index of the new text, may set the next state, and
+    returns the index where it stopped.
+    """
 
     def __init__(self) -> None:
         self._root: Any = None
+        """The value; None until it starts."""
         self._stack: list[dict[str, Any] | list[Any]] = []
+        """Open containers, the innermost last."""
         self._step: Callable[[str, int], int] = self._value
+        """Current state."""
         self._key = ""
+        """Key of the value that is read next, in an object."""
         self._is_key = False
-        self._slot: tuple[Any, Any] | None = None  # where the open string stands
-        self._parts: list[str] = []  # of the open string, of a number or a word
+        """Whether the open string is a key."""
+        self._slot: tuple[Any, Any] | None = None
+        """Container and key of the open string, (None, None) for the root; None outside a string
+        value."""
+        self._fragments: list[str] = []
+        """Of the open string, number or literal."""
         self._escape = ""
+        """The open escape without its backslash."""
         self._high = ""
+        """A high surrogate that waits for its low one."""
 
     def read(self, text: str) -> None:
-        """More text."""
-        at = 0
-        while at < len(text):
-            at = self._step(text, at)
+        """Reads more text."""
+        index = 0
+        while index < len(text):
+            index = self._step(text, index)
 
     def value(self) -> Any:
-        """What is sure so far."""
+        """The part of the value that is certain."""
         if self._slot is not None:
-            self._show("".join(self._parts))
+            self._show("".join(self._fragments))
         return self._root
 
     # --- states ---
 
-    def _value(self, text: str, at: int) -> int:
-        at = _past_space(text, at)
-        if at == len(text):
-            return at
-        first = text[at]
+    def _value(self, text: str, index: int) -> int:
+        index = _past_space(text, index)
+        if index == len(text):
+            return index
+        first = text[index]
         if first == '"':
-            self._begin_string(is_key=False)
-        elif first in "{[":
-            return self._open({} if first == "{" else [], text, at)
-        elif first in "-0123456789":
+            self._open_string(is_key=False)
+            return index + 1
+        if first == "{":
+            return self._open_container({}, text, index)
+        if first == "[":
+            return self._open_container([], text, index)
+        if first in "-0123456789":
             self._step = self._number
-            return at
-        elif first in "tfn":
-            self._step = self._word
-            return at
-        else:
-            return self._fail(text)
-        return at + 1
+            return index
+        if first in "tfn":
+            self._step = self._literal
+            return index
+        return self._fail(text)
 
-    def _open(self, container: dict[str, Any] | list[Any], text: str, at: int) -> int:
+    def _open_container(self, container: dict[str, Any] | list[Any], text: str, index: int) -> int:
         if len(self._stack) >= DEEPEST:
             return self._fail(text)
         self._attach(container)
         self._stack.append(container)
-        self._step = self._first_key if isinstance(container, dict) else self._first_element
-        return at + 1
+        if isinstance(container, dict):
+            self._step = self._first_key
+        else:
+            self._step = self._first_element
+        return index + 1
 
-    def _first_element(self, text: str, at: int) -> int:
-        at = _past_space(text, at)
-        if at < len(text):
-            self._step = self._after if text[at] == "]" else self._value
-        return at
+    def _first_element(self, text: str, index: int) -> int:
+        index = _past_space(text, index)
+        if index == len(text):
+            return index
+        self._step = self._value
+        if text[index] == "]":
+            self._step = self._after_value
+        return index
 
-    def _first_key(self, text: str, at: int) -> int:
-        at = _past_space(text, at)
-        if at < len(text):
-            self._step = self._after if text[at] == "}" else self._before_key
-        return at
+    def _first_key(self, text: str, index: int) -> int:
+        index = _past_space(text, index)
+        if index == len(text):
+            return index
+        self._step = self._before_key
+        if text[index] == "}":
+            self._step = self._after_value
+        return index
 
-    def _before_key(self, text: str, at: int) -> int:
-        at = _past_space(text, at)
-        if at == len(text):
-            return at
-        if text[at] != '"':
+    def _before_key(self, text: str, index: int) -> int:
+        index = _past_space(text, index)
+        if index == len(text):
+            return index
+        if text[index] != '"':
             return self._fail(text)
-        self._begin_string(is_key=True)
-        return at + 1
+        self._open_string(is_key=True)
+        return index + 1
 
-    def _colon(self, text: str, at: int) -> int:
-        at = _past_space(text, at)
-        if at == len(text):
-            return at
-        if text[at] != ":":
+    def _colon(self, text: str, index: int) -> int:
+        index = _past_space(text, index)
+        if index == len(text):
+            return index
+        if text[index] != ":":
             return self._fail(text)
         self._step = self._value
-        return at + 1
+        return index + 1
 
-    def _after(self, text: str, at: int) -> int:
-        """Behind a value: a comma, or the end of its container."""
-        at = _past_space(text, at)
-        if at == len(text):
-            return at
-        container = self._stack[-1] if self._stack else None
-        is_dict = isinstance(container, dict)
-        if container is not None and text[at] == ",":
-            self._step = self._before_key if is_dict else self._value
-        elif container is not None and text[at] == ("}" if is_dict else "]"):
+    def _after_value(self, text: str, index: int) -> int:
+        """A comma, or the end of the container."""
+        index = _past_space(text, index)
+        if index == len(text):
+            return index
+        if not self._stack:  # text after the root value
+            return self._fail(text)
+        if isinstance(self._stack[-1], dict):
+            closing, next_step = "}", self._before_key
+        else:
+            closing, next_step = "]", self._value
+        if text[index] == ",":
+            self._step = next_step
+        elif text[index] == closing:
             self._stack.pop()
         else:
             return self._fail(text)
-        return at + 1
+        return index + 1
 
-    def _number(self, text: str, at: int) -> int:
-        end = at
+    def _number(self, text: str, index: int) -> int:
+        end = index
         while end < len(text) and text[end] in "+-0123456789.eE":
             end += 1
-        self._parts.append(text[at:end])
-        if end == len(text):
+        self._fragments.append(text[index:end])
+        if end == len(text):  # more digits may follow
             return end
-        number = "".join(self._parts)
-        self._parts.clear()
+        number = "".join(self._fragments)
+        self._fragments.clear()
         try:
             self._attach(msgspec.json.decode(number))
         except msgspec.DecodeError:
             return self._fail(text)
-        self._step = self._after
+        self._step = self._after_value
         return end
 
-    def _word(self, text: str, at: int) -> int:
-        self._parts.append(text[at])
-        word = "".join(self._parts)
-        if word in _WORDS:
-            self._parts.clear()
-            self._attach(_WORDS[word])
-            self._step = self._after
-        elif not any(known.startswith(word) for known in _WORDS):
+    def _literal(self, text: str, index: int) -> int:
+        self._fragments.append(text[index])
+        literal = "".join(self._fragments)
+        if literal in _LITERALS:
+            self._fragments.clear()
+            self._attach(_LITERALS[literal])
+            self._step = self._after_value
+        elif not any(known.startswith(literal) for known in _LITERALS):
             return self._fail(text)
-        return at + 1
+        return index + 1
 
     def _fail(self, text: str) -> int:
-        """No JSON: the view stays as it is."""
-        self._step = self._ignore
+        """Not JSON: the view stays as it is and the rest of the text is skipped."""
+        self._step = self._skip
         return len(text)
 
-    def _ignore(self, text: str, at: int) -> int:
+    def _skip(self, text: str, index: int) -> int:
+        del index
         return len(text)
 
     # --- strings ---
 
-    def _begin_string(self, *, is_key: bool) -> None:
+    def _open_string(self, *, is_key: bool) -> None:
         self._is_key = is_key
-        self._parts.clear()
+        self._fragments.clear()
         if not is_key:
             self._slot = self._attach("")
         self._step = self._string
 
-    def _string(self, text: str, at: int) -> int:
-        """To the quote that ends the string, or to an escape."""
-        near = min(at + WINDOW, len(text))
-        quote = text.find('"', at, near)
-        escape = text.find("\\", at, quote if quote >= 0 else near)
-        end = escape if escape >= 0 else quote if quote >= 0 else near
-        if end > at:
-            self._flush_half()
-            self._parts.append(text[at:end])
+    def _string(self, text: str, index: int) -> int:
+        """Up to the quote that ends the string, to an escape, or to the end of the window."""
+        limit = min(index + WINDOW, len(text))
+        quote = text.find('"', index, limit)
+        end = limit
+        if quote >= 0:
+            end = quote
+        escape = text.find("\\", index, end)  # one behind the quote is outside the string
         if escape >= 0:
-            self._step = self._escaped
+            end = escape
+        if end > index:
+            self._flush_surrogate()
+            self._fragments.append(text[index:end])
+        if escape >= 0:
+            self._step = self._read_escape
             return end + 1
         if quote >= 0:
-            self._end_string()
+            self._close_string()
             return end + 1
         return end
 
-    def _escaped(self, text: str, at: int) -> int:
-        wanted = 5 if (self._escape + text[at])[0] == "u" else 1
-        piece = text[at : at + wanted - len(self._escape)]
-        self._escape += piece
-        if len(self._escape) == wanted:
-            escape, self._escape = self._escape, ""
+    def _read_escape(self, text: str, index: int) -> int:
+        """The characters of one escape, which fragments may split."""
+        length = 1
+        if self._escape.startswith("u") or (not self._escape and text[index] == "u"):
+            length = _UNICODE_ESCAPE_LENGTH
+        added = text[index : index + length - len(self._escape)]
+        self._escape += added
+        if len(self._escape) == length:
+            escape = self._escape
+            self._escape = ""
             self._step = self._string
             if not self._add_escape(escape):
                 return self._fail(text)
-        return at + len(piece)
+        return index + len(added)
 
     def _add_escape(self, escape: str) -> bool:
-        """One whole escape; halves of an emoji wait for each other."""
+        """Adds the character of a complete escape, unless it is half a surrogate pair.
+
+        Returns:
+            Whether the escape is one of JSON's.
+        """
         if escape[0] != "u":
-            self._flush_half()
-            self._parts.append(_ESCAPES.get(escape, ""))
+            self._flush_surrogate()
+            self._fragments.append(_ESCAPES.get(escape, ""))
             return escape in _ESCAPES
         try:
             code = int(escape[1:], 16)
         except ValueError:
             return False
-        if self._high and 0xDC00 <= code <= 0xDFFF:
-            self._parts.append(chr(0x10000 + ((ord(self._high) - 0xD800) << 10) + code - 0xDC00))
+        is_low = 0xDC00 <= code <= 0xDFFF
+        if self._high and is_low:
+            self._fragments.append(
+                chr(0x10000 + ((ord(self._high) - 0xD800) << 10) + code - 0xDC00)
+            )
             self._high = ""
             return True
-        self._flush_half()
-        if 0xD800 <= code <= 0xDBFF:
+        self._flush_surrogate()
+        if is_low:
+            self._fragments.append("\ufffd")  # no high surrogate before it
+        elif 0xD800 <= code <= 0xDBFF:
             self._high = chr(code)
         else:
-            self._parts.append("\ufffd" if 0xDC00 <= code <= 0xDFFF else chr(code))
+            self._fragments.append(chr(code))
         return True
 
-    def _flush_half(self) -> None:
-        """A half of an emoji stayed alone."""
+    def _flush_surrogate(self) -> None:
+        """Replaces a high surrogate without its low one."""
         if self._high:
-            self._parts.append("\ufffd")
+            self._fragments.append("\ufffd")
             self._high = ""
 
-    def _end_string(self) -> None:
-        self._flush_half()
-        text = "".join(self._parts)
+    def _close_string(self) -> None:
+        self._flush_surrogate()
+        text = "".join(self._fragments)
         if self._is_key:
             self._key = text
             self._step = self._colon
         else:
             self._show(text)
             self._slot = None
-            self._step = self._after
-        self._parts.clear()
+            self._step = self._after_value
+        self._fragments.clear()
 
     # --- the view ---
 
     def _attach(self, value: Any) -> tuple[Any, Any]:
-        """Puts a value where it belongs, and says where that is."""
+        """Adds a value to the innermost container and returns the container and the key or index;
+        (None, None) for the root."""
         if not self._stack:
             self._root = value
             return None, None
@@ -316,8 +386,8 @@ class _View:
         return container, len(container) - 1
 
     def _show(self, text: str) -> None:
-        """The open string as it stands."""
-        self._parts = [text]
+        """Writes the open string into its container."""
+        self._fragments = [text]  # so that the next view joins only what came since
         container, key = self._slot or (None, None)
         if container is None:
             self._root = text
@@ -325,7 +395,7 @@ class _View:
             container[key] = text
 
 
-def _past_space(text: str, at: int) -> int:
-    while at < len(text) and text[at] in _SPACE:
-        at += 1
-    return at
+def _past_space(text: str, index: int) -> int:
+    while index < len(text) and text[index] in _SPACE:
+        index += 1
+    return index

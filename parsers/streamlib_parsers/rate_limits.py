@@ -1,72 +1,82 @@
-"""What is left and how long to wait, from response headers and from frames of the stream.
+"""Rate limits and delays, from response headers and from frames of the stream.
 
-The wires promise nothing in common, so the names are a table: one pattern a family, its groups saying which window and which
-field a header is about. The header names themselves never collide, and no provider has to be known.
+Providers name their headers differently, so the names are a table: one pattern a family, whose
+groups tell the window and the field. The names never collide, so no provider has to be known.
 
-    anthropic-ratelimit-input-tokens-remaining: 4000000     input_tokens.remaining
-    anthropic-ratelimit-unified-5h-utilization: 0.25        windows["unified-5h"] = Window(1.0, 0.75)
-    x-ratelimit-reset-requests: 6m0s                        requests.reset_after = 360.0
-    x-ratelimit-limit-tokens-minute: 75000                  windows["tokens-minute"], and `tokens`
-    x-codex-primary-used-percent: 12.5                      windows["codex-primary"] = Window(100.0, 87.5)
+    anthropic-ratelimit-input-tokens-remaining: 4000000   input_tokens.remaining
+    anthropic-ratelimit-unified-5h-utilization: 0.25      windows["unified-5h"] = Window(1.0, 0.75)
+    x-ratelimit-reset-requests: 6m0s                      requests.reset_after = 360.0
+    x-ratelimit-limit-tokens-minute: 75000                windows["tokens-minute"], and `tokens`
+    x-codex-primary-used-percent: 12.5                    windows["codex-primary"].remaining = 87.5
 
-Nothing is held back: what no table knows stays in `raw`. `received_at` is the only clock. Without it an absolute time gives
-`reset_at` alone and a relative one `reset_after` alone. A reset in the past means "full now": `reset_after` is 0.0, never less.
+Headers that no family knows stay in `raw`. `received_at` is the only clock. Without it an absolute
+time gives `reset_at` alone and a relative one `reset_after` alone. A reset in the past means that
+the window is full now: `reset_after` is 0.0, never less.
 """
 
 from __future__ import annotations
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from streamlib_parsers.durations import (
+    CENTURY,
+    as_text,
+    as_utc,
+    later,
+    parse_duration,
+    parse_moment,
+    parse_number,
+    seconds_until,
+)
 from streamlib_parsers.events import RateLimits, Window
 
 # ---------------------------------------------------------------- tables
 
 
 class Family(NamedTuple):
-    """One way to name headers: groups `window` and `field` of the pattern, either may be missing."""
+    """One way to name headers. The groups `window` and `field` may be missing."""
 
     pattern: re.Pattern[str]
     window: str = ""
-    """Put before the group `window`."""
+    """Prefix of the group `window`."""
     field: str = "limit"
     """For a header that names no field."""
 
 
-_WHICH = "(?P<field>limit|remaining|reset|renewalperiod)"
+_FIELD = "(?P<field>limit|remaining|reset|renewalperiod)"
 FAMILIES: Final = (
     Family(
         re.compile(
             "anthropic-ratelimit-(?P<window>.+)-(?P<field>limit|remaining|reset|utilization)"
         )
     ),
-    Family(re.compile(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_WHICH}")),
-    Family(re.compile(f"(?:x-)?rate-?limit-{_WHICH}(?:-(?P<window>.+))?")),
-    Family(
-        re.compile("x-ratelimit-(?P<window>requests|tokens)")
-    ),  # the OpenAI-shaped endpoint of Anthropic: the limits
-    Family(
-        re.compile(f"(?:x-)?ratelimitbysize-{_WHICH}(?:-(?P<window>.+))?"), "tokens"
-    ),  # Mistral until 2025
+    Family(re.compile(f"anthropic-(?P<window>(?:priority|fast)-.+)-{_FIELD}")),
+    Family(re.compile(f"(?:x-)?rate-?limit-{_FIELD}(?:-(?P<window>.+))?")),
+    # Anthropic's OpenAI-compatible endpoint: the limits.
+    Family(re.compile("x-ratelimit-(?P<window>requests|tokens)")),
+    # Mistral until 2025.
+    Family(re.compile(f"(?:x-)?ratelimitbysize-{_FIELD}(?:-(?P<window>.+))?"), "tokens"),
     Family(
         re.compile(
-            "x-(?P<window>codex-(?:.+-)?(?:primary|secondary))-(?P<field>used-percent|reset-at|reset-after-seconds)"
+            "x-(?P<window>codex-(?:.+-)?(?:primary|secondary))"
+            "-(?P<field>used-percent|reset-at|reset-after-seconds)"
         )
     ),
+    # Cohere.
     Family(
         re.compile(
             "x-(?P<window>trial-endpoint-call|endpoint-monthly-call)-(?P<field>limit|remaining)"
         )
-    ),  # Cohere
+    ),
 )
 USAGE_FRACTIONS: Final = {"utilization": 1.0, "used-percent": 100.0}
-"""Fields that tell the used share of a window instead of counts, and how much the whole is."""
+"""Fields that carry the used share of a window instead of counts -> the number that means all."""
 
 UNNAMED: Final = "default"
-"""The window of `x-ratelimit-limit` and its like, which say of nothing how much."""
+"""The window of `x-ratelimit-limit` and similar headers, which name no unit."""
 
 PERIODS: Final = (
     "",
@@ -80,17 +90,17 @@ PERIODS: Final = (
     "-per-day",
     "-1d",
 )
-"""Where `requests` and the other main windows come from: the shortest period that a provider tells about."""
+"""Suffixes of the windows that `requests` and the other main windows are taken from: the shortest
+period that a provider reports."""
 
 RELAYED: Final = "llm_provider-"
 """LiteLLM's prefix for the headers of its upstream; its own headers of the same name win."""
 
 AZURE: Final = ("x-ms-", "apim-", "azureml-")
-"""Azure's bare `reset` numbers are milliseconds on one host and seconds on the next: not to be read at all."""
+"""Azure's bare `reset` numbers are milliseconds on one host and seconds on the next: not read."""
 
 UNLIMITED: Final = 2.0**62
-CENTURY: Final = 100 * 365 * 86_400.0
-"""Longer delays are given as this one: no caller waits so long, and adding it to a clock does not overflow."""
+"""Hugging Face writes an unlimited window as 2^62 or more."""
 
 REQUEST_IDS: Final = (
     "request-id",
@@ -107,7 +117,7 @@ REQUEST_IDS: Final = (
     "x-kong-request-id",
     "cf-ray",
 )
-"""In order of preference: the provider's own before those of what stands in front of it."""
+"""In order of preference: the provider's own before those of proxies in front of it."""
 
 RETRY_HEADERS: Final = (
     "retry-after-ms",
@@ -116,132 +126,125 @@ RETRY_HEADERS: Final = (
     "x-should-retry",
 )
 
-_KEPT: Final = re.compile(
+_RAW_NAMES: Final = "|".join(map(re.escape, (*RETRY_HEADERS, *REQUEST_IDS)))
+_RAW: Final = re.compile(
     rf"(?:{RELAYED})?(?:anthropic-(?:ratelimit|priority|fast)-.*|(?:x-)?rate-?limit.*"
-    "|x-codex-.*(?:used-percent|window-minutes|reset-at|reset-after-seconds|limit-name|active-limit|has-credits|unlimited|balance)"
-    f"|x-(?:trial-endpoint|endpoint-monthly)-call-.*|{'|'.join(map(re.escape, (*RETRY_HEADERS, *REQUEST_IDS)))})"
+    "|x-codex-.*(?:used-percent|window-minutes|reset-at|reset-after-seconds"
+    "|limit-name|active-limit|has-credits|unlimited|balance)"
+    f"|x-(?:trial-endpoint|endpoint-monthly)-call-.*|{_RAW_NAMES})"
 )
-_MOST_HEADERS: Final = 256
-_LONGEST_VALUE: Final = 256
+"""Names of headers that are passed on in `RateLimits.raw`."""
 
-_SECONDS: Final = {
-    unit: seconds
-    for seconds, units in {
-        1e-9: "ns",
-        1e-6: "us µs μs",
-        1e-3: "ms msec msecs millisecond milliseconds",
-        1.0: "s sec secs second seconds",
-        60.0: "m min mins minute minutes",
-        3600.0: "h hr hrs hour hours",
-        86_400.0: "d day days",
-    }.items()
-    for unit in units.split()
-}
-_NUMBER: Final = re.compile(r"[0-9]{1,40}(?:\.[0-9]{0,40})?(?:[eE][+-]?[0-9]{1,4})?")
-_PIECE: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+) *([a-zµμ]+)[ ,]*")
-_ISO_DURATION: Final = re.compile(r"p(?:([0-9]+)d)?(?:t([0-9.hms]+))?")
-_UNIT: Final = "|".join(sorted(_SECONDS, key=len, reverse=True))
-_ASKED: Final = re.compile(
-    rf"(?:try again|retry|retrying|reset|resets|wait)(?: again)?(?: in| after| for)?(?: about)? "
-    rf"((?:[0-9]{{1,12}}(?:\.[0-9]{{1,12}})? ?(?:{_UNIT})(?![a-zµμ])[ ,]*){{1,6}})"
-)
-_HTTP_DATES: Final = (
-    re.compile(
-        r"(?:[a-z]+,? +)?(?P<day>[0-9]{1,2})[ -](?P<month>[a-z]{3})[ -](?P<year>[0-9]{4}|[0-9]{2}) "
-        r"(?P<time>[0-9:]{8})(?: (?P<zone>gmt|utc|z|[+-][0-9]{4}))?"
-    ),
-    re.compile(
-        r"[a-z]{3} (?P<month>[a-z]{3}) +(?P<day>[0-9]{1,2}) (?P<time>[0-9:]{8}) (?P<year>[0-9]{4})(?P<zone>)"
-    ),
-)
-_MONTHS: Final = (
-    "jan",
-    "feb",
-    "mar",
-    "apr",
-    "may",
-    "jun",
-    "jul",
-    "aug",
-    "sep",
-    "oct",
-    "nov",
-    "dec",
-)
-_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_MAIN_WINDOWS: Final = ("requests", "tokens", "input-tokens", "output-tokens")
+
+# Limits on hostile input; real responses stay far below all of them.
+_MAX_WINDOWS: Final = 256
+_MAX_HEADERS: Final = 1024
+_NAME_LENGTH: Final = 128
+_VALUE_LENGTH: Final = 256
 
 
 # ---------------------------------------------------------------- headers
 
 
 def read_rate_limits(headers: Mapping[str, str], received_at: datetime | None = None) -> RateLimits:
-    """What the response headers say of limits. Names in any case; `received_at` is the aware time at which they came."""
-    sent = _lowered(headers)
-    clock = _utc(received_at)
-    bare_is_seconds = not any(name.removeprefix(RELAYED).startswith(AZURE) for name in sent)
-    fields = _fields_by_window(sent)
-    windows = _windows(
-        {name: _window(one, clock, bare_is_seconds=bare_is_seconds) for name, one in fields.items()}
-    )
-    raw = {name: text[:_LONGEST_VALUE] for name, text in sent.items() if _KEPT.fullmatch(name)}
-    return _limits(windows, retry_after(sent, clock), _request_id(sent), raw)
+    """The rate limits that response headers report.
+
+    Args:
+        headers: names in any case.
+        received_at: when the headers came, aware.
+    """
+    readable = _readable_headers(headers)
+    clock = as_utc(received_at)
+    names = [name.removeprefix(RELAYED) for name in readable]
+    is_azure = any(name.startswith(AZURE) for name in names)
+    windows: dict[str, Window] = {}
+    for name, fields in _fields_by_window(readable).items():
+        window = _window(fields, clock, bare_is_seconds=not is_azure)
+        _add_known(windows, name, window)
+    raw = {name: text[:_VALUE_LENGTH] for name, text in readable.items() if _RAW.fullmatch(name)}
+    return _limits(windows, retry_after(readable, clock), _request_id(readable), raw)
 
 
 def retry_after(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Seconds the provider asks to wait, as received and without a cap; None where nothing usable was said.
+    """Seconds the provider asks to wait, as received and without a cap; None where it names none.
 
-    `retry-after-ms` comes first unless it is not positive (Azure sends 0 beside a true `retry-after`); then seconds; then a date
-    in any of the three HTTP forms, which needs `now`. May stand on a success too: act on it only when the status is an error.
+    ``retry-after-ms`` comes first unless it is not positive (Azure sends 0 beside a correct
+    ``retry-after``); then seconds; then a date in any of the three HTTP forms, which needs `now`.
+    A success may carry the header too: act on it only when the status is an error.
     """
-    sent = _lowered(headers)
-    milliseconds = parse_number(sent.get("retry-after-ms"))
+    readable = _readable_headers(headers)
+    milliseconds = parse_number(readable.get("retry-after-ms"))
     if milliseconds:
         return min(milliseconds / 1000, CENTURY)
-    delays = (
-        _delay(sent.get(name), _utc(now))
-        for name in ("retry-after", "x-ratelimit-user-retry-after")
-    )
-    return next((seconds for seconds in delays if seconds is not None), None)
-
-
-def _delay(text: str | None, now: datetime | None) -> float | None:
-    seconds = parse_duration(text)
-    moment = parse_moment(text) if seconds is None else None
-    return _until(moment, now) if moment is not None and now is not None else seconds
-
-
-def _lowered(headers: Mapping[str, Any]) -> dict[str, str]:
-    """The headers that can be read, names lower-case; relayed ones first, so that a proxy's own replace them."""
-    texts = ((str(name).lower(), as_text(value)) for name, value in headers.items())
-    sent = [(name, text) for name, text in texts if text is not None][: _MOST_HEADERS * 4]
-    return dict(sorted(sent, key=lambda pair: not pair[0].startswith(RELAYED)))
-
-
-def _fields_by_window(sent: Mapping[str, str]) -> dict[str, dict[str, str]]:
-    found: dict[str, dict[str, str]] = {}
-    for name, text in sent.items():
-        place = _place(name.removeprefix(RELAYED))
-        if place and (len(found) < _MOST_HEADERS or place[0] in found):
-            found.setdefault(place[0], {})[place[1]] = text
-    return found
-
-
-def _place(name: str) -> tuple[str, str] | None:
-    """Which window and which field of it a header is about."""
-    for family in FAMILIES:
-        match = family.pattern.fullmatch(name) if len(name) <= 128 else None
-        if match:
-            groups = match.groupdict()
-            window = (
-                "-".join(part for part in (family.window, groups.get("window")) if part) or UNNAMED
-            )
-            return re.sub("^req(?=-|$)", "requests", window), groups.get("field") or family.field
+    clock = as_utc(now)
+    for name in ("retry-after", "x-ratelimit-user-retry-after"):
+        text = readable.get(name)
+        seconds = parse_duration(text)
+        if seconds is not None:
+            return seconds
+        moment = parse_moment(text)
+        if moment is not None and clock is not None:
+            return seconds_until(moment, clock)
     return None
 
 
-def _request_id(sent: Mapping[str, str]) -> str | None:
-    names = (prefix + name for prefix in ("", RELAYED) for name in REQUEST_IDS)
-    return next((sent[name][:_LONGEST_VALUE] for name in names if sent.get(name)), None)
+def _readable_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+    """The headers with text values, names lower-case; relayed ones first, so that a proxy's own
+    replace them."""
+    relayed: dict[str, str] = {}
+    own: dict[str, str] = {}
+    count = 0
+    for name, value in headers.items():
+        text = as_text(value)
+        if text is None:
+            continue
+        if count == _MAX_HEADERS:
+            break
+        count += 1
+        lowered = str(name).lower()
+        if lowered.startswith(RELAYED):
+            relayed[lowered] = text
+        else:
+            own[lowered] = text
+    return relayed | own
+
+
+def _fields_by_window(headers: Mapping[str, str]) -> dict[str, dict[str, str]]:
+    fields: dict[str, dict[str, str]] = {}
+    for name, text in headers.items():
+        names = _window_and_field(name.removeprefix(RELAYED))
+        if names is None:
+            continue
+        window, field = names
+        if window in fields or len(fields) < _MAX_WINDOWS:
+            fields.setdefault(window, {})[field] = text
+    return fields
+
+
+def _window_and_field(header: str) -> tuple[str, str] | None:
+    if len(header) > _NAME_LENGTH:
+        return None
+    for family in FAMILIES:
+        match = family.pattern.fullmatch(header)
+        if match is None:
+            continue
+        groups = match.groupdict()
+        names = [name for name in (family.window, groups.get("window")) if name]
+        window = "-".join(names) or UNNAMED
+        # Mistral abbreviates: x-ratelimit-limit-req-minute.
+        window = re.sub("^req(?=-|$)", "requests", window)
+        return window, groups.get("field") or family.field
+    return None
+
+
+def _request_id(headers: Mapping[str, str]) -> str | None:
+    for prefix in ("", RELAYED):
+        for name in REQUEST_IDS:
+            value = headers.get(prefix + name)
+            if value:
+                return value[:_VALUE_LENGTH]
+    return None
 
 
 # ---------------------------------------------------------------- windows
@@ -250,56 +253,66 @@ def _request_id(sent: Mapping[str, str]) -> str | None:
 def _limits(
     windows: dict[str, Window], delay: float | None, request_id: str | None, raw: dict[str, str]
 ) -> RateLimits:
-    mains = ("requests", "tokens", "input-tokens", "output-tokens")
-    requests, tokens, input_tokens, output_tokens = (_main(windows, name) for name in mains)
     return RateLimits(
-        requests=requests or windows.get(UNNAMED),
-        tokens=tokens,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        windows={name: window for name, window in windows.items() if name not in mains},
+        requests=_main_window(windows, "requests") or windows.get(UNNAMED),
+        tokens=_main_window(windows, "tokens"),
+        input_tokens=_main_window(windows, "input-tokens"),
+        output_tokens=_main_window(windows, "output-tokens"),
+        windows={name: window for name, window in windows.items() if name not in _MAIN_WINDOWS},
         retry_after=delay,
         request_id=request_id,
         raw=raw,
     )
 
 
-def _main(windows: Mapping[str, Window], name: str) -> Window | None:
-    return next((windows[name + period] for period in PERIODS if name + period in windows), None)
+def _main_window(windows: Mapping[str, Window], name: str) -> Window | None:
+    for period in PERIODS:
+        if name + period in windows:
+            return windows[name + period]
+    return None
 
 
-def _windows(found: Mapping[str, Window]) -> dict[str, Window]:
-    """Those of which anything is known."""
-    return {name: window for name, window in found.items() if window != Window()}
+def _add_known(windows: dict[str, Window], name: str, window: Window) -> None:
+    """Adds a window unless nothing is known of it."""
+    if window != Window():
+        windows[name] = window
 
 
 def _window(
     fields: Mapping[str, str], clock: datetime | None, *, bare_is_seconds: bool = True
 ) -> Window:
     limit, remaining = _amounts(fields)
-    refill = _refill(limit, remaining, parse_number(fields.get("renewalperiod")))
+    refill = _refill_time(limit, remaining, parse_number(fields.get("renewalperiod")))
     if refill is not None:
-        return Window(limit, remaining, _later(clock, refill), refill)
-    return Window(limit, remaining, *_reset(fields, clock, bare_is_seconds=bare_is_seconds))
+        return Window(limit, remaining, later(clock, refill), refill)
+    reset_at, reset_after = _reset(fields, clock, bare_is_seconds=bare_is_seconds)
+    return Window(limit, remaining, reset_at, reset_after)
 
 
 def _amounts(fields: Mapping[str, str]) -> tuple[float | None, float | None]:
-    """Limit and remaining; where a share is told, of a limit of 1.0 (utilization) or 100.0 (percent)."""
-    for field, whole in USAGE_FRACTIONS.items():
+    """Limit and remaining; for a used share, of a limit of 1.0 (fraction) or 100.0 (percent)."""
+    for field, limit in USAGE_FRACTIONS.items():
         used = parse_number(fields.get(field))
         if used is not None:
-            return whole, max(0.0, whole - used)
+            return limit, max(0.0, limit - used)
     return _amount(fields.get("limit")), _amount(fields.get("remaining"))
 
 
 def _amount(text: str | None) -> float | None:
-    """A count. `100;w=60` is 100; 2^62 and more is how Hugging Face writes unlimited; a negative number says nothing."""
-    value = parse_number(re.split("[,;]", text, maxsplit=1)[0]) if text else None
-    return value if value is not None and value < UNLIMITED else None
+    """A count: `100;w=60` is 100. None where it is unlimited or negative."""
+    if not text:
+        return None
+    # Some servers append the period or further windows: "100;w=60", "100, 100;w=60".
+    value = parse_number(re.split("[,;]", text, maxsplit=1)[0])
+    if value is None or value >= UNLIMITED:
+        return None
+    return value
 
 
-def _refill(limit: float | None, remaining: float | None, period: float | None) -> float | None:
-    """Azure's buckets fill steadily over `period`: seconds until full again."""
+def _refill_time(
+    limit: float | None, remaining: float | None, period: float | None
+) -> float | None:
+    """Seconds until Azure's window is full, which refills steadily over `period` seconds."""
     if not limit or remaining is None or period is None:
         return None
     return min(max(0.0, (limit - remaining) / limit * period), CENTURY)
@@ -308,107 +321,20 @@ def _refill(limit: float | None, remaining: float | None, period: float | None) 
 def _reset(
     fields: Mapping[str, str], clock: datetime | None, *, bare_is_seconds: bool
 ) -> tuple[datetime | None, float | None]:
-    """(reset_at, reset_after) from whichever of the two was sent."""
+    """`reset_at` and `reset_after`, from whichever of the two was sent."""
     text = fields.get("reset") or fields.get("reset-at")
     moment = parse_moment(text)
     after = parse_duration(fields.get("reset-after-seconds"))
     if moment is not None:
-        return moment, _until(moment, clock) if clock is not None else after
-    if (
-        after is None
-        and (bare_is_seconds or parse_number(text) is None)
-        and "renewalperiod" not in fields
-    ):
+        if clock is not None:
+            after = seconds_until(moment, clock)
+        return moment, after
+    is_bare = parse_number(text) is not None
+    if after is None and "renewalperiod" not in fields and (bare_is_seconds or not is_bare):
         after = parse_duration(text)
-    return (_later(clock, after), after) if after is not None else (None, None)
-
-
-# ---------------------------------------------------------------- numbers, durations, moments
-
-
-def parse_number(text: str | None) -> float | None:
-    """A non-negative decimal number in ASCII; None for anything else (`-5`, `nan`, `1_0`, `1, 2`). `1e999` is infinite."""
-    text = text.strip() if text else ""
-    return float(text) if _NUMBER.fullmatch(text) else None
-
-
-def parse_duration(text: str | None) -> float | None:
-    """Seconds: `7`, `0.5`, `17ms`, `6m0s`, `1h2m3.5s`, `1d2h`, `35 seconds`, `PT1M30S`. At most a century; None for anything else."""
-    said = text.strip().lower() if text and len(text) <= 128 else ""
-    seconds = parse_number(said)
-    iso = _ISO_DURATION.fullmatch(said)
-    if iso:
-        said = (f"{iso[1]}d" if iso[1] else "") + (iso[2] or "")
-    if seconds is None:
-        seconds = _sum_of_pieces(said)
-    return None if seconds is None else min(seconds, CENTURY)
-
-
-def _sum_of_pieces(text: str) -> float | None:
-    total, end = 0.0, 0
-    for piece in _PIECE.finditer(text):
-        if piece.start() != end or piece[2] not in _SECONDS:
-            return None
-        total += float(piece[1]) * _SECONDS[piece[2]]
-        end = piece.end()
-    return total if text and end == len(text) else None
-
-
-def parse_moment(text: str | None) -> datetime | None:
-    """An absolute time, in UTC: unix seconds (above 1e9), unix milliseconds (above 1e12), RFC 3339, an HTTP date."""
-    text = text.strip() if text and len(text) <= 64 else ""
-    number = parse_number(text)
-    if number is not None:
-        return _later(_EPOCH, number / 1000 if number > 1e12 else number) if number > 1e9 else None
-    return _iso(_http_date(text) or text)
-
-
-def _iso(text: str) -> datetime | None:
-    try:
-        return _utc(datetime.fromisoformat(text)) if "-" in text else None
-    except (ValueError, OverflowError):
-        return None
-
-
-def _http_date(text: str) -> str | None:
-    """An HTTP date as RFC 3339: the three forms of RFC 9110, and a numeric zone."""
-    match = next((found for form in _HTTP_DATES if (found := form.fullmatch(text.lower()))), None)
-    if match is None or match["month"] not in _MONTHS:
-        return None
-    year = (
-        match["year"]
-        if len(match["year"]) == 4
-        else ("20" if match["year"] < "70" else "19") + match["year"]
-    )
-    zone = match["zone"] if match["zone"] and match["zone"][0] in "+-" else "+00:00"
-    return f"{year}-{_MONTHS.index(match['month']) + 1:02}-{match['day']:0>2}T{match['time']}{zone}"
-
-
-def _utc(moment: datetime | None) -> datetime | None:
-    """In UTC; a naive time is taken to be that already."""
-    if moment is None:
-        return None
-    return moment.astimezone(UTC) if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-
-
-def _later(clock: datetime | None, seconds: float) -> datetime | None:
-    try:
-        return clock + timedelta(seconds=seconds) if clock is not None else None
-    except OverflowError:
-        return None
-
-
-def _until(moment: datetime, now: datetime | None) -> float | None:
-    return max(0.0, (moment - now).total_seconds()) if now is not None else None
-
-
-def as_text(value: Any) -> str | None:
-    """A header's value as text; JSON carries some as numbers. None for what cannot be one."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return str(value) if math.isfinite(value) and abs(value) < 1e21 else None
+    if after is None:
+        return None, None
+    return later(clock, after), after
 
 
 # ---------------------------------------------------------------- inside the stream
@@ -417,102 +343,102 @@ def as_text(value: Any) -> str | None:
 def read_in_band(
     event: Mapping[str, Any], received_at: datetime | None = None
 ) -> RateLimits | None:
-    """Limits that a frame or an error body carries; None where it has none.
+    """Limits that a frame or an error body carries; None where it carries none.
 
-    Codex's `codex.rate_limits` event; headers inside an error (OpenRouter's `error.metadata.headers`, a WebSocket's `headers`);
-    Google's QuotaFailure (a window for each quota that is used up, by its `quotaId`) and RetryInfo.
+    Codex's ``codex.rate_limits`` event; headers inside an error (OpenRouter's
+    ``error.metadata.headers``, a WebSocket's ``headers``); Google's ``QuotaFailure`` (a window for
+    each quota that is used up, by its ``quotaId``) and ``RetryInfo``.
     """
-    clock = _utc(received_at)
+    clock = as_utc(received_at)
     error = _mapping(event.get("error")) or event
-    details = [one for one in _list(error.get("details")) if isinstance(one, dict)]
-    windows = _windows({**_codex_windows(event, clock), **_used_up(details)})
-    carried = next(
-        (
-            found
-            for holder in _header_holders(event, error)
-            if (found := _mapping(holder.get("headers")))
-        ),
-        None,
-    )
-    if carried:
-        limits = read_rate_limits(carried, clock)
-        return limits if limits.raw else None
-    delay = next(
-        (
-            seconds
-            for one in details
-            if (seconds := parse_duration(as_text(one.get("retryDelay")))) is not None
-        ),
-        None,
-    )
-    return _limits(windows, delay, None, {}) if windows or delay is not None else None
-
-
-def delay_in_message(text: str) -> float | None:
-    """Seconds asked for in a message: `Please try again in 6m0s.`, `retry in 22.4s`, `retry after 12 seconds`, `wait 3 minutes`."""
-    match = _ASKED.search(text[:4096].lower())
-    return parse_duration(match[1]) if match else None
-
-
-def _header_holders(
-    event: Mapping[str, Any], error: Mapping[str, Any]
-) -> Iterator[Mapping[str, Any]]:
-    yield from (event, error, _mapping(error.get("metadata")))
+    for holder in (event, error, _mapping(error.get("metadata"))):
+        headers = _mapping(holder.get("headers"))
+        if headers:
+            limits = read_rate_limits(headers, clock)
+            if limits.raw:
+                return limits
+            return None
+    windows: dict[str, Window] = {}
+    for name, window in _codex_windows(event, clock).items():
+        _add_known(windows, name, window)
+    delay: float | None = None
+    for detail in _list(error.get("details")):
+        if not isinstance(detail, dict):
+            continue
+        windows.update(_violated_quotas(detail))
+        if delay is None:
+            delay = parse_duration(as_text(detail.get("retryDelay")))
+    if not windows and delay is None:
+        return None
+    return _limits(windows, delay, None, {})
 
 
 def _codex_windows(event: Mapping[str, Any], clock: datetime | None) -> dict[str, Window]:
     if event.get("type") != "codex.rate_limits":
         return {}
-    named = event.get("metered_limit_name") or event.get("limit_name")
-    groups = [
-        (named, event.get("rate_limits")),
+    limit_name = event.get("metered_limit_name") or event.get("limit_name")
+    groups: list[tuple[Any, Any]] = [
+        (limit_name, event.get("rate_limits")),
         ("code-review", event.get("code_review_rate_limits")),
+        *_named_groups(event.get("additional_rate_limits")),
     ]
-    groups += _named_groups(event.get("additional_rate_limits"))
-    return {
-        f"{_codex_name(name)}-{part}": _window(_codex_fields(group.get(part)), clock)
-        for name, group in groups
-        if isinstance(group, dict)
-        for part in ("primary", "secondary")
-    }
+    windows: dict[str, Window] = {}
+    for name, group in groups:
+        if not isinstance(group, dict):
+            continue
+        for part in ("primary", "secondary"):
+            fields = _codex_fields(group.get(part))
+            windows[f"{_codex_name(name)}-{part}"] = _window(fields, clock)
+    return windows
 
 
 def _codex_name(limit: Any) -> str:
-    return (
-        f"codex-{limit[:64]}" if isinstance(limit, str) and limit not in ("", "codex") else "codex"
-    )
+    if not isinstance(limit, str) or limit in ("", "codex"):
+        return "codex"
+    return f"codex-{limit[:64]}"
 
 
 def _codex_fields(window: Any) -> dict[str, str]:
-    """`used_percent`, `reset_at` and `reset_after_seconds` as the headers call them."""
-    texts = ((key.replace("_", "-"), as_text(value)) for key, value in _mapping(window).items())
-    return {key: text for key, text in texts if text is not None}
+    """`used_percent`, `reset_at` and `reset_after_seconds` under the names of the headers."""
+    fields: dict[str, str] = {}
+    for key, value in _mapping(window).items():
+        text = as_text(value)
+        if text is not None:
+            fields[key.replace("_", "-")] = text
+    return fields
 
 
 def _named_groups(additional: Any) -> Iterable[tuple[Any, Any]]:
+    """Further groups of Codex's windows: an object by name, or a list with names inside."""
     if isinstance(additional, dict):
-        return list(additional.items())[:_MOST_HEADERS]
-    return [
-        (one.get("limit_name"), one.get("rate_limits") or one)
-        for one in _list(additional)
-        if isinstance(one, dict)
-    ]
+        return list(additional.items())[:_MAX_WINDOWS]
+    groups: list[tuple[Any, Any]] = []
+    for entry in _list(additional):
+        if isinstance(entry, dict):
+            groups.append((entry.get("limit_name"), entry.get("rate_limits") or entry))
+    return groups
 
 
-def _used_up(details: Iterable[dict[str, Any]]) -> dict[str, Window]:
-    violations = (
-        one
-        for detail in details
-        for one in _list(detail.get("violations"))
-        if isinstance(one, dict)
-    )
-    named = ((as_text(one.get("quotaId")), one.get("quotaValue")) for one in violations)
-    return {name[:128]: Window(_amount(as_text(value)), 0.0) for name, value in named if name}
+def _violated_quotas(detail: Mapping[str, Any]) -> dict[str, Window]:
+    """Google's ``details[].violations[]``: a window for each quota that is used up."""
+    windows: dict[str, Window] = {}
+    for violation in _list(detail.get("violations")):
+        if not isinstance(violation, dict):
+            continue
+        name = as_text(violation.get("quotaId"))
+        if name:
+            limit = _amount(as_text(violation.get("quotaValue")))
+            windows[name[:_NAME_LENGTH]] = Window(limit, 0.0)
+    return windows
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, dict) else {}
+    if isinstance(value, dict):
+        return value
+    return {}
 
 
 def _list(value: Any) -> list[Any]:
-    return value[:_MOST_HEADERS] if isinstance(value, list) else []
+    if isinstance(value, list):
+        return value[:_MAX_WINDOWS]
+    return []

@@ -44,9 +44,11 @@ PARTS: Final[Mapping[str, Part]] = {
     "sse_or_json": Part(("framing/sse_or_json.py",), ("framing/test_sse_or_json.py",)),
     "base64_text": Part(("base64_text.py",), ("test_base64_text.py",)),
     "json_fragments": Part(("json_fragments.py",), ("test_json_fragments.py",)),
-    "rate_limits": Part(("rate_limits.py",), ("test_rate_limits.py",)),
+    "rate_limits": Part(("rate_limits.py", "durations.py"), ("test_rate_limits.py",)),
     "redaction": Part(("redaction.py",), ("test_redaction.py",)),
-    "errors": Part(("classification.py", "error_tables.py"), ("test_classification.py",)),
+    "errors": Part(
+        ("classification.py", "error_body.py", "error_tables.py"), ("test_classification.py",)
+    ),
     "messages": Part(("wires/messages/*.py",), ("wires/messages/test_*.py", SHAPES)),
     "responses": Part(("wires/responses/*.py",), ("wires/responses/test_*.py", SHAPES)),
     "chat": Part(("wires/chat/*.py",), ("wires/chat/test_*.py",)),

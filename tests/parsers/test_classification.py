@@ -14,7 +14,14 @@ from hypothesis import strategies as st
 
 from streamlib_parsers import error_tables
 from streamlib_parsers.classification import FREE_TIER, FREE_TIER_DAY, classify
-from streamlib_parsers.error_tables import CODES, FIRST_WORDS, TYPE_STATUSES, WORDS, Words, plain
+from streamlib_parsers.error_tables import (
+    CODES,
+    OVERRIDING_RULES,
+    TEXT_RULES,
+    TYPE_STATUSES,
+    TextRule,
+    plain,
+)
 from streamlib_parsers.errors import RETRYABLE, ErrorInfo, ErrorKind
 from tests.support.shared import CORPUS, require
 
@@ -894,7 +901,7 @@ def test_copilots_401_about_ids_is_a_matter_of_history() -> None:
     )
 
 
-ROWS = [(row, word) for row in (*FIRST_WORDS, *WORDS) for word in row.words]
+ROWS = [(row, word) for row in (*OVERRIDING_RULES, *TEXT_RULES) for word in row.phrases]
 
 
 @pytest.mark.parametrize(
@@ -904,9 +911,9 @@ ROWS = [(row, word) for row in (*FIRST_WORDS, *WORDS) for word in row.words]
         f"{row.kind}-{word}" if n < len(ROWS) - 6 else f"{n}" for n, (row, word) in enumerate(ROWS)
     ],
 )
-def test_no_row_of_the_texts_is_shadowed(row: Words, word: str) -> None:
+def test_no_row_of_the_texts_is_shadowed(row: TextRule, word: str) -> None:
     recurs = (
-        row is WORDS[-1]
+        row is TEXT_RULES[-1]
     )  # the row before it leaves these words to it where the quota comes back
     text = f"The {word} {'resets at noon' if recurs else 'it is'}"
     assert {classify(status, openai(text)).kind for status in row.statuses or {None, 400, 500}} == {

@@ -107,7 +107,7 @@ def test_a_view_shows_what_is_sure() -> None:
 
 def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
     fragments = IncrementalJson()
-    assert (fragments.partial(), fragments.text, fragments.value(), fragments.whole) == (
+    assert (fragments.partial(), fragments.text, fragments.value(), fragments.is_complete) == (
         None,
         "",
         {},
@@ -138,7 +138,7 @@ def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
 def test_a_text_that_is_not_whole_has_no_value(text: str) -> None:
     fragments = IncrementalJson()
     fragments.feed(text)
-    assert not fragments.whole
+    assert not fragments.is_complete
     with pytest.raises(InvalidArguments) as caught:
         fragments.value()
     assert caught.value.arguments == text

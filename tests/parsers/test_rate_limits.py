@@ -12,18 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib_parsers.classification import classify
+from streamlib_parsers.classification import classify, delay_in_message
+from streamlib_parsers.durations import CENTURY, parse_duration, parse_moment, parse_number
 from streamlib_parsers.events import RateLimits, Window
-from streamlib_parsers.rate_limits import (
-    CENTURY,
-    delay_in_message,
-    parse_duration,
-    parse_moment,
-    parse_number,
-    read_in_band,
-    read_rate_limits,
-    retry_after,
-)
+from streamlib_parsers.rate_limits import read_in_band, read_rate_limits, retry_after
 from tests.support.shared import CORPUS, each_vector, require, vectors
 
 NOW = datetime(2026, 11, 21, 20, 0, 0, tzinfo=UTC)

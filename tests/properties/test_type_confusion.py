@@ -24,7 +24,14 @@ from tests.support.metrics import figure
 from tests.support.shared import ROOT
 
 PURE: Final = ROOT / "parsers" / "streamlib_parsers"
-SHARED: Final = ("bedrock.py", "classification.py", "error_tables.py", "rate_limits.py", "usage.py")
+SHARED: Final = (
+    "bedrock.py",
+    "classification.py",
+    "error_body.py",
+    "error_tables.py",
+    "rate_limits.py",
+    "usage.py",
+)
 ODD: Final[tuple[Any, ...]] = ([], {}, [{}], 5, "x")
 SAMPLE: Final = 3_000
 """Of some hundred thousand on each wire."""
