@@ -1,4 +1,4 @@
-"""Base64 in pieces: however a server cut it, one text that decodes to the whole."""
+"""Base64 in chunks: however a server split it, one text that decodes to all of the data."""
 
 from __future__ import annotations
 
@@ -13,25 +13,21 @@ from streamlib_parsers.base64_text import joined_base64
 
 
 @given(st.lists(st.binary(max_size=7)))
-def test_pieces_that_are_each_encoded_by_themselves_join_to_the_whole(pieces: list[bytes]) -> None:
-    assert base64.b64decode(
-        joined_base64([base64.b64encode(piece).decode() for piece in pieces])
-    ) == b"".join(pieces)
+def test_joined_base64_decodes_separately_encoded_chunks(chunks: list[bytes]) -> None:
+    texts = [base64.b64encode(chunk).decode() for chunk in chunks]
+    assert base64.b64decode(joined_base64(texts)) == b"".join(chunks)
 
 
 @given(st.binary(max_size=40), st.data())
-def test_one_text_that_was_cut_into_fours_joins_to_itself(
-    whole: bytes, data: st.DataObject
-) -> None:
-    text = base64.b64encode(whole).decode()
-    cuts = sorted(
-        {4 * cut for cut in data.draw(st.lists(st.integers(0, len(text) // 4)))} | {0, len(text)}
-    )
-    assert joined_base64([text[at:to] for at, to in pairwise(cuts)]) == text
+def test_joined_base64_restores_a_text_split_at_fours(content: bytes, data: st.DataObject) -> None:
+    text = base64.b64encode(content).decode()
+    quartets = data.draw(st.lists(st.integers(0, len(text) // 4)))
+    offsets = sorted({0, len(text), *(4 * quartet for quartet in quartets)})
+    assert joined_base64([text[start:end] for start, end in pairwise(offsets)]) == text
 
 
 @pytest.mark.parametrize(
-    "pieces", [["QUI", "D"], ["é", "QQ=="], ["QQ==", "\ufdd0", "Qg=="], ["QQ==", "Q"], []]
+    "chunks", [["QUI", "D"], ["é", "QQ=="], ["QQ==", "\ufdd0", "Qg=="], ["QQ==", "Q"], []]
 )
-def test_what_is_no_base64_is_joined_as_it_stands(pieces: list[str]) -> None:
-    assert joined_base64(pieces) == "".join(pieces)
+def test_joined_base64_keeps_invalid_text(chunks: list[str]) -> None:
+    assert joined_base64(chunks) == "".join(chunks)

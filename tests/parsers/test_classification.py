@@ -64,7 +64,7 @@ def reason(name: str) -> dict[str, Any]:
     return {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": name}
 
 
-# ---------------------------------------------------------------- what a status and a type mean (wire reference, 5.4)
+# ------------------------------------------------- statuses and types (wire reference, 5.4)
 
 BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
     ("anthropic bad request", 400, anthropic("invalid_request_error"), "invalid_request", False),
@@ -344,7 +344,7 @@ BY_STATUS: list[tuple[str, int | None, Any, ErrorKind, bool]] = [
     [case[1:] for case in BY_STATUS],
     ids=[case[0] for case in BY_STATUS],
 )
-def test_a_failure_is_named_by_what_helps(
+def test_classify_names_the_kind(
     status: int | None, body: Any, kind: ErrorKind, retryable: bool
 ) -> None:
     info = classify(status, body)
@@ -367,9 +367,7 @@ def test_a_failure_is_named_by_what_helps(
         ("overloaded_error", 529),
     ],
 )
-def test_an_error_event_inside_a_stream_is_classed_like_its_http_status(
-    kind: str, status: int
-) -> None:
+def test_classify_stream_error_like_its_http_status(kind: str, status: int) -> None:
     inside, outside = classify(None, anthropic(kind)), classify(status, "")
     assert (inside.kind, inside.retryable) == (outside.kind, outside.retryable)
     assert inside.code == kind
@@ -774,13 +772,14 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ("text", b"upstream connect error", {}, "server_error", None, "upstream connect error"),
     (
         "html",
-        b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head><body>rate limit</body></html>",
+        b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head>"
+        b"<body>rate limit</body></html>",
         {},
         "server_error",
         None,
         "502 Bad Gateway",
     ),
-    ("no words", {"error": {}}, {}, "server_error", None, "an error without a message"),
+    ("no message", {"error": {}}, {}, "server_error", None, "an error without a message"),
 ]
 
 
@@ -789,7 +788,7 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     [case[1:] for case in SHAPES],
     ids=[case[0] for case in SHAPES],
 )
-def test_every_shape_is_opened(
+def test_classify_reads_every_shape(
     body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str
 ) -> None:
     info = classify(None, body, headers)
@@ -801,21 +800,19 @@ def test_every_shape_is_opened(
     [case[1:] for case in SHAPES],
     ids=[case[0] for case in SHAPES],
 )
-def test_text_bytes_and_value_are_one_body(
+def test_classify_treats_text_bytes_and_value_alike(
     body: Any, headers: dict[str, str], kind: ErrorKind, code: str | None, message: str
 ) -> None:
-    text = (
-        body
-        if isinstance(body, str)
-        else body.decode()
-        if isinstance(body, bytes)
-        else json.dumps(body)
-    )
-    one, two, three = (
-        classify(None, form, headers) for form in (text, text.encode(), bytearray(text.encode()))
-    )
-    assert one == two == three
-    assert (one.kind, one.code, one.message) == (kind, code, message)
+    text = body
+    if isinstance(body, bytes):
+        text = body.decode()
+    elif not isinstance(body, str):
+        text = json.dumps(body)
+    of_text = classify(None, text, headers)
+    of_bytes = classify(None, text.encode(), headers)
+    of_bytearray = classify(None, bytearray(text.encode()), headers)
+    assert of_text == of_bytes == of_bytearray
+    assert (of_text.kind, of_text.code, of_text.message) == (kind, code, message)
 
 
 # ---------------------------------------------------------------- texts
@@ -840,20 +837,26 @@ OVERFLOWS = [
 
 @pytest.mark.parametrize("text", OVERFLOWS)
 @pytest.mark.parametrize("status", [None, 400])
-def test_a_full_context_asks_for_compaction(text: str, status: int | None) -> None:
+def test_classify_context_window_exceeded(text: str, status: int | None) -> None:
     assert (
         classify(status, anthropic("invalid_request_error", text)).kind == "context_window_exceeded"
     )
 
 
-def test_a_request_above_a_limit_per_minute_is_not_waited_for() -> None:
-    text = "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested 30000, please reduce it and try again."
+def test_request_above_a_limit_per_minute_is_not_retryable() -> None:
+    text = (
+        "Request too large for model `x` on tokens per minute (TPM): Limit 6000, Requested "
+        "30000, please reduce it and try again."
+    )
     info = classify(413, openai(text, "tokens", "rate_limit_exceeded"))
     assert (info.kind, info.retryable) == ("context_window_exceeded", False)
 
 
-def test_a_limit_per_minute_that_speaks_of_prompts_is_a_rate_limit() -> None:
-    text = "This request would exceed your rate limit of 30,000 input tokens per minute. Please reduce the prompt length, or try again later."
+def test_limit_per_minute_naming_prompts_is_rate_limited() -> None:
+    text = (
+        "This request would exceed your rate limit of 30,000 input tokens per minute. Please "
+        "reduce the prompt length, or try again later."
+    )
     assert (
         classify(429, openai("Provider returned error", code=429, metadata={"raw": text})).kind
         == "rate_limited"
@@ -862,10 +865,19 @@ def test_a_limit_per_minute_that_speaks_of_prompts_is_a_rate_limit() -> None:
 
 HISTORIES = [
     "messages.1.content.0: Invalid `signature` in `thinking` block",
-    "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified. These blocks must remain as they were",
+    (
+        "`thinking` or `redacted_thinking` blocks in the latest assistant message cannot be "
+        "modified. These blocks must remain as they were"
+    ),
     "The block is bound to a different conversation",
-    "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is enabled, a final assistant message must start …",
-    "When thinking is disabled, an `assistant` message in the final position cannot contain `thinking`",
+    (
+        "Expected `thinking` or `redacted_thinking`, but found `tool_use`. When `thinking` is "
+        "enabled, a final assistant message must start …"
+    ),
+    (
+        "When thinking is disabled, an `assistant` message in the final position cannot "
+        "contain `thinking`"
+    ),
     "`tool_use` ids were found without `tool_result` blocks immediately after: toolu_1",
     "unexpected `tool_use_id` found in `tool_result` blocks: toolu_1",
     "`tool_use` ids must be unique",
@@ -874,61 +886,67 @@ HISTORIES = [
     "Corrupted thought signature.",
     "Thought signature is not valid",
     "Please ensure that function response turn comes immediately after a function call turn.",
-    "Please ensure that the number of function response parts is equal to the number of function call parts",
+    (
+        "Please ensure that the number of function response parts is equal to the number of "
+        "function call parts"
+    ),
     "The encrypted content could not be verified.",
     "Item 'rs_1' of type 'reasoning' was provided without its required following item.",
     "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
     "No tool output found for function call call_1.",
     "No tool call found for function call output with call_id call_1.",
-    "An assistant message with 'tool_calls' must be followed by tool messages responding to each 'tool_call_id'.",
+    (
+        "An assistant message with 'tool_calls' must be followed by tool messages responding "
+        "to each 'tool_call_id'."
+    ),
     "Missing reasoning_content field in the assistant message",
     "A conversation must alternate between user and assistant roles.",
     "messages: text content blocks must be non-empty",
-    "This model does not support assistant message prefill. The conversation must end with a user message.",
+    (
+        "This model does not support assistant message prefill. The conversation must end "
+        "with a user message."
+    ),
 ]
 
 
 @pytest.mark.parametrize("text", HISTORIES)
 @pytest.mark.parametrize("status", [None, 400, 404])
-def test_items_that_are_refused_are_a_matter_of_history(text: str, status: int | None) -> None:
+def test_rejected_items_are_invalid_history(text: str, status: int | None) -> None:
     assert classify(status, openai(text, "invalid_request_error")).kind == "invalid_history"
 
 
-def test_copilots_401_about_ids_is_a_matter_of_history() -> None:
+def test_copilots_401_about_ids_is_invalid_history() -> None:
     assert (
         classify(401, openai("input item ID does not belong to this connection")).kind
         == "invalid_history"
     )
 
 
-ROWS = [(row, word) for row in (*OVERRIDING_RULES, *TEXT_RULES) for word in row.phrases]
+PHRASES = [(rule, phrase) for rule in (*OVERRIDING_RULES, *TEXT_RULES) for phrase in rule.phrases]
 
 
 @pytest.mark.parametrize(
-    ("row", "word"),
-    ROWS,
-    ids=[
-        f"{row.kind}-{word}" if n < len(ROWS) - 6 else f"{n}" for n, (row, word) in enumerate(ROWS)
-    ],
+    ("rule", "phrase"),
+    PHRASES,
+    ids=[f"{index}-{rule.kind}-{phrase}" for index, (rule, phrase) in enumerate(PHRASES)],
 )
-def test_no_row_of_the_texts_is_shadowed(row: TextRule, word: str) -> None:
-    recurs = (
-        row is TEXT_RULES[-1]
-    )  # the row before it leaves these words to it where the quota comes back
-    text = f"The {word} {'resets at noon' if recurs else 'it is'}"
-    assert {classify(status, openai(text)).kind for status in row.statuses or {None, 400, 500}} == {
-        row.kind
-    }
+def test_no_text_rule_is_shadowed(rule: TextRule, phrase: str) -> None:
+    text = f"The {phrase} it is"
+    if rule is TEXT_RULES[-1]:
+        # The rule before it has the same phrases, but not for a quota that resets.
+        text = f"The {phrase} resets at noon"
+    statuses = rule.statuses or {None, 400, 500}
+    assert {classify(status, openai(text)).kind for status in statuses} == {rule.kind}
 
 
-def test_words_are_written_as_they_are_compared() -> None:
-    for _, word in ROWS:
-        assert word == word.lower()
-        assert not set(word) & set("`'\"")
+def test_phrases_are_lower_case_without_quotes() -> None:
+    for _, phrase in PHRASES:
+        assert phrase == phrase.lower()
+        assert not set(phrase) & set("`'\"")
 
 
 @pytest.mark.parametrize("code", sorted(CODES))
-def test_a_code_decides_alone(code: str) -> None:
+def test_code_decides_the_kind(code: str) -> None:
     assert (
         classify(
             None, {"error": {"type": "invalid_request_error", "code": code, "message": "m"}}
@@ -937,24 +955,24 @@ def test_a_code_decides_alone(code: str) -> None:
     )
 
 
-def test_no_code_has_two_meanings() -> None:
+def test_no_code_has_two_kinds() -> None:
     written = [plain(code) for codes in error_tables._CODES.values() for code in codes.split()]
     assert len(written) == len(set(written))
     assert not CODES.keys() & TYPE_STATUSES.keys()
 
 
-def test_a_401_is_about_the_key_whatever_it_says() -> None:
+def test_401_is_authentication_whatever_the_message() -> None:
     assert (
         classify(401, openai("API key does not exist, check your quota")).kind == "authentication"
     )
 
 
-def test_an_ambiguous_quota_is_a_rate_limit_only_where_it_comes_back() -> None:
+def test_quota_is_rate_limited_only_when_it_resets() -> None:
     assert classify(429, openai("Usage limit reached for this plan")).kind == "quota_exhausted"
     assert classify(429, openai("Usage limit reached, resets at 9pm")).kind == "rate_limited"
 
 
-def test_the_name_of_a_parameter_is_no_full_context() -> None:
+def test_parameter_named_max_tokens_is_no_full_context() -> None:
     assert (
         classify(
             400,
@@ -968,13 +986,16 @@ def test_the_name_of_a_parameter_is_no_full_context() -> None:
     )
 
 
-# ---------------------------------------------------------------- quotas of a day and of the free tier
+# ---------------------------------------------------------------- daily quotas, the free tier
 
 FREE_DAY = "GenerateRequestsPerDayPerProjectPerModel-FreeTier"
-EXCEEDED = "You exceeded your current quota, please check your plan and billing details. Please retry in 22.4s."
+EXCEEDED = (
+    "You exceeded your current quota, please check your plan and billing details. Please "
+    "retry in 22.4s."
+)
 
 
-def test_a_daily_quota_is_not_waited_for_whatever_delay_stands_beside_it() -> None:
+def test_daily_quota_has_no_retry_after_despite_a_delay() -> None:
     info = classify(
         429, google("RESOURCE_EXHAUSTED", 429, EXCEEDED, quota(FREE_DAY, "50"), retry_info("22s"))
     )
@@ -990,13 +1011,13 @@ def test_a_daily_quota_is_not_waited_for_whatever_delay_stands_beside_it() -> No
         ("RequestsPerDay-FreeTier", None, True),
     ],
 )
-def test_the_free_tier_is_named(quota_id: str, value: str | None, free: bool) -> None:
+def test_message_names_googles_free_tier(quota_id: str, value: str | None, free: bool) -> None:
     info = classify(429, google("RESOURCE_EXHAUSTED", 429, EXCEEDED, quota(quota_id, value)))
     assert info.kind == "quota_exhausted"
     assert info.message.endswith(FREE_TIER_DAY) is free
 
 
-def test_a_quota_of_a_minute_is_waited_for() -> None:
+def test_quota_per_minute_has_a_retry_after() -> None:
     info = classify(
         429,
         google(
@@ -1011,7 +1032,7 @@ def test_a_quota_of_a_minute_is_waited_for() -> None:
     assert info.message.endswith(FREE_TIER)
 
 
-def test_a_delay_alone_makes_it_a_rate_limit() -> None:
+def test_resource_exhausted_with_a_delay_is_rate_limited() -> None:
     assert (
         classify(
             429,
@@ -1025,7 +1046,7 @@ def test_a_delay_alone_makes_it_a_rate_limit() -> None:
     )
 
 
-def test_a_header_can_tell_the_free_tier() -> None:
+def test_message_names_the_free_tier_by_header() -> None:
     info = classify(
         429,
         google("RESOURCE_EXHAUSTED", 429, "Resource has been exhausted"),
@@ -1034,13 +1055,13 @@ def test_a_header_can_tell_the_free_tier() -> None:
     assert (info.kind, info.message) == ("rate_limited", f"Resource has been exhausted {FREE_TIER}")
 
 
-def test_an_empty_window_of_a_day_is_a_quota() -> None:
+def test_empty_daily_window_is_quota_exhausted() -> None:
     headers = {"x-ratelimit-remaining-requests-day": "0", "x-ratelimit-reset-requests-day": "30000"}
     assert classify(429, openai("Rate limit exceeded"), headers).kind == "quota_exhausted"
     assert classify(500, openai("…"), headers).kind == "server_error"
 
 
-# ---------------------------------------------------------------- what goes with the kind
+# ---------------------------------------------------------------- delay, code, detail
 
 DELAYS: list[tuple[str, Any, dict[str, str], float | None]] = [
     ("header", openai("try again in 9s"), {"Retry-After": "3"}, 3),
@@ -1056,8 +1077,8 @@ DELAYS: list[tuple[str, Any, dict[str, str], float | None]] = [
         7,
     ),
     ("a field", openai(retry_after=2.5), {}, 2.5),
-    ("words", openai("Rate limit reached. Please try again in 1.898s."), {}, 1.898),
-    ("google's words", openai("Please retry in 22.4s."), {}, 22.4),
+    ("message", openai("Rate limit reached. Please try again in 1.898s."), {}, 1.898),
+    ("google's message", openai("Please retry in 22.4s."), {}, 22.4),
     (
         "openrouter",
         openai(
@@ -1092,7 +1113,7 @@ DELAYS: list[tuple[str, Any, dict[str, str], float | None]] = [
 @pytest.mark.parametrize(
     ("body", "headers", "seconds"), [case[1:] for case in DELAYS], ids=[case[0] for case in DELAYS]
 )
-def test_the_delay_is_found_wherever_it_stands(
+def test_retry_after_is_read_from_every_source(
     body: Any, headers: dict[str, str], seconds: float | None
 ) -> None:
     assert classify(429, body, headers, NOW).retry_after == (
@@ -1100,7 +1121,7 @@ def test_the_delay_is_found_wherever_it_stands(
     )
 
 
-def test_a_quota_tells_when_it_comes_back() -> None:
+def test_quota_takes_retry_after_from_its_reset() -> None:
     assert (
         classify(
             429, {"error": {"type": "usage_limit_reached", "resets_at": 1795291260}}, None, NOW
@@ -1122,20 +1143,20 @@ def test_a_quota_tells_when_it_comes_back() -> None:
 
 
 @pytest.mark.parametrize("code", ["#", "x#", ":http", "\ud83d", "sk-canary-0123", "x" * 10_000])
-def test_a_code_is_never_empty_invalid_or_a_key(code: str) -> None:
+def test_code_is_never_empty_invalid_or_a_key(code: str) -> None:
     shown = classify(None, openai("m", None, code)).code
     assert shown is not None
     assert 0 < len(shown.encode("utf-8")) <= 128
     assert "canary" not in shown
 
 
-def test_the_server_knows_best_whether_to_send_again() -> None:
+def test_x_should_retry_overrides_the_kind() -> None:
     assert classify(429, "", {"X-Should-Retry": "false"}).retryable is False
     assert classify(400, "", {"X-Should-Retry": "true"}).retryable is True
     assert classify(400, "", {"X-Should-Retry": "perhaps"}).retryable is False
 
 
-def test_the_status_is_the_answers_own_else_the_bodys() -> None:
+def test_status_is_the_responses_own_else_the_bodys() -> None:
     assert classify(502, {"error": {"code": 429}}).status == 502
     assert classify(200, {"error": {"code": 429}}).status == 429
     assert classify(None, {"error": {"code": "401"}}).status == 401
@@ -1143,7 +1164,7 @@ def test_the_status_is_the_answers_own_else_the_bodys() -> None:
     assert classify(None, {"error": {"code": True}}).status is None
 
 
-def test_groqs_failed_generation_is_kept_whole_for_a_repair() -> None:
+def test_detail_keeps_groqs_failed_generation() -> None:
     generation = '{"name": "f", "arguments": {"text": "' + "x" * 20_000 + '"}}'
     info = classify(
         None,
@@ -1159,7 +1180,7 @@ def test_groqs_failed_generation_is_kept_whole_for_a_repair() -> None:
     assert info.detail["failed_generation"] == generation
 
 
-def test_the_detail_is_the_providers_error_object() -> None:
+def test_detail_is_the_providers_error_object() -> None:
     body = openai(
         "m",
         None,
@@ -1172,7 +1193,7 @@ def test_the_detail_is_the_providers_error_object() -> None:
     assert classify(400, "").detail is None
 
 
-def test_no_key_is_in_a_message_a_code_or_a_detail() -> None:
+def test_message_code_and_detail_contain_no_key() -> None:
     body = openai(
         "Incorrect API key provided: sk-canary-0123. AIzaCanary0123456789",
         "Bearer canary-token",
@@ -1189,7 +1210,7 @@ def test_no_key_is_in_a_message_a_code_or_a_detail() -> None:
         assert "canary" not in repr(classify(401, shape)).lower()
 
 
-def test_a_key_on_the_edge_of_the_cut_is_not_shown_in_part() -> None:
+def test_message_shows_no_part_of_a_truncated_key() -> None:
     for size in range(2030, 2050):
         assert "sk-" not in classify(500, "x" * size + " sk-canary-0123456789").message
 
@@ -1197,7 +1218,7 @@ def test_a_key_on_the_edge_of_the_cut_is_not_shown_in_part() -> None:
 @pytest.mark.parametrize(
     "text", ["x" * 100_000, "é" * 100_000, "\U0001f600" * 50_000, "<title>" + "y" * 100_000]
 )
-def test_a_message_is_at_most_two_kibibytes_of_valid_text(text: str) -> None:
+def test_message_is_at_most_two_kibibytes(text: str) -> None:
     for body in (
         text,
         openai(text),
@@ -1228,24 +1249,24 @@ FITTING: dict[int, set[ErrorKind]] = {
 
 def recorded_errors() -> list[tuple[str, int | None, Any, dict[str, str]]]:
     """Every body of the corpus that is an error, or that carries one in its stream."""
-    found = []
+    errors: list[tuple[str, int | None, Any, dict[str, str]]] = []
     for note in sorted(require(CORPUS / "data").glob("*/*.meta.json")):
-        meta, error = json.loads(note.read_bytes()), stream_error(note)
+        meta = json.loads(note.read_bytes())
+        error = stream_error(note)
         headers = dict(meta.get("response_headers") or [])
         if (meta.get("status") or 0) >= 400:
-            found.append((note.name, meta["status"], body_beside(note).read_bytes(), headers))
+            errors.append((note.name, meta["status"], body_beside(note).read_bytes(), headers))
         elif error:
-            found.append((note.name, None, error, headers))
-    return found
+            errors.append((note.name, None, error, headers))
+    return errors
 
 
 def stream_error(note: Path) -> Any:
     expected = note.with_name(note.name.replace(".meta.json", ".expected.json"))
-    return (
-        (json.loads(expected.read_bytes()).get("facts") or {}).get("error")
-        if expected.exists()
-        else None
-    )
+    if not expected.exists():
+        return None
+    facts = json.loads(expected.read_bytes()).get("facts") or {}
+    return facts.get("error")
 
 
 def body_beside(note: Path) -> Path:
@@ -1259,7 +1280,7 @@ def body_beside(note: Path) -> Path:
     return body
 
 
-def test_every_recorded_error_fits_its_status_and_has_words() -> None:
+def test_every_recorded_error_fits_its_status() -> None:
     errors = recorded_errors()
     assert len(errors) >= 100
     for name, status, body, headers in errors:
@@ -1270,7 +1291,7 @@ def test_every_recorded_error_fits_its_status_and_has_words() -> None:
             assert info.kind in FITTING[status], name
 
 
-def test_every_recorded_error_frame_has_a_kind_of_its_own() -> None:
+def test_every_recorded_error_frame_has_a_specific_kind() -> None:
     frames = [
         (name, classify(None, body).kind)
         for name, status, body, _ in recorded_errors()
@@ -1280,7 +1301,7 @@ def test_every_recorded_error_frame_has_a_kind_of_its_own() -> None:
     assert not [name for name, kind in frames if kind == "server_error"]
 
 
-def test_every_recorded_overflow_is_told_from_other_bad_requests() -> None:
+def test_every_recorded_overflow_is_recognized() -> None:
     overflows = [
         entry
         for entry in recorded_errors()
@@ -1357,9 +1378,7 @@ def assert_sound(info: ErrorInfo, headers: Mapping[str, str] | None = None) -> N
 
 
 @given(STATUSES, JSON, HEADERS)
-def test_any_value_is_classed_without_an_exception(
-    status: int | None, body: Any, headers: dict[str, str]
-) -> None:
+def test_classify_random_values(status: int | None, body: Any, headers: dict[str, str]) -> None:
     assert_sound(classify(status, body, headers, NOW), headers)
 
 
@@ -1369,7 +1388,7 @@ def test_any_value_is_classed_without_an_exception(
     | st.binary()
     | st.from_regex(r'\{"error": ?\{.{0,40}\}\}'),
 )
-def test_any_text_is_classed_without_an_exception(status: int | None, body: str | bytes) -> None:
+def test_classify_random_text(status: int | None, body: str | bytes) -> None:
     assert_sound(classify(status, body))
 
 
@@ -1392,14 +1411,15 @@ def test_any_text_is_classed_without_an_exception(status: int | None, body: str 
     ],
     ids=range(13),
 )
-def test_a_body_made_to_hurt_is_classed_too(body: str | bytes) -> None:
+def test_classify_hostile_bodies(body: str | bytes) -> None:
     assert_sound(classify(400, body))
 
 
-def test_a_value_nested_beyond_the_stack_is_classed_too() -> None:
+def test_classify_values_nested_beyond_the_stack() -> None:
     deep: Any = "end"
     for _ in range(50_000):
         deep = [deep]
-    quotas, places = [{"violations": [{"quotaId": deep}]}], [{"loc": [deep, "x"], "msg": "m"}]
+    quotas = [{"violations": [{"quotaId": deep}]}]
+    locations = [{"loc": [deep, "x"], "msg": "m"}]
     for name in ("message", "code", "retry_after", "headers", "raw", "details", "detail"):
-        assert_sound(classify(429, {"error": {"details": quotas, "detail": places, name: deep}}))
+        assert_sound(classify(429, {"error": {"details": quotas, "detail": locations, name: deep}}))

@@ -1,10 +1,12 @@
-"""Argument text in pieces: the view of every prefix is a beginning of the value, and no text is read twice."""
+"""Argument text in fragments: every view is a beginning of the value, no text is read twice."""
 
 from __future__ import annotations
 
 import gc
 import json
 import time
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -30,7 +32,7 @@ JSON = st.recursive(
 
 
 def begins(view: Any, value: Any) -> bool:
-    """Whether `view` may still grow into `value`."""
+    """Whether `view` can still become `value` by growing."""
     if isinstance(view, str) and isinstance(value, str):
         return value.startswith(view)
     if isinstance(view, list) and isinstance(value, list):
@@ -44,25 +46,25 @@ def begins(view: Any, value: Any) -> bool:
 
 
 def _all_begin(views: list[Any], values: list[Any]) -> bool:
-    """All but the last are whole, the last may grow."""
+    """Whether all but the last are equal and the last can still grow."""
     return views[:-1] == values[: len(views[:-1])] and all(
         begins(view, value)
         for view, value in zip(views[-1:], values[len(views) - 1 :], strict=False)
     )
 
 
-def views_of(pieces: list[str]) -> list[Any]:
-    """A copy of the view after each piece."""
-    fragments = IncrementalJson()
+def views_of(fragments: Iterable[str]) -> list[Any]:
+    """A copy of the view after each fragment."""
+    incremental = IncrementalJson()
     views: list[Any] = []
-    for piece in pieces:
-        fragments.feed(piece)
-        views.append(json.loads(json.dumps(fragments.partial())))
+    for fragment in fragments:
+        incremental.feed(fragment)
+        views.append(json.loads(json.dumps(incremental.partial())))
     return views
 
 
 @given(JSON, st.booleans(), st.sampled_from([None, 1]), st.booleans())
-def test_the_view_of_every_prefix_is_a_beginning_of_the_value(
+def test_partial_of_every_prefix_is_a_prefix_of_the_value(
     value: Any, ascii_only: bool, indent: int | None, sort: bool
 ) -> None:
     text = json.dumps(value, ensure_ascii=ascii_only, indent=indent, sort_keys=sort)
@@ -78,17 +80,17 @@ def test_the_view_of_every_prefix_is_a_beginning_of_the_value(
 
 
 @given(JSON, st.lists(st.integers(0, 200), max_size=8))
-def test_the_view_does_not_depend_on_the_pieces(value: Any, places: list[int]) -> None:
+def test_partial_does_not_depend_on_the_split(value: Any, offsets: list[int]) -> None:
     text = json.dumps(value)
-    cuts = sorted({min(place, len(text)) for place in places})
-    pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
-    by_character = views_of(list(text))
-    assert views_of(pieces) == [
-        by_character[end - 1] if end else None for end in [*cuts, len(text)]
-    ]
+    ends = sorted({min(offset, len(text)) for offset in offsets})
+    ends.append(len(text))
+    fragments = [text[start:end] for start, end in pairwise([0, *ends])]
+    # Before the first character there is no view.
+    by_character = [None, *views_of(text)]
+    assert views_of(fragments) == [by_character[end] for end in ends]
 
 
-def test_a_view_shows_what_is_sure() -> None:
+def test_partial_shows_what_is_certain() -> None:
     text = (
         '{"a": 12, "b": [true, nul',
         'l, "x\\u00',
@@ -96,7 +98,7 @@ def test_a_view_shows_what_is_sure() -> None:
         '3 }, "e": "\\ud83d',
         '\\ude00"}',
     )
-    assert views_of(list(text)) == [
+    assert views_of(text) == [
         {"a": 12, "b": [True]},
         {"a": 12, "b": [True, None, "x"]},
         {"a": 12, "b": [True, None, "x\u00e9y"], "c": {}},
@@ -105,7 +107,7 @@ def test_a_view_shows_what_is_sure() -> None:
     ]
 
 
-def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
+def test_value_of_empty_text_is_an_empty_object() -> None:
     fragments = IncrementalJson()
     assert (fragments.partial(), fragments.text, fragments.value(), fragments.is_complete) == (
         None,
@@ -135,7 +137,7 @@ def test_nothing_is_nothing_and_an_empty_text_is_an_empty_object() -> None:
         "nope",
     ],
 )
-def test_a_text_that_is_not_whole_has_no_value(text: str) -> None:
+def test_value_raises_when_the_text_is_incomplete(text: str) -> None:
     fragments = IncrementalJson()
     fragments.feed(text)
     assert not fragments.is_complete
@@ -158,8 +160,8 @@ def test_a_text_that_is_not_whole_has_no_value(text: str) -> None:
         ('{"a" 1}', {}),
     ],
 )
-def test_what_is_no_json_shows_what_stood_before_it(text: str, view: Any) -> None:
-    assert views_of(list(text))[-1] == view
+def test_partial_keeps_what_precedes_invalid_json(text: str, view: Any) -> None:
+    assert views_of(text)[-1] == view
     assert views_of([text])[-1] == view
 
 
@@ -172,7 +174,7 @@ def test_what_is_no_json_shows_what_stood_before_it(text: str, view: Any) -> Non
         ('"a\\ud83d\\n"', "a\ufffd\n"),
     ],
 )
-def test_half_an_emoji_is_shown_as_the_whole_decode_shows_it(text: str, value: str) -> None:
+def test_partial_and_value_agree_on_lone_surrogates(text: str, value: str) -> None:
     fragments = IncrementalJson()
     for character in text:
         fragments.feed(character)
@@ -180,7 +182,7 @@ def test_half_an_emoji_is_shown_as_the_whole_decode_shows_it(text: str, value: s
     assert fragments.value() == fragments.partial() == value
 
 
-def test_the_view_is_one_growing_value() -> None:
+def test_partial_returns_the_same_growing_object() -> None:
     fragments = IncrementalJson()
     fragments.feed('{"a": [1, ')
     view = fragments.partial()
@@ -189,15 +191,17 @@ def test_the_view_is_one_growing_value() -> None:
     assert view == {"a": [1, 2, 3]}
 
 
-def test_nesting_has_a_floor() -> None:
+def test_partial_limits_nesting() -> None:
     text = "[" * (DEEPEST + 100)
-    view, depth = views_of([text])[-1], 0
+    view = views_of([text])[-1]
+    depth = 0
     while view:
-        view, depth = view[0], depth + 1
+        view = view[0]
+        depth += 1
     assert depth == DEEPEST - 1
 
 
-def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
+def test_partial_reads_gemini_arguments_by_path() -> None:
     by_path, fragments = ArgumentsByPath(), IncrementalJson()
     views: list[Any] = []
     for path, value, more in [
@@ -213,7 +217,7 @@ def test_arguments_of_gemini_that_come_by_path_have_a_view_too() -> None:
     assert fragments.value() == json.loads(by_path.object_text()) == {"city": "Paris", "days": [3]}
 
 
-def test_deltas_of_a_stream_feed_it() -> None:
+def test_partial_reads_deltas_of_a_stream() -> None:
     call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a": "b'}}
     events = chat(
         [{"tool_calls": [call]}, {"tool_calls": [{"index": 0, "function": {"arguments": 'c"}'}}]}]
@@ -237,7 +241,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", TEXTS)
 @pytest.mark.parametrize("size", [10, 1 << 20])
-def test_a_hundred_views_of_a_long_text_cost_linear_time(kind: str, size: int) -> None:
+def test_partial_a_hundred_times_takes_linear_time(kind: str, size: int) -> None:
     texts = [TEXTS[kind](length) for length in (50_000, 500_000)]
     measured: list[float] = []
     for _ in range(4):  # a busy machine can only make it look worse
@@ -250,16 +254,17 @@ def test_a_hundred_views_of_a_long_text_cost_linear_time(kind: str, size: int) -
 
 def view_hundred_times(text: str, size: int) -> float:
     """Seconds for feeding `text` with a hundred views on the way."""
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    fragments = [text[start : start + size] for start in range(0, len(text), size)]
+    interval = max(1, len(fragments) // 100)
     times: list[float] = []
     for _ in range(2):
         gc.collect()
-        begun = time.process_time()
-        fragments = IncrementalJson()
-        for place, piece in enumerate(pieces):
-            fragments.feed(piece)
-            if place % max(1, len(pieces) // 100) == 0:
-                fragments.partial()
-        fragments.value()
-        times.append(time.process_time() - begun)
+        start = time.process_time()
+        incremental = IncrementalJson()
+        for index, fragment in enumerate(fragments):
+            incremental.feed(fragment)
+            if index % interval == 0:
+                incremental.partial()
+        incremental.value()
+        times.append(time.process_time() - start)
     return min(times)

@@ -1,4 +1,4 @@
-"""Limits and delays are read from every provider's headers, against the one clock that is given."""
+"""Rate limits and delays of every provider's headers and frames, relative to a given clock."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def every_window(limits: RateLimits) -> list[Window]:
 
 
 def seconds_of(vector: dict[str, Any], now: datetime) -> float | None:
-    """What a vector is about: headers, the snapshot, or the words of an error."""
+    """The delay of a vector: from headers, from a snapshot, or from an error message."""
     if "body_message" in vector:
         return classify(429, {"error": {"message": vector["body_message"]}}).retry_after
     if "snapshot_s" in vector:
@@ -42,7 +42,7 @@ def seconds_of(vector: dict[str, Any], now: datetime) -> float | None:
 
 
 @each_vector("retry_after_vectors")
-def test_retry_after_is_read_as_received_or_not_at_all(vector: dict[str, Any]) -> None:
+def test_retry_after_vectors(vector: dict[str, Any]) -> None:
     if "retry" in vector:
         statuses = (400, 429, 503)
         assert {classify(status, "", vector["h"]).retryable for status in statuses} == {
@@ -59,25 +59,25 @@ def test_retry_after_is_read_as_received_or_not_at_all(vector: dict[str, Any]) -
         assert seconds == (pytest.approx(wanted) if wanted is not None else None)
 
 
-def test_header_names_are_read_in_any_case() -> None:
+def test_header_names_are_case_insensitive() -> None:
     assert retry_after({"Retry-After": "3"}) == 3
     assert read_rate_limits({"X-RateLimit-Limit-Requests": "5"}).requests == Window(5.0)
 
 
-def test_a_date_needs_a_clock() -> None:
+def test_retry_after_date_needs_a_clock() -> None:
     assert retry_after({"retry-after": "Sat, 21 Nov 2026 20:00:30 GMT"}) is None
 
 
-def test_azures_zero_milliseconds_do_not_hide_its_seconds() -> None:
+def test_retry_after_ignores_zero_milliseconds_of_azure() -> None:
     assert retry_after({"retry-after-ms": "0", "retry-after": "1"}) == 1
 
 
-def test_milliseconds_are_finer_than_seconds_and_have_a_ceiling() -> None:
+def test_retry_after_prefers_milliseconds_up_to_a_century() -> None:
     assert retry_after({"retry-after-ms": "1500", "retry-after": "2"}) == 1.5
     assert retry_after({"retry-after-ms": "9e99"}) == CENTURY
 
 
-def test_githubs_own_header_is_the_last_resort() -> None:
+def test_retry_after_reads_githubs_header_last() -> None:
     assert retry_after({"x-ratelimit-user-retry-after": "9"}) == 9
     assert retry_after({"x-ratelimit-user-retry-after": "9", "retry-after": "2"}) == 2
 
@@ -87,7 +87,7 @@ def test_githubs_own_header_is_the_last_resort() -> None:
         lambda moment: moment.replace(microsecond=0, tzinfo=UTC)
     )
 )
-def test_every_form_of_http_date_is_the_same_moment(moment: datetime) -> None:
+def test_parse_moment_reads_every_http_date_form(moment: datetime) -> None:
     assert parse_moment(format_datetime(moment, usegmt=True)) == moment
     assert parse_moment(moment.strftime("%a %b %d %H:%M:%S %Y")) == moment
     assert parse_moment(moment.isoformat()) == moment
@@ -136,12 +136,12 @@ DURATIONS = [
 @pytest.mark.parametrize(
     ("text", "seconds"), DURATIONS, ids=[repr(text)[:24] for text, _ in DURATIONS]
 )
-def test_a_duration_is_read_whole_or_not_at_all(text: str, seconds: float | None) -> None:
+def test_parse_duration(text: str, seconds: float | None) -> None:
     assert parse_duration(text) == (pytest.approx(seconds) if seconds is not None else None)
 
 
 @given(st.integers(0, 400), st.integers(0, 23), st.integers(0, 59), st.integers(0, 59_999))
-def test_a_go_duration_is_the_sum_of_its_pieces(
+def test_parse_duration_adds_the_parts_of_a_go_duration(
     days: int, hours: int, minutes: int, milliseconds: int
 ) -> None:
     text = f"{days}d{hours}h{minutes}m{milliseconds / 1000}s"
@@ -168,13 +168,11 @@ MOMENTS = [
 
 
 @pytest.mark.parametrize(("text", "moment"), MOMENTS, ids=[text[:32] for text, _ in MOMENTS])
-def test_an_absolute_time_is_told_from_a_duration_by_its_size(
-    text: str, moment: str | None
-) -> None:
+def test_parse_moment_separates_times_from_durations(text: str, moment: str | None) -> None:
     assert parse_moment(text) == (datetime.fromisoformat(moment) if moment else None)
 
 
-WORDS = [
+DELAY_MESSAGES = [
     ("Please try again in 6m0s. Visit …", 360),
     ("Please try again in 28ms.", 0.028),
     ("Please retry in 22.4s.", 22.4),
@@ -190,8 +188,8 @@ WORDS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "seconds"), WORDS)
-def test_a_delay_is_read_out_of_a_sentence(text: str, seconds: float | None) -> None:
+@pytest.mark.parametrize(("text", "seconds"), DELAY_MESSAGES)
+def test_delay_in_message(text: str, seconds: float | None) -> None:
     assert delay_in_message(text) == (pytest.approx(seconds) if seconds is not None else None)
 
 
@@ -439,7 +437,7 @@ FAMILIES: list[tuple[str, dict[str, str], dict[str, Window]]] = [
         {"x-ratelimit-limit-requests": "X-RATELIMIT-LIMIT-REQUESTS-XXX"},
         {},
     ),
-    ("a negative number says nothing", {"x-ratelimit-remaining-requests": "-1"}, {}),
+    ("a negative number is unknown", {"x-ratelimit-remaining-requests": "-1"}, {}),
 ]
 
 
@@ -456,7 +454,7 @@ def windows_by_name(limits: RateLimits) -> dict[str, Window]:
 @pytest.mark.parametrize(
     ("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES]
 )
-def test_every_family_of_headers_is_read(
+def test_read_rate_limits_knows_every_family(
     headers: dict[str, str], windows: dict[str, Window]
 ) -> None:
     assert windows_by_name(read_rate_limits(headers, NOW)) == windows
@@ -465,7 +463,7 @@ def test_every_family_of_headers_is_read(
 @pytest.mark.parametrize(
     ("headers", "windows"), [case[1:] for case in FAMILIES], ids=[case[0] for case in FAMILIES]
 )
-def test_without_a_clock_only_what_was_sent_is_told(
+def test_read_rate_limits_without_a_clock(
     headers: dict[str, str], windows: dict[str, Window]
 ) -> None:
     for name, window in windows_by_name(read_rate_limits(headers)).items():
@@ -479,14 +477,14 @@ def test_without_a_clock_only_what_was_sent_is_told(
         assert (window.reset_at or window.reset_after) is not None or wanted.reset_after is None
 
 
-def test_a_reset_in_the_past_means_full_now() -> None:
+def test_reset_after_is_zero_when_the_reset_has_passed() -> None:
     headers = {"anthropic-ratelimit-tokens-reset": "2026-11-21T19:59:59Z"}
     assert read_rate_limits(headers, NOW).tokens == Window(
         None, None, NOW - timedelta(seconds=1), 0.0
     )
 
 
-def test_a_clock_in_another_zone_is_the_same_clock() -> None:
+def test_read_rate_limits_accepts_a_clock_of_any_zone() -> None:
     elsewhere = NOW.astimezone(timezone(timedelta(hours=-8)))
     headers = {"x-ratelimit-reset-requests": "60"}
     window = read_rate_limits(headers, elsewhere).requests
@@ -495,7 +493,7 @@ def test_a_clock_in_another_zone_is_the_same_clock() -> None:
     assert window.reset_at.tzinfo is UTC
 
 
-def test_raw_keeps_limits_and_ids_and_never_a_secret() -> None:
+def test_raw_has_limits_and_ids_but_no_secrets() -> None:
     limits = read_rate_limits(
         {
             "X-RateLimit-Limit-Requests": "5",
@@ -535,12 +533,12 @@ REQUEST_IDS = [
 
 
 @pytest.mark.parametrize("name", REQUEST_IDS)
-def test_a_request_id_is_found_by_every_name(name: str) -> None:
+def test_request_id_is_read_under_every_name(name: str) -> None:
     assert read_rate_limits({name: "r1"}).request_id == "r1"
     assert read_rate_limits({"llm_provider-" + name: "r1"}).request_id == "r1"
 
 
-def test_the_providers_own_request_id_wins_over_the_edge() -> None:
+def test_request_id_prefers_the_providers_own() -> None:
     assert read_rate_limits({"cf-ray": "edge", "x-request-id": "own"}).request_id == "own"
 
 
@@ -548,45 +546,41 @@ def test_the_providers_own_request_id_wins_over_the_edge() -> None:
 
 
 def recorded_headers() -> list[tuple[str, dict[str, str]]]:
-    """Every set of response headers in the corpus that speaks of limits with a number; cassettes with placeholders are left out."""
-    notes = sorted(require(CORPUS / "data").glob("*/*.meta.json"))
-    sets = (
-        (path.name, dict(json.loads(path.read_bytes()).get("response_headers") or []))
-        for path in notes
-    )
-    return [
-        (name, headers)
-        for name, headers in sets
-        if any(speaks_of_a_limit(*header) for header in headers.items())
-    ]
+    """Every set of response headers in the corpus that has a limit with a number.
+
+    Cassettes with placeholders instead of numbers are excluded.
+    """
+    sets = []
+    for path in sorted(require(CORPUS / "data").glob("*/*.meta.json")):
+        headers = dict(json.loads(path.read_bytes()).get("response_headers") or [])
+        if any(is_limit(*header) for header in headers.items()):
+            sets.append((path.name, headers))
+    return sets
 
 
-def speaks_of_a_limit(name: str, value: str) -> bool:
-    return (
-        any(word in name.lower() for word in ("ratelimit-", "ratelimitbysize-", "call-limit"))
-        and value[:1].isdigit()
-    )
+def is_limit(name: str, value: str) -> bool:
+    names = ("ratelimit-", "ratelimitbysize-", "call-limit")
+    return any(part in name.lower() for part in names) and value[:1].isdigit()
 
 
-def test_every_recorded_set_of_limits_gives_a_window() -> None:
+def test_every_recorded_header_set_gives_a_window() -> None:
     sets = recorded_headers()
     assert len(sets) >= 240
-    blind = [name for name, headers in sets if not every_window(read_rate_limits(headers, NOW))]
-    assert not blind
+    unread = [name for name, headers in sets if not every_window(read_rate_limits(headers, NOW))]
+    assert not unread
 
 
-def test_every_recorded_number_is_in_a_window_or_in_raw() -> None:
+def test_every_recorded_limit_header_is_in_raw() -> None:
     for name, headers in recorded_headers():
-        kept = read_rate_limits(headers, NOW).raw
-        assert {
-            header.lower() for header in headers if "ratelimit" in header.lower()
-        } <= kept.keys(), name
+        raw = read_rate_limits(headers, NOW).raw
+        sent = {header.lower() for header in headers if "ratelimit" in header.lower()}
+        assert sent <= raw.keys(), name
 
 
 # ---------------------------------------------------------------- inside the stream
 
 
-def test_the_codex_event_is_the_same_as_its_headers() -> None:
+def test_read_in_band_codex_event_equals_its_headers() -> None:
     event = {
         "type": "codex.rate_limits",
         "plan_type": "pro",
@@ -615,7 +609,7 @@ def test_the_codex_event_is_the_same_as_its_headers() -> None:
     }
 
 
-def test_codex_limits_by_name_are_read_from_an_object_too() -> None:
+def test_read_in_band_codex_limits_by_name() -> None:
     event = {
         "type": "codex.rate_limits",
         "limit_name": "plus",
@@ -630,7 +624,7 @@ def test_codex_limits_by_name_are_read_from_an_object_too() -> None:
     }
 
 
-def test_without_a_clock_the_codex_event_tells_both_its_times() -> None:
+def test_read_in_band_codex_times_without_a_clock() -> None:
     event = {
         "type": "codex.rate_limits",
         "rate_limits": {"primary": {"reset_after_seconds": 60, "reset_at": 1795291260}},
@@ -640,7 +634,7 @@ def test_without_a_clock_the_codex_event_tells_both_its_times() -> None:
     assert limits.windows == {"codex-primary": Window(None, None, AFTER_A_MINUTE, 60)}
 
 
-def test_headers_inside_an_openrouter_error_are_read() -> None:
+def test_read_in_band_headers_of_an_openrouter_error() -> None:
     headers = {
         "X-RateLimit-Limit": 20,
         "X-RateLimit-Remaining": "0",
@@ -660,7 +654,7 @@ def test_headers_inside_an_openrouter_error_are_read() -> None:
     assert limits.requests == Window(20, 0, AFTER_A_MINUTE, 60)
 
 
-def test_headers_of_a_websocket_error_are_read() -> None:
+def test_read_in_band_headers_of_a_websocket_error() -> None:
     event = {
         "type": "error",
         "status": 429,
@@ -672,7 +666,7 @@ def test_headers_of_a_websocket_error_are_read() -> None:
     assert limits.windows == {"codex-primary": Window(100, 0)}
 
 
-def test_googles_details_name_the_quota_and_the_delay() -> None:
+def test_read_in_band_google_quota_and_delay() -> None:
     details = [
         {
             "@type": "type.googleapis.com/google.rpc.QuotaFailure",
@@ -696,7 +690,7 @@ def test_googles_details_name_the_quota_and_the_delay() -> None:
         {"headers": {"content-type": "x", "authorization": "Bearer canary"}},
     ],
 )
-def test_a_frame_without_limits_gives_none(event: dict[str, Any]) -> None:
+def test_read_in_band_is_none_without_limits(event: dict[str, Any]) -> None:
     assert read_in_band(event) is None
 
 
@@ -737,7 +731,7 @@ def is_sound(window: Window) -> bool:
 
 
 @given(HEADERS, CLOCKS)
-def test_any_headers_give_sound_windows_and_no_exception(
+def test_read_rate_limits_of_random_headers(
     headers: dict[str, str], clock: datetime | None
 ) -> None:
     limits = read_rate_limits(headers, clock)
@@ -750,22 +744,21 @@ def test_any_headers_give_sound_windows_and_no_exception(
     | st.fixed_dictionaries({"type": st.just("codex.rate_limits"), "rate_limits": JSON}),
     CLOCKS,
 )
-def test_any_frame_gives_sound_windows_or_none(
-    event: dict[str, Any], clock: datetime | None
-) -> None:
+def test_read_in_band_of_random_frames(event: dict[str, Any], clock: datetime | None) -> None:
     limits = read_in_band(event, clock)
     assert limits is None or all(is_sound(window) for window in every_window(limits))
 
 
 @given(st.text(max_size=200))
-def test_any_text_is_a_number_a_duration_a_moment_or_none(text: str) -> None:
+def test_parsing_random_text(text: str) -> None:
     assert parse_number(text) is None or text.isascii() or text.strip().isascii()
     assert parse_duration(text) is None or parse_duration(text) >= 0  # type: ignore[operator]
-    assert parse_moment(text) is None or parse_moment(text).tzinfo is UTC  # type: ignore[union-attr]
+    moment = parse_moment(text)
+    assert moment is None or moment.tzinfo is UTC
     assert delay_in_message(text) is None or delay_in_message(text) >= 0  # type: ignore[operator]
 
 
-def test_a_flood_of_headers_is_bounded() -> None:
+def test_read_rate_limits_bounds_a_flood_of_headers() -> None:
     limits = read_rate_limits({f"x-ratelimit-limit-w{n}": "9" * 10_000 for n in range(20_000)})
     assert len(limits.windows) <= 256
     assert sum(len(name) + len(text) for name, text in limits.raw.items()) < 1 << 20

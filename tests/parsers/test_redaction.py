@@ -1,4 +1,4 @@
-"""What looks like a key is never shown, and what does not is left alone."""
+"""Text that looks like a key is masked; other text is unchanged."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamlib_parsers.redaction import MASK, redact, redact_value
 
-# Made up, each in the shape its provider gives out.
+# Invented, each in the shape of its provider's keys.
 KEYS = [
     "sk-proj-4fA9_xYz-0123456789abcdef",
     "sk-ant-api03-AbCdEf012345-xyz",
@@ -48,7 +48,7 @@ SENTENCES = [
 
 @pytest.mark.parametrize("key", KEYS)
 @pytest.mark.parametrize("sentence", SENTENCES)
-def test_a_key_is_masked_wherever_it_stands(key: str, sentence: str) -> None:
+def test_redact_masks_a_key_anywhere_in_a_sentence(key: str, sentence: str) -> None:
     shown = redact(sentence.format(key))
     assert MASK in shown
     assert not any(key[n : n + 9] in shown for n in range(len(key) - 8)), shown
@@ -72,7 +72,7 @@ LABELLED = [
 
 
 @pytest.mark.parametrize("text", LABELLED)
-def test_what_a_label_calls_a_key_is_masked_in_any_shape(text: str) -> None:
+def test_redact_masks_what_a_label_names_a_key(text: str) -> None:
     assert "canary" not in redact(text)
     assert MASK in redact(text)
 
@@ -90,11 +90,11 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_ordinary_words_are_left_alone(text: str) -> None:
+def test_redact_keeps_ordinary_text(text: str) -> None:
     assert redact(text) == text
 
 
-def test_a_value_is_masked_by_its_name_and_by_its_shape() -> None:
+def test_redact_value_masks_by_key_and_by_shape() -> None:
     value = {
         "api_key": "plain",
         "Authorization": "plain",
@@ -111,7 +111,7 @@ def test_a_value_is_masked_by_its_name_and_by_its_shape() -> None:
     }
 
 
-def test_a_value_is_bounded_in_depth_and_width() -> None:
+def test_redact_value_limits_depth_and_width() -> None:
     deep: Any = "end"
     for _ in range(5_000):
         deep = [deep]
@@ -133,10 +133,10 @@ JSON = st.recursive(
 
 
 @given(JSON)
-def test_any_value_can_be_shown_and_sent(value: Any) -> None:
+def test_redact_value_is_always_json(value: Any) -> None:
     json.dumps(redact_value(value), ensure_ascii=False).encode("utf-8")
 
 
 @given(st.text(max_size=300))
-def test_redacting_twice_changes_nothing_more(text: str) -> None:
+def test_redact_is_idempotent(text: str) -> None:
     assert redact(redact(text)) == redact(text)
