@@ -1,6 +1,7 @@
-"""The loopback provider: a real HTTP server on 127.0.0.1 that answers every wire, from a recording or from the request itself.
+"""The loopback provider: a real HTTP server on 127.0.0.1 that speaks every wire.
 
-It is `parse_request` and `encoder` and nothing else of its own, so whatever a wire can say can be tried without a key.
+It sends a recording, or a response made from the request. It is `parse_request` and `encoder` and
+little else, so whatever a wire can carry can be tried without a key.
 """
 
 from __future__ import annotations

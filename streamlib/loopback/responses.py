@@ -1,7 +1,8 @@
-"""A deterministic answer to a prompt: the same request gives the same events, byte for byte.
+"""A deterministic response to a prompt: equal requests give equal events, byte for byte.
 
-The model thinks where it was asked to, calls the first tool it was offered (with arguments made of the tool's schema) and, once
-the outputs are there, says what they were. Words count as tokens.
+There is reasoning where the request enables it, a call of the first tool that may be called (with
+arguments made from the tool's schema), and, once outputs are there, a text that repeats the last of
+them. A word counts as a token.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -29,95 +30,128 @@ from streamlib_parsers.items import (
     WireApi,
 )
 from streamlib_parsers.limits import LIMITS
+from streamlib_parsers.open_items import OpenItem
 from streamlib_parsers.usage import Usage
 
+EchoedItem: TypeAlias = Reasoning | Message | FunctionCall
+"""The items of these responses."""
+
 SIGNATURE: Final = "bG9vcGJhY2stc2lnbmF0dXJl"
-"""The signature on every thought: opaque, and valid base64."""
+"""The signature of all reasoning: opaque, and valid base64."""
 
 
 def echo_response(prompt: Prompt, wire_api: WireApi = "messages") -> list[ResponseEvent]:
-    """The events of the answer."""
+    """The events of the response to a prompt.
+
+    Args:
+        prompt: what is echoed.
+        wire_api: the wire of the items' origin.
+    """
     digest = hashlib.sha256(msgspec.json.encode(prompt)).hexdigest()[:16]
-    assembly = EventAssembler(LIMITS, Origin(wire_api), lambda n: f"call_{digest[:8]}_{n}")
-    read = sum(len(_words(text)) for text in _texts(prompt))
-    assembly.identify(f"resp_{digest}", prompt.model or "loopback")
-    assembly.usage(Usage(input_tokens=read, output_tokens=0))
-    written = 0
+    assembler = EventAssembler(LIMITS, Origin(wire_api), lambda n: f"call_{digest[:8]}_{n}")
+    input_tokens = sum(len(_tokens(text)) for text in _prompt_texts(prompt))
+    assembler.identify(f"resp_{digest}", prompt.model or "loopback")
+    assembler.usage(Usage(input_tokens=input_tokens, output_tokens=0))
+    output_tokens = 0
     called = False
-    for item in _items(prompt, assembly):
-        written += _say(assembly, item)
-        called |= isinstance(item, FunctionCall)
-    assembly.usage(Usage(input_tokens=read, output_tokens=written))
-    assembly.complete("tool_calls" if called else "stop")
-    return assembly.take()
+    for item in _items(prompt, assembler):
+        output_tokens += _stream(assembler, item)
+        if isinstance(item, FunctionCall):
+            called = True
+    assembler.usage(Usage(input_tokens=input_tokens, output_tokens=output_tokens))
+    assembler.complete("tool_calls" if called else "stop")
+    return assembler.take()
 
 
-def _items(prompt: Prompt, assembly: EventAssembler) -> Iterator[ResponseItem]:
-    last = prompt.items[-1] if prompt.items else None
-    tool = _offered(prompt)
+def _items(prompt: Prompt, assembler: EventAssembler) -> Iterator[EchoedItem]:
+    last: ResponseItem | None = None
+    if prompt.items:
+        last = prompt.items[-1]
+    tool = _callable_tool(prompt)
     if prompt.thinking is not None and prompt.thinking.effort != "off":
         yield Reasoning(
             f"They want an answer to {len(prompt.items)} items. I keep it short.",
             signature=SIGNATURE,
         )
-    if tool is not None and not isinstance(last, OUTPUTS):
+    if isinstance(last, OUTPUTS):
+        yield Message("assistant", (Text(f"The tool says: {_output_text(last.output)}"),))
+    elif tool is not None:
         yield Message("assistant", (Text(f"I will ask {tool.name}."),))
-        yield FunctionCall(
-            assembly.new_call_id(),
-            tool.name,
-            msgspec.json.encode(example(tool.schema or {})).decode(),
-        )
-    elif isinstance(last, OUTPUTS):
-        output = (
-            last.output
-            if isinstance(last.output, str)
-            else "".join(part.text for part in last.output if isinstance(part, Text))
-        )
-        yield Message("assistant", (Text(f"The tool says: {output}"),))
+        arguments = msgspec.json.encode(example(tool.schema or {})).decode()
+        yield FunctionCall(assembler.new_call_id(), tool.name, arguments)
     else:
         yield Message("assistant", (Text(_echo(last)),))
 
 
-def _offered(prompt: Prompt) -> ToolSpec | None:
-    named = [
-        tool
-        for tool in prompt.tools
-        if tool.native is None and prompt.tool_choice in (None, "auto", "required", tool.name)
-    ]
-    return named[0] if named else None
+def _callable_tool(prompt: Prompt) -> ToolSpec | None:
+    """The first tool that `tool_choice` allows; tools that the provider runs are not called."""
+    for tool in prompt.tools:
+        allowed = prompt.tool_choice in (None, "auto", "required", tool.name)
+        if tool.native is None and allowed:
+            return tool
+    return None
+
+
+def _output_text(output: Any) -> str:
+    if isinstance(output, str):
+        return output
+    return "".join(part.text for part in output if isinstance(part, Text))
 
 
 def _echo(item: ResponseItem | None) -> str:
-    said = item.text if isinstance(item, Message) else ""
-    return f"You said: {said}\n\nThis is the loopback provider: it repeats what it hears, over real HTTP and without a key."
-
-
-def _say(assembly: EventAssembler, item: Any) -> int:
-    """Streams one item in words; the number of them."""
-    grown: dict[str, Any] = (
-        {"arguments": ""}
-        if isinstance(item, FunctionCall)
-        else {"content": () if isinstance(item, Message) else ""}
+    text = ""
+    if isinstance(item, Message):
+        text = item.text
+    return (
+        f"You said: {text}\n\nThis is the loopback provider: "
+        "it repeats what it hears, over real HTTP and without a key."
     )
-    opened = assembly.open(msgspec.structs.replace(item, **grown, signature=None))
-    words = _words(item.arguments if isinstance(item, FunctionCall) else item.text)
-    verbs: dict[type, Any] = {
-        Message: assembly.text,
-        Reasoning: assembly.reasoning,
-        FunctionCall: assembly.arguments,
-    }
-    for word in words:
-        verbs[type(item)](opened, word)
+
+
+def _stream(assembler: EventAssembler, item: EchoedItem) -> int:
+    """Streams one item, a delta for each token; returns the number of tokens."""
+    opened = assembler.open(_without_content(item))
+    tokens = _tokens(_text(item))
+    for token in tokens:
+        _append(assembler, opened, token)
     opened.fields["signature"] = item.signature
-    assembly.close(opened)
-    return len(words)
+    assembler.close(opened)
+    return len(tokens)
 
 
-def _words(text: str) -> list[str]:
+def _append(assembler: EventAssembler, opened: OpenItem, token: str) -> None:
+    match opened.item:
+        case Message():
+            assembler.text(opened, token)
+        case Reasoning():
+            assembler.reasoning(opened, token)
+        case _:
+            assembler.arguments(opened, token)
+
+
+def _text(item: EchoedItem) -> str:
+    if isinstance(item, FunctionCall):
+        return item.arguments
+    return item.text
+
+
+def _without_content(item: EchoedItem) -> EchoedItem:
+    """The item as it is before its first delta."""
+    match item:
+        case Message():
+            return msgspec.structs.replace(item, content=(), signature=None)
+        case Reasoning():
+            return msgspec.structs.replace(item, content="", signature=None)
+        case FunctionCall():
+            return msgspec.structs.replace(item, arguments="", signature=None)
+
+
+def _tokens(text: str) -> list[str]:
+    """The words of a text, each with the space around it: together they are the text."""
     return re.findall(r"\s*\S+\s*$|\s*\S+", text)
 
 
-def _texts(prompt: Prompt) -> Iterator[str]:
+def _prompt_texts(prompt: Prompt) -> Iterator[str]:
     yield prompt.instructions or ""
     for item in prompt.items:
         if isinstance(item, (Message, Reasoning)):
@@ -133,23 +167,25 @@ EXAMPLES: Final[dict[str, Any]] = {
     "boolean": True,
     "null": None,
 }
+"""A value of each scalar type of JSON Schema."""
 
 
 def example(schema: JsonObject) -> Any:
-    """A value that a JSON schema takes: its default, first enum member, or the plainest value of its type."""
+    """A value that a JSON schema allows: its default, first enum value, or one of its type."""
     for key in ("const", "default"):
         if key in schema:
             return schema[key]
     if schema.get("enum"):
         return schema["enum"][0]
     kind = schema.get("type")
-    kind = kind[0] if isinstance(kind, list) and kind else kind
+    if isinstance(kind, list) and kind:
+        kind = kind[0]
     if kind == "array":
         return [example(schema.get("items") or {})]
     if kind in EXAMPLES:
         return EXAMPLES[kind]
-    return {
-        name: example(child)
-        for name, child in (schema.get("properties") or {}).items()
-        if isinstance(child, dict)
-    }
+    values: JsonObject = {}
+    for name, child in (schema.get("properties") or {}).items():
+        if isinstance(child, dict):  # `true` and `false` are schemas without a value to show
+            values[name] = example(child)
+    return values

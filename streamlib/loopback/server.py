@@ -1,21 +1,22 @@
-"""The server under the loopback provider: anyio sockets and h11, so that every fault a network has can be made.
+"""The server of the loopback provider: anyio sockets and h11, to make any fault of a network.
 
-One response a request, with a chosen size of HTTP chunk and a chosen pace. Faults happen after `at` chunks of the body:
+It sends one response for each request, in HTTP chunks of a given size and at a given pace. A fault
+occurs after `after` chunks of the body:
 
-    truncate     the stream ends cleanly, in the middle
-    disconnect   the connection is reset, in the middle of a chunk
-    malformed    a chunk that is not this wire
-    stall        silence until the client goes
+    truncate     the body ends cleanly, but too early
+    disconnect   the connection is reset in the middle of a chunk
+    malformed    a chunk that is not of the wire
+    stall        silence until the client disconnects
 """
 
 from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import anyio
 import h11
@@ -30,27 +31,38 @@ from streamlib.wires.decoders import parse_request
 from streamlib.wires.encoders import encode_body, encoder, error_body
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.accumulate import accumulate
-from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.errors import ErrorInfo, ErrorKind
 from streamlib_parsers.events import ResponseEvent
 
 Fault: TypeAlias = Literal["truncate", "disconnect", "malformed", "stall"]
-Answer: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
+Responder: TypeAlias = Callable[[Prompt, Any], Sequence[ResponseEvent]]
+"""(prompt, wire API) -> the events of the response."""
+
+JSON: Final = "application/json"
 
 
 class Behaviour(Struct, frozen=True):
-    """How the server answers.
+    """How the server responds.
 
-    recordings: bodies to send as they are, one a request, in turn; without any, the answer is made of the request.
-    chunk: bytes in one HTTP chunk (None: one event). pace: seconds between chunks. fault, at: what goes wrong, after how many chunks.
-    status, headers: sent instead of 200, and beside the usual headers. failing: how many requests get the fault or the error, the first
-    so many (None: all); those behind them go well, and get the recordings from the first on. What is no request of a wire does not count.
+    Attributes:
+        recordings: bodies to send unchanged, one a request, in order and then from the start;
+            without any, the response is made from the request.
+        chunk: bytes in an HTTP chunk; None: one event.
+        pace: seconds between chunks.
+        fault: what goes wrong.
+        after: chunks of the body before it goes wrong.
+        status: sent instead of 200; from 400 on with an error of the wire.
+        headers: sent beside the usual ones.
+        failing: only the first so many requests get the fault or the error; the later ones
+            succeed, with the recordings from the first on. None: all. Requests that no wire has do
+            not count.
     """
 
     recordings: tuple[bytes, ...] = ()
     chunk: int | None = None
     pace: float = 0.0
     fault: Fault | None = None
-    at: int = 3
+    after: int = 3
     status: int = 200
     headers: dict[str, str] = {}
     failing: int | None = None
@@ -62,13 +74,13 @@ class Behaviour(Struct, frozen=True):
             raise ValueError(f"failing is how many requests fail, 0 or more: not {self.failing}")
 
 
-LIMIT_HEADERS = {
+LIMIT_HEADERS: Final = {
     "anthropic-ratelimit-requests-limit": "1000",
     "anthropic-ratelimit-requests-remaining": "999",
     "anthropic-ratelimit-tokens-limit": "100000",
     "anthropic-ratelimit-tokens-remaining": "99000",
 }
-"""The loopback provider has limits too, so that a screen that shows them can be tried."""
+"""Rate limits of the loopback provider, so that a user interface can show some."""
 
 
 async def serve(
@@ -76,11 +88,20 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    answers: Answer = echo_response,
+    respond: Responder = echo_response,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serves until cancelled; reports its base URL (`http://127.0.0.1:PORT`) when it listens: `url = await group.start(serve)`."""
-    provider = Loopback(behaviour or Behaviour(), answers)
+    """Serves until cancelled.
+
+    Args:
+        behaviour: how it responds; without faults by default.
+        host: address to listen on.
+        port: 0 is any free port.
+        respond: makes the events of a response where there is no recording.
+        task_status: gets the base URL once the server listens:
+            `url = await group.start(serve)` is `http://127.0.0.1:PORT`.
+    """
+    provider = Loopback(behaviour or Behaviour(), respond)
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     async with listener:
         bound = listener.extra(SocketAttribute.local_port)
@@ -90,7 +111,10 @@ async def serve(
 
 @asynccontextmanager
 async def running(behaviour: Behaviour | None = None, *, port: int = 0) -> AsyncGenerator[str]:
-    """A server beside the block, by its base URL. The block's own exceptions come out plain, not in a task group's wrapping."""
+    """Serves while the block runs; yields the base URL.
+
+    An exception of the block is raised as it is, and not inside a task group's exception group.
+    """
     raised: Exception | None = None
     async with anyio.create_task_group() as group:
         try:
@@ -102,8 +126,8 @@ async def running(behaviour: Behaviour | None = None, *, port: int = 0) -> Async
         raise raised
 
 
-class Served(NamedTuple):
-    """One answer: its status and media type, the chunks of its body, and how they are sent."""
+class ServedResponse(NamedTuple):
+    """One response: its status, media type and body, and how it is sent."""
 
     status: int
     media_type: str
@@ -112,30 +136,38 @@ class Served(NamedTuple):
 
 
 class Loopback:
-    """What every connection shares: the behaviour, and which recording is next."""
+    """What all connections share: the behaviour, and which recording is next.
 
-    def __init__(self, behaviour: Behaviour, answers: Answer) -> None:
+    Attributes:
+        behaviour: of all requests, before `failing` is applied.
+    """
+
+    def __init__(self, behaviour: Behaviour, respond: Responder) -> None:
         self.behaviour = behaviour
-        self._answers = answers
-        self._asked = 0
-        self._sent = 0
+        self._respond = respond
+        """Makes the events of a response where there is no recording."""
+        self._requests = 0
+        """Requests of a wire so far; `Behaviour.failing` counts these."""
+        self._recordings_sent = 0
+        """Recordings that were sent to requests which should succeed."""
 
-    def turn(self) -> Behaviour:
-        """How the next request is answered."""
-        self._asked += 1
+    def next_behaviour(self) -> Behaviour:
+        """Counts a request and returns how it is responded to."""
+        self._requests += 1
         behaviour = self.behaviour
         if behaviour.failing is None:
             return behaviour
-        if self._asked <= behaviour.failing:
-            return msgspec.structs.replace(
-                behaviour, recordings=() if behaviour.status >= 400 else behaviour.recordings[:1]
-            )
-        return msgspec.structs.replace(
-            behaviour, fault=None, status=200 if behaviour.status >= 400 else behaviour.status
-        )
+        is_error = behaviour.status >= 400
+        if self._requests <= behaviour.failing:
+            recordings = behaviour.recordings[:1]
+            if is_error:
+                recordings = ()  # an HTTP error has the wire's own body
+            return msgspec.structs.replace(behaviour, recordings=recordings)
+        status = 200 if is_error else behaviour.status
+        return msgspec.structs.replace(behaviour, fault=None, status=status)
 
     async def connection(self, stream: SocketStream) -> None:
-        """One connection, request after request, until either side is done."""
+        """Serves one connection, request after request, until either side closes it."""
         async with stream:
             try:
                 await _Connection(stream, self).run()
@@ -147,83 +179,68 @@ class Loopback:
             ):
                 return
 
-    def answer(
-        self, found: Route | None, body: bytes, headers: dict[str, str], path: str
-    ) -> Served:
-        """What is sent for a request."""
-        if found is None:
-            return Served(
-                404,
-                "application/json",
-                iter([b'{"error":{"message":"no such path","type":"not_found_error"}}']),
-                Behaviour(),
-            )
+    def response(
+        self, matched: Route | None, body: bytes, headers: dict[str, str], path: str
+    ) -> ServedResponse:
+        """The response to a request; `matched` is None for a path of no wire."""
+        if matched is None:
+            not_found = b'{"error":{"message":"no such path","type":"not_found_error"}}'
+            return ServedResponse(404, JSON, iter([not_found]), Behaviour())
+        wire_api = matched.wire_api
         try:
-            prompt = parse_request(found.wire_api, body, headers=headers, path=path)
+            prompt = parse_request(wire_api, body, headers=headers, path=path)
         except StreamError as error:
-            return Served(
-                400,
-                "application/json",
-                iter([msgspec.json.encode(error_body(found.wire_api, error.info))]),
-                Behaviour(),
-            )
-        behaviour = self.turn()
+            return _error_response(matched, error.info, Behaviour(status=400))
+        behaviour = self.next_behaviour()
         if behaviour.recordings:
-            return Served(
-                behaviour.status,
-                _kind(found),
-                _split(self._recording(behaviour), behaviour.chunk),
-                behaviour,
-            )
-        return Served(*self._made(behaviour, found, prompt), behaviour)
-
-    def _made(
-        self, behaviour: Behaviour, found: Route, prompt: Prompt
-    ) -> tuple[int, str, Iterator[bytes]]:
-        wire_api = found.wire_api
+            chunks = _chunks(self._next_recording(behaviour), behaviour.chunk)
+            media_type = encoder(wire_api).media_type
+            return ServedResponse(behaviour.status, media_type, chunks, behaviour)
         if behaviour.status >= 400:
-            error = ErrorInfo(
-                "overloaded" if behaviour.status >= 500 else "rate_limited",
-                "the loopback provider was told to fail",
-            )
-            return (
-                behaviour.status,
-                "application/json",
-                iter([msgspec.json.encode(error_body(wire_api, error))]),
-            )
-        prompt = msgspec.structs.replace(prompt, model=prompt.model or found.model)
-        events = self._answers(prompt, wire_api)
-        stream = prompt.stream if found.stream is None else found.stream
-        if not stream:
-            return (
-                200,
-                "application/json",
-                iter([encode_body(wire_api, accumulate(events), model=prompt.model)]),
-            )
-        encode = encoder(wire_api, model=prompt.model)
-        pieces = (
-            piece for piece in (*(encode.feed(event) for event in events), encode.close()) if piece
-        )
-        return (
-            200,
-            encode.media_type,
-            _split(b"".join(pieces), behaviour.chunk) if behaviour.chunk else iter(pieces),
-        )
+            kind: ErrorKind = "overloaded" if behaviour.status >= 500 else "rate_limited"
+            error_info = ErrorInfo(kind, "the loopback provider was configured to fail")
+            return _error_response(matched, error_info, behaviour)
+        return self._made_response(behaviour, matched, prompt)
 
-    def _recording(self, behaviour: Behaviour) -> bytes:
-        """The next; the first again where this request is to fail, so that the one behind it gets it whole."""
-        recording = behaviour.recordings[self._sent % len(behaviour.recordings)]
-        self._sent += behaviour.failing is None or self._asked > behaviour.failing
+    def _made_response(
+        self, behaviour: Behaviour, matched: Route, prompt: Prompt
+    ) -> ServedResponse:
+        """A response made from the request: a stream or a complete body."""
+        wire_api = matched.wire_api
+        prompt = msgspec.structs.replace(prompt, model=prompt.model or matched.model)
+        events = self._respond(prompt, wire_api)
+        # Where the path says whether it streams (Gemini, Bedrock), the body does not.
+        streams = prompt.stream if matched.stream is None else matched.stream
+        if not streams:
+            complete = encode_body(wire_api, accumulate(events), model=prompt.model)
+            return ServedResponse(200, JSON, iter([complete]), behaviour)
+        encode = encoder(wire_api, model=prompt.model)
+        encoded = [encode.feed(event) for event in events]
+        encoded.append(encode.close())
+        chunks: Iterable[bytes] = filter(None, encoded)
+        if behaviour.chunk:
+            chunks = _chunks(b"".join(encoded), behaviour.chunk)
+        return ServedResponse(200, encode.media_type, iter(chunks), behaviour)
+
+    def _next_recording(self, behaviour: Behaviour) -> bytes:
+        """The next recording. A request that should fail does not use it up."""
+        recordings = behaviour.recordings
+        recording = recordings[self._recordings_sent % len(recordings)]
+        if behaviour.failing is None or self._requests > behaviour.failing:
+            self._recordings_sent += 1
         return recording
 
 
-def _split(body: bytes, chunk: int | None) -> Iterator[bytes]:
-    size = chunk or max(1, len(body))
-    return (body[at : at + size] for at in range(0, len(body), size))
+def _error_response(matched: Route, error: ErrorInfo, behaviour: Behaviour) -> ServedResponse:
+    body = msgspec.json.encode(error_body(matched.wire_api, error))
+    return ServedResponse(behaviour.status, JSON, iter([body]), behaviour)
 
 
-def _kind(found: Route) -> str:
-    return encoder(found.wire_api).media_type
+def _chunks(body: bytes, size: int | None) -> Iterator[bytes]:
+    """The body in chunks of this size; None: in one."""
+    size = size or max(1, len(body))
+    for start in range(0, len(body), size):
+        yield body[start : start + size]
 
 
 class _Connection:
@@ -233,6 +250,7 @@ class _Connection:
         self._stream = stream
         self._provider = provider
         self._http = h11.Connection(h11.SERVER)
+        """HTTP state of the connection; a new cycle begins with each request."""
 
     async def run(self) -> None:
         while True:
@@ -253,31 +271,35 @@ class _Connection:
             try:
                 data = await self._stream.receive(65536)
             except anyio.EndOfStream:
-                data = b""
+                data = b""  # h11's form of the end of input
             self._http.receive_data(data)
 
     async def _body(self) -> bytes:
-        parts: list[bytes] = []
-        while isinstance(event := await self._event(), h11.Data):
-            parts.append(bytes(event.data))
-        return b"".join(parts)
+        body = bytearray()
+        event = await self._event()
+        while isinstance(event, h11.Data):
+            body += event.data
+            event = await self._event()
+        return bytes(body)
 
     async def _respond(self, request: h11.Request, body: bytes) -> None:
         path = request.target.decode("ascii", "replace")
         headers = {name.decode(): value.decode("latin-1") for name, value in request.headers}
-        status, media_type, chunks, behaviour = self._provider.answer(
-            route(path), body, headers, path
-        )
-        given = {
-            "content-type": media_type,
+        response = self._provider.response(route(path), body, headers, path)
+        behaviour = response.behaviour
+        response_headers = {
+            "content-type": response.media_type,
             "request-id": "req_loopback",
             **LIMIT_HEADERS,
             **behaviour.headers,
         }
-        await self._send(h11.Response(status_code=status, headers=list(given.items())))
-        for n, chunk in enumerate(chunks):
-            if behaviour.fault and n == behaviour.at and await self._fail(behaviour.fault, chunk):
-                return
+        header_list = list(response_headers.items())
+        await self._send(h11.Response(status_code=response.status, headers=header_list))
+        for n, chunk in enumerate(response.chunks):
+            if behaviour.fault and n == behaviour.after:
+                ended = await self._make_fault(behaviour.fault, chunk)
+                if ended:
+                    return
             await self._send(h11.Data(data=chunk))
             await anyio.sleep(behaviour.pace)
         await self._send(h11.EndOfMessage())
@@ -287,8 +309,8 @@ class _Connection:
         if data:
             await self._stream.send(data)
 
-    async def _fail(self, fault: Fault, chunk: bytes) -> bool:
-        """Makes the fault; whether the response is over with it."""
+    async def _make_fault(self, fault: Fault, chunk: bytes) -> bool:
+        """Makes the fault; returns whether it ended the response."""
         match fault:
             case "truncate":
                 await self._send(h11.EndOfMessage())
@@ -296,14 +318,15 @@ class _Connection:
                 await self._send(h11.Data(data=b'data: {"broken\n\n'))
                 return False
             case "disconnect":
+                # Past h11: the chunk's size is sent, but only half of its bytes.
                 await self._stream.send(b"%x\r\n" % len(chunk) + chunk[: len(chunk) // 2])
-                _reset(self._stream)
+                _reset_on_close(self._stream)
             case "stall":
                 await self._stream.receive(1)
         return True
 
 
-def _reset(stream: SocketStream) -> None:
-    """Closing this socket sends RST instead of FIN."""
+def _reset_on_close(stream: SocketStream) -> None:
+    """Makes the socket send RST instead of FIN when it is closed: SO_LINGER with 0 seconds."""
     raw = stream.extra(SocketAttribute.raw_socket)
     raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

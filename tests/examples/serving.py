@@ -1,4 +1,7 @@
-"""The web example, served for a test: the real page, a real uvicorn, a provider on loopback that says when its client has gone."""
+"""Serves the web example: the real page, a real uvicorn, a loopback provider.
+
+The provider counts the clients that disconnect before their response is complete.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from tests.support.shared import ROOT
 
 
 def example(path: str) -> ModuleType:
-    """An example, as a module: examples are files to read and run, not a package."""
+    """Imports an example: examples are files to read and run, not a package."""
     name = Path(path).stem
     spec = spec_from_file_location(f"examples_{name}", ROOT / "examples" / path)
     assert spec is not None
@@ -32,43 +35,48 @@ def example(path: str) -> ModuleType:
 
 
 class Provider:
-    """The loopback provider. left: how many clients went before their answer was whole. asked: the prompts, in order."""
+    """The loopback provider.
+
+    Attributes:
+        disconnects: how many clients disconnected before their response was complete.
+        prompts: of all requests, in order.
+    """
 
     def __init__(
-        self, behaviour: Behaviour, answers: Callable[..., Sequence[Any]] = echo_response
+        self, behaviour: Behaviour, respond: Callable[..., Sequence[Any]] = echo_response
     ) -> None:
-        self.left = 0
-        self.asked: list[Any] = []
-        self._leaving = anyio.Event()
-        self._answers = answers
-        self._inner = Loopback(behaviour, self._answer)
+        self.disconnects = 0
+        self.prompts: list[Any] = []
+        self._disconnected = anyio.Event()
+        self._responder = respond
+        self._inner = Loopback(behaviour, self._respond)
 
-    def _answer(self, prompt: Any, wire_api: Any) -> Sequence[Any]:
-        self.asked.append(prompt)
-        return self._answers(prompt, wire_api)
+    def _respond(self, prompt: Any, wire_api: Any) -> Sequence[Any]:
+        self.prompts.append(prompt)
+        return self._responder(prompt, wire_api)
 
     async def connection(self, stream: SocketStream) -> None:
         """One connection."""
         await self._inner.connection(Watched(stream, self))  # type: ignore[arg-type]
 
-    def leave(self) -> None:
-        """A client has gone."""
-        self.left += 1
-        self._leaving.set()
+    def count_disconnect(self) -> None:
+        """A client disconnected."""
+        self.disconnects += 1
+        self._disconnected.set()
 
-    async def until_left(self) -> None:
-        """Waits until a client has gone; TimeoutError after five seconds."""
+    async def wait_for_disconnect(self) -> None:
+        """Waits until a client disconnects; TimeoutError after five seconds."""
         with anyio.fail_after(5):
-            await self._leaving.wait()
+            await self._disconnected.wait()
 
 
 class Watched:
-    """A socket that notices a client who goes in the middle of an answer."""
+    """A socket that notices when a client disconnects in the middle of a response."""
 
     def __init__(self, stream: SocketStream, provider: Provider) -> None:
         self._stream = stream
         self._provider = provider
-        self._answering = False
+        self._responding = False
 
     async def __aenter__(self) -> Watched:
         return self
@@ -77,19 +85,19 @@ class Watched:
         await self._stream.aclose()
 
     async def send(self, data: bytes) -> None:
-        self._answering = not data.endswith(b"0\r\n\r\n")
+        self._responding = not data.endswith(b"0\r\n\r\n")
         try:
             await self._stream.send(data)
         except anyio.BrokenResourceError:
-            self._provider.leave()
+            self._provider.count_disconnect()
             raise
 
     async def receive(self, most: int = 65536) -> bytes:
         try:
             return await self._stream.receive(most)
         except (anyio.EndOfStream, anyio.BrokenResourceError):
-            if self._answering:
-                self._provider.leave()
+            if self._responding:
+                self._provider.count_disconnect()
             raise
 
     def extra(self, attribute: Any) -> Any:
@@ -100,9 +108,9 @@ class Watched:
 async def web(
     behaviour: Behaviour | None = None, **options: Any
 ) -> AsyncIterator[tuple[str, Provider]]:
-    """The address of the page, and the provider behind it. Options: `answers`, `model`, and those of `Client`."""
+    """The page's URL and its provider. Options: `respond`, `model`, and those of `Client`."""
     model = options.pop("model", "loopback:echo")
-    provider = Provider(behaviour or Behaviour(), options.pop("answers", echo_response))
+    provider = Provider(behaviour or Behaviour(), options.pop("respond", echo_response))
     async with (
         await anyio.create_tcp_listener(local_host="127.0.0.1") as listener,
         anyio.create_task_group() as group,
@@ -125,7 +133,7 @@ async def web(
         ended = anyio.Event()
 
         async def serve() -> None:
-            await server._serve()  # `serve` would take the signals of the test run
+            await server._serve()  # `serve` would install handlers for the test run's signals
             ended.set()
 
         group.start_soon(serve)

@@ -41,7 +41,7 @@ def seen(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
 
 
 async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
-    faulty = Behaviour(fault="disconnect", at=18, pace=0.005)
+    faulty = Behaviour(fault="disconnect", after=18, pace=0.005)
     async with (
         web(Behaviour(pace=0.03)) as (good, _),
         web(Behaviour(pace=0.03)) as (slow, provider),
@@ -53,8 +53,8 @@ async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
             done = await anyio.run_process(command, input=json.dumps(asked).encode(), check=False)
         assert done.returncode == 0, done.stderr.decode()
         with anyio.move_on_after(5):
-            await provider.until_left()
-        return {**json.loads(done.stdout), "left": provider.left}
+            await provider.wait_for_disconnect()
+        return {**json.loads(done.stdout), "left": provider.disconnects}
 
 
 @each_look

@@ -61,8 +61,11 @@ async def test_an_answer_streams_as_events_and_the_next_one_knows_it() -> None:
             "completed",
         )
     ]
-    assert [item.text for item in provider.asked[1].items if item.role == "user"] == ["one", "two"]
-    assert len(provider.asked[1].items) == 3
+    assert [item.text for item in provider.prompts[1].items if item.role == "user"] == [
+        "one",
+        "two",
+    ]
+    assert len(provider.prompts[1].items) == 3
 
 
 async def test_a_tool_is_called_its_output_shown_and_the_answer_goes_on() -> None:
@@ -78,11 +81,13 @@ async def test_a_tool_is_called_its_output_shown_and_the_answer_goes_on() -> Non
     )
     assert kinds.index("completed") < kinds.index("function_call_output")
     assert "reasoning_content_delta" in kinds
-    assert len(provider.asked) == 2
+    assert len(provider.prompts) == 2
 
 
 @pytest.mark.parametrize(
-    "behaviour", [Behaviour(pace=0.05), Behaviour(fault="stall", at=4)], ids=["streaming", "silent"]
+    "behaviour",
+    [Behaviour(pace=0.05), Behaviour(fault="stall", after=4)],
+    ids=["streaming", "silent"],
 )
 async def test_a_browser_that_goes_closes_the_upstream(behaviour: Behaviour) -> None:
     async with web(behaviour) as (url, provider), browser() as http:
@@ -90,8 +95,8 @@ async def test_a_browser_that_goes_closes_the_upstream(behaviour: Behaviour) -> 
             async for event in events(response):
                 if event["type"] == "output_text_delta":
                     break
-        await provider.until_left()
-    assert provider.left == 1
+        await provider.wait_for_disconnect()
+    assert provider.disconnects == 1
 
 
 async def test_what_was_said_before_a_stop_is_remembered() -> None:
@@ -100,12 +105,12 @@ async def test_what_was_said_before_a_stop_is_remembered() -> None:
             async for event in events(response):
                 if event["type"] == "output_text_delta":
                     break
-        await provider.until_left()
+        await provider.wait_for_disconnect()
         async with http.stream("POST", f"{url}/ask", json=ask("and now?")) as response:
             async for event in events(response):
                 if event["type"] == "created":
                     break
-    spoken = provider.asked[-1].items
+    spoken = provider.prompts[-1].items
     assert [item.role for item in spoken] == ["user", "assistant", "user"]
     assert 0 < len(spoken[1].text) < 1000
 
@@ -113,8 +118,8 @@ async def test_what_was_said_before_a_stop_is_remembered() -> None:
 @pytest.mark.parametrize(
     ("behaviour", "kind"),
     [
-        (Behaviour(fault="truncate", at=5), "truncated"),
-        (Behaviour(fault="disconnect", at=5), "truncated"),
+        (Behaviour(fault="truncate", after=5), "truncated"),
+        (Behaviour(fault="disconnect", after=5), "truncated"),
         (Behaviour(status=529), "overloaded"),
     ],
 )
@@ -124,7 +129,9 @@ async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(
     async with web(behaviour, retry=NO_RETRY) as (url, provider), browser() as http:
         told = [await answer_to(http, url, text="again") for _ in range(2)]
     assert [events[-1]["error"]["kind"] for events in told] == [kind, kind]
-    assert all(len(prompt.items) == 1 for prompt in provider.asked), "a failed turn leaves no trace"
+    assert all(len(prompt.items) == 1 for prompt in provider.prompts), (
+        "a failed turn leaves no trace"
+    )
 
 
 async def test_what_cannot_even_be_asked_is_an_event_too() -> None:
@@ -145,7 +152,7 @@ async def test_other_sites_cannot_ask() -> None:
         )
         renamed = await http.post(f"{url}/ask", json=ask(), headers={"host": "evil.example"})
     assert (form.status_code, renamed.status_code) == (415, 400)
-    assert provider.asked == []
+    assert provider.prompts == []
 
 
 async def test_the_page_is_served_and_asks_nobody_else() -> None:

@@ -1,4 +1,4 @@
-"""The loopback provider: a real server whose answers follow from the request, and whose faults are real ones."""
+"""The loopback provider: a real server with deterministic responses and real faults."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from streamlib import (
 )
 from streamlib.loopback import Behaviour, echo_response, serve
 from streamlib.loopback.responses import example
+from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.wires.routes import Route, route
 from streamlib_parsers.protocol import WIRE_APIS
 
@@ -44,51 +45,42 @@ async def loopback(behaviour: Behaviour | None = None) -> AsyncIterator[str]:
         group.cancel_scope.cancel()
 
 
-async def ask(url: str, prompt: Prompt = HELLO, wire_api: WireApi = "messages") -> httpx.Response:
-    base = {"chat": "/v1", "responses": "/v1", "gemini": "/v1beta"}.get(wire_api, "")
-    request = build(prompt, "echo", provider="loopback", wire_api=wire_api, base_url=url + base)
+async def send(url: str, prompt: Prompt = HELLO, wire_api: WireApi = "messages") -> httpx.Response:
+    base_url = url + WIRE_SPECS[wire_api].root_path
+    request = build(prompt, "echo", provider="loopback", wire_api=wire_api, base_url=base_url)
     async with httpx.AsyncClient() as client:
         return await client.post(request.url, content=request.body, headers=request.headers)
 
 
 def read(reply: httpx.Response, wire_api: WireApi = "messages") -> Any:
-    p = parser(wire_api, headers=reply.headers)
-    return accumulate([*p.feed(reply.content), *p.close()])
+    parse = parser(wire_api, headers=reply.headers)
+    return accumulate([*parse.feed(reply.content), *parse.close()])
 
 
-def test_the_same_prompt_gives_the_same_events() -> None:
+def test_echo_response_is_deterministic() -> None:
     assert echo_response(HELLO) == echo_response(HELLO)
     assert accumulate(echo_response(HELLO)).text.startswith("You said: hello there")
 
 
-def test_it_thinks_where_asked_and_calls_the_tool_it_was_offered() -> None:
+def test_echo_response_has_reasoning_and_calls_the_tool() -> None:
     response = accumulate(echo_response(Prompt(input="weather?", tools=[TOOL], reasoning="low")))
     assert [type(item) for item in response.items] == [Reasoning, Message, FunctionCall]
     assert response.calls[0].parsed() == {"city": "text", "days": 1}  # type: ignore[union-attr]
     assert (response.stop_reason, response.unfinished) == ("tool_calls", True)
 
 
-def test_it_says_what_the_tool_gave() -> None:
+def test_echo_response_repeats_the_tool_output() -> None:
     call = FunctionCall("c", "get_weather", "{}")
-    assert (
-        accumulate(
-            echo_response(Prompt(input=[user("w"), call, call.output("18C")], tools=[TOOL]))
-        ).text
-        == "The tool says: 18C"
-    )
+    prompt = Prompt(input=[user("w"), call, call.output("18C")], tools=[TOOL])
+    assert accumulate(echo_response(prompt)).text == "The tool says: 18C"
 
 
-def test_the_named_tool_is_the_one_it_calls_and_none_is_none() -> None:
+def test_echo_response_follows_the_tool_choice() -> None:
     other = ToolSpec("other")
-    assert (
-        accumulate(echo_response(Prompt(input="x", tools=[TOOL, other], tool_choice="other")))
-        .calls[0]
-        .name
-        == "other"
-    )
-    assert (
-        accumulate(echo_response(Prompt(input="x", tools=[TOOL], tool_choice="none"))).calls == []
-    )
+    named = Prompt(input="x", tools=[TOOL, other], tool_choice="other")
+    assert accumulate(echo_response(named)).calls[0].name == "other"
+    none = Prompt(input="x", tools=[TOOL], tool_choice="none")
+    assert accumulate(echo_response(none)).calls == []
 
 
 @pytest.mark.parametrize(
@@ -107,111 +99,106 @@ def test_the_named_tool_is_the_one_it_calls_and_none_is_none() -> None:
         ({}, {}),
     ],
 )
-def test_arguments_are_made_of_the_tools_schema(schema: Any, value: Any) -> None:
+def test_arguments_follow_the_schema_of_the_tool(schema: Any, value: Any) -> None:
     assert example(schema) == value
 
 
 @pytest.mark.parametrize("wire_api", WIRE_APIS)
 @pytest.mark.parametrize("stream", [True, False])
-async def test_every_wire_is_answered_as_stream_and_as_body(
-    wire_api: WireApi, stream: bool
-) -> None:
+async def test_every_wire_is_served_as_stream_and_as_body(wire_api: WireApi, stream: bool) -> None:
     if not stream and wire_api in ("gemini", "converse", "invoke"):
-        return  # the path asks for a stream there; their bodies are asked for below
+        return  # the path of `build` streams there
     prompt = Prompt(input="hello there", tools=[TOOL], reasoning="low", stream=stream)
     async with loopback() as url:
-        reply = await ask(url, prompt, wire_api)
+        reply = await send(url, prompt, wire_api)
     assert reply.status_code == 200, reply.text
-    response = read(reply, wire_api) if stream else accumulate(parse_body(wire_api, reply.content))
+    if stream:
+        response = read(reply, wire_api)
+    else:
+        response = accumulate(parse_body(wire_api, reply.content))
     assert response.status == "completed"
     assert response.text == "I will ask get_weather."
     assert [call.parsed() for call in response.calls] == [{"city": "text", "days": 1}]
     assert response.stop_reason == "tool_calls"
 
 
-async def test_a_recording_is_sent_as_it_is_in_chunks() -> None:
+async def test_recording_is_sent_unchanged_in_chunks() -> None:
     body = (
         b'data: {"type":"message_start","message":{"id":"r"}}\n\ndata: {"type":"message_stop"}\n\n'
     )
     async with loopback(Behaviour((body,), chunk=7)) as url:
-        reply = await ask(url)
+        reply = await send(url)
     assert reply.content == body
 
 
 @pytest.mark.parametrize(("fault", "kind"), [("truncate", "truncated"), ("malformed", "malformed")])
-async def test_faults_end_the_stream_as_named(fault: Any, kind: str) -> None:
-    async with loopback(Behaviour(fault=fault, at=4)) as url:
-        response = read(await ask(url))
+async def test_fault_ends_the_stream_with_its_error_kind(fault: Any, kind: str) -> None:
+    async with loopback(Behaviour(fault=fault, after=4)) as url:
+        response = read(await send(url))
     assert response.error.kind == kind
 
 
-async def test_a_disconnect_is_a_real_one() -> None:
-    async with loopback(Behaviour(fault="disconnect", at=4)) as url:
+async def test_disconnect_resets_the_connection() -> None:
+    async with loopback(Behaviour(fault="disconnect", after=4)) as url:
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
-            await ask(url)
+            await send(url)
 
 
-async def test_a_stall_lasts_until_the_client_goes() -> None:
-    async with loopback(Behaviour(fault="stall", at=2)) as url:
+async def test_stall_lasts_until_the_client_disconnects() -> None:
+    async with loopback(Behaviour(fault="stall", after=2)) as url:
         with anyio.move_on_after(0.3) as scope:
-            await ask(url)
+            await send(url)
     assert scope.cancelled_caught
 
 
 @pytest.mark.parametrize(
-    "first", [{"fault": "truncate", "at": 4}, {"status": 529}], ids=["fault", "status"]
+    "first", [{"fault": "truncate", "after": 4}, {"status": 529}], ids=["fault", "status"]
 )
-async def test_the_requests_behind_the_failing_ones_go_well(first: dict[str, Any]) -> None:
+async def test_requests_after_the_failing_ones_succeed(first: dict[str, Any]) -> None:
     async with loopback(Behaviour(failing=2, **first)) as url:
-        replies = [await ask(url) for _ in range(4)]
-    assert [
+        replies = [await send(url) for _ in range(4)]
+    succeeded = [
         reply.status_code == 200 and read(reply).status == "completed" for reply in replies
-    ] == [False, False, True, True]
+    ]
+    assert succeeded == [False, False, True, True]
 
 
-async def test_what_is_no_request_of_a_wire_does_not_count_as_a_failing_one() -> None:
+async def test_request_of_no_wire_does_not_count_as_failing() -> None:
     async with loopback(Behaviour(status=529, failing=1)) as url:
         async with httpx.AsyncClient() as client:
-            assert [
-                (await client.get(f"{url}/v1/models")).status_code,
-                (await client.post(f"{url}/v1/messages", content=b"[]")).status_code,
-            ] == [
-                404,
-                400,
-            ]
-        assert [(await ask(url)).status_code for _ in range(2)] == [529, 200]
+            unknown = await client.get(f"{url}/v1/models")
+            invalid = await client.post(f"{url}/v1/messages", content=b"[]")
+            assert (unknown.status_code, invalid.status_code) == (404, 400)
+        assert [(await send(url)).status_code for _ in range(2)] == [529, 200]
 
 
 @pytest.mark.parametrize(
-    "first", [{"fault": "disconnect", "at": 0}, {"status": 529}], ids=["fault", "status"]
+    "first", [{"fault": "disconnect", "after": 0}, {"status": 529}], ids=["fault", "status"]
 )
-async def test_the_request_behind_a_failing_one_gets_the_recording_that_it_did_not(
+async def test_retry_gets_the_recording_of_the_failing_request(
     first: dict[str, Any],
 ) -> None:
-    """Whatever the size of its chunk: what breaks off is a chunk of the size that was said."""
+    """With any chunk size: the reset is inside a chunk, so httpx must not call it malformed."""
     recordings = tuple(b": %s\n\n" % (letter * 5_000) for letter in (b"a", b"b"))
     async with loopback(Behaviour(recordings, failing=1, **first)) as url:
         if "fault" in first:
             with pytest.raises(
                 (httpx.ReadError, httpx.RemoteProtocolError), match=r"^(?!.*malformed)"
             ):
-                await ask(url)
+                await send(url)
         else:
-            reply = await ask(url)
+            reply = await send(url)
             assert (reply.status_code, reply.json()["error"]["type"]) == (529, "overloaded_error")
-        assert [(await ask(url)).content for _ in range(3)] == [
-            recordings[0],
-            recordings[1],
-            recordings[0],
-        ]
+        bodies = [(await send(url)).content for _ in range(3)]
+        assert bodies == [recordings[0], recordings[1], recordings[0]]
 
 
-def test_fewer_requests_than_none_cannot_fail() -> None:
+def test_negative_failing_is_refused() -> None:
     with pytest.raises(ValueError, match="0 or more"):
         Behaviour(failing=-1)
 
 
-async def test_a_body_that_is_no_request_is_answered_with_the_wires_own_error() -> None:
+async def test_invalid_request_gets_an_error_of_the_wire() -> None:
     async with loopback() as url, httpx.AsyncClient() as client:
         reply = await client.post(f"{url}/v1/messages", content=b"[]")
         missing = await client.get(f"{url}/nowhere")
@@ -225,21 +212,19 @@ async def test_one_connection_serves_many_requests() -> None:
         httpx.AsyncClient(limits=httpx.Limits(max_connections=1)) as client,
     ):
         for _ in range(5):
-            assert (
-                await client.post(
-                    f"{url}/v1/messages", content=build(HELLO, "e", provider="loopback").body
-                )
-            ).status_code == 200
+            body = build(HELLO, "e", provider="loopback").body
+            reply = await client.post(f"{url}/v1/messages", content=body)
+            assert reply.status_code == 200
 
 
-async def test_rate_limits_come_with_every_answer() -> None:
+async def test_every_response_has_rate_limits() -> None:
     async with loopback() as url:
-        limits = read(await ask(url)).rate_limits
+        limits = read(await send(url)).rate_limits
     assert (limits.requests.remaining, limits.request_id) == (999, "req_loopback")
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "expected"),
     [
         ("/v1/messages", Route("messages")),
         ("/messages?beta=true", Route("messages")),
@@ -260,9 +245,9 @@ async def test_rate_limits_come_with_every_answer() -> None:
         ("/model/a/b/converse", None),
     ],
 )
-def test_the_path_tells_the_wire(path: str, found: Route | None) -> None:
-    assert route(path) == found
+def test_path_selects_the_wire(path: str, expected: Route | None) -> None:
+    assert route(path) == expected
 
 
-def test_an_answer_is_complete_on_its_own() -> None:
+def test_echo_response_ends_with_completed() -> None:
     assert isinstance(echo_response(HELLO)[-1], Completed)
