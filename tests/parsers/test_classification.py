@@ -772,8 +772,10 @@ SHAPES: list[tuple[str, Any, dict[str, str], ErrorKind, str | None, str]] = [
     ("text", b"upstream connect error", {}, "server_error", None, "upstream connect error"),
     (
         "html",
-        b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head>"
-        b"<body>rate limit</body></html>",
+        (
+            b"<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head>"
+            b"<body>rate limit</body></html>"
+        ),
         {},
         "server_error",
         None,

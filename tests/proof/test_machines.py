@@ -42,7 +42,9 @@ def walk(wire_api: WireApi, rng: random.Random) -> set[tuple[str, str]]:
                 name,
             )
         )
-        body = encode_payloads(wire_api, [FRAME_GENERATORS[wire_api][name](place, f"<{_place(place)}|{n}>")])
+        body = encode_payloads(
+            wire_api, [FRAME_GENERATORS[wire_api][name](place, f"<{_place(place)}|{n}>")]
+        )
         cut = rng.randint(0, len(body))
         watch.feed(parse.feed(body[:cut]))
         watch.feed(parse.feed(body[cut:]))

@@ -69,7 +69,11 @@ def keys(wire_api: WireApi) -> list[str]:
 @cache
 def samples(wire_api: WireApi) -> list[Any]:
     """One message of each kind."""
-    moves = [made for move in FRAME_GENERATORS[wire_api].values() if isinstance(made := move(0, "Hi"), dict)]
+    moves = [
+        made
+        for move in FRAME_GENERATORS[wire_api].values()
+        if isinstance(made := move(0, "Hi"), dict)
+    ]
     return (
         [*moves, *(payload for family in STREAMED.values() for payload in family)]
         if wire_api == "invoke"

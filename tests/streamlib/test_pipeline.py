@@ -1,4 +1,5 @@
-"""Stages: they change how events come, never what they say; what is held goes out in its time, and nothing runs on."""
+"""Stages change when events arrive, never their content; buffered events are emitted in time, and
+no task is left running."""
 
 from __future__ import annotations
 
@@ -12,7 +13,18 @@ from hypothesis import strategies as st
 
 from streamlib import Completed, OutputItemDone, OutputTextDelta, Prompt, ResponseEvent, accumulate
 from streamlib.loopback import echo_response
-from streamlib.pipeline import Measure, aggregate, coalesce, ended, only, pipe, tee, through, until
+from streamlib.pipeline import (
+    Measure,
+    PipelineStage,
+    aggregate,
+    coalesce,
+    ended,
+    only,
+    pipe,
+    tee,
+    through,
+    until,
+)
 from streamlib.testing.invariants import join_deltas
 
 EVENTS = echo_response(Prompt(input="hello there, how are you?", reasoning="low"))
@@ -29,7 +41,10 @@ class Ticks:
 
 
 class source:  # noqa: N801  # reads as a function
-    """Events that come one by one; a class, because a generator that is left half run is what these tests look for."""
+    """Events one by one.
+
+    A class, because a generator that stays suspended is a failure these tests look for.
+    """
 
     def __init__(
         self,
@@ -58,26 +73,26 @@ async def collect(stream: Any) -> list[ResponseEvent]:
     return [event async for event in stream]
 
 
-def test_only_keeps_the_kinds_that_were_asked_for() -> None:
+def test_only_keeps_the_given_kinds() -> None:
     assert {type(event) for event in through(EVENTS, only(OutputTextDelta, Completed))} == {
         OutputTextDelta,
         Completed,
     }
 
 
-def test_aggregate_gives_whole_items_and_the_same_response() -> None:
+def test_aggregate_keeps_items_and_the_response() -> None:
     events = through(EVENTS, aggregate())
     assert not any(isinstance(event, OutputTextDelta) for event in events)
     assert accumulate(events) == accumulate(EVENTS)
 
 
-def test_until_ends_with_the_event_that_was_looked_for() -> None:
+def test_until_ends_with_the_matching_event() -> None:
     events = through(EVENTS, until(lambda event: isinstance(event, OutputItemDone)))
     assert isinstance(events[-1], OutputItemDone)
     assert sum(isinstance(event, OutputItemDone) for event in events) == 1
 
 
-def test_measure_changes_nothing() -> None:
+def test_measure_keeps_every_event() -> None:
     ticks = Ticks()
     measure = Measure(ticks)
     ticks.now = 2.0
@@ -89,7 +104,7 @@ def test_measure_changes_nothing() -> None:
     )
 
 
-def test_coalesce_gives_the_first_token_at_once_and_then_one_delta_an_interval() -> None:
+def test_coalesce_emits_first_delta_then_one_per_interval() -> None:
     ticks = Ticks()
     stage = coalesce(1.0, ticks)
     deltas = [OutputTextDelta(0, 0, text, seq=n) for n, text in enumerate("abcdef")]
@@ -105,7 +120,7 @@ def test_coalesce_gives_the_first_token_at_once_and_then_one_delta_an_interval()
 
 
 @given(st.lists(st.floats(0, 0.1), min_size=len(EVENTS), max_size=len(EVENTS)))
-def test_coalesce_never_reorders_and_keeps_every_character(pauses: list[float]) -> None:
+def test_coalesce_keeps_order_and_text(pauses: list[float]) -> None:
     ticks = Ticks()
     stage = coalesce(0.05, ticks)
     out: list[ResponseEvent] = []
@@ -117,75 +132,77 @@ def test_coalesce_never_reorders_and_keeps_every_character(pauses: list[float]) 
     assert accumulate(out) == accumulate(EVENTS)
 
 
-async def test_a_pipeline_reads_left_to_right() -> None:
-    async with pipe(
-        source(EVENTS), only(OutputTextDelta), until(lambda event: "\n" in event.delta)
-    ) as events:  # type: ignore[union-attr]
-        found = await collect(events)
-    assert "\n" in found[-1].delta  # type: ignore[union-attr]
+async def test_pipe_applies_stages_left_to_right() -> None:
+    has_newline = until(lambda event: "\n" in event.delta)  # type: ignore[union-attr]
+    async with pipe(source(EVENTS), only(OutputTextDelta), has_newline) as events:
+        collected = await collect(events)
+    assert "\n" in collected[-1].delta  # type: ignore[union-attr]
 
 
 DELTAS: list[ResponseEvent] = [OutputTextDelta(0, 0, "a"), OutputTextDelta(0, 0, "b")]
 
 
-async def test_what_coalesce_holds_goes_out_although_nothing_more_comes() -> None:
+async def test_pipe_emits_buffered_deltas_when_no_event_arrives() -> None:
     async with pipe(source(DELTAS, stall=30), coalesce(0.02)) as events:
         with anyio.fail_after(5):
-            assert [(await anext(events)).delta, (await anext(events)).delta] == ["a", "b"]  # type: ignore[union-attr]
+            first = await anext(events)
+            second = await anext(events)
+            assert [first.delta, second.delta] == ["a", "b"]  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("pause", [0.0, 0.001])
-async def test_the_same_text_comes_out_of_a_timed_pipeline(pause: float) -> None:
+async def test_pipe_with_coalesce_keeps_the_text(pause: float) -> None:
     async with pipe(source(EVENTS, pause), coalesce(0.01)) as events:
         assert accumulate(await collect(events)) == accumulate(EVENTS)
 
 
 @pytest.mark.parametrize("timed", [False, True])
-async def test_an_error_of_the_source_comes_after_what_came_before_it(timed: bool) -> None:
+async def test_pipe_raises_a_source_error_after_earlier_events(timed: bool) -> None:
     seen: list[ResponseEvent] = []
-    async with pipe(
-        source(DELTAS, then=ValueError("gone")), *([coalesce(10)] if timed else [])
-    ) as events:
+    stages: list[PipelineStage] = []
+    if timed:
+        stages.append(coalesce(10))
+    async with pipe(source(DELTAS, then=ValueError("gone")), *stages) as events:
         with pytest.raises(ValueError, match="gone"):
             await _into(events, seen)
     assert "".join(event.delta for event in seen) == "ab"  # type: ignore[union-attr]
 
 
-async def test_tee_gives_each_branch_every_event() -> None:
+async def test_tee_passes_every_event_to_each_branch() -> None:
     async with tee(source(EVENTS), 3) as branches:
-        found: list[list[ResponseEvent]] = [[], [], []]
+        received: list[list[ResponseEvent]] = [[], [], []]
         async with anyio.create_task_group() as group:
-            for branch, seen in zip(branches, found, strict=True):
-                group.start_soon(_into, branch, seen)
-    assert found == [EVENTS] * 3
+            for branch, events in zip(branches, received, strict=True):
+                group.start_soon(_into, branch, events)
+    assert received == [EVENTS] * 3
 
 
 async def _into(branch: Any, seen: list[ResponseEvent]) -> None:
     async for event in branch:
-        seen.append(event)  # one by one: what came before an error must be seen
+        seen.append(event)  # one by one: the events before an error must be seen
 
 
-async def test_a_stalled_branch_makes_the_source_wait() -> None:
-    """Memory stays bounded: the source is not read further than `ahead` events before the slowest branch."""
+async def test_tee_source_waits_for_a_stalled_branch() -> None:
+    """Memory is bounded: the source is read at most `ahead` events before the slowest branch."""
     many: list[ResponseEvent] = [OutputTextDelta(0, 0, "x", seq=n) for n in range(10_000)]
     async with tee(source(many), 2, ahead=50) as (fast, stalled):
         early: list[ResponseEvent] = []
         with anyio.move_on_after(0.2):
             await _into(fast, early)
-        assert (len(early), len(stalled.held)) == (50, 50)
+        assert (len(early), len(stalled.buffer)) == (50, 50)
         await stalled.aclose()
         with anyio.fail_after(10):
             await _into(fast, early)
     assert len(early) == 10_000
 
 
-async def test_leaving_early_leaves_nothing_running() -> None:
+async def test_leaving_early_leaves_no_task_running() -> None:
     with anyio.fail_after(5):
         async with pipe(source(EVENTS, stall=30), coalesce(0.01)) as events:
             assert await anext(events) == EVENTS[0]
-        async with tee(source(EVENTS, stall=30), 2) as (one, _):
-            assert await anext(one) == EVENTS[0]
+        async with tee(source(EVENTS, stall=30), 2) as (branch, _):
+            assert await anext(branch) == EVENTS[0]
 
 
-def test_the_terminal_is_told_from_the_rest() -> None:
+def test_ended_is_true_for_the_terminal_event_only() -> None:
     assert [ended(event) for event in EVENTS].count(True) == 1

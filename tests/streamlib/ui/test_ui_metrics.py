@@ -94,7 +94,7 @@ async def test_stalled_branch_has_bounded_memory() -> None:
             with anyio.move_on_after(1):
                 async for _ in fast:
                     pass
-            buffered = len(stalled.held)
+            buffered = len(stalled.buffer)
             peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

@@ -1,0 +1,58 @@
+"""Stages over event streams: small machines with `feed` and `close`, run over a list or a stream.
+
+    async with (
+        client.stream(prompt, model=…) as stream,
+        pipe(stream, coalesce(1 / 60), only(OutputTextDelta)) as events,
+    ):
+        async for event in events: ...
+
+Stages apply from left to right, and all of them together add one hop. A stage never reorders
+events, and none delays the first token. Where a stage buffers events for a time (`coalesce`), one
+task in a group of the ``async with`` block reads ahead, so that buffered events are emitted in
+time although no further event arrives; otherwise no task is started.
+"""
+
+from __future__ import annotations
+
+from streamlib.pipeline.chain import Chain, through
+from streamlib.pipeline.stages import (
+    DELTA_KEYS,
+    SUPERSEDED,
+    Clock,
+    Coalesce,
+    Measure,
+    PipelineStage,
+    Simple,
+    Until,
+    aggregate,
+    coalesce,
+    ended,
+    only,
+    until,
+)
+from streamlib.pipeline.stream import Pipeline, pipe
+from streamlib.pipeline.tee import READ_AHEAD, Branch, TeeReader, tee
+
+__all__ = [
+    "DELTA_KEYS",
+    "READ_AHEAD",
+    "SUPERSEDED",
+    "Branch",
+    "Chain",
+    "Clock",
+    "Coalesce",
+    "Measure",
+    "Pipeline",
+    "PipelineStage",
+    "Simple",
+    "TeeReader",
+    "Until",
+    "aggregate",
+    "coalesce",
+    "ended",
+    "only",
+    "pipe",
+    "tee",
+    "through",
+    "until",
+]
