@@ -142,7 +142,9 @@ class Response(Struct, frozen=True, gc=False, omit_defaults=True, repr_omit_defa
 
     @property
     def calls(self) -> list[FunctionCall | CustomToolCall]:
-        """The calls to run: complete ones only."""
+        """The calls to run: complete ones only, and none of a generation that failed."""
+        if self.error is not None and self.error.kind == "generation_failed":
+            return []
         calls: list[FunctionCall | CustomToolCall] = []
         for item in self.items:
             if isinstance(item, (FunctionCall, CustomToolCall)) and item.status == "completed":

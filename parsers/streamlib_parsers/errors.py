@@ -22,6 +22,7 @@ ErrorKind: TypeAlias = Literal[
     "content_filter",  # a filter stopped the request
     "not_found",  # model, endpoint or stored state
     "server_error",  # the provider failed: retry
+    "generation_failed",  # the provider reports that this generation failed: retry
     "connection",  # no response arrived
     "truncated",  # the stream ended before the wire said it was complete
     "malformed",  # bytes that are not this wire
@@ -32,7 +33,15 @@ ErrorKind: TypeAlias = Literal[
 ]
 
 RETRYABLE: frozenset[ErrorKind] = frozenset(
-    {"rate_limited", "overloaded", "server_error", "connection", "stalled", "truncated"}
+    {
+        "rate_limited",
+        "overloaded",
+        "server_error",
+        "generation_failed",
+        "connection",
+        "stalled",
+        "truncated",
+    }
 )
 """Kinds for which the same request can succeed later, provided no event was delivered yet."""
 
@@ -83,6 +92,15 @@ def malformed(message: str, data: bytes | str = b"", code: str | None = None) ->
 def truncated(message: str, detail: Any = None) -> ParseFailure:
     """The input ended before the wire completed the response."""
     return ParseFailure(ErrorInfo("truncated", message, retryable=True, detail=detail))
+
+
+def generation_failed(reason: str) -> ParseFailure:
+    """The provider ended the response with a reason that says that the generation failed.
+
+    `code` is the reason. What was generated is not to be trusted: no item counts as complete.
+    """
+    message = f"the provider reports that the generation failed: {reason}"
+    return ParseFailure(ErrorInfo("generation_failed", message, retryable=True, code=reason))
 
 
 def limit_exceeded(name: str, limit: int) -> ParseFailure:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from streamlib_parsers.wires.chat.machine import (
     CHUNK_KEYS,
+    FAILURE_REASONS,
     STOP_REASONS,
     Machine,
     body_frames,
@@ -24,6 +25,7 @@ __all__ = [
     "CACHE_READS",
     "CACHE_WRITES",
     "CHUNK_KEYS",
+    "FAILURE_REASONS",
     "REASONING_TOKENS",
     "STOP_REASONS",
     "Machine",

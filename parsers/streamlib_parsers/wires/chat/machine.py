@@ -34,7 +34,13 @@ import msgspec
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
-from streamlib_parsers.errors import ParseFailure, limit_exceeded, malformed, truncated
+from streamlib_parsers.errors import (
+    ParseFailure,
+    generation_failed,
+    limit_exceeded,
+    malformed,
+    truncated,
+)
 from streamlib_parsers.events import FinishedChoice, StopReason
 
 # `framing` is the name that every wire gives its framing.
@@ -71,7 +77,7 @@ from streamlib_parsers.wires.chat.fast_path import (
 )
 from streamlib_parsers.wires.chat.token_counts import contradictions, usage
 
-__all__ = ["CHUNK_KEYS", "STOP_REASONS", "Machine", "body_frames", "framing"]
+__all__ = ["CHUNK_KEYS", "FAILURE_REASONS", "STOP_REASONS", "Machine", "body_frames", "framing"]
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "stop": "stop",
@@ -90,13 +96,22 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
     "sensitive": "content_filter",  # Zhipu
     "safety": "content_filter",
     "refusal": "refusal",
-    "error": "other",
-    "abort": "other",
-    "network_error": "other",
-    "insufficient_system_resource": "other",  # DeepSeek
     "repetition_truncation": "other",
 }
 """By lower-case `finish_reason`. Any other reason is `other` too, with a Notice."""
+
+FAILURE_REASONS: Final = frozenset(
+    {
+        "error",  # Mistral, OpenRouter
+        "abort",  # vLLM, SGLang: the request was aborted inside the server
+        "network_error",  # Z.ai
+        "insufficient_system_resource",  # DeepSeek
+        "timeout",
+    }
+)
+"""Lower-case `finish_reason`s of a generation that failed: its text and calls are no result."""
+
+KNOWN_REASONS: Final = FAILURE_REASONS.union(STOP_REASONS)
 
 BODY_EVENT: Final = "chat.completion"
 """Event name under which `body_frames` passes a complete body. No server names its events so."""
@@ -276,7 +291,7 @@ class Machine:
         """Take the first reason: servers repeat it in later chunks."""
         if choice.finish is None:
             choice.finish = str(reason)  # a number is kept as its text
-            if choice.finish.lower() not in STOP_REASONS:
+            if choice.finish.lower() not in KNOWN_REASONS:
                 self._assembler.notice("unknown_finish_reason", choice.finish)
 
     # --- any other shape ---
@@ -418,6 +433,12 @@ class Machine:
         self._complete(inferred=False)
 
     def _complete(self, *, inferred: bool) -> None:
+        for choice in self._choices.values():
+            reason = choice.finish or ""
+            if reason.lower() in FAILURE_REASONS:
+                raise generation_failed(reason)
+        if not inferred and not self.complete and not self._is_body:
+            self._assembler.note_inferred_end("[DONE] came without a finish_reason")
         for choice in self._choices.values():
             choice.end()
         # The last report only: servers that count in every chunk contradict themselves on the way.

@@ -39,7 +39,7 @@ from streamlib_parsers.bedrock import (
     string_at,
 )
 from streamlib_parsers.classification import classify
-from streamlib_parsers.errors import ParseFailure, malformed, truncated
+from streamlib_parsers.errors import ParseFailure, generation_failed, malformed, truncated
 from streamlib_parsers.events import StopReason
 from streamlib_parsers.items import (
     Image,
@@ -88,6 +88,10 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
     "guardrail_intervened": "content_filter",
     "content_filtered": "content_filter",
 }
+"""Any other reason is `other`, with a Notice."""
+
+FAILURE_REASONS: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
+"""Stop reasons of a generation that failed: its text and calls are no result."""
 
 STOP_SEQUENCE_PATHS: Final = ("stop_sequence", "delta.stop_sequence")
 """Where `additionalModelResponseFields` has it: Claude answers to two JSON pointers."""
@@ -173,7 +177,12 @@ class Machine:
         self._finish()
 
     def _finish(self) -> None:
-        stop_reason = STOP_REASONS.get(self._stop_reason or "", "other")
+        reason = self._stop_reason
+        if reason in FAILURE_REASONS:
+            raise generation_failed(reason)
+        if reason is not None and reason not in STOP_REASONS:
+            self._assembler.notice("unknown_finish_reason", reason)
+        stop_reason = STOP_REASONS.get(reason or "", "other")
         self._assembler.complete(stop_reason, self._stop_reason, self._stop_sequence)
 
     # --- which event ---

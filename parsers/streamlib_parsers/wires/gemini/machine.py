@@ -31,7 +31,7 @@ from msgspec import Meta, Raw, Struct, to_builtins
 
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.classification import classify
-from streamlib_parsers.errors import ParseFailure, malformed, truncated
+from streamlib_parsers.errors import ParseFailure, generation_failed, malformed, truncated
 from streamlib_parsers.events import FinishedChoice, StopReason
 
 # `framing` is the name that every wire gives its framing.
@@ -54,6 +54,7 @@ from streamlib_parsers.wires.gemini.parts import (
 from streamlib_parsers.wires.gemini.stop_reasons import (
     BLOCK_NUMBERS,
     CONTINUATION,
+    FAILURE_REASONS,
     FINISH_NUMBERS,
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
@@ -287,6 +288,8 @@ class Machine:
         """End of input: complete only if every candidate has ended, or the prompt was blocked."""
         if not self.complete:
             raise self._truncated_error()
+        for candidate in self._candidates.values():
+            self._check_reason(self._reason_name(candidate))
         self._close_items()
         if not self._candidates:  # a blocked prompt has none
             self._add_candidate(0)
@@ -295,6 +298,18 @@ class Machine:
         ]
         first = finished[0]
         self._assembler.complete(first.stop_reason, first.native_stop_reason, None, finished)
+
+    def _check_reason(self, reason: str | None) -> None:
+        """Reports an unknown finish reason.
+
+        Raises:
+            ParseFailure: the reason is that of a failed generation.
+        """
+        if reason is None or reason in STOP_REASONS:
+            return
+        if reason in FAILURE_REASONS:
+            raise generation_failed(reason)
+        self._assembler.notice("unknown_finish_reason", reason)
 
     def _truncated_error(self) -> ParseFailure:
         reasons = [

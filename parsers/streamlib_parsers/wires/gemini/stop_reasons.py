@@ -9,6 +9,7 @@ from streamlib_parsers.events import StopReason
 __all__ = [
     "BLOCK_NUMBERS",
     "CONTINUATION",
+    "FAILURE_REASONS",
     "FINISH_NUMBERS",
     "FINISH_NUMBERS_VERTEX",
     "STOP_REASONS",
@@ -29,7 +30,25 @@ STOP_REASONS: Final[dict[str, StopReason]] = {
     "IMAGE_SAFETY": "content_filter",
     "IMAGE_PROHIBITED_CONTENT": "content_filter",
     "IMAGE_RECITATION": "content_filter",
+    "OTHER": "other",
+    "LANGUAGE": "other",
+    "IMAGE_OTHER": "other",
+    "NO_IMAGE": "other",
+    "FINISH_REASON_UNSPECIFIED": "other",
 }
+"""Any other reason is `other` too, with a Notice."""
+
+FAILURE_REASONS: Final = frozenset(
+    {
+        "MALFORMED_FUNCTION_CALL",
+        "UNEXPECTED_TOOL_CALL",
+        "TOO_MANY_TOOL_CALLS",
+        "MALFORMED_RESPONSE",
+        "MISSING_THOUGHT_SIGNATURE",
+    }
+)
+"""Reasons of a generation that failed: its text and calls are no result."""
+
 CONTINUATION: Final = "CONTINUATION"
 """Not an end: another request, with the `continuationToken` of the metadata, continues it."""
 

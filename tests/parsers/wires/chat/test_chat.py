@@ -130,7 +130,12 @@ ROWS = [
     ),
     row("X10-finish-empty", chunk({"content": "Hi"}, ""), STOP, **ENDED),
     row(
-        "X10-finish-empty-only", chunk({"content": "Hi"}, ""), text="Hi", stop="other", native=None
+        "X10-finish-empty-only",
+        chunk({"content": "Hi"}, ""),
+        text="Hi",
+        stop="other",
+        native=None,
+        notices=["end_inferred"],
     ),
     row(
         "X11-no-finish-key",
@@ -206,7 +211,14 @@ ROWS = [
         callable_ids=[],
         error="truncated",
     ),
-    row("X23-done-in-other-spellings", HI, done=" [done] ", text="Hi", stop="other"),
+    row(
+        "X23-done-in-other-spellings",
+        HI,
+        done=" [done] ",
+        text="Hi",
+        stop="other",
+        notices=["end_inferred"],
+    ),
     row("X24-empty-data", HI, "", STOP, **ENDED),
     row(
         "X26-error-in-the-stream",

@@ -22,6 +22,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.chat import STOP_REASONS, contradictions, usage
+from streamlib_parsers.wires.chat.machine import FAILURE_REASONS
 from tests.support import wires
 from tests.support.chat_streams import (
     ARGS,
@@ -506,3 +507,31 @@ def test_arguments_as_json_value_keep_the_providers_bytes() -> None:
         ] == [arguments], name
     (item,) = items_of(f'{{"choices":[{{"delta":{{"tool_calls":[{entry}]}}}}]}}', FINISH)
     assert item.arguments == arguments
+
+
+@pytest.mark.parametrize("reason", sorted(FAILURE_REASONS))
+@pytest.mark.parametrize("done", ["[DONE]", None])
+def test_failed_generation_fails_without_calls(reason: str, done: str | None) -> None:
+    """A1: it completed with `other`, and its calls were callable."""
+    body = sse(
+        delta_chunk(content="Hi"),
+        calls(call(0, "f", ARGS, "c")),
+        chunk({}, reason.upper()),
+        done=done,
+    )
+    response = accumulate(wires.events_of("chat", body))
+    assert response.status == "failed"
+    assert response.error is not None
+    assert (response.error.kind, response.error.code) == ("generation_failed", reason.upper())
+    assert response.error.retryable
+    assert (response.text, response.calls) == ("Hi", [])
+    assert response.items[-1].status == "incomplete"
+    assert response.notices == ()
+
+
+def test_done_without_a_finish_reason_is_an_inferred_end() -> None:
+    """A18: it completed without a notice."""
+    events = events_of(delta_chunk(content="Hi"))
+    response = accumulate(events)
+    assert (response.status, response.stop_reason) == ("completed", "other")
+    assert notice_codes(events) == ["end_inferred"]

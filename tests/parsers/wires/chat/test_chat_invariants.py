@@ -27,6 +27,7 @@ from streamlib_parsers.wires.chat import (
     CACHE_READS,
     CACHE_WRITES,
     CHUNK_KEYS,
+    FAILURE_REASONS,
     REASONING_TOKENS,
     STOP_REASONS,
     Machine,
@@ -427,7 +428,7 @@ def test_page_names_the_keys_that_the_code_reads() -> None:
 def test_page_has_the_table_of_stop_reasons() -> None:
     assert {
         reason: cells[0][0] for reason, cells in wires.documented("chat", "Stop reasons").items()
-    } == STOP_REASONS
+    } == STOP_REASONS | dict.fromkeys(FAILURE_REASONS, "Failed")
 
 
 def test_page_has_the_names_of_the_counts_in_order() -> None:

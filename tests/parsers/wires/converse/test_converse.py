@@ -81,11 +81,25 @@ def test_every_member_of_a_delta_has_a_handler() -> None:
 
 @pytest.mark.parametrize(
     ("native", "stop_reason"),
-    [*STOP_REASONS.items(), ("malformed_tool_use", "other"), ("new_reason", "other")],
+    [*STOP_REASONS.items(), ("new_reason", "other")],
 )
 def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> None:
     response = wires.response_of("converse", START, texts(0, "Hi"), end(native), METADATA)
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
+    unknown = [notice.code for notice in response.notices]
+    assert unknown == ([] if native in STOP_REASONS else ["unknown_finish_reason"])
+
+
+@pytest.mark.parametrize("reason", ["malformed_model_output", "malformed_tool_use"])
+def test_failed_generation_fails_without_calls(reason: str) -> None:
+    """The block of the call was closed before the reason came (A1)."""
+    body = START + call(0, '{"a": 1}') + end(reason) + METADATA
+    response = wires.response_of("converse", body)
+    assert response.status == "failed"
+    assert response.error is not None
+    assert (response.error.kind, response.error.code) == ("generation_failed", reason)
+    assert response.error.retryable
+    assert response.calls == []
 
 
 # --- a usual stream ---

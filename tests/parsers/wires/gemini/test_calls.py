@@ -14,6 +14,7 @@ from streamlib_parsers import (
     accumulate,
 )
 from streamlib_parsers.items import Text
+from streamlib_parsers.wires.gemini.stop_reasons import FAILURE_REASONS
 from tests.support.gemini_streams import (
     BOOK,
     BOOKED,
@@ -96,9 +97,10 @@ def test_signature_stays_on_the_part_after_the_reasoning() -> None:
 
 
 @pytest.mark.parametrize(
-    "reason", ["MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "NO_IMAGE", "SOMETHING_NEW"]
+    ("reason", "notices"),
+    [("NO_IMAGE", []), ("LANGUAGE", []), ("SOMETHING_NEW", ["unknown_finish_reason"])],
 )
-def test_finish_reason_without_content_is_an_end(reason: str) -> None:
+def test_finish_reason_without_content_is_an_end(reason: str, notices: list[str]) -> None:
     response = read({"candidates": [{"finishReason": reason, "finishMessage": "why", "index": 0}]})
     assert (response.status, response.stop_reason, response.native_stop_reason) == (
         "completed",
@@ -106,6 +108,19 @@ def test_finish_reason_without_content_is_an_end(reason: str) -> None:
         reason,
     )
     assert response.metadata == {"finishMessage": "why"}
+    assert [notice.code for notice in response.notices] == notices
+
+
+@pytest.mark.parametrize("reason", sorted(FAILURE_REASONS))
+def test_failed_generation_fails_without_calls(reason: str) -> None:
+    """A1: it completed with `other`, and its calls were callable."""
+    response = read(chunk(text("Hi"), call("f", {"a": 1})), chunk(finish=reason))
+    assert response.status == "failed"
+    assert response.error is not None
+    assert (response.error.kind, response.error.code) == ("generation_failed", reason)
+    assert response.error.retryable
+    assert (response.text, response.calls) == ("Hi", [])
+    assert response.items[-1].status == "incomplete"
 
 
 def test_stop_without_content_after_a_call_is_tool_calls() -> None:

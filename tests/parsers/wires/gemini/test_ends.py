@@ -20,6 +20,7 @@ from streamlib_parsers import (
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.wires.gemini import (
     BLOCK_NUMBERS,
+    FAILURE_REASONS,
     FINISH_NUMBERS,
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
@@ -72,6 +73,10 @@ def test_integer_enums_become_their_names(mark: JsonObject, names: dict[int, str
     for number, name in names.items():
         if number:
             response = read(chunk(text("a"), finish=number), mark or {"responseId": "r"})
+            if name in FAILURE_REASONS:
+                assert response.error is not None
+                assert response.error.code == name
+                continue
             assert (response.native_stop_reason, response.stop_reason) == (
                 name,
                 STOP_REASONS.get(name, "other"),

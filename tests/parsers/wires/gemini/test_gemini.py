@@ -28,6 +28,7 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.items import Audio, Document, Image, Text
 from streamlib_parsers.wires.gemini import (
+    FAILURE_REASONS,
     FINISH_NUMBERS,
     FINISH_NUMBERS_VERTEX,
     STOP_REASONS,
@@ -491,7 +492,7 @@ def test_page_names_every_part_and_reason() -> None:
     assert {
         reason.strip("`"): meaning.split("`")[1]
         for reason, meaning in rows("| finishReason | stop_reason |")
-    } == STOP_REASONS
+    } == STOP_REASONS | dict.fromkeys(FAILURE_REASONS, "Failed")
     table = rows("| number | Developer API | Vertex AI |")
     numbers = {
         int(number): (developer.strip("`"), vertex.strip("`"))

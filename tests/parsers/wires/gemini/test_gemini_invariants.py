@@ -23,6 +23,7 @@ from streamlib_parsers import (
     parser,
 )
 from streamlib_parsers.wires.gemini import FINISH_NUMBERS
+from streamlib_parsers.wires.gemini.stop_reasons import FAILURE_REASONS
 from tests.support.gemini_streams import (
     JsonObject,
     array,
@@ -198,6 +199,14 @@ def test_recording_agrees_with_its_facts(recording: Recording) -> None:
     assert_brackets(events)
     if recording.meta.get("status", 200) >= 400 or facts.get("error"):
         assert response.status == "failed"
+        return
+    if facts["stop_reason"] in FAILURE_REASONS:
+        # The facts were written before such an end was an error.
+        assert response.error is not None
+        assert (response.error.kind, response.error.code) == (
+            "generation_failed",
+            facts["stop_reason"],
+        )
         return
     assert "".join(response.text.split()) == "".join((facts["text"] or "").split())
     assert "".join(response.reasoning.split()) == "".join((facts["reasoning"] or "").split())
