@@ -34,7 +34,7 @@ def measured(wires: list[str], rounds: int, bar: Bar) -> list[Record]:
             peers = contestants(wire, kinds)
             for size in (EVENT, FAST) if peers else ():
                 mine = ours(wire, "raw" if bench == "raw" else "accumulated")
-                records += race(bench, WORKLOADS[wire], size, [mine, *peers], rounds, bar.tell)
+                records += race(bench, WORKLOADS[wire], size, [mine, *peers], rounds, bar.advance)
     return records
 
 

@@ -41,7 +41,7 @@ def main(argv: list[str] | None = None) -> int:
     for kilobytes in asked.kilobytes:
         events = body(kilobytes)
         for reader in readers:
-            bar.tell(f"{kilobytes} KB: {reader.name}")
+            bar.advance(f"{kilobytes} KB: {reader.name}")
             taken = min(reader.seconds(events) for _ in range(3 if kilobytes <= 100 else 1))
             records.append(
                 record(

@@ -83,7 +83,9 @@ def main(argv: list[str] | None = None) -> int:
     bar = Bar(asked.rounds * sum(len(contestants(wire)) for wire in WIRES))
     records: list[Record] = []
     for wire in WIRES:
-        records += race("async", WORKLOADS[wire], EVENT, contestants(wire), asked.rounds, bar.tell)
+        records += race(
+            "async", WORKLOADS[wire], EVENT, contestants(wire), asked.rounds, bar.advance
+        )
     bar.done()
     print(table(records, "contestant"), end="")
     if asked.json:

@@ -234,7 +234,7 @@ def main(argv: list[str] | None = None) -> int:
             times: dict[str, list[float]] = {reader.name: [] for reader in READERS}
             for _ in range(asked.rounds):
                 for reader in READERS:
-                    bar.tell(f"{streams} streams: {reader.name}")
+                    bar.advance(f"{streams} streams: {reader.name}")
                     times[reader.name].append(
                         asyncio.run(spent(reader, url, streams, asked.pace)) * 1e6
                     )

@@ -1,4 +1,4 @@
-"""`python -m streamlib` is `streamlib`."""
+"""`python -m streamlib` runs the command `streamlib`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""The command line: `streamlib chat | inspect | serve …`. One file a command, each with `add(commands)` and `run(arguments)`."""
+"""The command line: `streamlib chat`, `streamlib inspect` and so on.
+
+Each command is a module of this package with two functions: `add(commands)` adds its
+subparser, `run(arguments)` runs it and returns the exit code.
+"""
 
 from __future__ import annotations
 
@@ -12,43 +16,63 @@ from typing import Final
 from streamlib import __version__
 
 COMMANDS: Final = ("chat", "inspect", "replay", "convert", "serve", "gateway", "bench", "fuzz")
-"""In the order in which `--help` teaches them."""
+"""Modules of this package, in the order in which `--help` lists them."""
+
+DESCRIPTION: Final = """\
+Stream from any LLM API, or inspect a stream that was captured from one.
+Without a key, everything runs against a loopback provider."""
 
 EXAMPLES: Final = """examples:
-  # offline; with --model anthropic:claude-opus-5 and a key, for real
+  # offline; with a key and --model anthropic:claude-opus-5, a real model
   streamlib chat Hello
-  # record what came, then look at it: a timeline, and what is missing
-  streamlib chat Hello --record answer.jsonl
-  streamlib inspect answer.jsonl
-  # the same for bytes from anywhere
+  # record the response, then inspect it: a timeline, and what is missing
+  streamlib chat Hello --record response.jsonl
+  streamlib inspect response.jsonl
+  # the same for bytes captured by another program
   streamlib inspect capture.sse --wire-api messages
 
-More of them: streamlib COMMAND --help
+More examples: streamlib COMMAND --help
 
-exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted
+exit code: 0 success, 1 failure, 2 usage error, 130 interrupted
 """
+
+ENCODING_ERRORS: Final = (
+    ("stdin", "replace"),
+    ("stdout", "backslashreplace"),
+    ("stderr", "backslashreplace"),
+)
+"""A terminal that lacks a character shows its number instead of ending the program."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit code: 0 done, 1 it failed and said why, 2 wrong words, 130 interrupted."""
-    for stream, errors in (
-        (sys.stdin, "replace"),
-        (sys.stdout, "backslashreplace"),
-        (sys.stderr, "backslashreplace"),
-    ):
+    """Runs a command.
+
+    Args:
+        argv: The arguments without the program's name; None reads `sys.argv`.
+
+    Returns:
+        The exit code: 0 success, 1 failure (the reason is on standard error), 2 usage error,
+        130 interrupted.
+    """
+    for name, errors in ENCODING_ERRORS:
+        stream = getattr(sys, name)
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors=errors)  # a terminal that lacks a character shows its number
+            stream.reconfigure(errors=errors)
     try:
         arguments, unknown = _parser().parse_known_args(argv)
-        if unknown:  # said with the usage of the command, not of them all
+        if unknown:
+            # Reported by the subparser, so that its usage is shown and not that of all commands.
             arguments.command.error(f"unrecognized arguments: {' '.join(unknown)}")
         return int(arguments.run(arguments))
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output is gone: nothing is wrong, and nothing more can be said
+        # The reader of our output has gone (`| head`): not a failure. Closed, so that the
+        # interpreter does not complain about it on exit.
+        sys.stderr.close()
         return 0
-    except OSError as error:  # a disk that is full, a file that went away
+    except OSError as error:
+        # A full disk, or a file that disappeared while it was used.
         sys.stderr.write(f"{error.filename or 'streamlib'}: {error.strerror or error}\n")
         return 1
 
@@ -56,7 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="streamlib",
-        description="Stream from any LLM API, or look at what one streamed. Without a key\neverything runs on a loopback provider.",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""`streamlib bench [FILE]`: how fast the parsers read, on named workloads or on a capture of one's own."""
+"""`streamlib bench [FILE]`: times the parsers, on named workloads or on a capture."""
 
 from __future__ import annotations
 
@@ -6,27 +6,39 @@ import argparse
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from streamlib.cli.captures import Unreadable, opened
-from streamlib.cli.numbers import whole
+from streamlib.cli.captures import CommandError, read_captures
+from streamlib.cli.numbers import integer
 from streamlib.cli.terminal import printable
 from streamlib_parsers import WIRE_APIS
 
+if TYPE_CHECKING:
+    from streamlib.bench.feed import Case
+    from streamlib.bench.records import Record
+    from streamlib.bench.workloads import Workload
+
+DESCRIPTION: Final = (
+    "Times the parsers without a network: CPU time, the cases by turns, the best of the rounds. "
+    "What other libraries take for the same bytes is measured by `benchmarks/` in the source "
+    "distribution."
+)
+
+BAR_WIDTH: Final = 30
+
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "bench",
         help="time the parsers, on named workloads or on a capture",
-        description="Times the parsers without a network: CPU time by turns, the best of the rounds. What others take for the same bytes "
-        "is measured by `benchmarks/` in the source distribution.",
+        description=DESCRIPTION,
     )
     command.add_argument(
         "file",
         nargs="?",
         metavar="FILE",
-        help="a captured stream or a recording of ours to time, instead of the workloads",
+        help="a captured stream or a recording to time, instead of the workloads",
     )
     command.add_argument(
         "--wire-api",
@@ -40,16 +52,16 @@ def add(commands: Any) -> None:
     )
     command.add_argument(
         "--chunk",
-        type=whole(0, "bytes"),
+        type=integer(0, "bytes"),
         metavar="N",
-        help="feed N bytes at a time; 0: an event of the wire at a time",
+        help="feed N bytes at a time; 0: one frame at a time",
     )
     command.add_argument(
         "--rounds",
-        type=whole(1, "rounds"),
+        type=integer(1, "rounds"),
         default=7,
         metavar="N",
-        help="how often each is measured (7)",
+        help="how often each case is measured (7)",
     )
     command.add_argument("--json", metavar="F", help="write the records to this file")
     command.add_argument(
@@ -59,80 +71,106 @@ def add(commands: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measures, shows, writes."""
-    from streamlib.bench import chart, feed, growth  # the other commands start without them
+    """Measures, prints the results, and writes the files that were requested."""
+    # Imported here, so that the other commands start without them.
+    from streamlib.bench import feed, growth
     from streamlib.bench.records import as_json, table
     from streamlib.bench.workloads import WORKLOADS
 
+    workloads: list[Workload] = []
     try:
-        chosen = [] if arguments.file else _chosen(arguments, WORKLOADS)
-        found = (
-            _captured(arguments, feed) if arguments.file else feed.cases(chosen, arguments.chunk)
-        )
-    except (Unreadable, ValueError) as error:
-        print(
-            printable(f"streamlib bench: {error}" if isinstance(error, ValueError) else str(error)),
-            file=sys.stderr,
-        )
-        return error.code if isinstance(error, Unreadable) else 1
+        if arguments.file:
+            cases = _captured_cases(arguments)
+        else:
+            workloads = _selected_workloads(arguments, WORKLOADS)
+            cases = feed.cases(workloads, arguments.chunk)
+    except CommandError as error:
+        print(printable(str(error)), file=sys.stderr)
+        return error.code
+    except ValueError as error:
+        print(printable(f"streamlib bench: {error}"), file=sys.stderr)
+        return 1
     rounds = arguments.rounds
-    bar = Bar(rounds * (len(found) + len(chosen)))
-    records = feed.measure(found, rounds, bar.tell)
-    grown = growth.measure(chosen, rounds, bar.tell)
+    bar = Bar(rounds * (len(cases) + len(workloads)))
+    records = feed.measure(cases, rounds, bar.advance)
+    doubled = growth.measure(workloads, rounds, bar.advance)
     bar.done()
     print(table(records), end="")
-    print(f"\nTwice the input\n{table(grown)}" if grown else "", end="")
+    if doubled:
+        print(f"\nTwice the input\n{table(doubled)}", end="")
     if arguments.json:
-        Path(arguments.json).write_bytes(as_json([*records, *grown]))
+        Path(arguments.json).write_bytes(as_json([*records, *doubled]))
     if arguments.chart:
-        rates = [one for one in records if one.unit == "MB/s"]
-        Path(arguments.chart).write_text(
-            chart.bars("streamlib: MB/s by workload and chunks", rates), encoding="utf-8"
-        )
+        _draw_chart(Path(arguments.chart), records)
     return 0
 
 
-def _chosen(arguments: argparse.Namespace, workloads: dict[str, Any]) -> list[Any]:
-    unknown = [name for name in arguments.workload or () if name not in workloads]
+def _selected_workloads(
+    arguments: argparse.Namespace, workloads: dict[str, Workload]
+) -> list[Workload]:
+    names = arguments.workload or list(workloads)
+    unknown = [name for name in names if name not in workloads]
     if unknown:
         raise ValueError(
-            f"no workload is called {', '.join(unknown)}: there are {', '.join(workloads)}"
+            f"there is no workload {', '.join(unknown)}: there are {', '.join(workloads)}"
         )
-    named = [workloads[name] for name in arguments.workload or workloads]
-    return [one for one in named if arguments.wire_api in (None, one.wire_api)]
+    selected: list[Workload] = []
+    for name in names:
+        if arguments.wire_api in (None, workloads[name].wire_api):
+            selected.append(workloads[name])
+    return selected
 
 
-def _captured(arguments: argparse.Namespace, feed: Any) -> list[Any]:
+def _captured_cases(arguments: argparse.Namespace) -> list[Case]:
+    from streamlib.bench import feed
+
     if arguments.chunk == 0:
         raise ValueError(
-            "--chunk 0 is for the workloads, whose events are known one by one: give bytes for a FILE"
+            "--chunk 0 needs the workloads, whose frames are known: give a number of bytes for FILE"
         )
-    sizes = () if arguments.chunk is None else ((arguments.chunk,),)
-    captures = opened(arguments.file, arguments.wire_api)
-    return [
-        case
-        for one in captures
-        for case in feed.capture(one.name, one.recording.body, one.wire_api, *sizes)
-    ]
+    cases: list[Case] = []
+    for capture in read_captures(arguments.file, arguments.wire_api):
+        body = capture.recording.body
+        if arguments.chunk is None:
+            cases += feed.capture(capture.name, body, capture.wire_api)
+        else:
+            cases += feed.capture(capture.name, body, capture.wire_api, (arguments.chunk,))
+    return cases
+
+
+def _draw_chart(path: Path, records: list[Record]) -> None:
+    from streamlib.bench import chart
+
+    rates = [record for record in records if record.unit == "MB/s"]
+    svg = chart.bars("streamlib: MB/s by workload and chunks", rates)
+    path.write_text(svg, encoding="utf-8")
 
 
 class Bar:
-    """A bar on standard error, if that is a terminal."""
+    """A progress bar on standard error, drawn only where that is a terminal.
+
+    Args:
+        steps: The number of calls of `advance` that fill the bar.
+        write: Where it is drawn.
+    """
 
     def __init__(self, steps: int, write: Callable[[str], object] = sys.stderr.write) -> None:
         self._steps = max(1, steps)
-        self._taken = 0
-        self._write = write if sys.stderr.isatty() else None
+        self._started = 0
+        """Steps that were started."""
+        self._write = write
+        self._is_drawn = sys.stderr.isatty()
 
-    def tell(self, what: str) -> None:
-        """The next step begins."""
-        if self._write is not None:
-            full = 30 * self._taken // self._steps
-            self._write(f"\r\x1b[K[{'#' * full}{'.' * (30 - full)}] {what}")
+    def advance(self, label: str) -> None:
+        """Shows that the next step starts."""
+        if self._is_drawn:
+            filled = BAR_WIDTH * self._started // self._steps
+            bar = "#" * filled + "." * (BAR_WIDTH - filled)
+            self._write(f"\r\x1b[K[{bar}] {label}")
             sys.stderr.flush()
-        self._taken += 1
+        self._started += 1
 
     def done(self) -> None:
-        """Nothing of it stays on the screen."""
-        if self._write is not None:
+        """Erases the bar."""
+        if self._is_drawn:
             self._write("\r\x1b[K")

@@ -1,6 +1,7 @@
-"""Captured answers, opened: our own recordings, raw streams, whole bodies; from files or from standard input.
+"""Reads captured responses: recordings, raw streams and complete bodies.
 
-`inspect`, `replay` and `convert` all read through here, so that a file means the same to each of them.
+`inspect`, `replay`, `convert` and `bench` all read files through this module, so that a file
+means the same to each of them. A file named `-` is standard input.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ from streamlib_parsers import WIRE_APIS, ErrorInfo, Failed, ResponseEvent, parse
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import is_json_bytes
 
-PIECE: Final = 1 << 20
-"""Bytes given to a parser at a time: often enough to say how far it is."""
+CHUNK_BYTES: Final = 1 << 20
+"""Bytes fed to a parser at a time: small enough that the progress line moves."""
 
-SIGNS: Final[tuple[tuple[bytes, WireApi], ...]] = (
+SNIFFED_BYTES: Final = 4096
+"""Bytes in which `likely_wire` looks for a marker."""
+
+WIRE_MARKERS: Final[tuple[tuple[bytes, WireApi], ...]] = (
     (b'"type":"message_start"', "messages"),
     (b'"type":"response.', "responses"),
     (b"chat.completion", "chat"),
@@ -32,11 +36,16 @@ SIGNS: Final[tuple[tuple[bytes, WireApi], ...]] = (
     (b":event-type\x07\x00\x05chunk", "invoke"),
     (b'"done":', "ollama"),
 )
-"""What only one wire writes, looked for in the first kilobytes. Never believed without being asked for: a hint to a person."""
+"""Bytes that only one wire writes. They are used for hints alone: a wire is never guessed."""
 
 
-class Unreadable(Exception):
-    """A file that cannot be looked at, in words for a person. `code`: what the program exits with."""
+class CommandError(Exception):
+    """A command cannot go on; the message tells a person why.
+
+    Args:
+        message: The reason, naming the file or the option.
+        code: The exit code of the program.
+    """
 
     def __init__(self, message: str, code: int = 1) -> None:
         super().__init__(message)
@@ -44,138 +53,173 @@ class Unreadable(Exception):
 
 
 class Capture(Struct, frozen=True):
-    """One captured answer. ours: a recording, with the times of its chunks."""
+    """One captured response.
+
+    Attributes:
+        name: Its file, with `#2` for the second recording of a file.
+        wire_api: The wire that it is read as.
+        recording: Its bytes; a raw capture is one chunk.
+        is_recorded: It was read from a recording, so the times of its chunks are known.
+    """
 
     name: str
     wire_api: WireApi
     recording: Recording
-    ours: bool
+    is_recorded: bool
 
     @property
-    def whole(self) -> bool:
-        """Whether it is one whole body, not a stream."""
+    def is_complete_body(self) -> bool:
+        """Whether it is one JSON body or an error body, not a stream."""
         return self.recording.status >= 400 or is_json_bytes(self.recording.body)
 
     @property
     def options(self) -> dict[str, Any]:
-        """What a parser is told beside the bytes."""
-        return {"headers": self.recording.headers} if self.recording.headers else {}
+        """Keyword arguments for the parser."""
+        if not self.recording.headers:
+            return {}
+        return {"headers": self.recording.headers}
 
 
-def each(name: str, wire_api: WireApi | None, look: Callable[[Capture], int]) -> int:
-    """Looks at every answer in a file, and says what could not be read; the worst exit code."""
+def for_each_capture(name: str, wire_api: WireApi | None, handle: Callable[[Capture], int]) -> int:
+    """Handles every response of a file, and reports what cannot be read.
+
+    Returns:
+        The highest exit code of all.
+    """
     code = 0
     try:
-        for capture in opened(name, wire_api):
-            code = max(code, look(capture))
-    except Unreadable as error:
+        for capture in read_captures(name, wire_api):
+            code = max(code, handle(capture))
+    except CommandError as error:
         print(printable(str(error)), file=sys.stderr)
         code = max(code, error.code)
     return code
 
 
-def opened(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
-    """The answers in a file (`-`: standard input). Raises `Unreadable`; where recordings break off, behind the whole ones."""
-    data = file_bytes(name)
+def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
+    """Yields the responses of a file.
+
+    Raises:
+        CommandError: The file cannot be read, or its wire is unknown. Where a file of recordings
+            is truncated, the complete recordings are yielded first.
+    """
+    data = read_bytes(name)
     if not is_recording(data):
-        other = (
-            of_another_kind(data) if data.strip() else None
-        )  # an empty body is an answer that was cut before it began
+        # An empty body is a valid capture: a response that was truncated before its first byte.
+        other = of_another_kind(data) if data.strip() else None
         if other is not None:
-            raise Unreadable(f"{name}: {other}, and no captured answer")
-        yield Capture(name, wire_api or _unsaid(name, data), from_body(data), ours=False)
+            raise CommandError(f"{name}: {other}, not a captured response")
+        yield Capture(name, _known_wire(name, wire_api, data), from_body(data), is_recorded=False)
         return
-    found, broken = read(data)
-    names = (
-        [name]
-        if len(found) == 1 and broken is None
-        else [f"{name}#{n}" for n in range(1, len(found) + 1)]
-    )
-    for one, recording in zip(names, found, strict=True):
-        yield Capture(
-            one,
-            wire_api or recording.wire_api or _unsaid(one, recording.body),
-            recording,
-            ours=True,
-        )
-    if broken is not None:
-        raise Unreadable(f"{name}: it begins as a recording of ours, but {broken}")
+    recordings, problem = read(data)
+    is_single = len(recordings) == 1 and problem is None
+    for number, recording in enumerate(recordings, 1):
+        label = name if is_single else f"{name}#{number}"
+        known = _known_wire(label, wire_api or recording.wire_api, recording.body)
+        yield Capture(label, known, recording, is_recorded=True)
+    if problem is not None:
+        raise CommandError(f"{name}: it starts as a streamlib recording, but {problem}")
 
 
-def file_bytes(name: str) -> bytes:
-    """A file, or standard input for `-`. Raises `Unreadable`."""
+def read_bytes(name: str) -> bytes:
+    """Reads a file, or standard input for `-`.
+
+    Raises:
+        CommandError: The file cannot be read.
+    """
     try:
-        return sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        if name == "-":
+            return sys.stdin.buffer.read()
+        return Path(name).read_bytes()
     except OSError as error:
-        raise Unreadable(f"{name}: {error.strerror}") from None
-    except ValueError as error:  # a name with a null byte
-        raise Unreadable(f"{name!r}: {error}") from None
+        raise CommandError(f"{name}: {error.strerror}") from None
+    except ValueError as error:
+        # The name contains a null byte.
+        raise CommandError(f"{name!r}: {error}") from None
 
 
-def _unsaid(name: str, data: bytes) -> WireApi:
-    """Nobody said which wire it is: an error, with a hint where its first bytes give one."""
-    looks = likely(data)
-    hint = f"; it looks like --wire-api {looks}" if looks else ""
-    raise Unreadable(
-        f"{name}: say which wire it was captured from, --wire-api {{{','.join(WIRE_APIS)}}}{hint}",
-        2,
+def _known_wire(name: str, wire_api: WireApi | None, body: bytes) -> WireApi:
+    if wire_api is not None:
+        return wire_api
+    hint = ""
+    likely = likely_wire(body)
+    if likely is not None:
+        hint = f"; it looks like --wire-api {likely}"
+    options = ",".join(WIRE_APIS)
+    raise CommandError(
+        f"{name}: specify which wire it was captured from, --wire-api {{{options}}}{hint}", 2
     )
 
 
-def likely(data: bytes) -> WireApi | None:
-    """The wire that the first bytes look like."""
-    plain = data[:4096].replace(b'": "', b'":"')
-    return next((wire_api for sign, wire_api in SIGNS if sign in plain), None)
+def likely_wire(data: bytes) -> WireApi | None:
+    """The wire whose marker is among the first bytes; None where there is none."""
+    # Some servers write a space after the colon.
+    start = data[:SNIFFED_BYTES].replace(b'": "', b'":"')
+    for marker, wire_api in WIRE_MARKERS:
+        if marker in start:
+            return wire_api
+    return None
 
 
-def other_wire(capture: Capture) -> str | None:
-    """A hint where a capture looks like another wire than it was read as. It is for answers that did not turn out whole."""
-    looks = likely(capture.recording.body)
-    return (
-        f"read as {capture.wire_api}, but it looks like --wire-api {looks}"
-        if looks not in (None, capture.wire_api)
-        else None
-    )
+def wrong_wire_hint(capture: Capture) -> str | None:
+    """A hint where a capture looks like another wire than it was read as.
+
+    It is shown only for responses that are not complete: a complete one may quote a marker.
+    """
+    likely = likely_wire(capture.recording.body)
+    if likely is None or likely == capture.wire_api:
+        return None
+    return f"read as {capture.wire_api}, but it looks like --wire-api {likely}"
 
 
 # --- reading ---
 
 
-def events_of(capture: Capture, chunk: int | None = None) -> list[ResponseEvent]:
-    """The events of a captured answer, fed `chunk` bytes at a time; says how far it is where that takes long."""
-    body = capture.recording.body
-    if capture.whole:
+def events_of(capture: Capture, chunk_bytes: int | None = None) -> list[ResponseEvent]:
+    """Parses a capture, and shows the progress where that takes long.
+
+    Args:
+        capture: The captured response.
+        chunk_bytes: Bytes fed to the parser at a time.
+    """
+    if capture.is_complete_body:
         return body_events(capture)
+    body = capture.recording.body
+    size = chunk_bytes or CHUNK_BYTES
     parse = parser(capture.wire_api, **capture.options)
     events: list[ResponseEvent] = []
     with Progress(f"reading {capture.name}", len(body)) as progress:
-        for at, piece in _pieces(body, chunk or PIECE):
-            events += parse.feed(piece)
-            progress.at(at)
+        for offset in range(0, len(body), size):
+            events += parse.feed(body[offset : offset + size])
+            progress.update(offset)
     return events + parse.close()
 
 
 def body_events(capture: Capture) -> list[ResponseEvent]:
-    """The events of a whole body, or of the error it is."""
+    """Parses a capture that is a complete body or an error body."""
     return parse_body(
         capture.wire_api, capture.recording.body, status=capture.recording.status, **capture.options
     )
 
 
-def _pieces(body: bytes, size: int) -> Iterator[tuple[int, bytes]]:
-    return ((at, body[at : at + size]) for at in range(0, len(body), size))
+def find_error(events: list[ResponseEvent]) -> ErrorInfo | None:
+    """The error of a response that failed; None where it is complete."""
+    for event in events:
+        if isinstance(event, Failed):
+            return event.error
+    return None
 
 
-def failure(events: list[ResponseEvent]) -> ErrorInfo | None:
-    """Why the answer is not whole; None where it is."""
-    return next((event.error for event in events if isinstance(event, Failed)), None)
+# --- options ---
 
 
-# --- words of the command line ---
-
-
-def add_wire(command: argparse.ArgumentParser) -> None:
-    """`--wire-api`, for commands that read captures."""
-    known = ", ".join(WIRE_APIS)
-    told = f"the wire it was captured from: {known}. A recording of ours knows its own, anything else must be told"
-    command.add_argument("--wire-api", choices=WIRE_APIS, metavar="WIRE", help=told)
+def add_wire_option(command: argparse.ArgumentParser) -> None:
+    """Adds `--wire-api` to a command that reads captures."""
+    names = ", ".join(WIRE_APIS)
+    command.add_argument(
+        "--wire-api",
+        choices=WIRE_APIS,
+        metavar="WIRE",
+        help=f"the wire it was captured from: {names}. Recordings made by streamlib know theirs; "
+        "it is required for anything else",
+    )

@@ -1,7 +1,8 @@
-"""`streamlib chat`: talk to a model in the terminal. Without a model it talks to the loopback provider, through real HTTP.
+"""`streamlib chat`: talk to a model in the terminal; by default to the loopback provider.
 
-Each answer has a loop of its own: between two, the program only reads a line. Ctrl-C in an answer cancels its loop, and with it the
-connection; what was said stays.
+Each response runs in an event loop of its own; between two responses the program only reads a
+line. Ctrl-C during a response cancels its loop and thereby the connection; the partial response
+is retained.
 """
 
 from __future__ import annotations
@@ -15,43 +16,52 @@ from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from streamlib.cli.captures import Unreadable
+from streamlib.cli.captures import CommandError
 from streamlib.cli.chat_files import (
-    check_recordings,
+    append_recordings,
+    check_record_file,
     open_history,
     read_image,
     read_tools,
-    record,
     save_history,
 )
-from streamlib.cli.screen import GOOD, PLAIN, Screen, coloured
-from streamlib.cli.terminal import in_options, printable
+from streamlib.cli.screen import GREEN, RESET, Screen, has_colours
+from streamlib.cli.terminal import printable, with_option_names
 from streamlib.errors import StreamError
 from streamlib.loopback import running
 from streamlib.providers import find
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import EFFORTS, Prompt
-from streamlib_parsers import WIRE_APIS, Response, user
+from streamlib_parsers import WIRE_APIS, Image, Response, ResponseItem, ToolSpec, user
 
 if TYPE_CHECKING:
     from streamlib.client import Client
     from streamlib.client.stream import ResponseStream
+    from streamlib.recording import Recorder
 
-ROUNDS: Final = 50
-"""Requests for one line of a person: calls that are answered, and pauses. A model that goes on for ever is stopped."""
+MAX_ROUNDS: Final = 50
+"""Requests for one line of input (calls that get an output, and pauses): a model that never stops
+calling tools is stopped."""
 
-EXAMPLES = """examples:
-  # offline: the loopback provider repeats what it hears
+INTERRUPTED: Final = 130
+"""Exit code after Ctrl-C."""
+
+DESCRIPTION: Final = """\
+Streams one response, or without TEXT a conversation. Without --model no key is
+needed: the loopback provider responds."""
+
+EXAMPLES: Final = """examples:
+  # offline: the loopback provider repeats its input
   streamlib chat "Name three rivers"
   # a conversation, line by line; needs ANTHROPIC_API_KEY
   streamlib chat --model anthropic:claude-opus-5
-  # goes on where talk.json ends, and saves every turn to it
+  # continues the conversation of talk.json, and saves every turn to it
   streamlib chat --model openai:gpt-5 --history talk.json
   streamlib chat "What is this?" --image photo.jpg --model google:gemini-3-pro
-  # shows the calls and asks you for their outputs; it runs nothing
+  # shows the calls and prompts you for their outputs; it runs nothing
   streamlib chat "Weather in Rome?" --tools tools.json
-  # then: streamlib inspect answer.jsonl
-  streamlib chat Hello --record answer.jsonl
+  # then: streamlib inspect response.jsonl
+  streamlib chat Hello --record response.jsonl
   # a server of your own
   streamlib chat Hi --model custom:M --wire-api chat --base-url http://host/v1
 
@@ -59,16 +69,17 @@ tools.json:
   [{"name": "get_weather", "description": "…", "schema":
     {"type": "object", "properties": {"city": {"type": "string"}}}}]
 
-exit code: 0 answered, 1 the last answer failed, 130 stopped with Ctrl-C
+exit code: 0 success, 1 the last response failed, 2 usage error,
+           130 stopped with Ctrl-C
 """
 
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "chat",
         help="stream a conversation to the terminal",
-        description="Streams one answer, or without TEXT a conversation. Without --model no key is\nneeded: the loopback provider answers.",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -76,7 +87,7 @@ def add(commands: Any) -> None:
         "text",
         nargs="*",
         metavar="TEXT",
-        help="what to say; without it, a conversation line by line",
+        help="the message; without it, a conversation line by line",
     )
     command.add_argument(
         "--model",
@@ -96,127 +107,152 @@ def add(commands: Any) -> None:
         "--reasoning",
         choices=EFFORTS,
         metavar="EFFORT",
-        help=f"how much it may think: {', '.join(EFFORTS)}",
+        help=f"reasoning effort: {', '.join(EFFORTS)}",
     )
     command.add_argument(
-        "--history", metavar="FILE", help="a conversation to go on with, saved after each turn"
+        "--history", metavar="FILE", help="a conversation to continue, saved after each turn"
     )
     command.add_argument(
         "--image",
         metavar="FILE",
         action="append",
         default=[],
-        help="goes with the first line; may be given again",
+        help="sent with the first message; may be repeated",
     )
     command.add_argument(
         "--tools",
         metavar="FILE",
-        help="a JSON list of tools to offer; you give the outputs of their calls",
+        help="a JSON list of tools to offer; you type the outputs of their calls",
     )
     command.add_argument(
         "--record",
         metavar="FILE",
-        help="add every answer to this file, with its chunks and times; no key is in it",
+        help="append every response to this file, with its chunks and times; it holds no key",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """One answer, or a conversation until the input ends."""
+    """Streams one response, or a conversation until the end of the input."""
     try:
         conversation = Conversation(arguments)
-    except Unreadable as error:
+    except CommandError as error:
         print(printable(str(error)), file=sys.stderr)
         return error.code
     return conversation.talk()
 
 
 class Conversation:
-    """A history, and the screen it is shown on."""
+    """A history, and the screen that shows it.
+
+    Raises:
+        CommandError: An option or a file is not usable; nothing was sent.
+    """
 
     def __init__(self, arguments: argparse.Namespace) -> None:
         self._arguments = arguments
-        check_words(arguments)
-        self._images = [read_image(name) for name in arguments.image]
-        self._tools = read_tools(arguments.tools) if arguments.tools else []
-        self._history = open_history(arguments.history) if arguments.history else []
+        check_target(arguments)
+        self._images: list[Image] = [read_image(name) for name in arguments.image]
+        """Images for the next message; empty once they were sent."""
+        self._tools: list[ToolSpec] = []
+        if arguments.tools:
+            self._tools = read_tools(arguments.tools)
+        self._history: list[ResponseItem] = []
+        """All items so far; a response is added when it ended or was stopped."""
+        if arguments.history:
+            self._history = open_history(arguments.history)
         if arguments.record:
-            check_recordings(arguments.record)
+            check_record_file(arguments.record)
         self._screen = Screen(sys.stdout, sys.stderr)
         self._stream: ResponseStream | None = None
-        self._told: set[Any] = set()
+        """The stream of the current request; None until it was sent."""
+        self._reported: set[tuple[str, str]] = set()
+        """Action and reason of each `Change` that was shown: a history is sent again with every
+        turn, and with it its changes."""
         self._port = 0
+        """Port of the loopback provider; 0 until it was started."""
 
     def talk(self) -> int:
-        """Says TEXT, or reads line after line."""
-        if self._arguments.text:
-            return self._say(" ".join(self._arguments.text))
-        if sys.stdin.isatty():
-            since = (
-                f" · {len(self._history)} items in {self._arguments.history}"
-                if self._history
-                else ""
-            )
-            self._screen.note(
-                f"{self._arguments.model}{since} · Ctrl-C stops an answer, Ctrl-D ends"
-            )
-        code = 0
-        while (line := self._line()) is not None:
-            if line.strip():
-                code = self._say(line)
-                code = 0 if code == 130 else code  # stopped by the person who goes on talking
-        return code
+        """Sends the text of the command line, or line after line of the input.
 
-    def _line(self) -> str | None:
-        sys.stderr.write("\n" if sys.stdin.isatty() else "")
+        Returns:
+            The exit code of the last response.
+        """
+        if self._arguments.text:
+            return self._send(" ".join(self._arguments.text))
+        if sys.stdin.isatty():
+            self._greet()
+        code = 0
+        while True:
+            line = self._read_input()
+            if line is None:
+                return code
+            if not line.strip():
+                continue
+            code = self._send(line)
+            if code == INTERRUPTED:
+                # Whoever stopped the response goes on with the conversation.
+                code = 0
+
+    def _greet(self) -> None:
+        loaded = ""
+        if self._history:
+            loaded = f" · {len(self._history)} items in {self._arguments.history}"
+        self._screen.note(f"{self._arguments.model}{loaded} · Ctrl-C stops a response, Ctrl-D ends")
+
+    def _read_input(self) -> str | None:
+        if sys.stdin.isatty():
+            sys.stderr.write("\n")
         sys.stderr.flush()
         return read_line("> ")
 
-    def _say(self, text: str) -> int:
-        """A line, and the answer to it, with all the calls and pauses in between."""
+    def _send(self, text: str) -> int:
+        """Sends a message, and requests again for calls with outputs and for pauses."""
         before = len(self._history)
-        self._history.append(user(valid(text), *self._images))
+        self._history.append(user(without_surrogates(text), *self._images))
         self._images = []
-        for _ in range(ROUNDS):
-            code, response = self._answer()
+        for _ in range(MAX_ROUNDS):
+            code, response = self._request()
             if code and len(self._history) == before + 1:
-                self._history.pop()  # nothing came: the line can be said again
-            goes_on = not code and response.unfinished and self._give(response)
+                # Nothing was received: the same message can be sent again.
+                self._history.pop()
+            is_over = bool(code) or not response.unfinished or not self._collect_outputs(response)
             if self._arguments.history:
                 save_history(self._arguments.history, self._history)
-            if not goes_on:
+            if is_over:
                 return code
-        self._screen.note(f"stopped after {ROUNDS} rounds")
+        self._screen.note(f"stopped after {MAX_ROUNDS} rounds")
         return 1
 
-    def _answer(self) -> tuple[int, Response]:
-        """One request, its answer on the screen and in the history as far as it came."""
-        self._forget()
+    def _request(self) -> tuple[int, Response]:
+        """Sends the history; shows the response and adds it to the history, complete or not."""
+        self._forget_stream()
         try:
-            code = anyio.run(self._ask)
+            code = anyio.run(self._stream_response)
         except KeyboardInterrupt:
-            code = 130
+            code = INTERRUPTED
             self._screen.end()
             self._screen.note("stopped")
-        response = Response() if self._stream is None else self._stream.response
+        response = Response()
+        if self._stream is not None:
+            response = self._stream.response
         self._history += response.items
         return code, response
 
-    def _forget(self) -> None:
+    def _forget_stream(self) -> None:
+        # A method, because mypy would take the attribute for None until the end of its caller.
         self._stream = None
 
-    async def _ask(self) -> int:
-        asked = self._arguments
-        prompt = Prompt(
-            self._history,
-            asked.system and valid(asked.system),
-            tools=self._tools,
-            reasoning=asked.reasoning,
-        )
+    async def _stream_response(self) -> int:
+        options = self._arguments
+        system = options.system
+        if system:
+            system = without_surrogates(system)
+        prompt = Prompt(self._history, system, tools=self._tools, reasoning=options.reasoning)
         recorder = self._recorder()
         try:
-            async with self._connected(recorder) as client:
-                self._stream = client.stream(prompt, model=asked.model)
+            async with self._client(recorder) as client:
+                self._stream = client.stream(prompt, model=options.model)
                 await self._show(self._stream)
         except StreamError as error:
             self._screen.end()
@@ -224,45 +260,48 @@ class Conversation:
             return 1
         finally:
             if recorder is not None:
-                record(
-                    asked.record,
-                    recorder.recordings,
-                    None if self._stream is None else self._stream.request.wire_api,
-                )
-                with anyio.CancelScope(
-                    shield=True
-                ):  # Ctrl-C cancels what waits, and this must not be left half done
-                    await recorder.aclose()
+                await self._save_recordings(recorder)
         return 0
 
+    def _recorder(self) -> Recorder | None:
+        from streamlib.recording import Recorder
+
+        if not self._arguments.record:
+            return None
+        return Recorder()
+
+    async def _save_recordings(self, recorder: Recorder) -> None:
+        wire_api = None
+        if self._stream is not None:
+            wire_api = self._stream.request.wire_api
+        append_recordings(self._arguments.record, recorder.recordings, wire_api)
+        # Ctrl-C cancels every await, and this one must not be left half done.
+        with anyio.CancelScope(shield=True):
+            await recorder.aclose()
+
     @asynccontextmanager
-    async def _connected(self, http: Any) -> AsyncGenerator[Client]:
-        """A client, and the loopback provider where no other was asked for: the same address each time, for it is part of an origin."""
-        from streamlib.client import (
-            Client,
-        )  # the HTTP library is loaded only where a request is sent
+    async def _client(self, http: Any) -> AsyncGenerator[Client]:
+        """A client; with a loopback provider, unless another server was given.
+
+        The loopback provider keeps its port from one request to the next, because the address is
+        part of an item's origin.
+        """
+        # The HTTP library is loaded only where a request is sent.
+        from streamlib.client import Client
 
         base_url = self._arguments.base_url
         async with AsyncExitStack() as stack:
             if self._arguments.model.startswith("loopback:") and base_url is None:
                 base_url = await stack.enter_async_context(running(port=self._port))
                 self._port = int(base_url.rpartition(":")[2])
-            yield await stack.enter_async_context(
-                Client(http=http, base_url=base_url, wire_api=self._arguments.wire_api)
-            )
-
-    def _recorder(self) -> Any:
-        from streamlib.recording import Recorder
-
-        return Recorder() if self._arguments.record else None
+            client = Client(http=http, base_url=base_url, wire_api=self._arguments.wire_api)
+            yield await stack.enter_async_context(client)
 
     async def _show(self, stream: ResponseStream) -> None:
         for change in stream.request.report:
-            if (
-                change.action,
-                change.reason,
-            ) not in self._told:  # once: a history is sent again with every turn
-                self._told.add((change.action, change.reason))
+            key = (change.action, change.reason)
+            if key not in self._reported:
+                self._reported.add(key)
                 self._screen.note(f"[{change.action} {change.path}: {change.reason}]")
         async with stream:
             async for event in stream:
@@ -270,8 +309,8 @@ class Conversation:
         self._screen.end()
         self._screen.status(stream.response)
 
-    def _give(self, response: Response) -> bool:
-        """Asks the person for the outputs of the calls; False where they have none to give."""
+    def _collect_outputs(self, response: Response) -> bool:
+        """Reads an output for every call; False where the input ends before that."""
         for call in response.calls:
             output = read_line(f"output of {printable(call.name)}: ")
             if output is None:
@@ -281,42 +320,54 @@ class Conversation:
         return True
 
 
-WORDS: Final = ("unknown_provider", "base_url", "wire_api", "model")
-"""Codes of requests that cannot be sent because of what was typed."""
+TARGET_ERRORS: Final = ("unknown_provider", "base_url", "wire_api", "model")
+"""Codes of requests that cannot be sent because of the command's options."""
 
 
-def check_words(arguments: argparse.Namespace) -> None:
-    """A model that names no target is wrong words: said before anything is asked, in the words of the command line."""
+def check_target(arguments: argparse.Namespace) -> None:
+    """Makes sure that the options name a target, before anything is read from the input.
+
+    Raises:
+        CommandError: They do not; exit code 2.
+    """
     try:
-        resolve_target(*find(arguments.model), arguments.wire_api, arguments.base_url)
+        provider, model = find(arguments.model)
+        resolve_target(provider, model, arguments.wire_api, arguments.base_url)
     except StreamError as error:
-        if error.info.code in WORDS:
-            raise Unreadable(in_options(error.message), 2) from None
+        if error.info.code in TARGET_ERRORS:
+            raise CommandError(with_option_names(error.message), 2) from None
 
 
-def valid(text: str) -> str:
-    """Text without the halves of characters that a shell may pass on."""
+def without_surrogates(text: str) -> str:
+    """Replaces lone surrogates, which stand for bytes of an argument that are not UTF-8."""
     return text.encode("utf-8", "replace").decode()
 
 
 def read_line(prompt: str) -> str | None:
-    """A line of the person; None at the end of the input. The prompt is for terminals alone."""
+    """Reads a line of input; None at its end. The prompt is shown on terminals alone."""
     if sys.stdin.isatty() and sys.stdout.isatty():
-        try:
-            importlib.import_module(
-                "readline"
-            )  # arrows and a history of lines, where the system has it
-            prompt = (
-                f"\x01{GOOD}\x02{prompt}\x01{PLAIN}\x02" if coloured(sys.stdout) else prompt
-            )  # \x01 \x02: no width in between
-        except ImportError:
-            pass
-        try:
-            return input(prompt)
-        except (EOFError, KeyboardInterrupt):
-            sys.stdout.write("\n")
-            return None
-    sys.stderr.write(prompt if sys.stdin.isatty() else "")
+        return _read_line_of_terminal(prompt)
+    if sys.stdin.isatty():
+        sys.stderr.write(prompt)
     sys.stderr.flush()
     line = sys.stdin.buffer.readline().decode("utf-8", "replace")
-    return line.removesuffix("\n").removesuffix("\r") if line else None
+    if not line:
+        return None
+    return line.removesuffix("\n").removesuffix("\r")
+
+
+def _read_line_of_terminal(prompt: str) -> str | None:
+    try:
+        # Importing it gives `input` arrow keys and a history of lines, where the system has it.
+        importlib.import_module("readline")
+    except ImportError:
+        pass
+    else:
+        if has_colours(sys.stdout):
+            # \x01 and \x02 tell readline that what is between them takes no columns.
+            prompt = f"\x01{GREEN}\x02{prompt}\x01{RESET}\x02"
+    try:
+        return input(prompt)
+    except (EOFError, KeyboardInterrupt):
+        sys.stdout.write("\n")
+        return None

@@ -1,4 +1,4 @@
-"""Files of a chat: the history that goes on, tools to offer, images to show, and the recording of what came."""
+"""Files of a chat: its history, the tools it offers, images, and recordings of its responses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from streamlib.cli.captures import Unreadable
+from streamlib.cli.captures import CommandError
 from streamlib.recording import Recording, append, load_all
 from streamlib.request.history import dump_history, load_history
 from streamlib.request.media import SIGNATURES
@@ -19,104 +19,134 @@ from streamlib_parsers import Image, ResponseItem, ToolSpec
 from streamlib_parsers.items import WireApi
 
 IMAGE_BYTES: Final = 20 << 20
-"""More than any provider takes in one image."""
+"""Limit of an image file: no provider accepts a larger image."""
 
 
 def open_history(name: str) -> list[ResponseItem]:
-    """The items of a history; none where there is no such file yet."""
+    """Loads the items of a history; a file that is missing or empty is a new one.
+
+    Raises:
+        CommandError: The file is not a history, or its folder does not exist.
+    """
     path = Path(name)
     if not path.exists():
-        if not path.parent.is_dir():
-            raise Unreadable(f"{name}: there is no folder {path.parent}")
+        _check_folder(name)
         return []
     data = _read(name)
+    if not data.strip():
+        return []
     try:
-        return load_history(data) if data.strip() else []
+        return load_history(data)
     except ValueError as error:
-        raise Unreadable(f"{name}: {error}; it was left as it is") from None
+        raise CommandError(f"{name}: {error}; it was left unchanged") from None
 
 
 def save_history(name: str, items: list[ResponseItem]) -> None:
-    """Writes the history whole or not at all: a crash leaves the one before."""
+    """Replaces the file atomically: after a crash it holds the previous history."""
     path = Path(name).resolve()
-    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    # In the same folder, since a rename is atomic only within one file system.
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(dump_history(items) + b"\n")
             file.flush()
+            # Before the rename: after a power failure the name could point to an empty file.
             os.fsync(file.fileno())
         if path.exists():
-            shutil.copymode(path, part)
-        Path(part).replace(path)
+            shutil.copymode(path, temporary)
+        Path(temporary).replace(path)
     except BaseException:
-        Path(part).unlink(missing_ok=True)
+        Path(temporary).unlink(missing_ok=True)
         raise
 
 
 def read_tools(name: str) -> list[ToolSpec]:
-    """A JSON list of tools: `[{"name": …, "description": …, "schema": {…}}, …]`."""
+    """Reads a JSON list of tools: `[{"name": …, "description": …, "schema": {…}}, …]`.
+
+    Raises:
+        CommandError: The file is not such a list, or a tool has an unknown key.
+    """
     known = ToolSpec.__struct_fields__
+    keys = ", ".join(known)
     try:
-        listed = msgspec.json.decode(_read(name), type=list[dict[str, Any]])
-        tools = msgspec.convert(listed, list[ToolSpec])
+        objects = msgspec.json.decode(_read(name), type=list[dict[str, Any]])
+        tools = msgspec.convert(objects, list[ToolSpec])
     except msgspec.DecodeError as error:
-        raise Unreadable(
-            f"{name}: a JSON list of tools is wanted, each with {', '.join(known)}: {error}"
+        raise CommandError(
+            f"{name}: expected a JSON list of tools, each with {keys}: {error}"
         ) from None
-    for at, tool in enumerate(listed):
+    # Decoding ignores unknown keys, and a misspelt `schema` would be lost in silence.
+    for index, tool in enumerate(objects):
         for key in tool:
             if key not in known:
-                raise Unreadable(
-                    f"{name}: tool {at} has an unknown key {key!r}; there are {', '.join(known)}"
+                raise CommandError(
+                    f"{name}: tool {index} has an unknown key {key!r}; the keys are {keys}"
                 )
     return tools
 
 
 def read_image(name: str) -> Image:
-    """An image, with the type that its bytes say."""
+    """Reads an image; its media type is taken from its first bytes, not from the file name.
+
+    Raises:
+        CommandError: The file is too large, or not an image that models accept.
+    """
     data = _read(name)
     if len(data) > IMAGE_BYTES:
-        raise Unreadable(f"{name}: {len(data):,} bytes; an image may have {IMAGE_BYTES:,}")
-    text = b64encode(data).decode("ascii")
-    kind = next(
-        (
-            kind
-            for sign, kind in SIGNATURES.items()
-            if text.startswith(sign) and kind.startswith("image/")
-        ),
-        None,
-    )
-    if kind is None:
-        raise Unreadable(f"{name}: not an image of a kind that models take (PNG, JPEG, GIF, WebP)")
-    return Image(data=text, media_type=kind)
+        raise CommandError(
+            f"{name}: {len(data):,} bytes; an image may have at most {IMAGE_BYTES:,}"
+        )
+    encoded = b64encode(data).decode("ascii")
+    for signature, media_type in SIGNATURES.items():
+        # The table also knows documents and audio.
+        if encoded.startswith(signature) and media_type.startswith("image/"):
+            return Image(data=encoded, media_type=media_type)
+    raise CommandError(f"{name}: not an image of a type that models accept (PNG, JPEG, GIF, WebP)")
 
 
-def check_recordings(name: str) -> None:
-    """Answers are added to a file of recordings, and to no other."""
+def check_record_file(name: str) -> None:
+    """Makes sure that responses can be appended to a file.
+
+    Raises:
+        CommandError: It is a folder, or a file that holds something other than recordings.
+    """
     path = Path(name)
-    if not path.parent.is_dir():
-        raise Unreadable(f"{name}: there is no folder {path.parent}")
+    _check_folder(name)
     if path.is_dir():
-        raise Unreadable(f"{name}: it is a folder; name a file")
-    if path.exists() and path.stat().st_size:
-        try:
-            load_all(path)
-        except OSError as error:
-            raise Unreadable(f"{name}: {error.strerror}") from None
-        except ValueError:
-            raise Unreadable(
-                f"{name}: there is a file of that name that is no recording; it was left as it is"
-            ) from None
+        raise CommandError(f"{name}: it is a folder, not a file")
+    if not path.exists() or not path.stat().st_size:
+        return
+    try:
+        load_all(path)
+    except OSError as error:
+        raise CommandError(f"{name}: {error.strerror}") from None
+    except ValueError:
+        raise CommandError(
+            f"{name}: the file exists and is not a recording; it was left unchanged"
+        ) from None
 
 
-def record(name: str, recordings: list[Recording], wire_api: WireApi | None) -> None:
-    """Adds what came to the file."""
-    for one in recordings:
-        append(msgspec.structs.replace(one, wire_api=wire_api or one.wire_api), name)
+def append_recordings(name: str, recordings: list[Recording], wire_api: WireApi | None) -> None:
+    """Appends recordings to a file.
+
+    Args:
+        name: The file.
+        recordings: The responses of one request and its retries.
+        wire_api: The wire of the request; None keeps what the recordings know.
+    """
+    for recording in recordings:
+        known = wire_api or recording.wire_api
+        append(msgspec.structs.replace(recording, wire_api=known), name)
+
+
+def _check_folder(name: str) -> None:
+    folder = Path(name).parent
+    if not folder.is_dir():
+        raise CommandError(f"{name}: the folder {folder} does not exist")
 
 
 def _read(name: str) -> bytes:
     try:
         return Path(name).read_bytes()
     except OSError as error:
-        raise Unreadable(f"{name}: {error.strerror}") from None
+        raise CommandError(f"{name}: {error.strerror}") from None

@@ -1,4 +1,4 @@
-"""`streamlib convert FILE --to X`: a captured answer, said again in another wire or UI protocol."""
+"""`streamlib convert FILE --to X`: a captured response in another wire API or UI protocol."""
 
 from __future__ import annotations
 
@@ -6,43 +6,55 @@ import argparse
 import sys
 from typing import Any, Final
 
-from streamlib.cli.captures import Capture, add_wire, each, events_of, failure, other_wire
+from streamlib.cli.captures import (
+    Capture,
+    add_wire_option,
+    events_of,
+    find_error,
+    for_each_capture,
+    wrong_wire_hint,
+)
 from streamlib.cli.terminal import printable
 from streamlib.wires.encoders import encode_body, encoder
 from streamlib_parsers import WIRE_APIS, accumulate
 
 TARGETS: Final = (*WIRE_APIS, "vercel", "agui", "jsonl")
 
-EXAMPLES = """examples:
+DESCRIPTION: Final = """\
+Writes the response to standard output. What the target cannot express is
+listed on standard error."""
+
+EXAMPLES: Final = """examples:
   # as a Chat Completions stream
   streamlib convert capture.sse --wire-api messages --to chat
-  # a recording, as one whole Responses body
-  streamlib convert answer.jsonl --to responses --body
+  # a recording, as one complete Responses body
+  streamlib convert response.jsonl --to responses --body
   # for useChat
   streamlib convert capture.sse --wire-api gemini --to vercel > ui.sse
-  # our own events, one JSON object a line
+  # streamlib's own events, one JSON object a line
   streamlib convert capture.sse --wire-api chat --to jsonl
 
-exit code: 0 the answer is whole; 1 it is an error or was cut: what came is
-           written all the same, and stderr says why
+exit code: 0 the response is complete; 1 it is an error or was truncated: the
+           partial response is still written, and stderr gives the reason;
+           2 usage error
 """
 
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "convert",
-        help="say a captured answer in another wire or UI protocol",
-        description="Writes the answer to standard output. What the target cannot say is listed on\nstandard error.",
+        help="convert a captured response to another wire or UI protocol",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
         "file",
         metavar="FILE",
-        help="a raw stream, a whole body or a recording; - is standard input",
+        help="a raw stream, a complete body or a recording; - is standard input",
     )
-    add_wire(command)
+    add_wire_option(command)
     command.add_argument(
         "--to",
         required=True,
@@ -50,30 +62,42 @@ def add(commands: Any) -> None:
         metavar="X",
         help=f"what to write: {', '.join(TARGETS)}",
     )
-    command.add_argument("--body", action="store_true", help="one whole body instead of a stream")
+    command.add_argument(
+        "--body", action="store_true", help="one complete body instead of a stream"
+    )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Converts one file."""
-    return each(arguments.file, arguments.wire_api, lambda capture: _convert(capture, arguments))
+    """Converts every response of one file."""
+    return for_each_capture(
+        arguments.file, arguments.wire_api, lambda capture: _convert(capture, arguments)
+    )
 
 
 def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
     events = events_of(capture)
+    # The stream is encoded for a body too: its report is the more complete one.
     encode = encoder(arguments.to)
-    stream = b"".join([*(encode.feed(event) for event in events), encode.close()])
-    sys.stdout.buffer.write(
-        encode_body(arguments.to, accumulate(events)) + b"\n" if arguments.body else stream
-    )
+    frames = [encode.feed(event) for event in events]
+    frames.append(encode.close())
+    if arguments.body:
+        output = encode_body(arguments.to, accumulate(events)) + b"\n"
+    else:
+        output = b"".join(frames)
+    sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
     for change in encode.report:
-        print(printable(f"not said: {change.path} ({change.reason})"), file=sys.stderr)
-    error = failure(events)
-    if error is not None:
-        said = [f"not whole, {error.kind}: {error.message}", other_wire(capture)]
-        print(
-            "\n".join(printable(f"{capture.name}: {line}") for line in said if line),
-            file=sys.stderr,
-        )
-    return 1 if error else 0
+        _print_error(f"not converted: {change.path} ({change.reason})")
+    error = find_error(events)
+    if error is None:
+        return 0
+    _print_error(f"{capture.name}: failed ({error.kind}): {error.message}")
+    hint = wrong_wire_hint(capture)
+    if hint is not None:
+        _print_error(f"{capture.name}: {hint}")
+    return 1
+
+
+def _print_error(line: str) -> None:
+    print(printable(line), file=sys.stderr)

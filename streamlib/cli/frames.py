@@ -1,14 +1,15 @@
-"""The frames of a captured stream with their places, and what the wire calls them: the left half of a timeline.
+"""The frames of a captured stream with their offsets and the wire's names for them.
 
-The body is cut so that no piece ends more than one frame, and each piece goes to the wire's own framing and to the parser. Where a
-frame began and ended is then known without either of them counting bytes.
+The body is split so that no chunk ends more than one frame, and each chunk is fed both to the
+wire's own framing and to the parser. So the offsets of a frame are known, although neither of them
+counts bytes.
 """
 
 from __future__ import annotations
 
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from struct import unpack_from
 from typing import Any, Final
 
@@ -24,11 +25,19 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.json_text import decode_any
 from streamlib_parsers.protocol import wire
 
-END: Final = "end of input"
+COMPLETE_BODY: Final = "complete body"
+END_OF_INPUT: Final = "end of input"
 
 
 class Step(Struct, frozen=True):
-    """One frame of the wire, from byte `start` to byte `end`, and the events it brought. kind: the wire's word for it."""
+    """One frame and what the parser emitted for it.
+
+    Attributes:
+        start: Offset of its first byte.
+        end: Offset behind its last byte.
+        kind: What the wire calls it.
+        events: The events that it became.
+    """
 
     start: int
     end: int
@@ -37,28 +46,35 @@ class Step(Struct, frozen=True):
 
 
 def steps(capture: Capture) -> Iterator[Step]:
-    """Every frame of a capture up to its terminal event; the end of input, where that is still to come."""
+    """Yields every frame up to the one with the terminal event.
+
+    Where the terminal event is emitted only at the end of input, that end is the last step.
+    """
     body = capture.recording.body
-    if capture.whole:
-        yield Step(0, len(body), "whole body", body_events(capture))
+    if capture.is_complete_body:
+        yield Step(0, len(body), COMPLETE_BODY, body_events(capture))
         return
-    framing, parse = (
-        wire(capture.wire_api).framing(LIMITS),
-        parser(capture.wire_api, **capture.options),
-    )
-    begun = 0
+    wire_api = capture.wire_api
+    framing = wire(wire_api).framing(LIMITS)
+    parse = parser(wire_api, **capture.options)
+    frame_start = 0
     with Progress(f"reading {capture.name}", len(body)) as progress:
-        for start, end in _cuts(capture.wire_api, body):
-            frames, events = framing.feed(body[start:end]), parse.feed(body[start:end])
+        for start, end in _chunks(wire_api, body):
+            frames = framing.feed(body[start:end])
+            events = parse.feed(body[start:end])
             if frames or events:
-                yield Step(begun, end, kinds(capture.wire_api, frames) or "(no frame)", events)
-                begun = end
+                # The parser may fail on bytes that are not yet a frame.
+                kind = frame_names(wire_api, frames) or "(no frame)"
+                yield Step(frame_start, end, kind, events)
+                frame_start = end
             if parse.ended:
-                break
-            progress.at(end)
-    if not parse.ended:
-        last = kinds(capture.wire_api, framing.close())
-        yield Step(begun, len(body), f"{last}, {END}" if last else END, parse.close())
+                return
+            progress.update(end)
+    kind = END_OF_INPUT
+    last = frame_names(wire_api, framing.close())
+    if last:
+        kind = f"{last}, {END_OF_INPUT}"
+    yield Step(frame_start, len(body), kind, parse.close())
 
 
 # --- where a frame may end ---
@@ -67,111 +83,144 @@ _BLANK_LINE: Final = re.compile(rb"(?:\r\n|\n|\r(?!\n)){2,}")
 _NEWLINE: Final = re.compile(rb"\r\n|\n|\r(?!\n)")
 _BRACE: Final = re.compile(rb"\}")
 
+_AWS_PRELUDE_BYTES: Final = 16
+"""Bytes of an AWS message without headers and payload; a shorter length is malformed."""
 
-def _cuts(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
+
+def _chunks(wire_api: WireApi, body: bytes) -> Iterator[tuple[int, int]]:
+    """Splits a body: pairs of offsets, in each at most one end of a frame."""
     frames = WIRE_SPECS[wire_api].frames
     if frames == "aws":
-        return _messages(body)
+        return _split_by_length(body)
+    if frames == "ndjson":
+        return _split_after(_NEWLINE, body)
     if wire_api == "gemini" and body.lstrip()[:1] in (b"[", b"{"):
-        return _after(_BRACE, body)
-    return _after(_NEWLINE if frames == "ndjson" else _BLANK_LINE, body)
+        # Without `alt=sse` Gemini streams one JSON array.
+        return _split_after(_BRACE, body)
+    return _split_after(_BLANK_LINE, body)
 
 
-def _after(end: re.Pattern[bytes], body: bytes) -> Iterator[tuple[int, int]]:
-    at = 0
-    for match in end.finditer(body):
-        yield at, match.end()
-        at = match.end()
-    if at < len(body):
-        yield at, len(body)
+def _split_after(pattern: re.Pattern[bytes], body: bytes) -> Iterator[tuple[int, int]]:
+    offset = 0
+    for match in pattern.finditer(body):
+        yield offset, match.end()
+        offset = match.end()
+    if offset < len(body):
+        yield offset, len(body)
 
 
-def _messages(body: bytes) -> Iterator[tuple[int, int]]:
-    """Messages of an event stream say their own length first; one that lies takes the rest with it."""
-    at = 0
-    while at < len(body):
-        size = unpack_from(">I", body, at)[0] if len(body) - at >= 4 else 0
-        end = at + size if size >= 16 else len(body)
-        yield at, min(end, len(body))
-        at = end
+def _split_by_length(body: bytes) -> Iterator[tuple[int, int]]:
+    """An AWS message starts with its length; everything after a wrong length is one chunk."""
+    offset = 0
+    while offset < len(body):
+        end = len(body)
+        if len(body) - offset >= 4:
+            size = unpack_from(">I", body, offset)[0]
+            if size >= _AWS_PRELUDE_BYTES:
+                end = min(offset + size, len(body))
+        yield offset, end
+        offset = end
 
 
 # --- what the wire calls a frame ---
 
 
-def kinds(wire_api: WireApi, frames: list[Frame]) -> str:
-    """The names of frames that came together."""
-    return ", ".join(_kind(wire_api, frame) for frame in frames)
+def frame_names(wire_api: WireApi, frames: list[Frame]) -> str:
+    """The names of frames that one chunk ended."""
+    return ", ".join(_frame_name(wire_api, frame) for frame in frames)
 
 
-def _kind(wire_api: WireApi, frame: Frame) -> str:
+def _frame_name(wire_api: WireApi, frame: Frame) -> str:
     if frame.data is None:
         return "stray line"
+    # Every frame of invoke is called `chunk`: the name is in the inner frame.
     if frame.event and wire_api != "invoke":
         return frame.event
     try:
         value = decode_any(frame.data)
-        value = decode_any(b64decode(value["bytes"])) if wire_api == "invoke" else value
+        if wire_api == "invoke":
+            value = decode_any(b64decode(value["bytes"]))
     except (ParseFailure, ValueError, LookupError, TypeError):
         return frame.data[:20].decode("utf-8", "replace").strip() or "(empty)"
-    if isinstance(value, dict):
-        return str(value["type"]) if isinstance(value.get("type"), str) else _untyped(value)
-    return type(value).__name__
+    if not isinstance(value, dict):
+        return type(value).__name__
+    if isinstance(value.get("type"), str):
+        return str(value["type"])
+    return _name_by_keys(value)
 
 
-def _untyped(value: dict[str, Any]) -> str:
-    """Wires without names: what a frame brings, by its keys."""
-    found = [word for key, words in _WORDS.items() if value.get(key) for word in words(value[key])]
-    return (
-        " ".join(dict.fromkeys(found))
-        or " ".join(key for key, inner in value.items() if isinstance(inner, (dict, list)))
-        or "(nothing)"
-    )
+def _name_by_keys(value: dict[str, Any]) -> str:
+    """A name for a frame of a wire without names: what it holds, by its keys."""
+    names: list[str] = []
+    if value.get("error"):
+        names.append("error")
+    if value.get("choices"):
+        names += _choice_names(value["choices"])
+    if value.get("candidates"):
+        names += _candidate_names(value["candidates"])
+    if value.get("promptFeedback"):
+        names.append("promptFeedback")
+    if value.get("message"):
+        names += _message_names(value["message"])
+    if value.get("usage"):
+        names.append("usage")
+    if value.get("done"):
+        names.append("done")
+    # Each name once, in order.
+    return " ".join(dict.fromkeys(names)) or _container_keys(value)
 
 
-def _choices(choices: Any) -> Iterator[str]:
-    """chat: choices[].delta, or .message."""
-    for choice in _dicts(choices):
-        yield from list(_filled(choice.get("delta") or choice.get("message"))) or (
-            [] if choice.get("finish_reason") else ["role"]
-        )
-        if choice.get("finish_reason"):
-            yield f"finish_reason {choice['finish_reason']}"
+def _container_keys(value: dict[str, Any]) -> str:
+    """For a frame without a known key: the keys of its objects and lists."""
+    keys = [key for key, inner in value.items() if isinstance(inner, (dict, list))]
+    return " ".join(keys) or "(nothing)"
 
 
-def _candidates(candidates: Any) -> Iterator[str]:
-    """gemini: candidates[].content.parts[]."""
-    for candidate in _dicts(candidates):
+def _choice_names(choices: Any) -> list[str]:
+    """Wire chat: `choices[].delta`, `choices[].message`, `choices[].finish_reason`."""
+    names: list[str] = []
+    for choice in _objects(choices):
+        finish_reason = choice.get("finish_reason")
+        fields = _message_names(choice.get("delta") or choice.get("message"))
+        names += fields
+        if finish_reason:
+            names.append(f"finish_reason {finish_reason}")
+        elif not fields:
+            names.append("role")
+    return names
+
+
+def _candidate_names(candidates: Any) -> list[str]:
+    """Wire gemini: `candidates[].content.parts[]`, `candidates[].finishReason`."""
+    names: list[str] = []
+    for candidate in _objects(candidates):
         content = candidate.get("content")
-        for part in _dicts(content.get("parts") if isinstance(content, dict) else None):
-            yield (
-                "thought"
-                if part.get("thought")
-                else next((key for key in part if key != "thoughtSignature"), "part")
-            )
+        if isinstance(content, dict):
+            names += [_part_name(part) for part in _objects(content.get("parts"))]
         if candidate.get("finishReason"):
-            yield f"finishReason {candidate['finishReason']}"
+            names.append(f"finishReason {candidate['finishReason']}")
+    return names
 
 
-def _filled(message: Any) -> Iterator[str]:
-    """ollama: message, chat: delta. The role comes with every frame and says nothing."""
-    if isinstance(message, dict):
-        yield from (key for key, inner in message.items() if inner and key != "role")
+def _part_name(part: dict[str, Any]) -> str:
+    if part.get("thought"):
+        return "thought"
+    for key in part:
+        # A signature accompanies the field that tells what the part is.
+        if key != "thoughtSignature":
+            return key
+    return "part"
 
 
-_WORDS: Final[dict[str, Callable[[Any], Iterator[str]]]] = {
-    "error": lambda _: iter(("error",)),
-    "choices": _choices,
-    "candidates": _candidates,
-    "promptFeedback": lambda _: iter(("promptFeedback",)),
-    "message": _filled,
-    "usage": lambda _: iter(("usage",)),
-    "done": lambda _: iter(("done",)),
-}
-"""Keys that tell a frame apart, and the words they give."""
+def _message_names(message: Any) -> list[str]:
+    """Wire ollama: `message`; wire chat: `delta`. The role comes with every frame: not a name."""
+    if not isinstance(message, dict):
+        return []
+    return [key for key, inner in message.items() if inner and key != "role"]
 
 
-def _dicts(values: Any) -> list[dict[str, Any]]:
-    return (
-        [value for value in values if isinstance(value, dict)] if isinstance(values, list) else []
-    )
+def _objects(values: Any) -> list[dict[str, Any]]:
+    """The JSON objects of a list; none where it is not a list."""
+    if not isinstance(values, list):
+        return []
+    return [value for value in values if isinstance(value, dict)]

@@ -1,4 +1,7 @@
-"""`streamlib fuzz WIRE --time 60`: looks for a body on which a parser breaks a promise, makes it small, writes it down as a test."""
+"""`streamlib fuzz WIRE --time 60`: searches for a body on which a parser violates an invariant.
+
+The body is made small and written as a test.
+"""
 
 from __future__ import annotations
 
@@ -6,53 +9,81 @@ import argparse
 import random
 import sys
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import Any, Final
 
-from streamlib.cli.numbers import duration
+from streamlib.cli.numbers import positive_seconds
 from streamlib.testing.fuzz_targets import TARGETS, FuzzTarget, find_target
 from streamlib.testing.fuzzing import Campaign, Finding, reproducer, shrink
 
-_WIDTH: Final = 100
+LINE_WIDTH: Final = 100
+"""Columns of the progress line, so that a shorter one covers a longer one."""
+
+DESCRIPTION: Final = """\
+Feeds generated and mutated bodies to a parser, complete and split into chunks.
+Every split must give the same result, the invariants must hold, and no
+exception may escape. A body that fails is made small and written as a pytest
+file; the exit code is then 1."""
+
+_TARGET_NAMES: Final = textwrap.fill(
+    f"Targets: {', '.join(TARGETS)},", width=79, break_on_hyphens=False
+)
+
+EPILOG: Final = f"""\
+{_TARGET_NAMES}
+or module:callable for a parser of your own:
+feed(bytes) -> list, close() -> list.
+
+exit code: 0 no failure, 1 a failure was found or a file could not be used,
+           2 there is no such target
+"""
 
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "fuzz",
-        help="look for input that breaks a parser",
-        description=(
-            "Feeds a parser made and mutated bodies, whole and in pieces: the same must come out of every cut, the laws must hold, and no "
-            "exception may escape. What breaks is made small and written as a pytest file; the exit code is then 1."
-        ),
-        epilog=f"Targets: {', '.join(TARGETS)}, or module:callable for a parser of your own: feed(bytes) -> list, close() -> list.",
+        help="search for input that breaks a parser",
+        description=DESCRIPTION,
+        epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument(
         "target", metavar="WIRE", help="a wire, a framing, a dialect, or module:callable"
     )
-    command.add_argument("files", nargs="*", metavar="FILE", help="captured bodies to begin with")
+    command.add_argument("files", nargs="*", metavar="FILE", help="captured bodies to start with")
     command.add_argument(
-        "--time", type=duration, default=60.0, metavar="SECONDS", help="how long to look (60)"
+        "--time",
+        type=positive_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help="how long to search (60)",
     )
     command.add_argument(
-        "--seed", type=int, default=None, help="for the same run again; printed at the end"
+        "--seed", type=int, default=None, help="repeats the run that printed this seed"
     )
     command.add_argument(
         "--out",
         type=Path,
         default=Path(),
         metavar="FOLDER",
-        help="where the reproducer is written (here)",
+        help="where the reproducer is written (default: the current folder)",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """One hunt; 1 where something was found or a file cannot be read or written, 2 where there is no such target."""
-    sys.path.insert(0, str(Path.cwd()))  # a parser of the user's own lies where they stand
+    """Runs one campaign.
+
+    Returns:
+        1 where a failure was found or a file cannot be read or written, 2 where there is no such
+        target.
+    """
+    # A parser of the user's own is importable from the current folder, as under `python -m`.
+    sys.path.insert(0, str(Path.cwd()))
     try:
-        what = find_target(arguments.target)
+        target = find_target(arguments.target)
     except (ImportError, AttributeError, ValueError) as error:
         print(f"streamlib fuzz: {error}", file=sys.stderr)
         return 2
@@ -62,26 +93,33 @@ def run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
-    seed = random.SystemRandom().randrange(1 << 32) if arguments.seed is None else arguments.seed
-    campaign = Campaign(what, seed=seed, corpus=corpus)
+    seed = arguments.seed
+    if seed is None:
+        seed = random.SystemRandom().randrange(1 << 32)
+    campaign = Campaign(target, seed=seed, corpus=corpus)
     for _ in campaign.run(arguments.time):
-        _progress(campaign)
-    _progress(campaign, end="\n")
+        _show_progress(campaign)
+    _show_total(campaign)
     if not campaign.executions:
-        print(f"{what.name}: nothing was tried: there was no time", file=sys.stderr)
+        print(f"{target.name}: no body was tried: the time was too short", file=sys.stderr)
         return 1
-    if campaign.finding is None:
-        print(f"{what.name}: nothing broke; seed {seed}")
+    finding = campaign.finding
+    if finding is None:
+        print(f"{target.name}: no failure found; seed {seed}")
         return 0
     print(
-        f"{what.name}: {campaign.finding.invariant} broke; seed {seed}; making it small",
+        f"{target.name}: failure of {finding.invariant}; seed {seed}; making the body small",
         file=sys.stderr,
     )
-    return _report(what, campaign.finding, arguments.out)
+    _write_reproducer(target, finding, arguments.out)
+    return 1
 
 
 def _check_writable(folder: Path) -> None:
-    """OSError where no reproducer could be written: before the hunt, not after it. Makes no folder."""
+    """Raises OSError where no reproducer could be written: before the campaign, not after it.
+
+    It creates no folder.
+    """
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     try:
         tempfile.TemporaryFile(dir=nearest).close()
@@ -89,26 +127,36 @@ def _check_writable(folder: Path) -> None:
         raise OSError(error.errno, error.strerror, str(folder)) from None
 
 
-def _progress(campaign: Campaign, end: str = "") -> None:
-    """One line that is written over, for people; at the end it stays."""
-    if end or sys.stderr.isatty():
-        line = f"{campaign.target.name}: {campaign.executions:,} bodies, {campaign.readings:,} readings, {campaign.kinds:,} kinds of outcome"
-        print(
-            f"{chr(13) if sys.stderr.isatty() else ''}{line:<{_WIDTH}}".rstrip(" " if end else ""),
-            end=end,
-            file=sys.stderr,
-            flush=True,
-        )
+def _show_progress(campaign: Campaign) -> None:
+    """Draws a line that the next one covers; for people only."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r{_counts(campaign):<{LINE_WIDTH}}")
+        sys.stderr.flush()
 
 
-def _report(what: FuzzTarget, finding: Finding, folder: Path) -> int:
-    small = shrink(what, finding)
-    word = "".join(c if c.isalnum() else "_" for c in what.name)
-    path = folder / f"test_fuzz_{word}.py"
+def _show_total(campaign: Campaign) -> None:
+    """Writes the last line, which stays."""
+    if sys.stderr.isatty():
+        sys.stderr.write("\r")
+    sys.stderr.write(f"{_counts(campaign)}\n")
+    sys.stderr.flush()
+
+
+def _counts(campaign: Campaign) -> str:
+    return (
+        f"{campaign.target.name}: {campaign.executions:,} bodies, {campaign.readings:,} readings, "
+        f"{campaign.kinds:,} kinds of outcome"
+    )
+
+
+def _write_reproducer(target: FuzzTarget, finding: Finding, folder: Path) -> None:
+    small = shrink(target, finding)
+    # The target may be `module:callable`; the file must be importable by pytest.
+    suffix = "".join(char if char.isalnum() else "_" for char in target.name)
+    path = folder / f"test_fuzz_{suffix}.py"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(reproducer(small), encoding="utf-8")
-    shown = small.detail.encode("unicode_escape").decode("ascii")[:300]
-    print(
-        f"{shown}\n{len(finding.body)} bytes, made {len(small.body)}: {small.body[:200]!r}\nwritten to {path}: run it with pytest"
-    )
-    return 1
+    detail = small.detail.encode("unicode_escape").decode("ascii")[:300]
+    print(detail)
+    print(f"{len(finding.body)} bytes, reduced to {len(small.body)}: {small.body[:200]!r}")
+    print(f"written to {path}: run it with pytest")

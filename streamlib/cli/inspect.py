@@ -1,4 +1,4 @@
-"""`streamlib inspect FILE…`: a captured answer as a timeline that says what broke, or as one JSON object a line."""
+"""`streamlib inspect FILE…`: a captured response as a timeline with findings, or as JSON."""
 
 from __future__ import annotations
 
@@ -7,21 +7,26 @@ import shutil
 import sys
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
-from streamlib.cli.captures import Capture, add_wire, each, events_of, failure
-from streamlib.cli.event_words import quoted, usage_words
+from streamlib.cli.captures import (
+    Capture,
+    add_wire_option,
+    events_of,
+    find_error,
+    for_each_capture,
+)
+from streamlib.cli.event_text import quote, usage_text
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
-from streamlib.cli.numbers import several
-from streamlib.cli.screen import BOLD, DIM, FAULT, GOOD, ODD, painted
+from streamlib.cli.numbers import byte_count
+from streamlib.cli.screen import BOLD, DIM, GREEN, RED, YELLOW, paint
 from streamlib.cli.terminal import printable
 from streamlib.cli.timeline import page
 from streamlib_parsers import (
     Completed,
-    Failed,
     Passthrough,
     Response,
     ResponseEvent,
@@ -30,66 +35,80 @@ from streamlib_parsers import (
 )
 from streamlib_parsers.items import CustomToolCall, FunctionCall
 
-EXAMPLES = """examples:
-  # the timeline: byte, wire event, our events, and what is missing
+DESCRIPTION: Final = """\
+Reads captured responses: raw streams, complete JSON bodies (recognised by
+their content) and recordings made by streamlib."""
+
+EXAMPLES: Final = """examples:
+  # the timeline: offset, frame, events, and what is missing
   streamlib inspect capture.sse --wire-api messages
-  # a recording (chat --record) knows its wire, and when each byte came
-  streamlib inspect answer.jsonl
+  # a recording (chat --record) knows its wire, and when each byte was received
+  streamlib inspect response.jsonl
   # standard input
   curl -sN … | streamlib inspect - --wire-api chat
   # one JSON object a line for each file, for programs
   streamlib inspect *.sse --wire-api chat --json
 
-exit code: 0 every answer is whole, 1 one is not or could not be read
-           (with --json 1 only for what could not be read)
+exit code: 0 every response is complete, 1 one is not or could not be read
+           (with --json 1 only for what could not be read), 2 usage error
 """
 
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "inspect",
-        help="say what a captured stream or body holds, and what is missing",
-        description="Reads captured answers: raw streams, whole JSON bodies (told apart by their\ncontent) and recordings of ours.",
+        help="show what a captured stream or body holds, and what is missing",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("files", nargs="+", metavar="FILE", help="- is standard input")
-    add_wire(command)
+    add_wire_option(command)
     command.add_argument("--json", action="store_true", help="one JSON object a line for each file")
     command.add_argument(
-        "--chunk", type=several, metavar="N", help="with --json: feed the parser N bytes at a time"
+        "--chunk",
+        type=byte_count,
+        metavar="N",
+        help="with --json: feed the parser N bytes at a time",
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Every file in one process; exit 1 where one could not be read, or is not whole."""
-    return max(_one(name, arguments) for name in arguments.files)
+    """Inspects every file; 1 where one could not be read, or is not complete."""
 
+    def handle(capture: Capture) -> int:
+        if arguments.json:
+            return _print_json(capture, arguments.chunk)
+        return _print_page(capture)
 
-def _one(name: str, arguments: argparse.Namespace) -> int:
-    return each(
-        name,
-        arguments.wire_api,
-        lambda one: _json(one, arguments.chunk) if arguments.json else _page(one),
-    )
+    code = 0
+    for name in arguments.files:
+        code = max(code, for_each_capture(name, arguments.wire_api, handle))
+    return code
 
 
 # --- for programs ---
 
 
-def _json(capture: Capture, chunk: int | None) -> int:
-    sys.stdout.write(
-        msgspec.json.encode(summary(capture.name, events_of(capture, chunk))).decode() + "\n"
-    )
+def _print_json(capture: Capture, chunk_bytes: int | None) -> int:
+    fields = summary(capture.name, events_of(capture, chunk_bytes))
+    sys.stdout.write(msgspec.json.encode(fields).decode() + "\n")
     return 0
 
 
 def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
-    """What `--json` prints for one file."""
+    """What `--json` prints for one file. Its keys are a contract."""
     response = accumulate(events)
-    ends = [event for event in events if isinstance(event, (Completed, Failed))]
+    is_completed = any(isinstance(event, Completed) for event in events)
+    event_counts = Counter(type(event).__name__ for event in events)
+    unknown_counts = Counter(event.event for event in events if isinstance(event, Passthrough))
+    error_kind = None
+    error_message = None
+    if response.error is not None:
+        error_kind = response.error.kind
+        error_message = response.error.message
     return {
         "file": name,
         "response_id": response.response_id,
@@ -98,30 +117,34 @@ def summary(name: str, events: list[ResponseEvent]) -> dict[str, Any]:
         "reasoning": response.reasoning,
         "refusal": response.refusal,
         "tool_calls": _calls(response),
-        "server_tools": [
-            _call(item.call_id, item.name, item.arguments)
-            for item in response.items
-            if isinstance(item, ServerToolCall)
-        ],
+        "server_tools": _server_calls(response),
         "stop_reason": response.stop_reason,
         "usage": msgspec.to_builtins(response.usage),
-        "terminal": "completed" if isinstance(ends[-1], Completed) else "failed",
-        "error_kind": response.error.kind if response.error else None,
-        "error": response.error.message if response.error else None,
-        "events": Counter(type(event).__name__ for event in events),
-        "passthrough": Counter(event.event for event in events if isinstance(event, Passthrough)),
+        "terminal": "completed" if is_completed else "failed",
+        "error_kind": error_kind,
+        "error": error_message,
+        "events": event_counts,
+        "passthrough": unknown_counts,
         "notices": [notice.code for notice in response.notices],
     }
 
 
 def _calls(response: Response) -> list[dict[str, Any]]:
-    """Every call, also one that was cut: this is a look at what came, not a list to act on."""
+    """Every call, incomplete ones too: this shows what was received, and nothing acts on it."""
     calls: list[dict[str, Any]] = []
     for item in response.items:
         if isinstance(item, FunctionCall):
             calls.append(_call(item.call_id, item.name, item.arguments))
         elif isinstance(item, CustomToolCall):
             calls.append(_call(item.call_id, item.name, item.input))
+    return calls
+
+
+def _server_calls(response: Response) -> list[dict[str, Any]]:
+    calls: list[dict[str, Any]] = []
+    for item in response.items:
+        if isinstance(item, ServerToolCall):
+            calls.append(_call(item.call_id, item.name, item.arguments))
     return calls
 
 
@@ -132,60 +155,72 @@ def _call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
 # --- for people ---
 
 
-def _page(capture: Capture) -> int:
-    found = list(steps(capture))
-    events = [event for step in found for event in step.events]
+def _print_page(capture: Capture) -> int:
+    walked = list(steps(capture))
+    events: list[ResponseEvent] = []
+    for step in walked:
+        events += step.events
     response = accumulate(events)
     width = shutil.get_terminal_size((140, 24)).columns
-    said = findings(capture, found)
-    marks = (
-        [("!", FAULT)] * len(said) if response.error else [("=", GOOD), *[("!", ODD)] * len(said)]
-    )
-    first, *head = _head(capture, response)
-    columns, *timeline = page(capture, found, width)
-    lines = [
-        (first, BOLD),
-        *((line, DIM) for line in head),
-        ("", ""),
-        (columns, DIM),
-        *((line, "") for line in timeline),
-        ("", ""),
-    ]
-    lines += [*((line, "") for line in _said(response, width))]
-    lines += [(f"  {mark} {line}", style) for line, (mark, style) in zip(said, marks, strict=False)]
-    for line, style in [*lines, ("", "")]:
-        sys.stdout.write(
-            (painted(line.rstrip(), style, sys.stdout) if style else line.rstrip()) + "\n"
-        )
-    return 1 if failure(events) else 0
+
+    title, *facts = _header(capture, response)
+    _print(title, BOLD)
+    for line in facts:
+        _print(line, DIM)
+    _print()
+    columns, *timeline = page(capture, walked, width)
+    _print(columns, DIM)
+    for line in timeline:
+        _print(line)
+    _print()
+    for line in _contents(response, width):
+        _print(line)
+    for index, line in enumerate(findings(capture, walked)):
+        if response.error is not None:
+            _print(f"  ! {line}", RED)
+        elif index == 0:
+            # The verdict of a complete response; what follows is unusual, but no failure.
+            _print(f"  = {line}", GREEN)
+        else:
+            _print(f"  ! {line}", YELLOW)
+    _print()
+    return 0 if find_error(events) is None else 1
 
 
-def _head(capture: Capture, response: Response) -> Iterator[str]:
-    recording, error = capture.recording, response.error
-    ended = f"failed ({error.kind})" if error else f"{response.status} ({response.stop_reason})"
-    yield f"{printable(capture.name)}: {ended}"
-    named = [
-        response.model,
-        response.response_id,
-        f"HTTP {recording.status}" if capture.ours else None,
-        recording.url,
-    ]
-    yield "  " + " · ".join(
-        [
-            capture.wire_api,
-            f"{len(recording.body):,} bytes",
-            *(printable(one) for one in named if one),
-        ]
-    )
+def _print(line: str = "", style: str = "") -> None:
+    line = line.rstrip()
+    if style:
+        line = paint(line, style, sys.stdout)
+    sys.stdout.write(line + "\n")
 
 
-def _said(response: Response, width: int) -> Iterator[str]:
-    """What the answer says, short."""
-    texts = {"thought": response.reasoning, "text": response.text, "refusal": response.refusal}
-    yield from (
-        f"  {name}: {quoted(text, width - len(name) - 4)}" for name, text in texts.items() if text
-    )
+def _header(capture: Capture, response: Response) -> Iterator[str]:
+    recording = capture.recording
+    if response.error is not None:
+        outcome = f"failed ({response.error.kind})"
+    else:
+        outcome = f"{response.status} ({response.stop_reason})"
+    yield f"{printable(capture.name)}: {outcome}"
+    facts: list[str] = [capture.wire_api, f"{len(recording.body):,} bytes"]
+    if response.model:
+        facts.append(printable(response.model))
+    if response.response_id:
+        facts.append(printable(response.response_id))
+    if capture.is_recorded:
+        facts.append(f"HTTP {recording.status}")
+    if recording.url:
+        facts.append(printable(recording.url))
+    yield "  " + " · ".join(facts)
+
+
+def _contents(response: Response, width: int) -> Iterator[str]:
+    """What the response contains, abbreviated."""
+    texts = {"reasoning": response.reasoning, "text": response.text, "refusal": response.refusal}
+    for name, text in texts.items():
+        if text:
+            yield f"  {name}: {quote(text, width - len(name) - 4)}"
     for call in _calls(response):
-        yield f"  call: {printable(call['name'])} {quoted(call['arguments'], width - len(call['name']) - 9)}"
+        arguments = quote(call["arguments"], width - len(call["name"]) - 9)
+        yield f"  call: {printable(call['name'])} {arguments}"
     if response.usage is not None:
-        yield f"  usage: {usage_words(response.usage)}"
+        yield f"  usage: {usage_text(response.usage)}"

@@ -1,4 +1,4 @@
-"""Numbers of the command line, checked where they are read: what is none is said with the words that would be right."""
+"""Argument types for numbers: an error names the values that are valid."""
 
 from __future__ import annotations
 
@@ -7,50 +7,60 @@ import math
 from collections.abc import Callable
 
 
-def number(text: str) -> float:
-    """Any finite number; nan where it is none."""
+def _finite(text: str) -> float:
+    """The number, or NaN (which fails every comparison) where the text is not a finite one."""
     try:
         value = float(text)
     except ValueError:
         return math.nan
-    return value if math.isfinite(value) else math.nan
+    if math.isinf(value):
+        return math.nan
+    return value
 
 
-def whole(least: int, what: str) -> Callable[[str], int]:
-    """A reader of whole numbers from `least` on. what: what they count, for the message."""
+def integer(minimum: int, unit: str) -> Callable[[str], int]:
+    """Makes an argument type for integers.
+
+    Args:
+        minimum: The smallest valid value.
+        unit: What is counted, in the plural, for the error message.
+    """
 
     def read(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number of {what}: {least} or more")
+        # `int()` would also accept "1_000", " 1" and digits of other scripts.
+        if not text.isascii() or not text.isdigit() or int(text) < minimum:
+            raise argparse.ArgumentTypeError(
+                f"{text!r}: the number of {unit} must be {minimum} or more"
+            )
         return int(text)
 
     return read
 
 
-several = whole(1, "bytes")
+byte_count = integer(1, "bytes")
 
 
 def speed(text: str) -> float:
-    """A factor: 0 or more."""
-    value = number(text)
+    """Argument type for a factor of 0 or more."""
+    value = _finite(text)
     if not value >= 0:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is not a speed: 1 is the recorded pace, 2 twice as fast, 0 at once"
+            f"{text!r} is not a speed: 1 is the recorded pace, 2 twice as fast, 0 without pauses"
         )
     return value
 
 
-def pause(text: str) -> float:
-    """Seconds: 0 or more."""
-    value = number(text)
+def seconds(text: str) -> float:
+    """Argument type for 0 seconds or more."""
+    value = _finite(text)
     if not value >= 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds: 0 or more")
     return value
 
 
-def duration(text: str) -> float:
-    """Seconds: more than none."""
-    value = number(text)
+def positive_seconds(text: str) -> float:
+    """Argument type for more than 0 seconds."""
+    value = _finite(text)
     if not value > 0:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number of seconds: more than 0")
     return value

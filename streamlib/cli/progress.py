@@ -1,4 +1,4 @@
-"""How far long work is: one line on stderr that is drawn over and wiped away, for people only."""
+"""Progress of long work: one line on standard error that is redrawn and finally erased."""
 
 from __future__ import annotations
 
@@ -9,47 +9,59 @@ from typing import Final, TextIO
 
 from streamlib.cli.terminal import printable
 
-PATIENCE: Final = 0.5
-"""Seconds before anything is said: most work is over by then."""
-EVERY: Final = 0.1
+DELAY: Final = 0.5
+"""Seconds before the first line: most work is done by then."""
+INTERVAL: Final = 0.1
 """Seconds between two lines."""
-WIPE: Final = "\r\x1b[K"
+CLEAR_LINE: Final = "\r\x1b[K"
 
 
 class Progress:
-    """`with Progress("reading big.sse", 1_000_000) as progress: progress.at(4096)`. Silent where stderr is no terminal.
+    """A progress line, drawn only where standard error is a terminal.
 
-    total: None where nobody knows it; then the line counts.
+        with Progress("reading big.sse", 1_000_000) as progress:
+            progress.update(4096)
+
+    Args:
+        label: What is being done.
+        total: The amount that is 100 %; None where it is unknown, then the line shows a count.
+        err: Where the line is drawn; standard error by default.
+        clock: Seconds of a monotonic clock.
     """
 
     def __init__(
         self,
-        what: str,
+        label: str,
         total: int | None,
         err: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._what = printable(what)
+        self._label = printable(label)
         self._total = total
         self._err = err or sys.stderr
         self._clock = clock
-        self._next = clock() + PATIENCE
-        self._shown = False
+        self._next = clock() + DELAY
+        """Time before which nothing more is drawn."""
+        self._is_drawn = False
+        """Whether a line was drawn, and must be erased at the end."""
 
-    def at(self, done: int) -> None:
-        """So much of the total is done."""
+    def update(self, done: int) -> None:
+        """Reports how much of the total is done."""
         if self._clock() < self._next or not self._err.isatty():
             return
-        self._next = self._clock() + EVERY
-        self._shown = True
-        far = f"{done:,}" if self._total is None else f"{done * 100 // max(1, self._total)}%"
-        self._err.write(f"{WIPE}{self._what}: {far}")
+        self._next = self._clock() + INTERVAL
+        self._is_drawn = True
+        if self._total is None:
+            amount = f"{done:,}"
+        else:
+            amount = f"{done * 100 // max(1, self._total)}%"
+        self._err.write(f"{CLEAR_LINE}{self._label}: {amount}")
         self._err.flush()
 
     def __enter__(self) -> Progress:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._shown:
-            self._err.write(WIPE)
+        if self._is_drawn:
+            self._err.write(CLEAR_LINE)
             self._err.flush()

@@ -1,70 +1,80 @@
-"""`streamlib replay FILE`: a recording or a captured body, streamed to the terminal again at its own pace, or any other."""
+"""`streamlib replay FILE`: streams a recording or a captured body to the terminal again."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 
-from streamlib.cli.captures import Capture, add_wire, each, other_wire
-from streamlib.cli.numbers import several, speed
+from streamlib.cli.captures import Capture, add_wire_option, for_each_capture, wrong_wire_hint
+from streamlib.cli.numbers import byte_count, speed
 from streamlib.cli.progress import Progress
 from streamlib.cli.screen import Screen
 from streamlib.client.retry import NO_RETRY
 from streamlib.errors import StreamError
 from streamlib.testing import MODEL, replay
 
-EXAMPLES = """examples:
-  # a recording (chat --record), at the pace it came in
-  streamlib replay answer.jsonl
-  # four times as fast; 0 is at once
-  streamlib replay answer.jsonl --speed 4
+if TYPE_CHECKING:
+    from streamlib.client.stream import ResponseStream
+    from streamlib.recording import Split
+
+DESCRIPTION: Final = """\
+Plays a recording (with its times) or any captured body through the client,
+without a network."""
+
+EXAMPLES: Final = """examples:
+  # a recording (chat --record), at the recorded pace
+  streamlib replay response.jsonl
+  # four times as fast; 0 is without pauses
+  streamlib replay response.jsonl --speed 4
   # a captured body, byte by byte
   streamlib replay capture.sse --wire-api messages --split 1
 
-exit code: 0 the answer is whole, 1 it was cut or is an error
+exit code: 0 the response is complete, 1 it is an error or was truncated,
+           2 usage error
 """
 
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "replay",
         help="stream a recording again",
-        description="Plays a recording of ours (with its times) or any captured body through the\nclient, without a network.",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     command.add_argument("file", metavar="FILE", help="- is standard input")
-    add_wire(command)
+    add_wire_option(command)
     command.add_argument(
         "--speed",
         type=speed,
         default=1.0,
         metavar="X",
-        help="1 is the recorded pace, 0 at once (default 1)",
+        help="1 is the recorded pace, 0 is without pauses (default 1)",
     )
     command.add_argument(
-        "--split", type=several, metavar="N", help="cut the body into chunks of N bytes"
+        "--split", type=byte_count, metavar="N", help="split the body into chunks of N bytes"
     )
     command.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Plays every answer of one file."""
-    return each(
+    """Plays every response of one file."""
+    return for_each_capture(
         arguments.file, arguments.wire_api, lambda capture: anyio.run(_play, capture, arguments)
     )
 
 
 async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
     screen = Screen(sys.stdout, sys.stderr)
-    split: Any = arguments.split or "recorded"
+    split: Split = arguments.split or "recorded"
     async with replay(
         capture.recording, capture.wire_api, speed=arguments.speed, split=split, retry=NO_RETRY
     ) as client:
+        # The prompt is not sent anywhere, but a request needs one.
         stream = client.stream("(replayed)", model=MODEL)
         try:
             async with stream:
@@ -72,8 +82,8 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
         except StreamError as error:
             screen.end()
             screen.fail(error)
-            hint = other_wire(capture)
-            if hint:
+            hint = wrong_wire_hint(capture)
+            if hint is not None:
                 screen.note(hint)
             return 1
     screen.end()
@@ -81,12 +91,12 @@ async def _play(capture: Capture, arguments: argparse.Namespace) -> int:
     return 0
 
 
-async def _show(stream: Any, screen: Screen, capture: Capture) -> None:
-    """Every event on the screen; where that is a file, a person may still see how far it is."""
-    events = 0
+async def _show(stream: ResponseStream, screen: Screen, capture: Capture) -> None:
+    """Shows every event; where the output goes to a file, a person still sees the progress."""
+    count = 0
     with Progress(f"playing {capture.name}, events", None) as progress:
         async for event in stream:
             screen.show(event)
-            events += 1
+            count += 1
             if not screen.colour:
-                progress.at(events)
+                progress.update(count)

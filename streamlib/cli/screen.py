@@ -1,17 +1,17 @@
-"""An answer on a plain terminal, while it streams: text on stdout, facts about it on stderr.
+"""Shows a response on a plain terminal while it streams: text on stdout, facts about it on stderr.
 
-Thoughts are dim and only shown to people; calls stand on lines of their own. Whatever a model writes is made harmless first.
+Reasoning is dim and shown on terminals alone; each call has a line of its own. Everything that a
+model wrote is made safe for the terminal first.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
-from typing import Any, Final, TextIO
+from typing import Final, TextIO
 
-from streamlib.cli.event_words import usage_words
-from streamlib.cli.terminal import Printable, in_options, printable
+from streamlib.cli.event_text import remaining_text, usage_text
+from streamlib.cli.terminal import Printable, printable, with_option_names
 from streamlib.errors import StreamError
 from streamlib_parsers import (
     CustomToolCall,
@@ -25,186 +25,184 @@ from streamlib_parsers import (
     ReasoningSummaryDelta,
     RefusalDelta,
     Response,
+    ResponseEvent,
     ServerToolCall,
 )
 
-PLAIN: Final = "\x1b[0m"
+RESET: Final = "\x1b[0m"
 BOLD: Final = "\x1b[1m"
 DIM: Final = "\x1b[2m"
-CALL: Final = "\x1b[36m"
-FAULT: Final = "\x1b[31m"
-GOOD: Final = "\x1b[32m"
-ODD: Final = "\x1b[33m"
+RED: Final = "\x1b[31m"
+GREEN: Final = "\x1b[32m"
+YELLOW: Final = "\x1b[33m"
+CYAN: Final = "\x1b[36m"
 
 CALLS: Final = (FunctionCall, CustomToolCall, ServerToolCall)
 
 
 class Screen:
-    """Events on `out`, a line of status or of error on `err`."""
+    """Writes events to `out`, and lines of status or errors to `err`."""
 
     def __init__(self, out: TextIO, err: TextIO) -> None:
-        self.colour = coloured(out)
+        self.colour = has_colours(out)
+        """Whether a person sees the response on a terminal with colours."""
         self._out = out
         self._err = err
-        self._safe = Printable()
-        self._style = PLAIN
-        self._fresh = True  # the cursor stands at the beginning of a line
-        self._began = False  # something of this answer was shown
-        self._call: int | None = (
-            None  # the call whose arguments are shown while they grow; others wait until they are whole
-        )
+        self._printable = Printable()
+        """Makes the text safe; it may buffer the end of a delta."""
+        self._style = RESET
+        """The colour that the terminal is in."""
+        self._at_line_start = True
+        """Whether the cursor is at the start of a line."""
+        self._has_output = False
+        """Whether something of the current response was shown."""
+        self._open_call: int | None = None
+        """Index of the call whose arguments are shown while they stream; other calls are shown
+        when they are complete."""
 
-    def show(self, event: Any) -> None:
-        """One event."""
-        shown = _SHOWN.get(type(event))
-        if shown is not None:
-            shown(self, event)
+    def show(self, event: ResponseEvent) -> None:
+        """Shows one event."""
+        match event:
+            case OutputTextDelta() | RefusalDelta():
+                self._write(event.delta, RESET)
+            case ReasoningContentDelta() | ReasoningSummaryDelta():
+                if self.colour:
+                    self._write(event.delta, DIM)
+            case FunctionCallArgumentsDelta():
+                if event.index == self._open_call:
+                    self._write(event.delta, CYAN)
+            case OutputItemAdded():
+                self._item_added(event)
+            case OutputItemDone():
+                self._item_done(event)
+            case _:
+                pass
 
     def end(self) -> None:
-        """The answer is over, or was stopped: the cursor stands on a line of its own, in its own colour."""
-        self._restyle(PLAIN)
-        self._line()
-        self._began, self._call = False, None
+        """Ends a response, complete or not: the cursor gets a line and a colour of its own."""
+        self._set_style(RESET)
+        self._end_line()
+        self._has_output = False
+        self._open_call = None
         self._out.flush()
 
     def note(self, text: str, style: str = DIM) -> None:
-        """A line about the answer."""
-        self._err.write(painted(printable(text), style, self._err) + "\n")
+        """Writes a line about the response."""
+        self._err.write(paint(printable(text), style, self._err) + "\n")
         self._err.flush()
 
     def fail(self, error: StreamError) -> None:
-        """What went wrong, in one line."""
-        self.note(in_options(str(error)), FAULT)
+        """Writes what went wrong, on one line."""
+        self.note(with_option_names(str(error)), RED)
 
     def status(self, response: Response) -> None:
-        """Who answered, why it ended early, time to first token, speed, usage, and what is left of the limits: one line."""
-        ended = [] if response.stop_reason in ("stop", None) else [response.stop_reason]
-        facts = [
-            response.model or "?",
-            *ended,
-            *_timing(response),
-            *_usage(response),
-            *_limits(response),
-        ]
-        while (
-            coloured(self._err)
-            and len(facts) > 1
-            and len(" · ".join(facts)) + 2 > shutil.get_terminal_size().columns
-        ):
-            facts.pop()
-        self.note(f"[{' · '.join(facts)}]")
+        """Writes one line: model, stop reason, timing, usage and what is left of the limits."""
+        facts = [response.model or "?"]
+        if response.stop_reason not in ("stop", None):
+            facts.append(response.stop_reason)
+        facts += _timing(response)
+        usage = usage_text(response.usage)
+        if usage:
+            facts.append(usage)
+        if response.rate_limits is not None:
+            facts += remaining_text(response.rate_limits.requests, "requests")
+            facts += remaining_text(response.rate_limits.tokens, "tokens")
+        if has_colours(self._err):
+            # On a terminal the line does not wrap: the last facts matter least.
+            columns = shutil.get_terminal_size().columns
+            while len(facts) > 1 and len(_status_line(facts)) > columns:
+                facts.pop()
+        self.note(_status_line(facts))
 
-    # --- events ---
+    # --- items ---
 
-    def _text(self, event: Any) -> None:
-        self._write(event.delta, PLAIN)
-
-    def _thought(self, event: Any) -> None:
-        if self.colour:
-            self._write(event.delta, DIM)
-
-    def _arguments(self, event: FunctionCallArgumentsDelta) -> None:
-        if event.index == self._call:
-            self._write(event.delta, CALL)
-
-    def _added(self, event: OutputItemAdded) -> None:
-        if isinstance(event.item, CALLS) and self._call is None:
-            self._call = event.index
-            self._part()
-            self._write(f"→ {event.item.name} ", CALL)
+    def _item_added(self, event: OutputItemAdded) -> None:
+        if isinstance(event.item, CALLS) and self._open_call is None:
+            self._open_call = event.index
+            self._start_part()
+            self._write(f"→ {event.item.name} ", CYAN)
         elif isinstance(event.item, Message):
-            self._part()
+            self._start_part()
 
-    def _done(self, event: OutputItemDone) -> None:
+    def _item_done(self, event: OutputItemDone) -> None:
         item = event.item
-        if event.index == self._call:
-            self._call = None
-            self._write("" if item.status == "completed" else " (cut)", CALL)
-            self._line()
+        ending = "" if item.status == "completed" else " (incomplete)"
+        if event.index == self._open_call:
+            # Its name and arguments were shown while they streamed.
+            self._open_call = None
+            self._write(ending, CYAN)
+            self._end_line()
         elif isinstance(item, CALLS):
             written = item.input if isinstance(item, CustomToolCall) else item.arguments
-            self._part()
-            self._write(
-                f"→ {item.name} {written}" + ("" if item.status == "completed" else " (cut)"), CALL
-            )
-            self._line()
+            self._start_part()
+            self._write(f"→ {item.name} {written}{ending}", CYAN)
+            self._end_line()
         elif isinstance(item, Message):
-            for part in item.content:
-                if getattr(part, "data", None):
-                    self._write(
-                        f"\n[{type(part).__name__.lower()} {getattr(part, 'media_type', None) or ''}]\n",
-                        DIM,
-                    )
+            self._show_media(item)
+
+    def _show_media(self, message: Message) -> None:
+        for part in message.content:
+            if getattr(part, "data", None):
+                media_type = getattr(part, "media_type", None) or ""
+                self._write(f"\n[{type(part).__name__.lower()} {media_type}]\n", DIM)
 
     # --- characters ---
 
-    def _part(self) -> None:
-        """A new part begins: on a line of its own, with an empty one before it where people read."""
-        if self._began:
-            self._restyle(PLAIN)
-            self._line()
-            self._out.write("\n" if self.colour else "")
+    def _start_part(self) -> None:
+        """Starts a line; on a terminal also an empty one before it."""
+        if self._has_output:
+            self._set_style(RESET)
+            self._end_line()
+            if self.colour:
+                self._out.write("\n")
 
-    def _line(self) -> None:
-        if not self._fresh:
-            self._out.write(self._safe.close() + "\n")
-            self._fresh = True
+    def _end_line(self) -> None:
+        if not self._at_line_start:
+            self._out.write(self._printable.close() + "\n")
+            self._at_line_start = True
 
     def _write(self, text: str, style: str) -> None:
         if not text:
             return
-        self._restyle(style)
-        said = self._safe.feed(text)
-        self._out.write(said)
+        self._set_style(style)
+        shown = self._printable.feed(text)
+        self._out.write(shown)
         self._out.flush()
-        self._began = True
-        self._fresh = said.endswith("\n") if said else self._fresh
+        self._has_output = True
+        if shown:
+            self._at_line_start = shown.endswith("\n")
 
-    def _restyle(self, style: str) -> None:
-        if style != self._style:
-            self._out.write(self._safe.close() + (style if self.colour else ""))
-            self._style = style
-
-
-_SHOWN: dict[type, Callable[[Screen, Any], None]] = {
-    OutputTextDelta: Screen._text,
-    RefusalDelta: Screen._text,
-    ReasoningContentDelta: Screen._thought,
-    ReasoningSummaryDelta: Screen._thought,
-    FunctionCallArgumentsDelta: Screen._arguments,
-    OutputItemAdded: Screen._added,
-    OutputItemDone: Screen._done,
-}
+    def _set_style(self, style: str) -> None:
+        if style == self._style:
+            return
+        # Text that is still buffered belongs to the style before.
+        self._out.write(self._printable.close())
+        if self.colour:
+            self._out.write(style)
+        self._style = style
 
 
-def painted(line: str, style: str, stream: TextIO) -> str:
+def paint(line: str, style: str, stream: TextIO) -> str:
     """A line in a colour, where the stream has colours."""
-    return f"{style}{line}{PLAIN}" if coloured(stream) else line
+    if not has_colours(stream):
+        return line
+    return f"{style}{line}{RESET}"
 
 
-def coloured(stream: TextIO) -> bool:
-    """A terminal whose person did not ask for plain text (no-color.org)."""
+def has_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal with colours, and they are not turned off (no-color.org)."""
     return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _status_line(facts: list[str]) -> str:
+    return f"[{' · '.join(facts)}]"
 
 
 def _timing(response: Response) -> list[str]:
     timing = response.timing
     if timing is None or timing.first_token is None:
         return []
-    speed = [f"{timing.tokens_per_second:,.0f} tokens/s"] if timing.tokens_per_second else []
-    return [f"first token {timing.first_token * 1000:,.0f} ms", *speed]
-
-
-def _usage(response: Response) -> list[str]:
-    said = usage_words(response.usage)
-    return [said] if said else []
-
-
-def _limits(response: Response) -> list[str]:
-    limits = response.rate_limits
-    windows = {"requests": limits.requests, "tokens": limits.tokens} if limits else {}
-    return [
-        f"{window.remaining:,.0f} {name} left"
-        for name, window in windows.items()
-        if window and window.remaining is not None
-    ]
+    facts = [f"first token {timing.first_token * 1000:,.0f} ms"]
+    if timing.tokens_per_second:
+        facts.append(f"{timing.tokens_per_second:,.0f} tokens/s")
+    return facts

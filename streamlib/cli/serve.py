@@ -4,35 +4,42 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Any, get_args
+from typing import Any, Final, get_args
 
 import anyio
 
-from streamlib.cli.captures import Unreadable, file_bytes
-from streamlib.cli.numbers import pause, several, whole
+from streamlib.cli.captures import CommandError, read_bytes
+from streamlib.cli.numbers import byte_count, integer, seconds
 from streamlib.cli.terminal import printable
 from streamlib.loopback import Behaviour, Fault, running
 from streamlib.recording import is_recording, read
 
-EXAMPLES = """examples:
+DEFAULT_FAULT_CHUNK: Final = 3
+"""Chunks before a fault: late enough that a text has started."""
+
+DESCRIPTION: Final = """\
+Responds on every wire on 127.0.0.1, from recorded bodies or from the request
+itself, with faults on demand."""
+
+EXAMPLES: Final = """examples:
   streamlib serve
   # then, in another terminal:
   streamlib chat Hello --model loopback:echo --base-url http://127.0.0.1:8800
-  # words come slowly, and stop coming after the fifth
+  # text is sent slowly, and stops after the fifth chunk
   streamlib serve --pace 0.05 --fault stall@5
-  # the first request breaks off, the next goes well
+  # the connection of the first request is lost, the next succeeds
   streamlib serve --fault disconnect@0 --failing 1
-  # what was recorded or captured, in chunks of seven bytes, to whoever asks
-  streamlib serve answer.jsonl capture.sse --chunk 7
+  # recordings and captures, in chunks of seven bytes, to any client
+  streamlib serve response.jsonl capture.sse --chunk 7
 """
 
 
 def add(commands: Any) -> None:
-    """The command's words."""
+    """Adds the command and its options."""
     command: argparse.ArgumentParser = commands.add_parser(
         "serve",
-        help="run the loopback provider: any SDK can point at it",
-        description="Answers every wire on 127.0.0.1, from recorded bodies or from the request\nitself, with faults on demand.",
+        help="run the loopback provider: any SDK can be pointed at it",
+        description=DESCRIPTION,
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -40,78 +47,94 @@ def add(commands: Any) -> None:
         "files",
         nargs="*",
         metavar="FILE",
-        help="recordings, or bodies as they came; sent one a request, in turn",
+        help="recordings, or captured bodies; sent one a request, in turn",
     )
     command.add_argument("--port", type=int, default=8800, help="0 picks a free one (default 8800)")
     command.add_argument(
-        "--chunk", type=several, metavar="N", help="bytes in one HTTP chunk (default: one event)"
+        "--chunk", type=byte_count, metavar="N", help="bytes in one HTTP chunk (default: one event)"
     )
     command.add_argument(
-        "--pace", type=pause, default=0.0, metavar="SECONDS", help="pause between chunks"
+        "--pace", type=seconds, default=0.0, metavar="SECONDS", help="pause between chunks"
     )
     command.add_argument(
         "--fault",
         metavar="KIND[@N]",
         type=_fault,
-        help=f"after N chunks (default 3): {', '.join(get_args(Fault))}",
+        help=f"after N chunks (default {DEFAULT_FAULT_CHUNK}): {', '.join(get_args(Fault))}",
     )
     command.add_argument(
         "--failing",
-        type=whole(1, "requests"),
+        type=integer(1, "requests"),
         metavar="N",
         help="only the first N requests get the fault (default: all)",
     )
     command.set_defaults(run=run)
 
 
-def _fault(text: str) -> tuple[str, int]:
-    kind, sign, at = text.partition("@")
-    at = at if sign else "3"
-    if kind not in get_args(Fault) or not (at.isascii() and at.isdigit()):
-        raise argparse.ArgumentTypeError(
-            f"{text!r}: KIND[@N] with KIND one of {', '.join(get_args(Fault))}"
-        )
-    return kind, int(at)
+def _fault(text: str) -> tuple[Fault, int]:
+    """Argument type for a fault and the number of chunks before it."""
+    kind, separator, count = text.partition("@")
+    if not separator:
+        count = str(DEFAULT_FAULT_CHUNK)
+    is_number = count.isascii() and count.isdigit()
+    for fault in get_args(Fault):
+        if kind == fault and is_number:
+            return fault, int(count)
+    raise argparse.ArgumentTypeError(
+        f"{text!r}: expected KIND[@N], where KIND is one of {', '.join(get_args(Fault))}"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted."""
+    bodies: list[bytes] = []
     try:
-        bodies = tuple(body for name in arguments.files for body in _bodies(name))
-    except Unreadable as error:
+        for name in arguments.files:
+            bodies += _bodies(name)
+    except CommandError as error:
         print(printable(str(error)), file=sys.stderr)
         return error.code
-    fault, at = arguments.fault or (None, 3)
-    if arguments.failing and not fault:
-        print("--failing says how many requests get the fault: it needs --fault", file=sys.stderr)
+    if arguments.failing and not arguments.fault:
+        print("--failing is the number of requests with a fault: it needs --fault", file=sys.stderr)
         return 2
+    fault, fault_chunk = arguments.fault or (None, DEFAULT_FAULT_CHUNK)
     try:
         behaviour = Behaviour(
-            bodies, arguments.chunk, arguments.pace, fault, at, failing=arguments.failing
+            tuple(bodies),
+            arguments.chunk,
+            arguments.pace,
+            fault,
+            fault_chunk,
+            failing=arguments.failing,
         )
         anyio.run(_serve, behaviour, arguments.port)
     except (OSError, OverflowError) as error:
+        # The port is in use, not allowed, or over 65,535.
         print(f"port {arguments.port}: {error}", file=sys.stderr)
         return 1
     return 0
 
 
 def _bodies(name: str) -> list[bytes]:
-    """What a file holds, to be sent: the bodies of our recordings, any other file as it is."""
-    data = file_bytes(name)
-    found, broken = read(data) if is_recording(data) else ([], None)
-    bodies = [recording.body for recording in found] or [data]
-    if broken is not None:
-        raise Unreadable(f"{name}: it begins as a recording of ours, but {broken}")
+    """The bodies to send for a file: those of its recordings, or the file itself."""
+    data = read_bytes(name)
+    if not is_recording(data):
+        bodies = [data]
+    else:
+        recordings, problem = read(data)
+        if problem is not None:
+            raise CommandError(f"{name}: it starts as a streamlib recording, but {problem}")
+        bodies = [recording.body for recording in recordings]
     if not all(bodies):
-        raise Unreadable(f"{name}: it is empty: there is nothing to serve")
+        raise CommandError(f"{name}: it is empty: there is nothing to serve")
     return bodies
 
 
 async def _serve(behaviour: Behaviour, port: int) -> None:
     async with running(behaviour, port=port) as url:
         print(
-            f"listening on {url}  (Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)",
+            f"listening on {url}  "
+            "(Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)",
             flush=True,
         )
         await anyio.sleep_forever()

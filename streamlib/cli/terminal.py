@@ -1,7 +1,8 @@
-"""Text from a model, made safe for a terminal: nothing in it can move the cursor, set the clipboard or hide words.
+"""Text from a model, made safe for a terminal.
 
-Newline and tab stay; CRLF becomes a newline; every other control character, DEL, C1, bidi control and tag character is shown
-as an escape. A carriage return at the end of a delta is held until it is known whether a newline follows.
+Nothing in it can move the cursor, set the clipboard or hide text. Newline and tab stay; CRLF
+becomes a newline; every other control character, DEL, C1, bidi control and tag character is shown
+as an escape sequence.
 """
 
 from __future__ import annotations
@@ -10,7 +11,13 @@ import re
 from typing import Final
 
 _UNSAFE: Final = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff\U000e0000-\U000e007f]"
+    "["
+    "\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 without tab and newline, DEL, C1
+    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"  # bidi controls reorder what is shown
+    "\u2028\u2029"  # line and paragraph separator
+    "\ud800-\udfff"  # surrogates cannot be written
+    "\U000e0000-\U000e007f"  # tag characters are invisible
+    "]"
 )
 
 
@@ -18,22 +25,27 @@ class Printable:
     """Makes one text safe, delta by delta."""
 
     def __init__(self) -> None:
-        self._held = ""
+        self._buffered = ""
+        """A carriage return that ended a delta: the next delta may start with its newline."""
 
     def feed(self, text: str) -> str:
-        """What may be printed now."""
-        text = self._held + text
-        self._held = "\r" if text.endswith("\r") else ""
-        return printable(text[: len(text) - len(self._held)])
+        """Takes a delta and returns the text that may be printed now."""
+        text = self._buffered + text
+        self._buffered = ""
+        if text.endswith("\r"):
+            self._buffered = "\r"
+            text = text[:-1]
+        return printable(text)
 
     def close(self) -> str:
-        """What was held."""
-        held, self._held = self._held, ""
-        return printable(held)
+        """Returns what is still buffered."""
+        buffered = self._buffered
+        self._buffered = ""
+        return printable(buffered)
 
 
 def printable(text: str) -> str:
-    """A whole text, made safe."""
+    """Makes a complete text safe."""
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 
@@ -43,25 +55,26 @@ def _escape(match: re.Match[str]) -> str:
         return "\ufffd"
     if code == 0x0D:
         return "\\r"
-    return (
-        f"\\x{code:02x}"
-        if code < 0x100
-        else f"\\u{code:04x}"
-        if code < 0x10000
-        else f"\\U{code:08x}"
-    )
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    if code < 0x10000:
+        return f"\\u{code:04x}"
+    return f"\\U{code:08x}"
 
 
-_OPTIONS: Final = {
+_OPTION_NAMES: Final = {
+    # The command line takes keys from environment variables alone.
     " or api_key=": "",
-    ": give api_key= together with base_url=": ", and goes nowhere else",
+    ": pass api_key= together with base_url=": ", so it is not sent there",
+    ": use api_key=": ": keys are read from environment variables",
     "base_url=": "--base-url",
 }
-"""Words of the library that its errors name, and what the command line has for them. It takes keys from variables alone."""
+"""Arguments that the library's error messages name, and what stands for them here. In order: the
+last one is part of another."""
 
 
-def in_options(message: str) -> str:
-    """A message of the library, for somebody who calls a command."""
-    for word, option in _OPTIONS.items():
-        message = message.replace(word, option)
+def with_option_names(message: str) -> str:
+    """Translates a message of the library for somebody who runs a command."""
+    for argument, option in _OPTION_NAMES.items():
+        message = message.replace(argument, option)
     return message

@@ -1,82 +1,117 @@
-"""A captured answer as a timeline: a row for each frame of the wire, with its place, its time and the events it became.
+"""A captured response as a timeline: a row per frame with its offset, its time and its events.
 
     byte   seconds  wire                     events
        0    +0.102  message_start            Created msg_1 claude-opus-5
      340    +0.655  content_block_start      OutputItemAdded 0 message
-     470    +0.655  content_block_delta x81  OutputTextDelta 0 'Rivers run … the sea.' (1,204 characters)
+     470    +0.655  content_block_delta x81  OutputTextDelta 0 'Rivers run … the sea.' (1,204 …)
 
-Adjacent frames that only make the same text longer are one row, and so are unknown ones of one kind; of those the last is shown.
+Adjacent frames that only append to the same text are one row. So are adjacent notices and unknown
+events of one kind; the row shows the last of those.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
-from itertools import accumulate as running_total
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from streamlib.cli.captures import Capture
-from streamlib.cli.event_words import described
+from streamlib.cli.event_text import describe_event
 from streamlib.cli.frames import Step
 from streamlib.cli.terminal import printable
 from streamlib.pipeline import DELTA_KEYS
 from streamlib_parsers import Notice, Passthrough, ResponseEvent, TokenCount
 
-KIND_WIDTH: Final = 44
-"""Columns that the wire's words may take; longer ones push their line."""
+MAX_KIND_WIDTH: Final = 44
+"""Columns for the wire's name of a frame; a longer name shifts the rest of its line."""
 
+MIN_EVENT_WIDTH: Final = 24
+"""Columns for an event, however narrow the terminal is."""
 
-_SAME: Final[dict[type, tuple[str, ...]]] = {
+_MERGE_FIELDS: Final[dict[type, tuple[str, ...]]] = {
     **DELTA_KEYS,
     TokenCount: (),
     Passthrough: ("event",),
     Notice: ("code", "detail", "index"),
 }
-"""Events that may come again in one row, and the fields that must be alike in them."""
+"""Events that may share a row, and the fields that must then be equal."""
+
+MergeKey: TypeAlias = list[tuple[Any, ...]]
 
 
 class Row:
-    """Frames that say the same kind of thing, one after the other."""
+    """Adjacent frames of the same kind that append to the same text."""
 
     def __init__(self, step: Step) -> None:
-        self.start, self.kind, self.count = step.start, step.kind, 0
-        self._said = step.events
-        self._places = places(step.events)
+        self.start = step.start
+        """Offset of the first frame."""
+        self.kind = step.kind
+        self.count = 0
+        """Number of frames."""
+        self._key = merge_key(step.events)
+        """What the events of a further frame must equal; None: no frame with events joins."""
+        self._events = step.events
+        """Events of the last frame that had any."""
         self._texts: list[list[str]] = [[] for _ in step.events]
+        """Deltas of all frames, a list for each event of a frame."""
         self.add(step)
 
-    def takes(self, step: Step) -> bool:
-        """Whether a frame only goes on with what this row says."""
-        return step.kind == self.kind and (not step.events or places(step.events) == self._places)
+    def accepts(self, step: Step) -> bool:
+        """Whether a frame belongs to this row."""
+        if step.kind != self.kind:
+            return False
+        if not step.events:
+            return True
+        return self._key is not None and merge_key(step.events) == self._key
 
     def add(self, step: Step) -> None:
-        """One more frame."""
+        """Adds a frame."""
         self.count += 1
         if step.events:
-            self._said = step.events
+            self._events = step.events
             for texts, event in zip(self._texts, step.events, strict=True):
                 texts.append(getattr(event, "delta", ""))
 
+    def label(self) -> str:
+        """The wire's name of the frames, and their number."""
+        kind = printable(self.kind).replace("\n", " ")
+        if self.count > 1:
+            return f"{kind} x{self.count:,}"
+        return kind
+
     def lines(self, width: int) -> list[str]:
-        """What the frames became, in words."""
-        said = zip(self._said, self._texts, strict=True)
-        return [described(event, "".join(texts), width) for event, texts in said] or ["—"]
+        """A line for each event."""
+        if not self._events:
+            return ["—"]
+        lines: list[str] = []
+        for event, texts in zip(self._events, self._texts, strict=True):
+            lines.append(describe_event(event, "".join(texts), width))
+        return lines
 
 
-def places(events: list[ResponseEvent]) -> Any:
-    """Which texts the events make longer, or what is odd again; something unlike anything else where one does more, or there is none."""
-    if not events or any(type(event) not in _SAME for event in events):
-        return object()
-    return [
-        (type(event), *(getattr(event, field) for field in _SAME[type(event)])) for event in events
-    ]
+def merge_key(events: list[ResponseEvent]) -> MergeKey | None:
+    """Identifies what the events append to or report.
+
+    Returns:
+        The same key for frames that may share a row; None where the events need a row of their
+        own.
+    """
+    if not events:
+        return None
+    key: MergeKey = []
+    for event in events:
+        fields = _MERGE_FIELDS.get(type(event))
+        if fields is None:
+            return None
+        key.append((type(event), *(getattr(event, field) for field in fields)))
+    return key
 
 
 def rows(steps: Iterable[Step]) -> Iterator[Row]:
-    """The steps, folded."""
+    """Merges adjacent frames into rows."""
     row: Row | None = None
     for step in steps:
-        if row is not None and row.takes(step):
+        if row is not None and row.accepts(step):
             row.add(step)
             continue
         if row is not None:
@@ -87,41 +122,67 @@ def rows(steps: Iterable[Step]) -> Iterator[Row]:
 
 
 class Clock:
-    """When the bytes of a recording came."""
+    """Tells when the bytes of a capture were received.
+
+    Attributes:
+        is_known: The capture is a recording, so there are times.
+    """
 
     def __init__(self, capture: Capture) -> None:
-        chunks = capture.recording.chunks
-        self.known = capture.ours
-        self._times = [chunk.at for chunk in chunks]
-        self._ends = list(running_total(len(chunk.data) for chunk in chunks))
+        self.is_known = capture.is_recorded
+        self._times: list[float] = []
+        """Seconds from the request to each chunk."""
+        self._ends: list[int] = []
+        """Offset of the end of each chunk."""
+        end = 0
+        for chunk in capture.recording.chunks:
+            end += len(chunk.data)
+            self._times.append(chunk.at)
+            self._ends.append(end)
 
-    def at(self, byte: int) -> float | None:
-        """Seconds from the request to the chunk that this byte came in."""
-        place = bisect_left(self._ends, byte + 1)
-        return self._times[min(place, len(self._times) - 1)] if self._times else None
+    def seconds(self, offset: int) -> float | None:
+        """Seconds from the request to the chunk that holds a byte; None where none was received."""
+        if not self._times:
+            return None
+        # The offset of the end of input is that of no byte: it belongs to the last chunk.
+        index = min(bisect_left(self._ends, offset + 1), len(self._times) - 1)
+        return self._times[index]
 
-    def longest_silence(self) -> tuple[float, int] | None:
-        """The longest wait between two chunks, and the byte before which it was."""
-        waits: list[tuple[float, int]] = [
-            (after - before, end)
-            for before, after, end in zip(self._times, self._times[1:], self._ends, strict=False)
-        ]
-        return max(waits, default=None)
+    def longest_gap(self) -> tuple[float, int] | None:
+        """The longest wait between two chunks in seconds, and the offset at which it ended."""
+        longest: tuple[float, int] | None = None
+        for index in range(1, len(self._times)):
+            gap = (self._times[index] - self._times[index - 1], self._ends[index - 1])
+            if longest is None or gap > longest:
+                longest = gap
+        return longest
 
 
 def page(capture: Capture, steps: Iterable[Step], width: int) -> Iterator[str]:
-    """The lines of the timeline."""
-    clock, folded = Clock(capture), list(rows(steps))
-    kinds = [
-        printable(row.kind).replace("\n", " ") + (f" x{row.count:,}" if row.count > 1 else "")
-        for row in folded
-    ]
-    places = len(f"{len(capture.recording.body):,}") + 2
-    column = min(KIND_WIDTH, max(map(len, kinds)))
-    yield f"{'byte':>{max(places, 6)}}{'   seconds' if clock.known else ''}  {'wire':{column}}  events"
-    for row, kind in zip(folded, kinds, strict=True):
-        at = clock.at(row.start) if clock.known else None
-        head = f"{row.start:>{max(places, 6)},}{'' if at is None else f'{at:>+10.3f}'}  {kind:{column}}  "
-        for line in row.lines(max(24, width - len(head))):
-            yield head + line
-            head = " " * len(head)
+    """Yields the lines of the timeline, the column titles first.
+
+    Args:
+        capture: The captured response.
+        steps: Its frames.
+        width: Columns of the terminal.
+    """
+    clock = Clock(capture)
+    merged = list(rows(steps))
+    labels = [row.label() for row in merged]
+    kind_width = min(MAX_KIND_WIDTH, max(map(len, labels)))
+    # As wide as the last offset, after two blanks.
+    byte_width = max(6, len(f"{len(capture.recording.body):,}") + 2)
+    titles = f"{'byte':>{byte_width}}"
+    if clock.is_known:
+        titles += f"{'seconds':>10}"
+    yield f"{titles}  {'wire':{kind_width}}  events"
+    for row, label in zip(merged, labels, strict=True):
+        start = f"{row.start:>{byte_width},}"
+        seconds = clock.seconds(row.start) if clock.is_known else None
+        if seconds is not None:
+            start += f"{seconds:>+10.3f}"
+        start += f"  {label:{kind_width}}  "
+        for line in row.lines(max(MIN_EVENT_WIDTH, width - len(start))):
+            yield start + line
+            # Only the first event of a row stands behind its frame.
+            start = " " * len(start)

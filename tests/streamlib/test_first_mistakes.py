@@ -1,10 +1,14 @@
-"""What a newcomer gets wrong in the first hour is said in one line, and unfinished things stay unfinished on every wire."""
+"""Mistakes of a newcomer's first hour are reported in one line.
+
+Unfinished responses stay unfinished on every wire.
+"""
 
 from __future__ import annotations
 
 import importlib
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
@@ -15,8 +19,13 @@ from streamlib.wires.encoders import UI_PROTOCOLS
 from streamlib_parsers.items import Message, Text
 
 
+def untyped(value: object) -> Any:
+    """Hides from the type checkers the mistake that a test makes on purpose."""
+    return value
+
+
 @pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
-def test_a_response_that_has_not_ended_is_not_encoded_as_a_whole_one(
+def test_encode_body_keeps_an_incomplete_response_incomplete(
     wire_api: streamlib.WireApi,
 ) -> None:
     unfinished = streamlib.accumulate(
@@ -30,7 +39,7 @@ def test_a_response_that_has_not_ended_is_not_encoded_as_a_whole_one(
 
 
 @pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_a_response_stopped_by_a_limit_is_still_encoded_as_its_end(
+def test_encode_body_keeps_the_stop_reason_of_a_limit(
     reason: streamlib.StopReason,
 ) -> None:
     events = [
@@ -45,7 +54,7 @@ def test_a_response_stopped_by_a_limit_is_still_encoded_as_its_end(
 
 
 @pytest.mark.anyio
-async def test_the_own_exceptions_of_a_loopback_block_come_out_plain() -> None:
+async def test_loopback_raises_exceptions_of_its_block_unchanged() -> None:
     with pytest.raises(KeyError):
         async with loopback():
             raise KeyError("mine")
@@ -56,28 +65,28 @@ async def test_the_own_exceptions_of_a_loopback_block_come_out_plain() -> None:
             await client.respond("hi", model=MODEL)
 
 
-def test_a_fault_that_does_not_exist_is_refused() -> None:
+def test_behaviour_rejects_an_unknown_fault() -> None:
     with pytest.raises(ValueError, match="one of truncate"):
-        Behaviour(fault="explode")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        Behaviour(fault=untyped("explode"))
 
 
-def test_another_wires_words_in_a_prompt_are_one_clear_line() -> None:
+def test_prompt_rejects_objects_of_a_wire() -> None:
     with pytest.raises(TypeError, match=r"input\[0\] is a dict; made by `streamlib.user"):
-        streamlib.Prompt([{"role": "user", "content": "x"}])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+        streamlib.Prompt(untyped([{"role": "user", "content": "x"}]))
     with pytest.raises(TypeError, match=r"tools\[0\] is a dict; made by `ToolSpec`"):
-        streamlib.Prompt("x", tools=[{"name": "f"}])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+        streamlib.Prompt("x", tools=untyped([{"name": "f"}]))
     with pytest.raises(ValueError, match="reasoning is one of off, minimal"):
-        streamlib.Prompt("x", reasoning="extreme")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        streamlib.Prompt("x", reasoning=untyped("extreme"))
 
 
-def test_unknown_wires_are_answered_with_the_known_ones() -> None:
+def test_unknown_wires_are_errors_that_list_the_known_ones() -> None:
     with pytest.raises(ValueError, match="one of messages, responses"):
-        streamlib.parse_request("chta", b"{}")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        streamlib.parse_request(untyped("chta"), b"{}")
     with pytest.raises(ValueError, match=", ".join(UI_PROTOCOLS)):
         streamlib.encoder("chta")
 
 
-def test_a_foreign_requests_own_words_stay_on_their_wire() -> None:
+def test_build_keeps_unknown_request_fields_on_their_wire() -> None:
     body = b'{"model":"m","messages":[{"role":"user","content":"x"}],"logit_bias":{"1":1}}'
     prompt = streamlib.parse_request("chat", body)
     foreign = streamlib.build(prompt, "anthropic:m")
@@ -91,76 +100,76 @@ def test_a_foreign_requests_own_words_stay_on_their_wire() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("arguments", "message"),
     [
         (["serve", "--port", "99999"], "port 99999: "),
         (
             ["chat", "--model", "custom:x", "--base-url", "127.0.0.1:1", "hi"],
-            "a URL begins with http",
+            "a URL must begin with http",
         ),
     ],
 )
-def test_the_command_line_says_mistakes_in_one_line(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+def test_main_reports_mistakes_in_one_line(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(words) == 1
+    assert main(arguments) == 1
     errors = capsys.readouterr().err
-    assert said in errors
+    assert message in errors
     assert errors.count("\n") == 1
 
 
 @pytest.mark.anyio
-async def test_a_misspelt_errors_does_not_turn_exceptions_off() -> None:
+async def test_client_rejects_an_unknown_error_mode() -> None:
     with pytest.raises(ValueError, match="errors is one of raise, event"):
-        streamlib.Client(errors="evnt")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        streamlib.Client(errors=untyped("evnt"))
     async with streamlib.Client() as client:
         with pytest.raises(ValueError, match="errors is one of raise, event"):
-            client.stream("x", MODEL, errors="evnt")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            client.stream("x", MODEL, errors=untyped("evnt"))
 
 
-def test_what_could_not_be_loaded_again_is_not_saved_as_a_history() -> None:
+def test_dump_history_rejects_what_could_not_be_loaded() -> None:
     for wrong in ("abc", [{"role": "user", "content": "x"}]):
         with pytest.raises(TypeError, match=r"items\[0\] is a .*streamlib.user"):
-            streamlib.dump_history(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            streamlib.dump_history(untyped(wrong))
     with pytest.raises(ValueError, match="it has no 'items'"):
         streamlib.load_history(b"{}")
 
 
 @pytest.mark.parametrize("wrong", [streamlib.user("x"), None, 3, b"x", {"role": "user"}], ids=repr)
-def test_a_prompt_of_the_wrong_kind_says_what_it_takes(wrong: object) -> None:
+def test_prompt_error_names_the_types_it_accepts(wrong: object) -> None:
     with pytest.raises(TypeError, match="input is a str or a list of items, not"):
-        streamlib.Prompt(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+        streamlib.Prompt(untyped(wrong))
 
 
 @pytest.mark.parametrize("name", ["temperature", "max_output_tokens", "seed"])
-def test_a_number_that_is_none_is_not_sent(name: str) -> None:
+def test_prompt_rejects_a_value_that_is_no_number(name: str) -> None:
     for wrong in ("hot", True):
         with pytest.raises(TypeError, match=f"{name} is a number, not"):
-            streamlib.Prompt("x", **{name: wrong})  # type: ignore[arg-type]
+            streamlib.Prompt("x", **untyped({name: wrong}))
 
 
-def test_build_takes_what_respond_takes() -> None:
-    made = [
-        streamlib.build(given, MODEL, base_url="http://127.0.0.1").body
-        for given in ("x", [streamlib.user("x")], streamlib.Prompt("x"))
+def test_build_accepts_the_same_input_as_respond() -> None:
+    bodies = [
+        streamlib.build(prompt, MODEL, base_url="http://127.0.0.1").body
+        for prompt in ("x", [streamlib.user("x")], streamlib.Prompt("x"))
     ]
-    assert made[0] == made[1] == made[2]
+    assert bodies[0] == bodies[1] == bodies[2]
     with pytest.raises(streamlib.StreamError, match="no model was given"):
         streamlib.build("x", "")
 
 
 @pytest.mark.parametrize("wire_api", streamlib.WIRE_APIS)
-def test_text_where_bytes_are_meant_is_one_clear_line(wire_api: streamlib.WireApi) -> None:
+def test_parser_rejects_text_instead_of_bytes(wire_api: streamlib.WireApi) -> None:
     for wrong in ("abc", None, {}):
         with pytest.raises(TypeError, match="a parser reads bytes, not"):
-            streamlib.parse_body(wire_api, wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            streamlib.parse_body(wire_api, untyped(wrong))
     for wrong in ("abc\n\n", None, 3):
         with pytest.raises(TypeError, match="a parser reads bytes, not"):
-            streamlib.parser(wire_api).feed(wrong)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+            streamlib.parser(wire_api).feed(untyped(wrong))
 
 
-def test_strategies_refuse_a_name_that_is_none_at_once_with_the_known_ones() -> None:
-    for make in (
+def test_strategies_reject_an_unknown_name_at_once() -> None:
+    for strategy in (
         strategies.responses,
         strategies.streams,
         strategies.malformed_streams,
@@ -168,12 +177,12 @@ def test_strategies_refuse_a_name_that_is_none_at_once_with_the_known_ones() -> 
         strategies.histories,
     ):
         with pytest.raises(ValueError, match="one of messages, responses"):
-            make("chatt")  # type: ignore[operator]
+            strategy(untyped("chatt"))
     with pytest.raises(ValueError, match="one of truncate, flip"):
         strategies.faults("boom")
 
 
-def test_a_missing_extra_is_named_with_the_line_that_installs_it(
+def test_missing_extra_is_named_with_its_install_command(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.delitem(sys.modules, "streamlib.testing.strategies", raising=False)
@@ -182,15 +191,19 @@ def test_a_missing_extra_is_named_with_the_line_that_installs_it(
         importlib.import_module("streamlib.testing.strategies")
 
 
-def test_what_is_no_event_is_not_accumulated() -> None:
+def test_accumulate_rejects_what_is_no_event() -> None:
     with pytest.raises(TypeError, match="a str is not an event"):
-        streamlib.accumulate(["a"])  # type: ignore[list-item]  # pyright: ignore[reportArgumentType]
+        streamlib.accumulate(untyped(["a"]))
     assert streamlib.accumulate([streamlib.Passthrough("comet", {})]) == streamlib.Response()
 
 
-def test_the_gateway_without_its_extra_says_what_to_install() -> None:
-    without = "import sys; sys.modules['starlette'] = sys.modules['starlette.types'] = None; import streamlib.gateway"
-    ran = subprocess.run(
-        [sys.executable, "-c", without], capture_output=True, text=True, check=False
+def test_gateway_names_its_extra_when_it_is_missing() -> None:
+    program = (
+        "import sys; "
+        "sys.modules['starlette'] = sys.modules['starlette.types'] = None; "
+        "import streamlib.gateway"
     )
-    assert "pip install 'streamlib[cli,gateway]'" in ran.stderr
+    process = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert "pip install 'streamlib[cli,gateway]'" in process.stderr

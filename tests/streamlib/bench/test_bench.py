@@ -184,11 +184,11 @@ def test_the_bar_is_drawn_on_a_terminal_alone(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
     bar = bench.Bar(4, drawn.append)
     for name in ("first", "second", "third"):
-        bar.tell(name)
+        bar.advance(name)
     bar.done()
     assert [line.count("#") for line in drawn] == [0, 7, 15, 0]
     monkeypatch.setattr("sys.stderr.isatty", lambda: False, raising=False)
     quiet = bench.Bar(4, drawn.append)
-    quiet.tell("nothing")
+    quiet.advance("nothing")
     quiet.done()
     assert len(drawn) == 4

@@ -1,4 +1,4 @@
-"""`streamlib chat`: what it keeps, what it offers, what it never does, and that no model can act on the terminal."""
+"""`streamlib chat`: histories, tools, images, recordings, and a terminal that no model controls."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ WEATHER = [
     }
 ]
 COLOURS = re.compile(r"\x1b\[(?:0|2|31|36)m")
-POWERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Tty(io.StringIO):
@@ -44,25 +44,25 @@ class Tty(io.StringIO):
         return True
 
 
-def says(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
-    """What the person types."""
+def type_lines(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Sets the input of the program."""
     monkeypatch.setattr(
         "sys.stdin", io.TextIOWrapper(io.BytesIO("".join(f"{line}\n" for line in lines).encode()))
     )
 
 
-def chat(*words: str) -> int:
-    return main(["chat", *words])
+def chat(*arguments: str) -> int:
+    return main(["chat", *arguments])
 
 
 # --- history ---
 
 
-def test_a_conversation_is_kept_after_each_turn_and_goes_on(
+def test_chat_saves_each_turn_and_continues_a_history(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = tmp_path / "talk.json"
-    says(monkeypatch, "one", "", "two")
+    type_lines(monkeypatch, "one", "", "two")
     assert chat("--history", str(name)) == 0
     items = load_history(name.read_bytes())
     assert [item.text for item in items if isinstance(item, Message) and item.role == "user"] == [
@@ -72,10 +72,10 @@ def test_a_conversation_is_kept_after_each_turn_and_goes_on(
     assert chat("three", "--history", str(name)) == 0
     assert load_history(name.read_bytes())[:-2] == items
     assert [path.name for path in tmp_path.iterdir()] == ["talk.json"]
-    assert name.stat().st_mode & 0o077 == 0, "a conversation is for its person alone"
+    assert name.stat().st_mode & 0o077 == 0, "only its owner may read a conversation"
 
 
-def test_a_crash_while_saving_leaves_the_history_before_it(
+def test_save_history_keeps_the_old_file_when_it_crashes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = tmp_path / "talk.json"
@@ -91,18 +91,18 @@ def test_a_crash_while_saving_leaves_the_history_before_it(
     assert list(tmp_path.iterdir()) == [name]
 
 
-def test_a_history_that_cannot_be_saved_is_said_in_a_line(
+def test_chat_reports_a_history_that_cannot_be_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    def full(*_: Any) -> None:
+    def fail(*_: Any) -> None:
         raise OSError(28, "No space left on device", "talk.json")
 
-    monkeypatch.setattr("os.fsync", full)
+    monkeypatch.setattr("os.fsync", fail)
     assert chat("hi", "--history", str(tmp_path / "talk.json")) == 1
     assert capsys.readouterr().err.endswith("talk.json: No space left on device\n")
 
 
-def test_a_file_that_is_no_history_is_left_as_it_is(
+def test_chat_leaves_a_file_that_is_no_history_unchanged(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "notes.txt").write_text("my notes")
@@ -111,7 +111,7 @@ def test_a_file_that_is_no_history_is_left_as_it_is(
     assert (tmp_path / "notes.txt").read_text() == "my notes"
 
 
-def test_a_line_that_got_no_answer_is_not_kept(
+def test_chat_drops_a_message_without_a_response(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert (
@@ -133,11 +133,11 @@ def test_a_line_that_got_no_answer_is_not_kept(
 # --- tools, images, recordings ---
 
 
-def test_calls_are_shown_and_the_person_gives_their_outputs(
+def test_chat_shows_calls_and_reads_their_outputs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
-    says(monkeypatch, "18C and $(touch owned)")
+    type_lines(monkeypatch, "18C and $(touch owned)")
     monkeypatch.chdir(tmp_path)
     assert chat("Weather?", "--tools", "tools.json", "--history", "h.json") == 0
     shown = capsys.readouterr().out
@@ -152,17 +152,17 @@ def test_calls_are_shown_and_the_person_gives_their_outputs(
     assert not (tmp_path / "owned").exists(), "nothing is ever run"
 
 
-def test_a_call_may_be_left_without_an_output(
+def test_chat_leaves_a_call_without_output_at_the_end_of_input(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "tools.json").write_text(json.dumps(WEATHER))
-    says(monkeypatch)
+    type_lines(monkeypatch)
     assert chat("Weather?", "--tools", str(tmp_path / "tools.json")) == 0
     assert "get_weather was left without an output" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
-    ("tools", "words"),
+    ("tools", "message"),
     [
         ("{", "a JSON list of tools"),
         ("[{}]", "name"),
@@ -170,63 +170,65 @@ def test_a_call_may_be_left_without_an_output(
         (None, "No such file"),
     ],
 )
-def test_a_file_of_tools_that_is_none_is_said_in_words(
-    tools: str | None, words: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+def test_chat_rejects_an_invalid_file_of_tools(
+    tools: str | None, message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if tools is not None:
         (tmp_path / "tools.json").write_text(tools)
     assert chat("hi", "--tools", str(tmp_path / "tools.json")) == 1
-    assert words in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
-def test_an_image_goes_with_the_first_line_alone(
+def test_chat_sends_an_image_with_the_first_message_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.png").write_bytes(PNG)
-    says(monkeypatch, "what is this?", "and this?")
+    type_lines(monkeypatch, "what is this?", "and this?")
     assert chat("--image", str(tmp_path / "a.png"), "--history", str(tmp_path / "h.json")) == 0
-    said = [
+    messages = [
         item
         for item in load_history((tmp_path / "h.json").read_bytes())
         if isinstance(item, Message) and item.role == "user"
     ]
-    assert [[getattr(part, "media_type", "text") for part in item.content] for item in said] == [
-        ["text", "image/png"],
-        ["text"],
-    ]
+    kinds = [[getattr(part, "media_type", "text") for part in item.content] for item in messages]
+    assert kinds == [["text", "image/png"], ["text"]]
 
 
-def test_words_that_are_no_text_are_made_some(
+def test_chat_replaces_arguments_that_are_not_utf8(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert chat("h\udcff", "--system", "s\udcff") == 0
     assert capsys.readouterr().out.startswith("You said: h?")
 
 
-def test_what_is_no_image_is_not_sent(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chat_rejects_a_file_that_is_no_image(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "a.png").write_text("no image")
     assert chat("hi", "--image", str(tmp_path / "a.png")) == 1
     assert "not an image" in capsys.readouterr().err
 
 
-def test_every_answer_is_recorded_and_a_recording_knows_its_wire(
+def test_chat_records_every_response_with_its_wire(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    name = str(tmp_path / "answers.jsonl")
+    name = str(tmp_path / "responses.jsonl")
     assert [chat("one", "--record", name), chat("two", "--record", name, "--wire-api", "chat")] == [
         0,
         0,
     ]
-    assert [one.wire_api for one in load_all(name)] == ["messages", "chat"]
+    assert [recording.wire_api for recording in load_all(name)] == ["messages", "chat"]
     first = capsys.readouterr().out
     assert main(["replay", name, "--speed", "0"]) == 0
     assert capsys.readouterr().out == first
 
 
-def test_no_other_file_is_recorded_over(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_chat_never_overwrites_a_file_with_a_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     (tmp_path / "thesis.txt").write_text("years of work")
     assert chat("hi", "--record", str(tmp_path / "thesis.txt")) == 1
-    assert "no recording" in capsys.readouterr().err
+    assert "not a recording" in capsys.readouterr().err
     assert (tmp_path / "thesis.txt").read_text() == "years of work"
 
 
@@ -234,12 +236,14 @@ def test_no_other_file_is_recorded_over(tmp_path: Path, capsys: pytest.CaptureFi
 
 
 @each_vector("terminal_vectors")
-def test_a_vector_is_harmless_through_the_whole_program_at_any_split(
+def test_chat_output_is_safe_at_any_split_of_the_deltas(
     vector: dict[str, Any], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """At every split, as the deltas of one answer: from a server, through the client, to the screen."""
+    """One response whose deltas are all splits: from a server through the client to the screen."""
     text = vector["t"]
-    deltas = [half for at in range(len(text) + 1) for half in (text[:at], text[at:], "|")]
+    deltas: list[str] = []
+    for index in range(len(text) + 1):
+        deltas += [text[:index], text[index:], "|"]
     frames = [
         {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": delta}}]}
         for delta in deltas
@@ -253,20 +257,21 @@ def test_a_vector_is_harmless_through_the_whole_program_at_any_split(
 
 
 @each_vector("terminal_vectors")
-def test_a_person_sees_a_vector_in_thoughts_calls_and_notes_without_its_powers(
+def test_screen_is_safe_in_reasoning_calls_and_notes(
     vector: dict[str, Any],
 ) -> None:
     text = vector["t"]
-    for at in range(len(text) + 1):
+    for index in range(len(text) + 1):
         out, err = Tty(), Tty()
+        parts = (text[:index], text[index:])
         screen = Screen(out, err)
         call = FunctionCall("c", text, text)
         for event in (
             OutputItemAdded(0, Reasoning(status="incomplete")),
-            *(ReasoningContentDelta(0, 0, half) for half in (text[:at], text[at:])),
+            *(ReasoningContentDelta(0, 0, part) for part in parts),
             OutputItemDone(0, Reasoning(text)),
             OutputItemAdded(1, FunctionCall("c", text, status="incomplete")),
-            *(FunctionCallArgumentsDelta(1, half) for half in (text[:at], text[at:])),
+            *(FunctionCallArgumentsDelta(1, part) for part in parts),
             OutputItemDone(1, call),
             OutputItemDone(2, call),
         ):
@@ -275,10 +280,10 @@ def test_a_person_sees_a_vector_in_thoughts_calls_and_notes_without_its_powers(
         screen.note(text)
         assert vector["o"] in out.getvalue()
         for shown in (out.getvalue(), err.getvalue()):
-            assert not POWERS.search(COLOURS.sub("", shown))
+            assert not CONTROLS.search(COLOURS.sub("", shown))
 
 
-def test_two_calls_that_grow_at_once_are_two_lines() -> None:
+def test_screen_shows_overlapping_calls_on_two_lines() -> None:
     out = io.StringIO()
     screen = Screen(out, io.StringIO())
     for event in (
@@ -296,7 +301,7 @@ def test_two_calls_that_grow_at_once_are_two_lines() -> None:
     assert out.getvalue() == '→ first {"x":1}\n→ second {"y":2}\n'
 
 
-def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
+def test_chat_ends_with_ctrl_c_at_the_prompt(tmp_path: Path) -> None:
     command = (
         sys.executable,
         "-m",
@@ -311,7 +316,7 @@ def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
         end = screen.wait_for("> ")
         screen.type("Hello there\r")
         end = screen.wait_for("first token", end)
-        assert "\x1b[2mThey want an answer" in screen.written, "thoughts are dim"
+        assert "\x1b[2mThey want an answer" in screen.written, "reasoning is dim"
         screen.wait_for("> ", end)
         screen.interrupt()
         assert screen.wait_for_end() == 0
@@ -319,7 +324,7 @@ def test_a_person_talks_and_leaves_with_ctrl_c(tmp_path: Path) -> None:
     assert len(load_history((tmp_path / "h.json").read_bytes())) == 3
 
 
-def test_ctrl_c_stops_the_answer_and_not_the_conversation(
+def test_chat_goes_on_after_ctrl_c_stops_a_response(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     serve = (sys.executable, "-m", "streamlib", "serve", "--port", "0", "--fault", "stall@8")
@@ -349,11 +354,11 @@ def test_ctrl_c_stops_the_answer_and_not_the_conversation(
             screen.type("\x04")
             assert screen.wait_for_end() == 0
     assert "Traceback" not in screen.text
-    (_, cut) = load_history((tmp_path / "h.json").read_bytes())
-    assert isinstance(cut, Message)
-    assert cut.status == "incomplete"
-    assert cut.text.startswith("You said")
-    (recorded,) = load_all(tmp_path / "r.jsonl")
-    assert recorded.events()[-1].error.kind == "truncated"  # type: ignore[union-attr]
+    (_, partial_message) = load_history((tmp_path / "h.json").read_bytes())
+    assert isinstance(partial_message, Message)
+    assert partial_message.status == "incomplete"
+    assert partial_message.text.startswith("You said")
+    (recording,) = load_all(tmp_path / "r.jsonl")
+    assert recording.events()[-1].error.kind == "truncated"  # type: ignore[union-attr]
     assert main(["inspect", str(tmp_path / "r.jsonl")]) == 1
-    assert "whoever recorded it stopped reading here" in capsys.readouterr().out
+    assert "the recording program stopped reading here" in capsys.readouterr().out

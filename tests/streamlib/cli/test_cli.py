@@ -1,4 +1,4 @@
-"""The command line: what each command prints, and the exit codes of things that go wrong."""
+"""The command line: what each command prints, and its exit codes."""
 
 from __future__ import annotations
 
@@ -14,39 +14,41 @@ from streamlib.cli.terminal import Printable, printable
 from tests.support.metrics import figure
 from tests.support.shared import ROOT, each_vector
 
-HOME = ROOT / "tests" / "recordings"
-TOOL = HOME / "messages" / "aimock-tool.sse"
+RECORDINGS = ROOT / "tests" / "recordings"
+TOOL_CALL = RECORDINGS / "messages" / "aimock-tool.sse"
 
 
 @each_vector("terminal_vectors")
-def test_text_of_a_model_cannot_steer_the_terminal_at_any_split(vector: dict[str, Any]) -> None:
+def test_printable_keeps_the_terminal_safe_at_any_split(vector: dict[str, Any]) -> None:
     text, safe = vector["t"], vector["o"]
     assert printable(text) == safe
-    for at in range(len(text) + 1):
-        screen = Printable()
-        assert screen.feed(text[:at]) + screen.feed(text[at:]) + screen.close() == safe
+    for index in range(len(text) + 1):
+        output = Printable()
+        assert output.feed(text[:index]) + output.feed(text[index:]) + output.close() == safe
     figure(f"vector/{vector}")
     figure("splits", len(text) + 1)
 
 
-def test_inspect_prints_one_json_object_a_file(capsys: pytest.CaptureFixture[str]) -> None:
-    error = HOME / "messages" / "aimock-overloaded.json"
-    assert main(["inspect", str(TOOL), str(error), "--wire-api", "messages", "--json"]) == 0
+def test_inspect_prints_one_json_object_per_file(capsys: pytest.CaptureFixture[str]) -> None:
+    error = RECORDINGS / "messages" / "aimock-overloaded.json"
+    assert main(["inspect", str(TOOL_CALL), str(error), "--wire-api", "messages", "--json"]) == 0
     first, second = (json.loads(line) for line in capsys.readouterr().out.splitlines())
     assert set(first) >= {
-        *(
-            "file",
-            "response_id",
-            "model",
-            "text",
-            "reasoning",
-            "refusal",
-            "tool_calls",
-            "server_tools",
-            "stop_reason",
-            "usage",
-        ),
-        *("terminal", "error_kind", "events", "passthrough", "notices"),
+        "file",
+        "response_id",
+        "model",
+        "text",
+        "reasoning",
+        "refusal",
+        "tool_calls",
+        "server_tools",
+        "stop_reason",
+        "usage",
+        "terminal",
+        "error_kind",
+        "events",
+        "passthrough",
+        "notices",
     }
     assert (first["terminal"], first["stop_reason"], first["tool_calls"][0]["name"]) == (
         "completed",
@@ -57,40 +59,45 @@ def test_inspect_prints_one_json_object_a_file(capsys: pytest.CaptureFixture[str
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
-def test_inspect_says_the_same_at_any_chunk_size(
+def test_inspect_prints_the_same_json_at_any_chunk_size(
     chunk: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    main(["inspect", str(TOOL), "--wire-api", "messages", "--json"])
-    main(["inspect", str(TOOL), "--wire-api", "messages", "--json", "--chunk", str(chunk)])
+    main(["inspect", str(TOOL_CALL), "--wire-api", "messages", "--json"])
+    main(["inspect", str(TOOL_CALL), "--wire-api", "messages", "--json", "--chunk", str(chunk)])
     first, second = capsys.readouterr().out.splitlines()
     assert first == second
 
 
 @pytest.mark.parametrize("command", ["inspect", "replay", "convert"])
-def test_a_file_that_is_not_there_is_one_line_and_exit_1(
+def test_commands_fail_in_one_line_when_a_file_is_missing(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    more = ["--to", "chat"] if command == "convert" else []
-    assert main([command, "nowhere.sse", "--wire-api", "messages", *more]) == 1
+    arguments = [command, "missing.sse", "--wire-api", "messages"]
+    if command == "convert":
+        arguments += ["--to", "chat"]
+    assert main(arguments) == 1
     assert "No such file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("target", ["messages", "vercel", "agui", "jsonl"])
-def test_convert_says_it_again(target: str, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    assert main(["convert", str(TOOL), "--wire-api", "messages", "--to", target]) == 0
+def test_convert_writes_every_kind_of_target(
+    target: str, capfdbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["convert", str(TOOL_CALL), "--wire-api", "messages", "--to", target]) == 0
     assert b"get_weather" in capfdbinary.readouterr().out
 
 
 def test_replay_streams_a_captured_body(capsys: pytest.CaptureFixture[str]) -> None:
     assert (
-        main(["replay", str(TOOL), "--wire-api", "messages", "--speed", "0", "--split", "5"]) == 0
+        main(["replay", str(TOOL_CALL), "--wire-api", "messages", "--speed", "0", "--split", "5"])
+        == 0
     )
     captured = capsys.readouterr()
     assert "get_weather" in captured.out
     assert "tool_calls" in captured.err
 
 
-def test_chat_talks_to_the_loopback_provider_without_a_key(
+def test_chat_uses_the_loopback_provider_without_a_key(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["chat", "Hello", "there", "--reasoning", "low"]) == 0
@@ -99,7 +106,7 @@ def test_chat_talks_to_the_loopback_provider_without_a_key(
     assert "999 requests left" in captured.err
 
 
-def test_chat_says_what_is_missing_in_one_line(
+def test_chat_names_the_missing_key(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
@@ -111,33 +118,34 @@ def test_chat_says_what_is_missing_in_one_line(
 
 
 @pytest.mark.parametrize(
-    "words", [[], ["chat", "--wire-api", "telegraph"], ["inspect"], ["serve", "--fault", "flood"]]
+    "arguments",
+    [[], ["chat", "--wire-api", "telegraph"], ["inspect"], ["serve", "--fault", "flood"]],
 )
-def test_wrong_words_exit_2(words: list[str]) -> None:
+def test_main_exits_with_2_on_a_usage_error(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
-        main(words)
+        main(arguments)
     assert caught.value.code == 2
 
 
 @pytest.mark.parametrize("command", ["", "chat", "inspect", "replay", "convert", "serve"])
-def test_help_teaches_by_examples_that_are_right(
+def test_help_shows_examples_that_are_valid(
     command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit):
         main([*command.split(), "--help"])
     shown = capsys.readouterr().out
-    taught = re.findall(
+    examples = re.findall(
         rf"^  (?:curl .* \| )?streamlib ({command or '[a-z]+'}\b.*?)(?:  .*)?$", shown, re.MULTILINE
     )
     assert max(map(len, shown.splitlines())) <= 80
-    assert len(taught) >= 2
-    for line in taught:
+    assert len(examples) >= 2
+    for line in examples:
         assert _parser().parse_args(shlex.split(line.partition(" >")[0])).run
     assert command in ("", "serve") or "exit code" in shown
 
 
-def test_help_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["--help"])
     shown = capsys.readouterr().out

@@ -1,4 +1,7 @@
-"""`streamlib inspect`: every byte of a capture has its row, whatever broke is named, and nothing in it can act on the terminal."""
+"""`streamlib inspect`: every byte of a capture has its row, and every failure is explained.
+
+Nothing in a capture can control the terminal.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 import pytest
 
 from streamlib.cli import main
-from streamlib.cli.captures import Capture, events_of, opened
+from streamlib.cli.captures import Capture, events_of, read_captures
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.progress import Progress
@@ -20,13 +23,14 @@ from streamlib.recording import Chunk, Recording, append, from_body, save
 from streamlib_parsers import Completed, Failed
 from tests.support.shared import ROOT
 
-HOME = ROOT / "tests" / "recordings"
-TOOL = HOME / "messages" / "aimock-tool.sse"
-OWN = sorted(path for path in HOME.glob("*/*") if path.suffix != ".md")
+RECORDINGS = ROOT / "tests" / "recordings"
+TOOL_CALL = RECORDINGS / "messages" / "aimock-tool.sse"
+FILES = sorted(path for path in RECORDINGS.glob("*/*") if path.suffix != ".md")
+CITY = """'{"city":"Paris'"""
 CONTROLS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]")
 
 each_recording = pytest.mark.parametrize(
-    "path", OWN, ids=[f"{path.parent.name}-{path.name}" for path in OWN]
+    "path", FILES, ids=[f"{path.parent.name}-{path.name}" for path in FILES]
 )
 
 
@@ -35,106 +39,114 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "130")
 
 
-def capture(body: bytes, wire_api: Any = "messages") -> Capture:
-    return Capture("x", wire_api, from_body(body), ours=False)
+def make_capture(body: bytes, wire_api: Any = "messages") -> Capture:
+    return Capture("x", wire_api, from_body(body), is_recorded=False)
 
 
-def found(body: bytes, wire_api: Any = "messages") -> list[str]:
-    one = capture(body, wire_api)
-    return findings(one, list(steps(one)))
+def findings_of(body: bytes, wire_api: Any = "messages") -> list[str]:
+    capture = make_capture(body, wire_api)
+    return findings(capture, list(steps(capture)))
 
 
 def frame(event: str, data: str) -> bytes:
     return f"event: {event}\ndata: {data}\n\n".encode()
 
 
-def test_the_timeline_of_a_cut_answer_says_where_and_what_is_missing(
+def test_inspect_shows_where_a_response_was_truncated(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cut.sse").write_bytes(TOOL.read_bytes()[:760])
-    assert main(["inspect", str(tmp_path / "cut.sse"), "--wire-api", "messages"]) == 1
+    (tmp_path / "truncated.sse").write_bytes(TOOL_CALL.read_bytes()[:760])
+    assert main(["inspect", str(tmp_path / "truncated.sse"), "--wire-api", "messages"]) == 1
+    # The column of events starts at character 43.
+    events = 43 * " "
     assert capsys.readouterr().out.splitlines()[1:] == [
         "  messages · 760 bytes · claude-opus-4-8 · msg_XtFedZl30KTASrY2",
         "",
         "  byte  wire                               events",
         "     0  message_start                      Created msg_XtFedZl30KTASrY2 claude-opus-4-8",
-        "                                           TokenCount 0 in, 0 out",
+        f"{events}TokenCount 0 in, 0 out",
         "   253  content_block_start                OutputItemAdded 0 function_call get_weather",
-        '   426  content_block_delta x2             FunctionCallArgumentsDelta 0 \'{"city":"Paris\'',
-        "   701  content_block_delta, end of input  OutputItemDone 0 function_call get_weather INCOMPLETE",
-        "                                           Failed truncated: the stream ended inside a message",
+        f"   426  content_block_delta x2             FunctionCallArgumentsDelta 0 {CITY}",
+        (
+            "   701  content_block_delta, end of input  "
+            "OutputItemDone 0 function_call get_weather INCOMPLETE"
+        ),
+        f"{events}Failed truncated: the stream ended inside a message",
         "",
-        '  call: get_weather \'{"city":"Paris\'',
+        f"  call: get_weather {CITY}",
         "  usage: 0 in, 0 out",
-        "  ! not whole, truncated: the stream ended inside a message",
-        '  ! cut at byte 760, inside the frame that began at byte 701: event: content_block_delta data: {"type":"content_block_del',
-        "  ! never came: message_stop",
-        '  ! item 0, function_call get_weather, was open: it stops after \'{"city":"Paris\'',
+        "  ! failed (truncated): the stream ended inside a message",
+        (
+            "  ! truncated at byte 760, inside the frame that starts at byte 701: "
+            'event: content_block_delta data: {"type":"content_block_del'
+        ),
+        "  ! not received: message_stop",
+        f"  ! item 0 (function_call get_weather) is incomplete: it ends with {CITY}",
         "",
     ]
 
 
 @each_recording
-def test_each_byte_has_its_step_and_the_steps_say_what_the_parser_says(path: Path) -> None:
-    one = capture(path.read_bytes(), path.parent.name)
-    walked = list(steps(one))
-    assert [event for step in walked for event in step.events] == events_of(one)
+def test_steps_cover_each_byte_and_hold_the_parsed_events(path: Path) -> None:
+    capture = make_capture(path.read_bytes(), path.parent.name)
+    walked = list(steps(capture))
+    assert [event for step in walked for event in step.events] == events_of(capture)
     assert [walked[0].start, *(step.end for step in walked[:-1])] == [step.start for step in walked]
     assert all(step.kind for step in walked)
-    assert all(line.strip() for line in page(one, walked, 100))
+    assert all(line.strip() for line in page(capture, walked, 100))
 
 
 @each_recording
-def test_a_capture_that_is_cut_anywhere_is_never_called_whole(path: Path) -> None:
+def test_findings_never_call_a_truncated_capture_complete(path: Path) -> None:
     body, wire_api = path.read_bytes(), path.parent.name
-    for at in range(0, len(body), max(1, len(body) // 12)):
-        one = capture(body[:at], wire_api)
-        walked = list(steps(one))
+    for size in range(0, len(body), max(1, len(body) // 12)):
+        capture = make_capture(body[:size], wire_api)
+        walked = list(steps(capture))
         terminal = [event for step in walked for event in step.events][-1]
-        said = findings(one, walked)
+        lines = findings(capture, walked)
         assert isinstance(terminal, (Completed, Failed))
-        assert (said[0] == "the answer is whole") is isinstance(terminal, Completed)
+        assert (lines[0] == "the response is complete") is isinstance(terminal, Completed)
         assert isinstance(terminal, Completed) or any(
-            f"byte {n:,}" in " ".join(said) for n in (at, walked[-1].start)
+            f"byte {n:,}" in " ".join(lines) for n in (size, walked[-1].start)
         )
 
 
-def test_a_long_answer_is_a_few_rows() -> None:
+def test_page_shows_a_long_text_in_few_rows() -> None:
     delta = (
         '{"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text":"word N "}}'
     )
     deltas = b"".join(
         frame("content_block_delta", delta.replace("N", str(n))) for n in range(20_000)
     )
-    start = b"".join(TOOL.read_bytes().partition(b"event: content_block_start")[:1])
+    start = b"".join(TOOL_CALL.read_bytes().partition(b"event: content_block_start")[:1])
     begin = frame(
         "content_block_start",
         '{"type":"content_block_start","index":0,"content_block":{"type":"text","text":""}}',
     )
-    one = capture(start + begin + deltas)
-    walked = list(steps(one))
+    capture = make_capture(start + begin + deltas)
+    walked = list(steps(capture))
     assert len(walked) == 20_003
     assert len(list(rows(walked))) == 4
     assert any(
         "x20,000" in line and "(208,890 characters)" in line and len(line) <= 110
-        for line in page(one, walked, 110)
+        for line in page(capture, walked, 110)
     )
 
 
-def test_a_recording_knows_its_wire_and_when_its_bytes_came(
+def test_inspect_shows_the_times_and_the_end_of_a_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    body = TOOL.read_bytes()
+    body = TOOL_CALL.read_bytes()
     chunks = (Chunk(0.25, body[:300]), Chunk(4.5, body[300:500]), Chunk(4.75, body[500:]))
-    name = tmp_path / "answer.jsonl"
+    name = tmp_path / "response.jsonl"
     save(Recording(200, {}, chunks, wire_api="messages"), name)
     append(Recording(200, {}, chunks[:2], "ReadError", wire_api="messages"), name)
     assert main(["inspect", str(name)]) == 1
-    first, second = capsys.readouterr().out.split("answer.jsonl#2")
+    first, second = capsys.readouterr().out.split("response.jsonl#2")
     assert "     0    +0.250  message_start" in first
-    assert "longest silence: 4.2 s, before byte 300" in first
-    assert "the answer is whole" in first
-    assert "the connection broke here (ReadError)" in second
+    assert "longest gap: 4.2 s, before byte 300" in first
+    assert "the response is complete" in first
+    assert "the connection was lost here (ReadError)" in second
     assert main(["inspect", str(name), "--json"]) == 0
     assert [json.loads(line)["terminal"] for line in capsys.readouterr().out.splitlines()] == [
         "completed",
@@ -142,10 +154,10 @@ def test_a_recording_knows_its_wire_and_when_its_bytes_came(
     ]
 
 
-def test_standard_input_is_a_file_too(
+def test_inspect_reads_standard_input(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TOOL.read_bytes())))
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(TOOL_CALL.read_bytes())))
     assert main(["inspect", "-", "--wire-api", "messages"]) == 0
     assert capsys.readouterr().out.startswith("-: completed (tool_calls)")
 
@@ -159,35 +171,40 @@ def test_standard_input_is_a_file_too(
         "ollama/aimock-tool.ndjson",
     ],
 )
-def test_a_wire_is_never_guessed_but_hinted_at(
+def test_commands_hint_at_the_wire_but_never_guess_it(
     name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for command in (["inspect"], ["replay"], ["convert", "--to", "chat"]):
-        assert main([*command, str(HOME / name)]) == 2
+        assert main([*command, str(RECORDINGS / name)]) == 2
         assert f"it looks like --wire-api {name.partition('/')[0]}\n" in capsys.readouterr().err
 
 
-def test_a_recording_that_stops_in_its_middle_is_named(
+def test_inspect_reports_a_truncated_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     save(from_body(b"data"), tmp_path / "r.jsonl")
     (tmp_path / "r.jsonl").write_bytes((tmp_path / "r.jsonl").read_bytes()[:-5])
     assert main(["inspect", str(tmp_path / "r.jsonl"), "--wire-api", "chat"]) == 1
-    assert "begins as a recording of ours" in capsys.readouterr().err
+    assert "starts as a streamlib recording" in capsys.readouterr().err
 
 
-def test_what_is_odd_is_named_with_its_place() -> None:
-    whole = TOOL.read_bytes()
+def test_findings_list_anomalies_with_their_offsets() -> None:
+    body = TOOL_CALL.read_bytes()
     unknown = frame("comet", '{"type":"comet"}')
-    assert found(whole + unknown)[1:] == [f"unknown to this version, at byte {len(whole):,}: comet"]
-    late = (HOME / "messages" / "llama-thinking.sse").read_bytes()
-    assert found(late)[1:] == ["late end: item 0 was closed at byte 2,401, after item 1 had begun"]
-    responses = (HOME / "responses" / "aimock-tool.sse").read_bytes()
-    assert found(responses + b"tail", "responses")[1:] == [
-        f"not read, 4 bytes after the end at byte {len(responses):,}: tail"
+    assert findings_of(body + unknown)[1:] == [f"unknown event at byte {len(body):,}: comet"]
+    late = (RECORDINGS / "messages" / "llama-thinking.sse").read_bytes()
+    assert findings_of(late)[1:] == [
+        "late end: item 0 was closed at byte 2,401, after item 1 had started"
     ]
-    assert found(whole.rstrip())[1:] == [
-        f"end_inferred at byte {len(whole.rstrip()) - 49:,}: the stream ended without closing its last message"
+    responses = (RECORDINGS / "responses" / "aimock-tool.sse").read_bytes()
+    assert findings_of(responses + b"tail", "responses")[1:] == [
+        f"not read: 4 bytes after the end at byte {len(responses):,}: tail"
+    ]
+    assert findings_of(body.rstrip())[1:] == [
+        (
+            f"end_inferred at byte {len(body.rstrip()) - 49:,}: "
+            "the stream ended without closing its last message"
+        )
     ]
 
 
@@ -208,27 +225,27 @@ def test_what_is_odd_is_named_with_its_place() -> None:
 @pytest.mark.parametrize(
     "wire_api", ["messages", "responses", "chat", "gemini", "converse", "invoke", "ollama"]
 )
-def test_any_bytes_have_a_page(body: bytes, wire_api: str) -> None:
-    one = capture(body, wire_api)
-    walked = list(steps(one))
-    text = "\n".join([*page(one, walked, 80), *findings(one, walked)])
+def test_page_accepts_any_bytes(body: bytes, wire_api: str) -> None:
+    capture = make_capture(body, wire_api)
+    walked = list(steps(capture))
+    text = "\n".join([*page(capture, walked, 80), *findings(capture, walked)])
     assert not CONTROLS.search(text)
-    assert "the answer is whole" not in text
+    assert "the response is complete" not in text
 
 
-def test_nothing_in_a_capture_can_move_the_cursor(
+def test_inspect_escapes_control_characters(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    evil = "\x1b]0;owned\x07\u202e"
-    escaped = json.dumps(evil)[1:-1]
+    unsafe = "\x1b]0;owned\x07\u202e"
+    escaped = json.dumps(unsafe)[1:-1]
     body = (
-        TOOL.read_bytes()
+        TOOL_CALL.read_bytes()
         .replace(b"get_weather", escaped.encode())
         .replace(b"Paris", escaped.replace("\\", "\\\\").encode())
     )
-    name = tmp_path / "evil.sse"
+    name = tmp_path / "unsafe.sse"
     name.write_bytes(
-        frame(evil.replace("\x07", "\x1b"), "{}")
+        frame(unsafe.replace("\x07", "\x1b"), "{}")
         + body.replace(b"claude-opus-4-8", escaped.encode())[:-60]
     )
     assert main(["inspect", str(name), "--wire-api", "messages"]) == 1
@@ -237,35 +254,35 @@ def test_nothing_in_a_capture_can_move_the_cursor(
     assert not CONTROLS.search(shown)
 
 
-@pytest.mark.parametrize("words", [["inspect", "x", "--chunk"], ["replay", "x", "--split"]])
+@pytest.mark.parametrize("arguments", [["inspect", "x", "--chunk"], ["replay", "x", "--split"]])
 @pytest.mark.parametrize("size", ["0", "-1", "1.5", "x"])
-def test_a_size_that_is_none_is_refused_in_words(
-    words: list[str], size: str, capsys: pytest.CaptureFixture[str]
+def test_commands_reject_an_invalid_size(
+    arguments: list[str], size: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as caught:
-        main([*words, size])
+        main([*arguments, size])
     assert caught.value.code == 2
     assert "1 or more" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("speed", ["-1", "nan", "inf", "fast"])
-def test_a_speed_that_is_none_is_refused(speed: str) -> None:
+def test_replay_rejects_an_invalid_speed(speed: str) -> None:
     with pytest.raises(SystemExit):
         main(["replay", "x", f"--speed={speed}"])
 
 
 @pytest.mark.parametrize(
-    ("name", "kind"), [("aimock-overloaded.json", "overloaded"), ("cut.sse", "truncated")]
+    ("name", "kind"), [("aimock-overloaded.json", "overloaded"), ("truncated.sse", "truncated")]
 )
-def test_convert_writes_what_came_and_says_why_it_is_not_whole(
+def test_convert_writes_a_partial_response_with_its_error(
     name: str, kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    (tmp_path / "cut.sse").write_bytes(TOOL.read_bytes()[:760])
-    path = (tmp_path if name == "cut.sse" else HOME / "messages") / name
+    (tmp_path / "truncated.sse").write_bytes(TOOL_CALL.read_bytes()[:760])
+    path = (tmp_path if name == "truncated.sse" else RECORDINGS / "messages") / name
     assert main(["convert", str(path), "--wire-api", "messages", "--to", "jsonl"]) == 1
     captured = capfd.readouterr()
     assert json.loads(captured.out.splitlines()[-1])["error"]["kind"] == kind
-    assert f"not whole, {kind}" in captured.err
+    assert f"failed ({kind}): " in captured.err
 
 
 # --- long work ---
@@ -277,27 +294,27 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(("total", "line"), [(1000, "reading x: 50%"), (None, "reading x: 500")])
-def test_long_work_says_how_far_it_is_and_leaves_no_trace(total: int | None, line: str) -> None:
+def test_progress_shows_long_work_and_erases_its_line(total: int | None, line: str) -> None:
     err, now = Terminal(), [0.0]
     with Progress("reading x", total, err, lambda: now[0]) as progress:
-        progress.at(100)
-        assert err.getvalue() == "", "short work says nothing"
+        progress.update(100)
+        assert err.getvalue() == "", "short work shows nothing"
         now[0] = 1.0
-        progress.at(500)
-        progress.at(600)
-        assert err.getvalue() == f"\r\x1b[K{line}", "and never more than ten lines a second"
+        progress.update(500)
+        progress.update(600)
+        assert err.getvalue() == f"\r\x1b[K{line}", "at most ten lines a second"
     assert err.getvalue().endswith("\r\x1b[K")
 
 
-def test_what_is_no_terminal_is_told_nothing() -> None:
+def test_progress_is_silent_without_a_terminal() -> None:
     err = io.StringIO()
     with Progress("x", 10, err, iter(range(0, 1000, 10)).__next__) as progress:
-        progress.at(5)
+        progress.update(5)
     assert err.getvalue() == ""
 
 
-def test_a_file_of_one_answer_keeps_its_name(tmp_path: Path) -> None:
-    save(from_body(TOOL.read_bytes()), tmp_path / "one.jsonl")
-    (one,) = opened(str(tmp_path / "one.jsonl"), "messages")
-    assert one.name.endswith("one.jsonl")
-    assert one.ours
+def test_read_captures_keeps_the_name_of_a_single_recording(tmp_path: Path) -> None:
+    save(from_body(TOOL_CALL.read_bytes()), tmp_path / "single.jsonl")
+    (capture,) = read_captures(str(tmp_path / "single.jsonl"), "messages")
+    assert capture.name.endswith("single.jsonl")
+    assert capture.is_recorded

@@ -1,4 +1,4 @@
-"""`streamlib serve FILE`: what was recorded is what a client gets."""
+"""`streamlib serve FILE`: a client receives what was recorded."""
 
 from __future__ import annotations
 
@@ -12,35 +12,37 @@ from streamlib.cli import main
 from tests.support.terminals import terminal
 
 
-def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    assert main(["chat", *words]) == 0
+def chat_output(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(["chat", *arguments]) == 0
     return capsys.readouterr().out.partition("\n\n")[0]
 
 
-def test_a_recording_is_served_as_the_answers_it_holds(
+def test_serve_sends_the_responses_of_a_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "answers.jsonl"
-    recorded = [said(capsys, text, "--record", str(file)) for text in ("one", "two")]
+    file = tmp_path / "responses.jsonl"
+    recorded = [chat_output(capsys, text, "--record", str(file)) for text in ("one", "two")]
     with terminal(sys.executable, "-m", "streamlib", "serve", str(file), "--port", "0") as server:
         server.wait_for("(")
         url = re.search(r"http://\S+", server.text)
         assert url is not None
-        served = [said(capsys, "something else", "--base-url", url.group()) for _ in recorded]
+        served = [
+            chat_output(capsys, "something else", "--base-url", url.group()) for _ in recorded
+        ]
     assert served == recorded
     assert recorded[0] != recorded[1]
 
 
-def test_a_broken_recording_is_not_served_as_a_body(
+def test_serve_rejects_a_truncated_recording(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file = tmp_path / "answer.jsonl"
-    said(capsys, "one", "--record", str(file))
+    file = tmp_path / "response.jsonl"
+    chat_output(capsys, "one", "--record", str(file))
     file.write_bytes(file.read_bytes()[:-10])
     assert main(["serve", str(file)]) == 1
-    assert "begins as a recording of ours, but" in capsys.readouterr().err
+    assert "starts as a streamlib recording, but" in capsys.readouterr().err
 
 
-def test_requests_that_are_to_fail_need_a_fault(capsys: pytest.CaptureFixture[str]) -> None:
+def test_serve_needs_a_fault_for_failing_requests(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["serve", "--failing", "1"]) == 2
     assert "needs --fault" in capsys.readouterr().err

@@ -1,0 +1,155 @@
+"""Describes events for people: one line each, safe for a terminal."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from streamlib.cli.terminal import printable
+from streamlib.pipeline import DELTA_KEYS
+from streamlib_parsers import (
+    Completed,
+    Created,
+    Failed,
+    ItemProgress,
+    MediaDelta,
+    Notice,
+    OutputItemAdded,
+    OutputItemDone,
+    Passthrough,
+    RateLimits,
+    ResponseEvent,
+    ResponseItem,
+    ResponseMetadata,
+    TokenCount,
+    Usage,
+    Window,
+)
+from streamlib_parsers.items import tag
+
+MIN_QUOTE: Final = 12
+"""Columns of a quoted text, however narrow the terminal is."""
+
+
+def describe_event(event: ResponseEvent, text: str, width: int) -> str:
+    """Describes one event, or several deltas of one text, on one line.
+
+    Args:
+        event: The event; the last one of several deltas.
+        text: The joined text of the deltas.
+        width: Columns of the line.
+    """
+    name = type(event).__name__
+    if type(event) in DELTA_KEYS:
+        start = f"{name} {event.index} "  # type: ignore[union-attr]
+        return start + quote(text, width - len(start))
+    return shorten(f"{name} {printable(_details(event))}".strip(), width)
+
+
+def quote(text: str, width: int) -> str:
+    """A text as a Python literal; where it is longer than `width` columns, without its middle."""
+    literal = repr(text)
+    if len(literal) <= max(width, MIN_QUOTE):
+        return literal
+    size = f" ({len(text):,} characters)"
+    available = max(MIN_QUOTE, width - len(size) - 6)  # 6: quotes and " … "
+    start = repr(text[: available * 2 // 3])[:-1]
+    end = repr(text[-available // 3 :])[1:]
+    return f"{start} … {end}{size}"
+
+
+def shorten(line: str, width: int) -> str:
+    """A text on one line of at most `width` columns."""
+    line = " ".join(line.split())
+    if len(line) <= width:
+        return line
+    return line[: width - 1] + "…"
+
+
+def item_label(item: ResponseItem) -> str:
+    """An item's kind, and its name where it has one."""
+    name = getattr(item, "name", "")
+    return f"{tag(type(item))} {name}".strip()
+
+
+def usage_text(usage: Usage | None) -> str:
+    """Input and output tokens, as far as they are known."""
+    counts: list[str] = []
+    if usage is not None and usage.input_tokens is not None:
+        counts.append(f"{usage.input_tokens:,} in")
+    if usage is not None and usage.output_tokens is not None:
+        counts.append(f"{usage.output_tokens:,} out")
+    return ", ".join(counts)
+
+
+def remaining_text(window: Window | None, name: str) -> list[str]:
+    """What is left of a rate limit, as a list of one text; empty where it is unknown."""
+    if window is None or window.remaining is None:
+        return []
+    return [f"{window.remaining:,.0f} {name} left"]
+
+
+def _details(event: ResponseEvent) -> str:
+    """What follows an event's name: the most telling of its fields."""
+    match event:
+        case OutputItemAdded() | OutputItemDone() | ItemProgress() | MediaDelta():
+            return f"{event.index} {_item_details(event)}"
+        case Notice():
+            return f"{event.code}: {event.detail}"
+        case Passthrough():
+            return f"{event.event} {msgspec.json.encode(event.data).decode()}"
+        case _:
+            return _response_details(event)
+
+
+def _item_details(event: OutputItemAdded | OutputItemDone | ItemProgress | MediaDelta) -> str:
+    match event:
+        case OutputItemAdded():
+            return item_label(event.item)
+        case OutputItemDone():
+            if event.item.status == "incomplete":
+                return f"{item_label(event.item)} INCOMPLETE"
+            return item_label(event.item)
+        case ItemProgress():
+            return event.status
+        case MediaDelta():
+            size = f"{len(event.data or ''):,} characters of base64"
+            return f"{event.media_type or ''} {size} {event.transcript or ''}"
+
+
+def _response_details(event: ResponseEvent) -> str:
+    match event:
+        case TokenCount():
+            return usage_text(event.usage)
+        case RateLimits():
+            return _limits(event)
+        case Created():
+            return f"{event.response_id or ''} {event.model or ''}"
+        case ResponseMetadata():
+            return ", ".join(event.values)
+        case Completed():
+            return _stop_reasons(event)
+        case Failed():
+            return f"{event.error.kind}: {event.error.message}"
+        case _:
+            return ""
+
+
+def _limits(event: RateLimits) -> str:
+    facts = [
+        *remaining_text(event.requests, "requests"),
+        *remaining_text(event.tokens, "tokens"),
+        *remaining_text(event.input_tokens, "input"),
+        *remaining_text(event.output_tokens, "output"),
+    ]
+    if event.request_id:
+        facts.append(event.request_id)
+    return ", ".join(facts)
+
+
+def _stop_reasons(event: Completed) -> str:
+    native = event.native_stop_reason
+    if not native or native == event.stop_reason:
+        return f"{event.stop_reason}"
+    return f"{event.stop_reason} ({native})"
