@@ -1,8 +1,10 @@
-"""What survives between each pair of wires: found by sending one of each thing through, and written into docs/gateway.md.
+"""What survives between each pair of wires: the table of docs/gateway.md, found by sending a probe
+for each feature through the gateway.
 
     python -m tests.gateway_table        prints the table
 
-A probe is an answer with one thing in it. What the model's wire cannot say itself is no loss of the gateway's: `-`.
+A probe is a response with one feature in it. What the model's wire cannot represent itself is no
+loss of the gateway's: `-`.
 """
 
 from __future__ import annotations
@@ -47,12 +49,12 @@ from streamlib.gateway.routes import RouteTarget
 from streamlib.gateway.translate import EventTranslator
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.events import FinishedChoice
-from streamlib_parsers.items import Origin, WireApi, user
+from streamlib_parsers.items import ContentPart, Origin, WireApi, user
 from streamlib_parsers.usage import Usage
-from tests.support.gateways import CLIENTS, MODELS, SIGNED, WEATHER, answered, said
+from tests.support.gateways import CLIENTS, MODELS, SIGNED, WEATHER, next_prompt, parse_stream
 from tests.support.wires import events_of
 
-CITED: Final = {
+CITATION: Final = {
     "type": "url_citation",
     "url": "https://example.org",
     "title": "T",
@@ -70,153 +72,187 @@ USAGE: Final = Usage(
     cache_write_input_tokens=40,
     reasoning_output_tokens=5,
 )
-
-
-def items(*said_items: ResponseItem, **more: Any) -> Response:
-    """An answer."""
-    return Response(
-        "r1", "m", "completed", said_items, stop_reason=more.pop("stop_reason", "stop"), **more
-    )
-
-
 HELLO: Final = Message("assistant", [Text("Hello.")])
+PNG: Final = "iVBORw0KGgo="
+
+
+def response_of(*items: ResponseItem, stop_reason: Any = "stop", **fields: Any) -> Response:
+    """A complete response."""
+    return Response("r1", "m", "completed", items, stop_reason=stop_reason, **fields)
+
+
+# --- what a client reads ---
+
+
+def calls_of(response: Response) -> list[tuple[str, Any]]:
+    return [(call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)]
+
+
+def free_form_inputs(response: Response) -> list[str]:
+    return [call.input for call in response.calls if isinstance(call, CustomToolCall)]
+
+
+def texts_in_order(response: Response) -> list[tuple[str, str]]:
+    """Texts and reasoning, in order."""
+    texts = []
+    for item in response.items:
+        if isinstance(item, (Message, Reasoning)) and item.text:
+            texts.append((type(item).__name__, item.text))
+    return texts
+
+
+def cited_urls(response: Response) -> list[bool]:
+    """For each cited text, whether its citation has the URL."""
+    cited = []
+    for item in response.items:
+        if isinstance(item, Message):
+            for part in item.content:
+                if isinstance(part, Text) and part.annotations:
+                    cited.append("https://example.org" in repr(part.annotations))
+    return cited
+
+
+def images_of(response: Response) -> list[bool]:
+    return [True for item in response.items if PNG in repr(item)]
+
+
+def token_counts(response: Response) -> Any:
+    return response.usage and (response.usage.input_tokens, response.usage.output_tokens)
 
 
 def usage_of(name: str) -> Callable[[Response], Any]:
-    return lambda response: getattr(response.usage, name) if response.usage else None
+    """Reads a field of the usage."""
+    return lambda response: response.usage and getattr(response.usage, name)
 
 
-def texts(response: Response) -> Any:
-    """Texts and what stands between them."""
-    return [
-        (type(item).__name__, getattr(item, "text", ""))
-        for item in response.items
-        if getattr(item, "text", "")
-    ]
+def stops_with(reason: str) -> tuple[Response, Callable[[Response], Any]]:
+    """A probe for a stop reason."""
+    return (
+        response_of(HELLO, stop_reason=reason),
+        lambda response: response.stop_reason == reason or None,
+    )
 
 
-ANSWERS: Final[dict[str, tuple[Response, Callable[[Response], Any]]]] = {
-    "text": (items(HELLO), lambda r: r.text),
-    "thoughts": (items(Reasoning("I think."), HELLO), lambda r: (r.reasoning, r.text)),
-    "parallel calls": (
-        items(HELLO, *CALLS, stop_reason="tool_calls"),
-        lambda r: [(c.name, c.parsed()) for c in r.calls],
+RESPONSES: Final[dict[str, tuple[Response, Callable[[Response], Any]]]] = {
+    "text": (response_of(HELLO), lambda response: response.text),
+    "reasoning": (
+        response_of(Reasoning("I think."), HELLO),
+        lambda response: (response.reasoning, response.text),
     ),
+    "parallel calls": (response_of(HELLO, *CALLS, stop_reason="tool_calls"), calls_of),
     "free-form calls": (
-        items(CustomToolCall("c0", "patch", "*** Begin"), stop_reason="tool_calls"),
-        lambda r: [c.input for c in r.calls if isinstance(c, CustomToolCall)],
+        response_of(CustomToolCall("c0", "patch", "*** Begin"), stop_reason="tool_calls"),
+        free_form_inputs,
     ),
-    "order of texts and thoughts": (
-        items(Reasoning("One."), HELLO, Reasoning("Two."), Message("assistant", [Text("Bye.")])),
-        texts,
+    "order of texts and reasoning": (
+        response_of(
+            Reasoning("One."), HELLO, Reasoning("Two."), Message("assistant", [Text("Bye.")])
+        ),
+        texts_in_order,
     ),
     "citations of URLs": (
-        items(Message("assistant", [Text("So.", [CITED])])),
-        lambda r: [
-            "https://example.org" in repr(p.annotations)
-            for i in r.items
-            if isinstance(i, Message)
-            for p in i.content
-            if p.annotations
-        ],
+        response_of(Message("assistant", [Text("So.", [CITATION])])),
+        cited_urls,
     ),
-    "refusals in words": (
-        items(Message("assistant", [Refusal("I will not.")]), stop_reason="refusal"),
-        lambda r: r.refusal,
+    "refusal parts": (
+        response_of(Message("assistant", [Refusal("I will not.")]), stop_reason="refusal"),
+        lambda response: response.refusal,
     ),
     "images": (
-        items(Message("assistant", [Image("iVBORw0KGgo=", media_type="image/png")])),
-        lambda r: [
-            "iVBORw0KGgo=" in repr(item) for item in r.items if "iVBORw0KGgo=" in repr(item)
-        ],
+        response_of(Message("assistant", [Image(PNG, media_type="image/png")])),
+        images_of,
     ),
-    "input and output tokens": (
-        items(HELLO, usage=USAGE),
-        lambda r: r.usage and (r.usage.input_tokens, r.usage.output_tokens),
+    "input and output tokens": (response_of(HELLO, usage=USAGE), token_counts),
+    "tokens read from a cache": (
+        response_of(HELLO, usage=USAGE),
+        usage_of("cache_read_input_tokens"),
     ),
-    "tokens read from a cache": (items(HELLO, usage=USAGE), usage_of("cache_read_input_tokens")),
-    "tokens written to a cache": (items(HELLO, usage=USAGE), usage_of("cache_write_input_tokens")),
-    "tokens of thoughts": (
-        items(Reasoning("I think."), HELLO, usage=USAGE),
+    "tokens written to a cache": (
+        response_of(HELLO, usage=USAGE),
+        usage_of("cache_write_input_tokens"),
+    ),
+    "tokens of reasoning": (
+        response_of(Reasoning("I think."), HELLO, usage=USAGE),
         usage_of("reasoning_output_tokens"),
     ),
-    "stop: length": (
-        items(HELLO, stop_reason="length"),
-        lambda r: r.stop_reason == "length" or None,
+    "stop: length": stops_with("length"),
+    "stop: content filter": stops_with("content_filter"),
+    "stop: refusal": stops_with("refusal"),
+    "stop: pause": stops_with("pause"),
+    "stop sequence": (
+        response_of(HELLO, stop_sequence="END"),
+        lambda response: response.stop_sequence,
     ),
-    "stop: content filter": (
-        items(HELLO, stop_reason="content_filter"),
-        lambda r: r.stop_reason == "content_filter" or None,
-    ),
-    "stop: refusal": (
-        items(HELLO, stop_reason="refusal"),
-        lambda r: r.stop_reason == "refusal" or None,
-    ),
-    "stop: pause": (items(HELLO, stop_reason="pause"), lambda r: r.stop_reason == "pause" or None),
-    "stop sequence": (items(HELLO, stop_sequence="END"), lambda r: r.stop_sequence),
 }
-"""What the client reads of an answer."""
+"""Feature -> a response with it, and what the client reads of it."""
+
+# --- what the model gets back ---
 
 SEARCH: Final = ServerToolCall("s0", "web_search", '{"query":"q"}')
-FOUND: Final = ServerToolResult(
+SEARCH_RESULT: Final = ServerToolResult(
     "s0",
     "web_search",
     [{"type": "web_search_result", "url": "https://x", "title": "T", "encrypted_content": SIGNED}],
 )
 NEXT_TURNS: Final[dict[str, tuple[ResponseItem, ...]]] = {
-    "next turn: thoughts": (Reasoning("I think."), HELLO),
-    "next turn: signed thoughts": (Reasoning("I think.", signature=SIGNED), HELLO, *CALLS),
-    "next turn: thoughts between texts": (
+    "next turn: reasoning": (Reasoning("I think."), HELLO),
+    "next turn: signed reasoning": (Reasoning("I think.", signature=SIGNED), HELLO, *CALLS),
+    "next turn: reasoning between texts": (
         Reasoning("One.", signature=SIGNED),
         HELLO,
         Reasoning("Two.", signature=SIGNED),
         *CALLS,
     ),
-    "next turn: sealed thoughts": (
+    "next turn: encrypted reasoning": (
         Reasoning(encrypted_content=SIGNED, redacted=True),
         HELLO,
         *CALLS,
     ),
     "next turn: signed calls": (msgspec.structs.replace(CALLS[0], signature=SIGNED), CALLS[1]),
     "next turn: signed texts": (msgspec.structs.replace(HELLO, signature=SIGNED),),
-    "next turn: the model's own tools": (SEARCH, FOUND, HELLO),
+    "next turn: the model's own tools": (SEARCH, SEARCH_RESULT, HELLO),
 }
-"""What the model is sent back of an answer: compared with the request that there would be without a gateway."""
+"""Feature -> a response with it: the model's next request is compared with the one that there would
+be without a gateway."""
 
 # --- from the model to the client ---
 
 
-def streamed(model: WireApi, answer: Response) -> bytes:
-    """The answer on the model's wire."""
-    made = [msgspec.structs.replace(item, origin=Origin(model)) for item in answer.items]
-    reason = answer.stop_reason or "stop"
-    events: list[Any] = [Created(answer.response_id, answer.model)]
-    for index, item in enumerate(made):
-        events += [
-            OutputItemAdded(index, begun(item)),
-            *deltas(index, item),
-            OutputItemDone(index, item),
-        ]
-    end = Completed(
-        "r1", "m", reason, None, answer.stop_sequence, answer.usage, (FinishedChoice(0, reason),)
-    )
-    return encode_all(model, [*events, end], model="m")
+def stream_of(model: WireApi, response: Response) -> bytes:
+    """The response on the model's wire."""
+    events: list[ResponseEvent] = [Created(response.response_id, response.model)]
+    for index, original in enumerate(response.items):
+        item = msgspec.structs.replace(original, origin=Origin(model))
+        events.append(OutputItemAdded(index, skeleton(item)))
+        events += deltas(index, item)
+        events.append(OutputItemDone(index, item))
+    reason = response.stop_reason or "stop"
+    choices = (FinishedChoice(0, reason),)
+    sequence, usage = response.stop_sequence, response.usage
+    events.append(Completed("r1", "m", reason, None, sequence, usage, choices))
+    return encode_all(model, events, model="m")
 
 
-def begun(item: Any) -> Any:
-    """The item before its deltas. A sealed thought has none."""
-    empty: dict[type, dict[str, Any]] = {
-        Message: {"content": (), "signature": None},
-        Reasoning: {} if getattr(item, "redacted", False) else {"content": "", "summary": ()},
-        FunctionCall: {"arguments": ""},
-        CustomToolCall: {"input": ""},
-        ServerToolCall: {"arguments": ""},
-    }
-    return msgspec.structs.replace(item, **empty.get(type(item), {}))
+def skeleton(item: ResponseItem) -> ResponseItem:
+    """The item before its deltas."""
+    match item:
+        case Message():
+            return msgspec.structs.replace(item, content=(), signature=None)
+        case Reasoning():
+            # Encrypted reasoning has no deltas.
+            if item.redacted:
+                return item
+            return msgspec.structs.replace(item, content="", summary=())
+        case FunctionCall() | ServerToolCall():
+            return msgspec.structs.replace(item, arguments="")
+        case CustomToolCall():
+            return msgspec.structs.replace(item, input="")
+        case _:
+            return item
 
 
-def deltas(index: int, item: Any) -> list[Any]:
-    """Everything that is said of it."""
+def deltas(index: int, item: ResponseItem) -> list[ResponseEvent]:
+    """The whole content of an item as deltas."""
     match item:
         case Reasoning() if item.content:
             return [ReasoningContentDelta(index, 0, item.content)]
@@ -225,43 +261,48 @@ def deltas(index: int, item: Any) -> list[Any]:
         case CustomToolCall():
             return [FunctionCallArgumentsDelta(index, item.input)]
         case Message():
-            return [
-                delta
-                for at, part in enumerate(item.content)
-                for delta in part_deltas(index, at, part)
-            ]
+            events: list[ResponseEvent] = []
+            for content_index, part in enumerate(item.content):
+                events += part_deltas(index, content_index, part)
+            return events
         case _:
             return []
 
 
-def part_deltas(index: int, at: int, part: Any) -> list[Any]:
+def part_deltas(index: int, content_index: int, part: ContentPart) -> list[ResponseEvent]:
     match part:
         case Text():
-            return [
-                OutputTextDelta(index, at, part.text),
-                *(AnnotationAdded(index, at, note) for note in part.annotations),
-            ]
+            events: list[ResponseEvent] = [OutputTextDelta(index, content_index, part.text)]
+            for annotation in part.annotations:
+                events.append(AnnotationAdded(index, content_index, annotation))
+            return events
         case Refusal():
-            return [RefusalDelta(index, at, part.refusal)]
+            return [RefusalDelta(index, content_index, part.refusal)]
+        case Image():
+            return [MediaDelta(index, content_index, part.media_type, part.data)]
         case _:
-            return [MediaDelta(index, at, part.media_type, part.data)]
+            raise AssertionError(f"no probe has this part: {part}")
 
 
-def crossed(client: WireApi, model: WireApi, stream: bytes) -> list[ResponseEvent]:
+def events_for_client(client: WireApi, model: WireApi, stream: bytes) -> list[ResponseEvent]:
     """The model's stream as the client's encoder gets it."""
-    return crossed_events(client, model, events_of(model, stream, origin=hop(model).target.origin))
+    return translated(client, model, events_of(model, stream, origin=hop(model).target.origin))
 
 
-def crossed_events(
-    client: WireApi, model: WireApi, events: list[ResponseEvent]
-) -> list[ResponseEvent]:
-    crossing = None if client == model else EventTranslator(client, frozenset({"patch"}))
-    return events if crossing is None else [one for event in events for one in crossing.feed(event)]
+def translated(client: WireApi, model: WireApi, events: list[ResponseEvent]) -> list[ResponseEvent]:
+    if client == model:
+        return events
+    translator = EventTranslator(client, frozenset({"patch"}))
+    translated_events: list[ResponseEvent] = []
+    for event in events:
+        translated_events += translator.feed(event)
+    return translated_events
 
 
-def got(client: WireApi, model: WireApi, stream: bytes) -> Response:
-    """What the client reads."""
-    return said(client, encode_all(client, crossed(client, model, stream), model="m"))
+def client_response(client: WireApi, model: WireApi, stream: bytes) -> Response:
+    """What the client reads of the model's stream."""
+    events = events_for_client(client, model, stream)
+    return parse_stream(client, encode_all(client, events, model="m"))
 
 
 # --- and back ---
@@ -276,148 +317,155 @@ def hop(model: WireApi) -> RouteTarget:
     return table.hops(table.rules[0], "m")[0]
 
 
-KEPT: Final[dict[str, Callable[[Any], list[Any]]]] = {
+SUNNY: Final = "sunny in weather"
+PROMPT: Final = Prompt([user("Go.")], tools=[WEATHER], max_output_tokens=9000, reasoning="low")
+
+
+def _messages_outputs(calls: list[Any]) -> list[Any]:
+    content = [
+        {"type": "tool_result", "tool_use_id": call.call_id, "content": SUNNY} for call in calls
+    ]
+    return [{"role": "user", "content": content}]
+
+
+def _chat_outputs(calls: list[Any]) -> list[Any]:
+    return [{"role": "tool", "tool_call_id": call.call_id, "content": SUNNY} for call in calls]
+
+
+def _responses_outputs(calls: list[Any]) -> list[Any]:
+    return [
+        {"type": "function_call_output", "call_id": call.call_id, "output": SUNNY} for call in calls
+    ]
+
+
+def _gemini_outputs(calls: list[Any]) -> list[Any]:
+    parts = []
+    for call in calls:
+        output = {"id": call.id, "name": call.name, "response": {"output": SUNNY}}
+        parts.append({"functionResponse": output})
+    return [{"role": "user", "parts": parts}]
+
+
+STORED_MESSAGES: Final[dict[str, Callable[[Any], list[Any]]]] = {
     "messages": lambda body: [{"role": "assistant", "content": body["content"]}],
     "chat": lambda body: [body["choices"][0]["message"]],
     "responses": lambda body: body["output"],
     "gemini": lambda body: [body["candidates"][0]["content"]],
 }
-"""What a client puts into its history of an answer: as the provider's documentation says, the whole of it."""
-OUTPUTS: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {
-    "messages": lambda calls: [
-        {
-            "role": "user",
-            "content": [
-                {"type": "tool_result", "tool_use_id": c.call_id, "content": SUNNY} for c in calls
-            ],
-        }
-    ],
-    "chat": lambda calls: [
-        {"role": "tool", "tool_call_id": c.call_id, "content": SUNNY} for c in calls
-    ],
-    "responses": lambda calls: [
-        {"type": "function_call_output", "call_id": c.call_id, "output": SUNNY} for c in calls
-    ],
-    "gemini": lambda calls: [
-        {
-            "role": "user",
-            "parts": [
-                {"functionResponse": {"id": c.id, "name": c.name, "response": {"output": SUNNY}}}
-                for c in calls
-            ],
-        }
-    ],
+"""What a client puts into its history of a response body: all of it, as the providers document."""
+
+OUTPUT_MESSAGES: Final[dict[str, Callable[[list[Any]], list[Any]]]] = {
+    "messages": _messages_outputs,
+    "chat": _chat_outputs,
+    "responses": _responses_outputs,
+    "gemini": _gemini_outputs,
 }
-SUNNY: Final = "sunny in weather"
-PROMPT: Final = Prompt([user("Go.")], tools=[WEATHER], max_output_tokens=9000, reasoning="low")
+"""What a client puts into its history for the outputs of calls."""
 
 
 def next_request(client: WireApi, model: WireApi, stream: bytes) -> bytes:
-    """The request that the model gets after the client has sent the answer back."""
-    whole = msgspec.json.decode(encode_body(client, accumulate(crossed(client, model, stream))))
-    calls = got(client, model, stream).calls
-    body = msgspec.json.decode(
-        build(PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway").body
-    )
-    conversation_of(body).extend([*KEPT[client](whole), *(OUTPUTS[client](calls) if calls else [])])
-    return received(client, model, msgspec.json.encode(body))
+    """The request that the model gets after the client has sent the response back."""
+    response = accumulate(events_for_client(client, model, stream))
+    stored = STORED_MESSAGES[client](msgspec.json.decode(encode_body(client, response)))
+    request = build(PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway")
+    body = msgspec.json.decode(request.body)
+    conversation = conversation_of(body)
+    conversation.extend(stored)
+    calls = client_response(client, model, stream).calls
+    if calls:
+        conversation.extend(OUTPUT_MESSAGES[client](calls))
+    return received_request(client, model, msgspec.json.encode(body))
 
 
-def received(client: WireApi, model: WireApi, body: bytes) -> bytes:
+def received_request(client: WireApi, model: WireApi, body: bytes) -> bytes:
     """What the model gets of a client's request."""
-    read = parse_request(client, body, path="/v1beta/models/m:generateContent")
-    asked = GatewayRequest(
+    request = GatewayRequest(
         wire_api=client,
-        prompt=read,
+        prompt=parse_request(client, body, path="/v1beta/models/m:generateContent"),
         rule=route(model).rules[0],
         hops=[hop(model)],
         is_stream=True,
         request_id="r",
     )
-    return build(
-        prompt_for(asked, hop(model)), "m", provider="custom", wire_api=model, base_url="http://up"
-    ).body
+    prompt = prompt_for(request, hop(model))
+    return build(prompt, "m", provider="custom", wire_api=model, base_url="http://up").body
 
 
 def direct_request(model: WireApi, stream: bytes) -> bytes:
     """The same without a gateway."""
-    response = said(model, stream, origin=hop(model).target.origin)
-    return build(
-        answered(PROMPT, response), "m", provider="custom", wire_api=model, base_url="http://up"
-    ).body
+    response = parse_stream(model, stream, origin=hop(model).target.origin)
+    prompt = next_prompt(PROMPT, response)
+    return build(prompt, "m", provider="custom", wire_api=model, base_url="http://up").body
 
 
 def conversation_of(body: Any) -> Any:
+    """The conversation in a request."""
     return next(body[key] for key in ("messages", "input", "contents") if key in body)
 
 
-def alone(value: Any) -> Any:
-    """A text that stands alone is the same in a list of one."""
-    if (
-        isinstance(value, list)
-        and len(value) == 1
-        and isinstance(value[0], dict)
-        and value[0].keys() <= {"type", "text"}
-    ):
-        return value[0].get("text", value)
+def plain_texts(value: Any) -> Any:
+    """A JSON value with each list of one text as that text: wires take both."""
     if isinstance(value, dict):
-        return {key: alone(one) for key, one in value.items()}
-    return [alone(one) for one in value] if isinstance(value, list) else value
+        return {key: plain_texts(element) for key, element in value.items()}
+    if not isinstance(value, list):
+        return value
+    if len(value) == 1 and isinstance(value[0], dict) and value[0].keys() <= {"type", "text"}:
+        return value[0].get("text", value)
+    return [plain_texts(element) for element in value]
 
 
 # --- the table ---
 
 
 def verdict(client: WireApi, model: WireApi, name: str) -> str:
-    """`yes`, `no`, or `-` where the model's wire has no such thing."""
-    if name in ANSWERS:
-        answer, look = ANSWERS[name]
-        stream = streamed(model, answer)
-        wanted = look(said(model, stream))
-        return (
-            "-"
-            if not wanted or wanted != look(answer)
-            else "yes"
-            if wanted == look(got(client, model, stream))
-            else "no"
-        )
-    stream = streamed(model, items(*NEXT_TURNS[name]))
-    direct = direct_request(model, stream)
-    kinds = {type(item) for item in said(model, stream).items}
-    unsaid = {type(item) for item in NEXT_TURNS[name]} - kinds or (
-        SIGNED in repr(NEXT_TURNS[name]) and SIGNED.encode() not in direct
-    )
-    if unsaid:
+    """`yes`, `no`, or `-` where the model's wire does not have the feature."""
+    if name in RESPONSES:
+        return response_verdict(client, model, name)
+    return next_turn_verdict(client, model, name)
+
+
+def response_verdict(client: WireApi, model: WireApi, name: str) -> str:
+    """Whether the client reads the feature as a client of the model's own wire does."""
+    response, read_feature = RESPONSES[name]
+    stream = stream_of(model, response)
+    expected = read_feature(parse_stream(model, stream))
+    if not expected or expected != read_feature(response):
         return "-"
-    sent = [
-        alone(conversation_of(msgspec.json.decode(body)))
-        for body in (direct, next_request(client, model, stream))
-    ]
-    return "yes" if sent[0] == sent[1] else "no"
+    if read_feature(client_response(client, model, stream)) == expected:
+        return "yes"
+    return "no"
+
+
+def next_turn_verdict(client: WireApi, model: WireApi, name: str) -> str:
+    """Whether the model's next request is the one without a gateway."""
+    items = NEXT_TURNS[name]
+    stream = stream_of(model, response_of(*items))
+    direct = direct_request(model, stream)
+    parsed_kinds = {type(item) for item in parse_stream(model, stream).items}
+    if not {type(item) for item in items} <= parsed_kinds:
+        return "-"
+    if SIGNED in repr(items) and SIGNED.encode() not in direct:
+        return "-"
+    expected = plain_texts(conversation_of(msgspec.json.decode(direct)))
+    received = msgspec.json.decode(next_request(client, model, stream))
+    if plain_texts(conversation_of(received)) == expected:
+        return "yes"
+    return "no"
 
 
 def lost(client: WireApi, model: WireApi) -> str:
-    """What this client does not get of this model's answers. The same wire goes through as it is."""
+    """The features that this client does not get of this model, by name."""
     if client == model:
-        return "—"
-    return (
-        ", ".join(name for name in (*ANSWERS, *NEXT_TURNS) if verdict(client, model, name) == "no")
-        or "nothing"
-    )
+        return "—"  # responses of the same wire are sent unchanged
+    names = [name for name in (*RESPONSES, *NEXT_TURNS) if verdict(client, model, name) == "no"]
+    return ", ".join(names) or "nothing"
 
 
 def table() -> str:
-    """What is lost of each pair, by name."""
-    rows = [
-        f"| model | {' | '.join(f'{client} client' for client in CLIENTS)} |",
-        f"|---|{'---|' * len(CLIENTS)}",
-    ]
-    return "\n".join(
-        [
-            *rows,
-            *(
-                f"| {model} | {' | '.join(lost(client, model) for client in CLIENTS)} |"
-                for model in MODELS
-            ),
-        ]
-    )
+    """The table in Markdown: models are rows, clients are columns."""
+    header = " | ".join(f"{client} client" for client in CLIENTS)
+    lines = [f"| model | {header} |", f"|---|{'---|' * len(CLIENTS)}"]
+    for model in MODELS:
+        cells = " | ".join(lost(client, model) for client in CLIENTS)
+        lines.append(f"| {model} | {cells} |")
+    return "\n".join(lines)

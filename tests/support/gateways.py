@@ -1,15 +1,17 @@
-"""What the tests of the gateway share: an upstream in memory, a client of any wire, and the conversation they have."""
+"""Shared by the tests of the gateway: a provider in memory, a client of any wire, and the
+conversation between them."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import urlsplit
 
 import anyio
 import httpx
 import msgspec
+import pytest
 
 from streamlib import (
     Image,
@@ -26,7 +28,7 @@ from streamlib import (
     parser,
 )
 from streamlib.gateway import Gateway, RouteRule, RouteTable, gateway
-from streamlib.wires.encoders import encode_all, encoder, error_body
+from streamlib.wires.encoders import encoder, error_body
 from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import FunctionCall, Origin, WireApi, user
@@ -44,27 +46,46 @@ WEATHER: Final = ToolSpec(
 )
 PIXEL: Final = Image("iVBORw0KGgo=", media_type="image/png")
 
+each_client = pytest.mark.parametrize("wire", CLIENTS)
+stream_or_body = pytest.mark.parametrize("stream", [True, False], ids=["stream", "body"])
 
 Chunks: TypeAlias = Sequence[bytes | float]
 """Bytes, and seconds between them."""
 
 
-class Upstream:
-    """A provider in memory: gives its answers in turn, and keeps what it was asked. Each answer is (status, headers, chunks)."""
+class ProviderResponse(NamedTuple):
+    """What `Upstream` returns to one request."""
 
-    def __init__(self, *answers: tuple[int, Mapping[str, str], Chunks]) -> None:
-        self.asked: list[tuple[str, Mapping[str, str], bytes]] = []
+    status: int
+    headers: Mapping[str, str]
+    chunks: Chunks
+
+
+class ProviderRequest(NamedTuple):
+    """What the gateway sent to `Upstream`."""
+
+    url: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Upstream:
+    """A provider in memory: returns its responses in turn, the last one again and again."""
+
+    def __init__(self, *responses: ProviderResponse) -> None:
+        self.requests: list[ProviderRequest] = []
         self.open = 0
-        self._answers = answers
+        """Responses that are being read."""
+        self._responses = responses
 
     async def send(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes, deadlines: Any
     ) -> MemoryResponse:
-        status, given, chunks = self._answers[min(len(self.asked), len(self._answers) - 1)]
-        self.asked.append((url, dict(headers), body))
-        return MemoryResponse(self._chunks(chunks), status, given)
+        response = self._responses[min(len(self.requests), len(self._responses) - 1)]
+        self.requests.append(ProviderRequest(url, dict(headers), body))
+        return MemoryResponse(self._read(response.chunks), response.status, response.headers)
 
-    async def _chunks(self, chunks: Chunks) -> AsyncIterator[bytes]:
+    async def _read(self, chunks: Chunks) -> AsyncIterator[bytes]:
         self.open += 1
         try:
             for chunk in chunks:
@@ -76,44 +97,40 @@ class Upstream:
             self.open -= 1
 
     async def aclose(self) -> None:
-        """Nothing is kept."""
+        """Does nothing: a transport in memory holds no connection."""
 
-    def body(self, at: int = -1) -> Any:
-        """What was asked."""
-        return msgspec.json.decode(self.asked[at][2])
+    def body(self, index: int = -1) -> Any:
+        """The body of a request, the last one by default."""
+        return msgspec.json.decode(self.requests[index].body)
 
 
-def refusing(
+def header_names(headers: Mapping[str, str]) -> dict[str, str]:
+    """Keyword arguments as headers."""
+    return {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def error_response(
     wire: WireApi, status: int, error: ErrorInfo, **headers: str
-) -> tuple[int, Mapping[str, str], Chunks]:
+) -> ProviderResponse:
     """An HTTP error."""
     body = msgspec.json.encode(error_body(wire, error))
-    return (
-        status,
-        {
-            "content-type": "application/json",
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        },
-        [body],
-    )
+    all_headers = {"content-type": "application/json", **header_names(headers)}
+    return ProviderResponse(status, all_headers, [body])
 
 
-def streaming(
-    wire: WireApi, *chunks: bytes | float, **headers: str
-) -> tuple[int, Mapping[str, str], Chunks]:
-    """An answer that streams."""
-    return (
-        200,
-        {
-            "content-type": encoder(wire).media_type,
-            **{name.replace("_", "-"): value for name, value in headers.items()},
-        },
-        chunks,
-    )
+def stream_response(wire: WireApi, *chunks: bytes | float, **headers: str) -> ProviderResponse:
+    """A stream."""
+    all_headers = {"content-type": encoder(wire).media_type, **header_names(headers)}
+    return ProviderResponse(200, all_headers, chunks)
+
+
+def weather_response(wire: WireApi) -> ProviderResponse:
+    """The usual response, as a stream."""
+    return stream_response(wire, *weather_chunks(wire))
 
 
 def rule(wire: WireApi, **options: Any) -> RouteRule:
-    """Everything to one server of this wire, which names nothing and refuses nothing."""
+    """Everything to one server of this wire, of which nothing else is known."""
     return RouteRule("*", "custom:model-1", wire_api=wire, base_url="http://upstream", **options)
 
 
@@ -122,100 +139,97 @@ async def serving(
     upstream: Any, *rules: RouteRule, token: str | None = None, **options: Any
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a gateway in this process."""
-    async with Gateway(
-        RouteTable(rules), client={"http": upstream, **options.pop("client", {})}, **options
-    ) as one:
-        transport = httpx.ASGITransport(gateway(one, token=token), raise_app_exceptions=True)
+    client_options = {"http": upstream, **options.pop("client", {})}
+    async with Gateway(RouteTable(rules), client=client_options, **options) as running:
+        transport = httpx.ASGITransport(gateway(running, token=token), raise_app_exceptions=True)
         async with httpx.AsyncClient(
             transport=transport, base_url="http://127.0.0.1:8900"
         ) as client:
             yield client
 
 
-def request(wire: WireApi, prompt: Prompt, model: str = "client-model") -> Request:
+def client_request(wire: WireApi, prompt: Prompt, model: str = "client-model") -> Request:
     """What a client of this wire sends."""
     return build(prompt, model, provider="custom", wire_api=wire, base_url="http://127.0.0.1:8900")
 
 
-async def ask(
-    client: httpx.AsyncClient, wire: WireApi, prompt: Prompt, *, whole: bool = False, **headers: str
+async def send(
+    client: httpx.AsyncClient,
+    wire: WireApi,
+    prompt: Prompt,
+    *,
+    stream: bool = True,
+    **headers: str,
 ) -> httpx.Response:
-    """Sends it, for a stream or for a whole body."""
-    made = request(wire, prompt)
-    place, body = urlsplit(made.url), made.body
-    path, query = place.path, place.query
-    if wire == "gemini":
-        path = path if path.startswith("/v1") else f"/v1beta{path}"
-        path, query = (
-            (path.replace("streamGenerateContent", "generateContent"), "")
-            if whole
-            else (path, query)
-        )
-    else:
-        body = msgspec.json.encode({**msgspec.json.decode(body), "stream": not whole})
-    sent = {
-        "content-type": "application/json",
-        **{name.replace("_", "-"): value for name, value in headers.items()},
-    }
-    return await client.post(f"{path}?{query}" if query else path, content=body, headers=sent)
+    """Sends a client's request, for a stream or for one body."""
+    request = client_request(wire, prompt)
+    url, body = urlsplit(request.url), request.body
+    path = url.path
+    if url.query:
+        path += f"?{url.query}"
+    if wire != "gemini":
+        body = msgspec.json.encode({**msgspec.json.decode(body), "stream": stream})
+    elif not stream:
+        path = url.path.replace("streamGenerateContent", "generateContent")
+    if wire == "gemini" and not path.startswith("/v1"):
+        path = f"/v1beta{path}"
+    all_headers = {"content-type": "application/json", **header_names(headers)}
+    return await client.post(path, content=body, headers=all_headers)
 
 
-def read(wire: WireApi, answer: httpx.Response, *, whole: bool = False) -> Response:
-    """What the client understood."""
-    if whole:
-        return accumulate(
-            parse_body(
-                wire, answer.content, status=answer.status_code, headers=dict(answer.headers)
-            )
-        )
-    return said(wire, answer.content)
+def read(wire: WireApi, response: httpx.Response, *, stream: bool = True) -> Response:
+    """The response as the client understands it."""
+    if stream:
+        return parse_stream(wire, response.content)
+    events = parse_body(
+        wire, response.content, status=response.status_code, headers=dict(response.headers)
+    )
+    return accumulate(events)
 
 
-def said(wire: WireApi, *chunks: bytes, origin: Origin | None = None) -> Response:
-    """What a stream says."""
-    p = parser(wire, origin=origin)
-    return accumulate([*(event for chunk in chunks for event in p.feed(chunk)), *p.close()])
+def parse_stream(wire: WireApi, *chunks: bytes, origin: Origin | None = None) -> Response:
+    """The response in a stream."""
+    events: list[ResponseEvent] = []
+    stream_parser = parser(wire, origin=origin)
+    for chunk in chunks:
+        events += stream_parser.feed(chunk)
+    return accumulate([*events, *stream_parser.close()])
 
 
-def turn(wire: WireApi) -> list[ResponseEvent]:
-    """The usual answer: a signed thought, words, two calls at once with arguments in pieces, and counts."""
-    assembly = EventAssembler(LIMITS, Origin(wire), lambda n: f"call_{n}")
-    assembly.identify("resp_1", "model-1")
-    assembly.usage(Usage(input_tokens=12, output_tokens=0))
-    thought = assembly.open(Reasoning())
-    for word in ("Two ", "places, ", "so two calls."):
-        assembly.reasoning(thought, word)
-    thought.fields["signature"] = SIGNED
-    assembly.close(thought)
-    words = assembly.open(Message("assistant"))
-    assembly.text(words, "I ask ")
-    assembly.text(words, "for both.")
-    assembly.close(words)
-    for number, place in enumerate(("Riga", "Köln")):
-        call = assembly.open(FunctionCall(f"call_{number}", "weather"))
-        for piece in ('{"pla', 'ce":"', place, '"}'):
-            assembly.arguments(call, piece)
-        assembly.close(call)
-    assembly.usage(Usage(input_tokens=12, output_tokens=34))
-    assembly.complete("tool_calls")
-    return assembly.take()
+def weather_events(wire: WireApi) -> list[ResponseEvent]:
+    """The usual response: signed reasoning, text, two parallel calls, and usage."""
+    assembler = EventAssembler(LIMITS, Origin(wire), lambda n: f"call_{n}")
+    assembler.identify("resp_1", "model-1")
+    assembler.usage(Usage(input_tokens=12, output_tokens=0))
+    reasoning = assembler.open(Reasoning())
+    for delta in ("Two ", "places, ", "so two calls."):
+        assembler.reasoning(reasoning, delta)
+    reasoning.fields["signature"] = SIGNED
+    assembler.close(reasoning)
+    message = assembler.open(Message("assistant"))
+    assembler.text(message, "I ask ")
+    assembler.text(message, "for both.")
+    assembler.close(message)
+    for number, city in enumerate(("Riga", "Köln")):
+        call = assembler.open(FunctionCall(f"call_{number}", "weather"))
+        for delta in ('{"pla', 'ce":"', city, '"}'):
+            assembler.arguments(call, delta)
+        assembler.close(call)
+    assembler.usage(Usage(input_tokens=12, output_tokens=34))
+    assembler.complete("tool_calls")
+    return assembler.take()
 
 
-def turn_bytes(wire: WireApi) -> list[bytes]:
-    """The same, one chunk an event."""
+def weather_chunks(wire: WireApi) -> list[bytes]:
+    """The usual response as a stream, one chunk an event."""
     encode = encoder(wire, model="model-1")
-    return [
-        piece for piece in (*(encode.feed(event) for event in turn(wire)), encode.close()) if piece
-    ]
+    chunks = [encode.feed(event) for event in weather_events(wire)]
+    chunks.append(encode.close())
+    return [chunk for chunk in chunks if chunk]
 
 
-def answer_bytes(wire: WireApi, events: Sequence[ResponseEvent]) -> bytes:
-    """Any answer."""
-    return encode_all(wire, events, model="model-1")
-
-
-def asking(**options: Any) -> Prompt:
-    """The usual question."""
+def weather_prompt(**options: Any) -> Prompt:
+    """The usual prompt."""
     usual = {
         "input": [user("Weather in both?", PIXEL)],
         "tools": [WEATHER],
@@ -225,22 +239,26 @@ def asking(**options: Any) -> Prompt:
     return Prompt(**{**usual, **options})
 
 
-def answered(prompt: Prompt, response: Response) -> Prompt:
-    """The next turn: what was said, and the outputs of its calls."""
+def next_prompt(prompt: Prompt, response: Response) -> Prompt:
+    """The prompt of the next turn: with the response, and the outputs of its calls."""
     outputs = [call.output(f"sunny in {call.name}") for call in response.calls]
     return msgspec.structs.replace(prompt, input=(*prompt.items, *response.items, *outputs))
 
 
-def plain(response: Response) -> dict[str, Any]:
-    """What every wire can say."""
-    usage = response.usage
-    return {
+def common_fields(response: Response) -> dict[str, Any]:
+    """The part of a response that every wire can represent."""
+    calls = []
+    for call in response.calls:
+        if isinstance(call, FunctionCall):
+            calls.append((call.name, call.parsed()))
+    fields: dict[str, Any] = {
         "text": response.text,
         "reasoning": response.reasoning,
-        "calls": [
-            (call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)
-        ],
-        "usage": (usage.input_tokens, usage.output_tokens) if usage else None,
+        "calls": calls,
+        "usage": None,
         "stop_reason": response.stop_reason,
         "error": response.error and response.error.kind,
     }
+    if response.usage is not None:
+        fields["usage"] = (response.usage.input_tokens, response.usage.output_tokens)
+    return fields

@@ -1,7 +1,8 @@
-"""Recorded conversations through the gateway, turn by turn: what the model signed comes back to it as if there were no gateway.
+"""Recorded conversations through the gateway, turn by turn: what the model signed comes back to it
+as if there were no gateway.
 
-The client keeps each answer as its wire's documentation says, and sends everything again with every turn. Each conversation for one
-client's wire by default; `-m slow` takes all four.
+The client stores each response as its wire's documentation says, and sends all of them with every
+turn. Each conversation for one client's wire by default; `-m slow` takes all four.
 """
 
 from __future__ import annotations
@@ -13,25 +14,26 @@ from typing import Any, Final
 import msgspec
 import pytest
 
-from streamlib import Response, accumulate, build, encode_body
-from streamlib_parsers.items import FunctionCall, ResponseItem, WireApi
+from streamlib import Response, ResponseEvent, accumulate, build, encode_body
+from streamlib_parsers.events import OutputItemAdded, OutputItemDone
+from streamlib_parsers.items import FunctionCall, WireApi
 from tests.gateway_table.table import (
-    KEPT,
-    OUTPUTS,
+    OUTPUT_MESSAGES,
     PROMPT,
+    STORED_MESSAGES,
     SUNNY,
-    alone,
     conversation_of,
-    crossed_events,
     hop,
-    received,
+    plain_texts,
+    received_request,
+    translated,
 )
 from tests.streamlib.wires.test_conversations import conversations
 from tests.support.gateways import CLIENTS
 from tests.support.shared import WIRES, Recording
 from tests.support.wires import parsed
 
-SEALED: Final = {
+STATE_KEYS: Final = {
     "signature",
     "thoughtSignature",
     "thought_signature",
@@ -39,132 +41,129 @@ SEALED: Final = {
     "redactedContent",
     "reasoning_opaque",
 }
-"""Keys that hold what only the model's wire can read. `data` is one beside `redacted_thinking`."""
+"""Keys of state that only the model's wire can read; `data` is another in the objects below."""
+
+STATE_OBJECTS: Final = ("redacted_thinking", "reasoning.encrypted")
+"""Values of `type`."""
 
 
 def state(value: Any) -> Iterator[str]:
-    """Everything sealed in a request, in order."""
+    """All signed and encrypted state in a request, in order."""
     if isinstance(value, dict):
-        for key, one in value.items():
-            if (
-                isinstance(one, str)
-                and one
-                and (
-                    key in SEALED
-                    or (
-                        key == "data"
-                        and value.get("type") in ("redacted_thinking", "reasoning.encrypted")
-                    )
-                )
-            ):
-                yield one
+        has_data = value.get("type") in STATE_OBJECTS
+        for key, element in value.items():
+            is_state = key in STATE_KEYS or (key == "data" and has_data)
+            if is_state and isinstance(element, str) and element:
+                yield element
             else:
-                yield from state(one)
+                yield from state(element)
     elif isinstance(value, list):
-        for one in value:
-            yield from state(one)
+        for element in value:
+            yield from state(element)
 
 
-def answers(turns: tuple[Recording, ...]) -> list[Recording]:
-    """The turns that answered whole, all on one wire of ours."""
-    if turns[0].wire not in WIRES.values():
+def complete_turns(turns: tuple[Recording, ...]) -> list[Recording]:
+    """The turns with a complete response, all on one wire that the library has."""
+    first = turns[0]
+    if first.wire not in WIRES.values():
         return []
-    return [
-        turn
-        for turn in turns
-        if turn.wire == turns[0].wire and accumulate(parsed(turn)).error is None
-    ]
+    complete = []
+    for turn in turns:
+        if turn.wire == first.wire and accumulate(parsed(turn)).error is None:
+            complete.append(turn)
+    return complete
 
 
-def unique(response: Response, turn: int) -> Response:
-    """Recordings number their calls anew in every turn."""
-    return msgspec.structs.replace(
-        response, items=tuple(_numbered(item, turn) for item in response.items), choices=()
-    )
-
-
-def _numbered(item: Any, turn: int) -> ResponseItem:
-    return (
-        msgspec.structs.replace(item, call_id=f"{item.call_id}_{turn}")
-        if isinstance(item, FunctionCall)
-        else item
-    )
-
-
-def bodies(client: WireApi, turns: list[Recording]) -> tuple[Any, Any]:
-    """The last request without a gateway, and with it."""
+def last_requests(client: WireApi, turns: list[Recording]) -> tuple[Any, Any]:
+    """The last request of a conversation: without a gateway, and through it."""
     model: Any = turns[0].wire
-    direct = list(PROMPT.items)
-    body = msgspec.json.decode(
-        build(PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway").body
+    direct_items = list(PROMPT.items)
+    first_request = build(
+        PROMPT, "m", provider="custom", wire_api=client, base_url="http://gateway"
     )
+    client_body = msgspec.json.decode(first_request.body)
     for turn in turns:
         events = [with_origin(event, model) for event in parsed(turn)]
-        whole = msgspec.json.decode(
-            encode_body(client, accumulate(crossed_events(client, model, events)))
-        )
         response = accumulate(events)
-        calls = [
-            item
-            for item in response.items
-            if isinstance(item, FunctionCall) and item.status == "completed"
-        ]
-        direct += [*response.items, *(call.output(SUNNY) for call in calls)]
-        conversation_of(body).extend(
-            [*KEPT[client](whole), *(OUTPUTS[client](calls) if calls else [])]
-        )
-    wanted = build(
-        msgspec.structs.replace(PROMPT, input=tuple(direct)),
+        calls = completed_calls(response)
+        direct_items += response.items
+        direct_items += [call.output(SUNNY) for call in calls]
+        client_response = accumulate(translated(client, model, events))
+        stored = STORED_MESSAGES[client](msgspec.json.decode(encode_body(client, client_response)))
+        conversation = conversation_of(client_body)
+        conversation.extend(stored)
+        if calls:
+            conversation.extend(OUTPUT_MESSAGES[client](calls))
+    direct = build(
+        msgspec.structs.replace(PROMPT, input=tuple(direct_items)),
         "m",
         provider="custom",
         wire_api=model,
         base_url="http://up",
     )
-    return msgspec.json.decode(wanted.body), msgspec.json.decode(
-        received(client, model, msgspec.json.encode(body))
-    )
+    through_gateway = received_request(client, model, msgspec.json.encode(client_body))
+    return msgspec.json.decode(direct.body), msgspec.json.decode(through_gateway)
 
 
-def with_origin(event: Any, model: WireApi) -> Any:
-    item = getattr(event, "item", None)
-    return (
-        event
-        if item is None
-        else msgspec.structs.replace(
-            event, item=msgspec.structs.replace(item, origin=hop(model).target.origin)
-        )
-    )
+def completed_calls(response: Response) -> list[FunctionCall]:
+    calls = []
+    for item in response.items:
+        if isinstance(item, FunctionCall) and item.status == "completed":
+            calls.append(item)
+    return calls
+
+
+def with_origin(event: ResponseEvent, model: WireApi) -> ResponseEvent:
+    """The event, its item made by the target of the route."""
+    if not isinstance(event, (OutputItemAdded, OutputItemDone)):
+        return event
+    item = msgspec.structs.replace(event.item, origin=hop(model).target.origin)
+    return msgspec.structs.replace(event, item=item)
+
+
+def check_conversation(client: WireApi, turns: list[Recording], counts: Counter[str]) -> str | None:
+    """Counts the result of a conversation; returns a message if state was lost."""
+    direct, received = last_requests(client, turns)
+    expected_state, received_state = list(state(direct)), list(state(received))
+    if expected_state:
+        counts["with signed state"] += 1
+    if plain_texts(conversation_of(direct)) == plain_texts(conversation_of(received)):
+        counts["complete request equal"] += 1
+    if expected_state == received_state:
+        counts["state intact"] += 1
+        return None
+    counts["state lost"] += 1
+    first = turns[0]
+    numbers = f"{len(expected_state)} {len(received_state)}"
+    return f"{client} <- {first.wire} {first.path.name}: {numbers}"
 
 
 def run(clients: int) -> Counter[str]:
+    """Runs each conversation for some of the client wires."""
     counts: Counter[str] = Counter()
     lost: list[str] = []
     for number, turns in enumerate(conversations()):
-        whole = answers(turns)
-        for client in CLIENTS[number % 4 :][:1] if clients == 1 else CLIENTS:
-            if not whole:
-                counts["no whole answer"] += 1
+        complete = complete_turns(turns)
+        wires = CLIENTS
+        if clients == 1:
+            wires = (CLIENTS[number % 4],)
+        for client in wires:
+            if not complete:
+                counts["no complete response"] += 1
                 continue
-            wanted, got = bodies(client, whole)
-            equal = list(state(wanted)) == list(state(got))
-            counts["state intact" if equal else "state lost"] += 1
-            counts["with signed state"] += any(True for _ in state(wanted))
-            counts["the whole request equal"] += alone(conversation_of(wanted)) == alone(
-                conversation_of(got)
-            )
-            if not equal:
-                lost.append(
-                    f"{client} <- {whole[0].wire} {whole[0].path.name}: {len(list(state(wanted)))} {len(list(state(got)))}"
-                )
+            message = check_conversation(client, complete, counts)
+            if message is not None:
+                lost.append(message)
     assert not lost, lost
-    assert counts["with signed state"] > 20 * clients, counts  # else there was nothing to lose
+    # Otherwise there would be nothing to lose.
+    assert counts["with signed state"] > 20 * clients, counts
     return counts
 
 
-def test_what_models_signed_comes_back_to_them() -> None:
-    print(f"\nconversations: {dict(run(1))}")  # noqa: T201  # the figure of this proof
+def test_signed_state_comes_back_to_the_model() -> None:
+    print(f"\nconversations: {dict(run(1))}")  # noqa: T201  # the result
 
 
 @pytest.mark.slow
-def test_what_models_signed_comes_back_to_them_from_every_client() -> None:
+def test_signed_state_comes_back_from_every_client() -> None:
     print(f"\nconversations: {dict(run(4))}")  # noqa: T201

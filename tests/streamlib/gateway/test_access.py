@@ -1,0 +1,85 @@
+"""Who may use the gateway, how large a request may be, and whose keys go where."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamlib.client.retry import NO_RETRY
+from streamlib_parsers.errors import ErrorInfo
+from tests.support.gateways import (
+    Upstream,
+    error_response,
+    rule,
+    send,
+    serving,
+    weather_prompt,
+    weather_response,
+)
+
+
+@pytest.mark.parametrize(
+    "headers", [{"host": "evil.example"}, {"origin": "https://evil.example"}, {"origin": "null"}]
+)
+async def test_web_page_is_refused(headers: dict[str, str]) -> None:
+    async with serving(Upstream(), rule("messages")) as client:
+        response = await send(client, "messages", weather_prompt(), **headers)
+    assert response.status_code == 403
+    assert "access-control-allow-origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({}, 401),
+        ({"authorization": "Bearer wrong"}, 401),
+        ({"authorization": "Bearer t0ken"}, 200),
+        ({"x-api-key": "t0ken"}, 200),
+        ({"x-goog-api-key": "t0ken"}, 200),
+    ],
+)
+async def test_token_is_read_where_sdks_send_their_key(
+    headers: dict[str, str], status: int
+) -> None:
+    upstream = Upstream(weather_response("messages"))
+    headers = {"host": "gateway.example", **headers}
+    async with serving(upstream, rule("messages"), token="t0ken") as client:
+        response = await send(client, "messages", weather_prompt(), **headers)
+    assert response.status_code == status
+
+
+async def test_client_headers_are_not_sent_upstream() -> None:
+    upstream = Upstream(weather_response("messages"))
+    headers = {
+        "authorization": "Bearer mine",
+        "x_api_key": "mine",
+        "anthropic_beta": "mine",
+        "cookie": "mine",
+        "user_agent": "mine",
+    }
+    async with serving(upstream, rule("messages")) as client:
+        await send(client, "messages", weather_prompt(), **headers)
+    assert "mine" not in str(upstream.requests[0].headers)
+
+
+async def test_route_key_goes_upstream_and_never_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UPSTREAM_KEY", "sk-canary-1")
+    error = ErrorInfo("authentication", "no such key: sk-canary-1")
+    upstream = Upstream(error_response("messages", 401, error))
+    options = {"retry": NO_RETRY}
+    async with serving(
+        upstream, rule("messages", key_env="UPSTREAM_KEY"), client=options
+    ) as client:
+        response = await send(client, "chat", weather_prompt())
+    assert "sk-canary-1" in str(upstream.requests[0].headers)
+    assert "sk-canary-1" not in response.text + str(response.headers)
+
+
+async def test_request_has_limits_of_size_and_depth() -> None:
+    async with serving(Upstream(), rule("messages")) as client:
+        nested = b'{"model":"m","messages":' + b"[" * 200 + b"]" * 200 + b"}"
+        assert (await client.post("/v1/messages", content=nested)).status_code == 400
+        declared = {"content-length": str(33 << 20)}
+        too_large = await client.post("/v1/messages", content=b"{}", headers=declared)
+        assert too_large.status_code == 413
+        streamed = await client.post("/v1/chat/completions", content=b" " * (33 << 20))
+        assert streamed.status_code == 413

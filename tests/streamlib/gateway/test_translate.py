@@ -1,0 +1,79 @@
+"""The events that leave `EventTranslator`: numbered and bracketed like those of a parser."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamlib import (
+    FunctionCall,
+    Message,
+    Notice,
+    Opaque,
+    OutputItemAdded,
+    OutputItemDone,
+    Reasoning,
+    ResponseEvent,
+    ResponseMetadata,
+)
+from streamlib.gateway.translate import EventTranslator
+from streamlib.testing.invariants import check
+from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.items import Origin, WireApi
+from streamlib_parsers.limits import LIMITS
+from tests.support.gateways import CLIENTS, MODELS, weather_events
+
+
+def translated(wire: WireApi, events: list[ResponseEvent]) -> list[ResponseEvent]:
+    translator = EventTranslator(wire)
+    translated_events: list[ResponseEvent] = []
+    for event in events:
+        translated_events += translator.feed(event)
+    return translated_events
+
+
+def hidden_and_signed() -> list[ResponseEvent]:
+    """A hidden item, metadata, a signed call, and a text that is open beside both."""
+    assembler = EventAssembler(LIMITS, Origin("responses"))
+    assembler.identify("resp_1", "model-1")
+    hidden = assembler.open(Opaque("local_shell_call", {"type": "local_shell_call"}))
+    assembler.metadata({"service_tier": "default"})
+    message = assembler.open(Message("assistant"))
+    assembler.text(message, "Hello")
+    assembler.notice("unknown_delta", "of the hidden item", hidden)
+    assembler.notice("unknown_delta", "of the message", message)
+    assembler.close(hidden)
+    call = assembler.open(FunctionCall("call_0", "weather", signature="s"))
+    assembler.arguments(call, "{}")
+    assembler.text(message, " there")
+    assembler.close(message)
+    assembler.close(call)
+    assembler.complete("tool_calls")
+    return assembler.take()
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("model", MODELS)
+def test_translated_events_keep_the_invariants(client: WireApi, model: WireApi) -> None:
+    check(translated(client, weather_events(model)))
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_dropped_events_leave_no_gap_in_the_numbers(client: WireApi) -> None:
+    events = translated(client, hidden_and_signed())
+    check(events)
+    assert not any(isinstance(event, ResponseMetadata) for event in events)
+    notices = [event for event in events if isinstance(event, Notice)]
+    assert [notice.detail for notice in notices] == ["of the message"]
+
+
+def test_envelope_comes_before_its_call_and_after_a_hidden_item() -> None:
+    events = translated("messages", hidden_and_signed())
+    added = [event for event in events if isinstance(event, OutputItemAdded)]
+    assert [(event.index, type(event.item)) for event in added] == [
+        (0, Message),
+        (1, Reasoning),
+        (2, Reasoning),
+        (3, FunctionCall),
+    ]
+    done = [event.index for event in events if isinstance(event, OutputItemDone)]
+    assert done == [1, 2, 0, 3]
