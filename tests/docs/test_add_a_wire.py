@@ -1,4 +1,4 @@
-"""docs/guides/add-a-wire.md, followed to the letter in a copy of both packages."""
+"""Follows docs/guides/add-a-wire.md exactly, in a copy of both packages."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def python(packages: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
     return run
 
 
-def test_the_wire_of_the_guide_works(
+def test_wire_of_the_guide_works(
     python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     result = python("-c", block(RUN))
@@ -78,7 +78,7 @@ def test_the_wire_of_the_guide_works(
     assert result.stdout == output[2]
 
 
-def test_the_guide_names_every_file_it_adds() -> None:
+def test_guide_names_every_file_it_adds() -> None:
     table = PAGE.split("## 1.")[0]
     for path in re.findall(r"<!-- not run: file (\S+) -->", PAGE):
         assert f"`{path}`" in table or path.endswith("streamlib/wires/tiny/__init__.py")

@@ -1,4 +1,4 @@
-"""docs/wires/gemini.md names every rule that the builder knows, and no other."""
+"""docs/wires/gemini.md lists exactly the rules of the builder."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ PAGE = (ROOT / "docs" / "wires" / "gemini.md").read_text("utf-8")
 TABLE = set(re.findall(r"^\| (G\d+) ", PAGE, re.MULTILINE))
 
 
-def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
+def test_rules_named_in_the_builder_are_on_the_page() -> None:
     builders = "".join(
         path.read_text("utf-8")
         for path in (ROOT / "streamlib" / "wires" / "gemini").glob("build*.py")
@@ -18,7 +18,7 @@ def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
     assert set(re.findall(r"\bG\d+\b", builders)) <= TABLE
 
 
-def test_every_rule_of_the_table_has_its_test() -> None:
+def test_every_rule_on_the_page_has_a_test() -> None:
     tests = (ROOT / "tests" / "streamlib" / "wires" / "gemini" / "test_build.py").read_text("utf-8")
     names = " ".join(re.findall(r"^def (test_\w+)", tests, re.MULTILINE))
     assert {rule for rule in TABLE if not re.search(rf"_{rule.lower()}_", names)} == set()

@@ -1,4 +1,4 @@
-"""docs/wires/messages.md names every event, block and rule that the code knows."""
+"""docs/wires/messages.md names every event, block and rule of the code."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tests.support.shared import ROOT
 PAGE = (ROOT / "docs" / "wires" / "messages.md").read_text("utf-8")
 
 
-def test_every_event_block_and_delta_is_in_the_tables() -> None:
+def test_page_names_every_event_block_and_delta() -> None:
     for name in (*KINDS, *BLOCKS, *(tag(kind) for kind in DELTAS)):
         assert f"`{name}`" in PAGE
 
 
-def test_the_law_in_the_page_is_the_law_in_the_code() -> None:
+def test_transitions_on_the_page_are_those_of_the_code() -> None:
     rows = dict(
         re.findall(
             r"^\| (before the first `message_start`|after `message_stop`) \| (.*) \|$",
@@ -32,7 +32,7 @@ def test_the_law_in_the_page_is_the_law_in_the_code() -> None:
     )
 
 
-def test_every_rule_that_the_builder_names_is_in_the_table() -> None:
+def test_rules_named_in_the_builder_are_on_the_page() -> None:
     folder = ROOT / "streamlib" / "wires"
     sources = [folder / "claude.py", *sorted((folder / "messages").glob("build*.py"))]
     builder = " ".join(path.read_text("utf-8") for path in sources)

@@ -1,7 +1,7 @@
-"""README's examples are run, and print what README says they print.
+"""Runs the examples of README and of every page, and compares what they print with the page.
 
-A block marked ```python is executed in a namespace of its own; a block marked ```text right after it is its output. What needs
-a key or a server is marked `<!-- not run: why -->` on the line above.
+A ```python block is executed in a namespace of its own; a ```text block right after it is its
+output. A block that needs a key or a server has `<!-- not run: why -->` on the line above.
 """
 
 from __future__ import annotations
@@ -14,37 +14,34 @@ import pytest
 from tests.support.shared import ROOT
 
 BLOCK = re.compile(
-    r"^(?P<mark><!-- not run:[^\n]*-->\n)?```python\n(?P<code>.*?)^```\n(?:\s*```text\n(?P<printed>.*?)^```)?",
+    r"^(?P<mark><!-- not run:[^\n]*-->\n)?"
+    r"```python\n(?P<code>.*?)^```\n"
+    r"(?:\s*```text\n(?P<printed>.*?)^```)?",
     re.DOTALL | re.MULTILINE,
 )
 
 
 def blocks() -> list[object]:
-    """The examples of every page a newcomer reads, named by page and line."""
-    found: list[object] = []
-    for page in [
+    """The examples of every page, named by page and line."""
+    pages = [
         ROOT / "README.md",
         ROOT / "parsers" / "README.md",
         *sorted(ROOT.glob("docs/**/*.md")),
-    ]:
+    ]
+    examples: list[object] = []
+    for page in pages:
         text = page.read_text(encoding="utf-8")
         for block in BLOCK.finditer(text):
-            if not block["mark"]:
-                line = text.count("\n", 0, block.start("code"))
-                found.append(
-                    pytest.param(
-                        page,
-                        line,
-                        block["code"],
-                        block["printed"],
-                        id=f"{page.relative_to(ROOT)}:{line}",
-                    )
-                )
-    return found
+            if block["mark"]:
+                continue
+            line = text.count("\n", 0, block.start("code"))
+            name = f"{page.relative_to(ROOT)}:{line}"
+            examples.append(pytest.param(page, line, block["code"], block["printed"], id=name))
+    return examples
 
 
 @pytest.mark.parametrize(("page", "line", "code", "printed"), blocks())
-def test_an_example_prints_what_the_page_says(
+def test_example_prints_what_the_page_says(
     page: Path,
     line: int,
     code: str,

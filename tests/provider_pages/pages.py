@@ -45,7 +45,7 @@ def places() -> str:
         "wires, the default first",
         "address",
         "key from",
-        "sent as",
+        "key sent as",
         "list of models",
     )
     return table(head, ([code(one.name), code(*one.aliases), code(*one.wires), _address(one), _keys(one), code(one.auth), _models(one)]
@@ -78,7 +78,7 @@ def _models(one: Provider) -> str:
 
 def values() -> str:
     """Thinking, echo, and every value that changes a request."""
-    head = ("provider", "for models", "thinking", "thoughts go back as", "other values")
+    head = ("provider", "for models", "thinking", "reasoning is sent back as", "other values")
     return table(head, (row for one in providers() for row in _rows(one)))
 
 
@@ -108,7 +108,7 @@ def _rows(one: Provider) -> Iterable[list[str]]:
 
 def _thinking(style: Thinking | None) -> str:
     if style is None:
-        return "no word for it"
+        return "no field for it"
     fields = {"on": style.on or style.plain, "off": style.off}
     said = [f"{name} {code(json.dumps(value))}" for name, value in fields.items() if value]
     return "<br>".join(
@@ -140,7 +140,7 @@ FIELDS: Final = (
 def _others(one: Provider) -> str:
     said = [_said(name, value) for name in FIELDS if (value := getattr(one, name))]
     if one.call_ids:
-        said.append(f"ids of calls: {code(f'[{one.call_ids.allowed}]{{{one.call_ids.longest}}}')}")
+        said.append(f"call ids: {code(f'[{one.call_ids.allowed}]{{{one.call_ids.longest}}}')}")
     return ", ".join([*said, *(_shape(one.chat, ChatShape()) if "chat" in one.wires else ())])
 
 
@@ -175,7 +175,7 @@ def quirks() -> str:
         for one in QUIRKS
     )
     return table(
-        ("provider", "what is particular", "where", "known from", f"shown by, in `{TEST}`"), rows
+        ("provider", "difference", "wire API, model", "known from", f"shown by, in `{TEST}`"), rows
     )
 
 
