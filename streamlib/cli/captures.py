@@ -70,6 +70,7 @@ class Capture(Struct, frozen=True):
     @property
     def is_complete_body(self) -> bool:
         """Whether it is one JSON body or an error body, not a stream."""
+        # Providers send an error as one body, also in response to a streaming request.
         return self.recording.status >= 400 or is_json_bytes(self.recording.body)
 
     @property
@@ -91,6 +92,7 @@ def for_each_capture(name: str, wire_api: WireApi | None, handle: Callable[[Capt
         for capture in read_captures(name, wire_api):
             code = max(code, handle(capture))
     except CommandError as error:
+        # The message may quote the file.
         print(printable(str(error)), file=sys.stderr)
         code = max(code, error.code)
     return code
@@ -112,6 +114,7 @@ def read_captures(name: str, wire_api: WireApi | None) -> Iterator[Capture]:
         yield Capture(name, _known_wire(name, wire_api, data), from_body(data), is_recorded=False)
         return
     recordings, problem = read(data)
+    # Of a truncated file the number shows how many recordings are complete.
     is_single = len(recordings) == 1 and problem is None
     for number, recording in enumerate(recordings, 1):
         label = name if is_single else f"{name}#{number}"

@@ -217,6 +217,7 @@ class Conversation:
                 # Nothing was received: the same message can be sent again.
                 self._history.pop()
             is_over = bool(code) or not response.unfinished or not self._collect_outputs(response)
+            # After each request, so that a failure of the next one loses nothing.
             if self._arguments.history:
                 save_history(self._arguments.history, self._history)
             if is_over:
@@ -231,6 +232,7 @@ class Conversation:
             code = anyio.run(self._stream_response)
         except KeyboardInterrupt:
             code = INTERRUPTED
+            # The response stopped in the middle of a line, perhaps in colour.
             self._screen.end()
             self._screen.note("stopped")
         response = Response()
@@ -291,6 +293,7 @@ class Conversation:
 
         base_url = self._arguments.base_url
         async with AsyncExitStack() as stack:
+            # With `--base-url` it is `streamlib serve` in another process.
             if self._arguments.model.startswith("loopback:") and base_url is None:
                 base_url = await stack.enter_async_context(running(port=self._port))
                 self._port = int(base_url.rpartition(":")[2])
@@ -334,6 +337,7 @@ def check_target(arguments: argparse.Namespace) -> None:
         provider, model = find(arguments.model)
         resolve_target(provider, model, arguments.wire_api, arguments.base_url)
     except StreamError as error:
+        # Other errors, a missing key for example, are reported by the request itself.
         if error.info.code in TARGET_ERRORS:
             raise CommandError(with_option_names(error.message), 2) from None
 
@@ -348,8 +352,10 @@ def read_line(prompt: str) -> str | None:
     if sys.stdin.isatty() and sys.stdout.isatty():
         return _read_line_of_terminal(prompt)
     if sys.stdin.isatty():
+        # Standard output goes to a file, which must hold the responses alone.
         sys.stderr.write(prompt)
     sys.stderr.flush()
+    # Bytes, because a pipe need not be UTF-8.
     line = sys.stdin.buffer.readline().decode("utf-8", "replace")
     if not line:
         return None
@@ -369,5 +375,6 @@ def _read_line_of_terminal(prompt: str) -> str | None:
     try:
         return input(prompt)
     except (EOFError, KeyboardInterrupt):
+        # At the prompt Ctrl-C ends the conversation as Ctrl-D does, and leaves its own line.
         sys.stdout.write("\n")
         return None

@@ -77,7 +77,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
     events = events_of(capture)
-    # The stream is encoded for a body too: its report is the more complete one.
+    # The stream is encoded for a body too, for its report: it names what `encode_body` of
+    # several wires leaves out in silence (metadata, the response id).
     encode = encoder(arguments.to)
     frames = [encode.feed(event) for event in events]
     frames.append(encode.close())
@@ -85,6 +86,7 @@ def _convert(capture: Capture, arguments: argparse.Namespace) -> int:
         output = encode_body(arguments.to, accumulate(events)) + b"\n"
     else:
         output = b"".join(frames)
+    # Bytes, because Converse and Invoke frames are not text.
     sys.stdout.buffer.write(output)
     sys.stdout.buffer.flush()
     for change in encode.report:

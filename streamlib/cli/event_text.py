@@ -75,6 +75,7 @@ def item_label(item: ResponseItem) -> str:
 
 def usage_text(usage: Usage | None) -> str:
     """Input and output tokens, as far as they are known."""
+    # Unknown is None, and never shown as 0.
     counts: list[str] = []
     if usage is not None and usage.input_tokens is not None:
         counts.append(f"{usage.input_tokens:,} in")

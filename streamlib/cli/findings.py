@@ -66,6 +66,7 @@ def _failure(capture: Capture, steps: list[Step], step: Step, event: Failed) -> 
     kind = event.error.kind
     yield f"failed ({kind}): {printable(event.error.message)}"
     yield _failure_offset(capture, step, kind)
+    # Of an empty capture or a body everything is missing: the line would add nothing.
     if kind == "truncated" and len(steps) > 1:
         yield f"not received: {WIRE_SPECS[capture.wire_api].completed_by}"
     yield from _incomplete_items(steps)
@@ -74,6 +75,7 @@ def _failure(capture: Capture, steps: list[Step], step: Step, event: Failed) -> 
 
 def _failure_offset(capture: Capture, step: Step, kind: str) -> str:
     body = capture.recording.body
+    # A body has no frames, and any other failure is about a frame that was received completely.
     if kind != "truncated" or capture.is_complete_body:
         return f"at byte {step.start:,}: {excerpt(body[step.start : step.end])}"
     if step.start == len(body):

@@ -67,6 +67,7 @@ def steps(capture: Capture) -> Iterator[Step]:
                 kind = frame_names(wire_api, frames) or "(no frame)"
                 yield Step(frame_start, end, kind, events)
                 frame_start = end
+            # What follows the terminal event is not parsed; `findings` reports it.
             if parse.ended:
                 return
             progress.update(end)
@@ -141,6 +142,7 @@ def _frame_name(wire_api: WireApi, frame: Frame) -> str:
         if wire_api == "invoke":
             value = decode_any(b64decode(value["bytes"]))
     except (ParseFailure, ValueError, LookupError, TypeError):
+        # Not JSON (`[DONE]`), or an invoke message without `bytes`: an exception, for example.
         return frame.data[:20].decode("utf-8", "replace").strip() or "(empty)"
     if not isinstance(value, dict):
         return type(value).__name__

@@ -87,6 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
     except (ImportError, AttributeError, ValueError) as error:
         print(f"streamlib fuzz: {error}", file=sys.stderr)
         return 2
+    # Both are checked first: nobody waits a minute to learn that a path is wrong.
     try:
         corpus = [Path(name).read_bytes() for name in arguments.files]
         _check_writable(arguments.out)
@@ -156,6 +157,7 @@ def _write_reproducer(target: FuzzTarget, finding: Finding, folder: Path) -> Non
     path = folder / f"test_fuzz_{suffix}.py"
     folder.mkdir(parents=True, exist_ok=True)
     path.write_text(reproducer(small), encoding="utf-8")
+    # The detail may quote the body, control characters included.
     detail = small.detail.encode("unicode_escape").decode("ascii")[:300]
     print(detail)
     print(f"{len(finding.body)} bytes, reduced to {len(small.body)}: {small.body[:200]!r}")

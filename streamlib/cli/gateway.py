@@ -72,6 +72,7 @@ def add(commands: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serves until interrupted, then lets open streams finish."""
     try:
+        # Before the routes are read: without it nothing else matters.
         importlib.import_module("uvicorn")
         table = _table(arguments)
         token = _token(arguments)
@@ -163,6 +164,7 @@ def keyless(table: RouteTable) -> list[str]:
 
 def _greeting(table: RouteTable, token: Secret | None, address: tuple[Any, ...]) -> str:
     host, port = address[:2]
+    # An IPv6 address stands in brackets in a URL.
     if ":" in host:
         host = f"[{host}]"
     url = f"http://{host}:{port}"

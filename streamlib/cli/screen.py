@@ -66,9 +66,11 @@ class Screen:
             case OutputTextDelta() | RefusalDelta():
                 self._write(event.delta, RESET)
             case ReasoningContentDelta() | ReasoningSummaryDelta():
+                # In a file it could not be told from the text.
                 if self.colour:
                     self._write(event.delta, DIM)
             case FunctionCallArgumentsDelta():
+                # The deltas of overlapping calls would be mixed on one line.
                 if event.index == self._open_call:
                     self._write(event.delta, CYAN)
             case OutputItemAdded():
@@ -98,6 +100,7 @@ class Screen:
     def status(self, response: Response) -> None:
         """Writes one line: model, stop reason, timing, usage and what is left of the limits."""
         facts = [response.model or "?"]
+        # `stop` is the usual end, and not worth a word.
         if response.stop_reason not in ("stop", None):
             facts.append(response.stop_reason)
         facts += _timing(response)
@@ -167,8 +170,10 @@ class Screen:
         self._set_style(style)
         shown = self._printable.feed(text)
         self._out.write(shown)
+        # Each delta is shown when it arrives, not when its line ends.
         self._out.flush()
         self._has_output = True
+        # Nothing is shown of a delta that is buffered completely.
         if shown:
             self._at_line_start = shown.endswith("\n")
 

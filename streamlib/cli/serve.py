@@ -97,14 +97,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.failing and not arguments.fault:
         print("--failing is the number of requests with a fault: it needs --fault", file=sys.stderr)
         return 2
-    fault, fault_chunk = arguments.fault or (None, DEFAULT_FAULT_CHUNK)
+    fault, after = arguments.fault or (None, DEFAULT_FAULT_CHUNK)
     try:
         behaviour = Behaviour(
-            tuple(bodies),
-            arguments.chunk,
-            arguments.pace,
-            fault,
-            fault_chunk,
+            recordings=tuple(bodies),
+            chunk=arguments.chunk,
+            pace=arguments.pace,
+            fault=fault,
+            after=after,
             failing=arguments.failing,
         )
         anyio.run(_serve, behaviour, arguments.port)
@@ -125,6 +125,7 @@ def _bodies(name: str) -> list[bytes]:
         if problem is not None:
             raise CommandError(f"{name}: it starts as a streamlib recording, but {problem}")
         bodies = [recording.body for recording in recordings]
+    # An empty body would be served as a response that is truncated before its first byte.
     if not all(bodies):
         raise CommandError(f"{name}: it is empty: there is nothing to serve")
     return bodies
@@ -132,6 +133,7 @@ def _bodies(name: str) -> list[bytes]:
 
 async def _serve(behaviour: Behaviour, port: int) -> None:
     async with running(behaviour, port=port) as url:
+        # Flushed, since a program that starts the server reads its address from a pipe.
         print(
             f"listening on {url}  "
             "(Messages, Responses, Chat, Gemini, Converse, Invoke, Ollama; Ctrl-C stops)",

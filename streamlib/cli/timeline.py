@@ -60,6 +60,7 @@ class Row:
         """Whether a frame belongs to this row."""
         if step.kind != self.kind:
             return False
+        # Nothing was emitted, for example for a delta of half a surrogate pair.
         if not step.events:
             return True
         return self._key is not None and merge_key(step.events) == self._key
@@ -169,6 +170,7 @@ def page(capture: Capture, steps: Iterable[Step], width: int) -> Iterator[str]:
     clock = Clock(capture)
     merged = list(rows(steps))
     labels = [row.label() for row in merged]
+    # One very long name must not push all events out of the window.
     kind_width = min(MAX_KIND_WIDTH, max(map(len, labels)))
     # As wide as the last offset, after two blanks.
     byte_width = max(6, len(f"{len(capture.recording.body):,}") + 2)
