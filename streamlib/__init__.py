@@ -1,4 +1,5 @@
-"""One conversation, any LLM wire: a history builds the request for every wire API, and any response becomes one typed stream.
+"""LLM wire APIs in and out: one history builds the request for every wire API, and every response
+becomes one typed stream of events.
 
     import streamlib
 
@@ -8,7 +9,8 @@
             ...
     response = streamlib.accumulate(events)
 
-The names below are the whole public vocabulary. Those that need HTTP are loaded at first use: `import streamlib` loads none.
+`__all__` is the public vocabulary. What needs HTTP is loaded at its first use, so that
+``import streamlib`` loads no HTTP library.
 """
 
 from __future__ import annotations
@@ -17,7 +19,9 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 import streamlib_parsers
-from streamlib_parsers import *  # noqa: F403  # the vocabulary is re-exported whole, its list is streamlib_parsers.__all__
+
+# All of it is public here too: its list is `streamlib_parsers.__all__`.
+from streamlib_parsers import *  # noqa: F403
 
 if TYPE_CHECKING:
     from streamlib.client import Client
@@ -40,7 +44,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.2.0"
 
-_LAZY: dict[str, str] = {
+_LAZY: dict[str, str] = {  # name -> module that is imported at the first use of the name
     "Client": "streamlib.client",
     "ResponseStream": "streamlib.client.stream",
     "Deadlines": "streamlib.transport.deadlines",
@@ -105,7 +109,7 @@ __all__ += streamlib_parsers.__all__
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
         value = getattr(importlib.import_module(_LAZY[name]), name)
-        globals()[name] = value
+        globals()[name] = value  # the next use finds it without `__getattr__`
         return value
     raise AttributeError(f"module 'streamlib' has no attribute {name!r}")
 

@@ -61,7 +61,7 @@ class StreamError(Exception):
 
     @property
     def detail(self) -> Any:
-        """The provider's error object, or what is known about the place of the failure."""
+        """The provider's error object, or where the failure happened."""
         return self.info.detail
 
 

@@ -1,7 +1,8 @@
-"""OpenTelemetry's GenAI conventions: attributes as a pure function, and a span around a stream (extra `otel`).
+"""OpenTelemetry's GenAI conventions: attributes as pure functions, and a span around a stream.
 
-The conventions are in Development: names move. They stand in two tables here and in `Usage.as_otel`, as of semantic-conventions-genai
-in 2026-10. Metrics are left to OpenTelemetry's own GenAI utilities.
+The conventions are in status Development, so their names change. They are in two tables here and in
+`Usage.as_otel`, as of semantic-conventions-genai in 2026-10. Metrics are left to OpenTelemetry's
+own GenAI utilities.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ PROVIDER_NAMES: Final = {
     "moonshot": "moonshot_ai",
     "mistral": "mistral_ai",
 }
-"""Ours -> theirs; every other provider has the same name in both."""
+"""Provider name here -> name in the conventions, where the two differ."""
 
 REQUEST_ATTRIBUTES: Final = {
     "max_output_tokens": "gen_ai.request.max_tokens",
@@ -37,52 +38,71 @@ REQUEST_ATTRIBUTES: Final = {
     "presence_penalty": "gen_ai.request.presence_penalty",
     "frequency_penalty": "gen_ai.request.frequency_penalty",
 }
+"""Field of `Prompt` -> attribute."""
 
 
 def request_attributes(prompt: Prompt, request: Request) -> dict[str, Any]:
-    """What is known when the request is sent."""
+    """Attributes that are known when the request is sent."""
+    operation = "chat"
+    if request.wire_api == "gemini":
+        operation = "generate_content"
     provider = request.origin.provider or "custom"
-    asked = {attribute: getattr(prompt, field) for field, attribute in REQUEST_ATTRIBUTES.items()}
-    effort = prompt.thinking.effort if prompt.thinking else None
-    known: dict[str, Any] = {
-        "gen_ai.operation.name": "generate_content" if request.wire_api == "gemini" else "chat",
+    attributes: dict[str, Any] = {
+        "gen_ai.operation.name": operation,
         "gen_ai.provider.name": PROVIDER_NAMES.get(provider, provider),
         "gen_ai.request.model": request.model,
         "gen_ai.request.stream": True,
-        "gen_ai.request.reasoning.level": effort,
         "gen_ai.request.stop_sequences": list(prompt.stop) or None,
         "gen_ai.conversation.id": prompt.conversation_id,
-        **asked,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    if prompt.thinking:
+        attributes["gen_ai.request.reasoning.level"] = prompt.thinking.effort
+    for field, attribute in REQUEST_ATTRIBUTES.items():
+        attributes[attribute] = getattr(prompt, field)
+    return _known(attributes)
 
 
 def span_attributes(response: Response) -> dict[str, Any]:
-    """What is known of a response, whole or cut: one that did not end by its terminal reports the finish reason `error`."""
-    finished = [
+    """Attributes of a response, complete or not.
+
+    One without a terminal event has the finish reason `error`.
+    """
+    finish_reasons = [
         choice.native_stop_reason or choice.stop_reason or "other" for choice in response.choices
     ]
-    timing = response.timing
-    known: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "gen_ai.response.id": response.response_id,
         "gen_ai.response.model": response.model,
-        "gen_ai.response.finish_reasons": ["error"] if response.error else finished or None,
-        "gen_ai.response.time_to_first_chunk": timing.first_byte if timing else None,
-        "error.type": response.error.kind if response.error else None,
-        **(response.usage.as_otel() if response.usage else {}),
+        "gen_ai.response.finish_reasons": finish_reasons or None,
     }
-    return {name: value for name, value in known.items() if value is not None}
+    if response.error:
+        attributes["gen_ai.response.finish_reasons"] = ["error"]
+        attributes["error.type"] = response.error.kind
+    if response.timing:
+        attributes["gen_ai.response.time_to_first_chunk"] = response.timing.first_byte
+    if response.usage:
+        attributes.update(response.usage.as_otel())
+    return _known(attributes)
+
+
+def _known(attributes: dict[str, Any]) -> dict[str, Any]:
+    """Without those that are None: an unknown attribute is not set."""
+    return {name: value for name, value in attributes.items() if value is not None}
 
 
 @asynccontextmanager
 async def traced(
     stream: ResponseStream, prompt: Prompt, tracer: Any = None
 ) -> AsyncGenerator[ResponseStream]:
-    """`async with traced(client.stream(prompt, …), prompt) as stream:` is the stream inside a client span.
+    """``async with traced(client.stream(prompt, …), prompt) as stream:`` reads the stream inside a
+    client span.
 
-    tracer: yours, else the global provider's. Needs the extra `otel`.
+    Args:
+        stream: not entered yet.
+        prompt: the one of the stream.
+        tracer: None: that of the global tracer provider. Needs the extra `otel`.
     """
-    from opentelemetry import trace  # an extra: only those who trace have it
+    from opentelemetry import trace  # an extra: only those who trace have it installed
 
     tracer = tracer or trace.get_tracer("streamlib")
     request = stream.request

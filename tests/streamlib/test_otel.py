@@ -1,4 +1,4 @@
-"""GenAI attributes: one table, unknown stays unset."""
+"""GenAI attributes: one table; unknown attributes stay unset."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from streamlib.otel import request_attributes, span_attributes
 from streamlib_parsers.accumulate import Choice
 
 
-def test_usage_is_inclusive_and_unknown_stays_unset() -> None:
+def test_usage_attributes_leave_unknown_counts_unset() -> None:
     usage = Usage(10, 5, 3, reasoning_output_tokens=2, input_modalities={"image": 4})
     assert usage.as_otel() == {
         "gen_ai.usage.input_tokens": 10,
@@ -19,7 +19,7 @@ def test_usage_is_inclusive_and_unknown_stays_unset() -> None:
     assert Usage().as_otel() == {}
 
 
-def test_a_response_says_how_it_finished_and_how_fast_it_began() -> None:
+def test_span_attributes_of_a_completed_response() -> None:
     response = Response(
         "r",
         "m",
@@ -35,17 +35,15 @@ def test_a_response_says_how_it_finished_and_how_fast_it_began() -> None:
     }
 
 
-def test_a_cut_response_reports_an_error() -> None:
+def test_span_attributes_of_a_truncated_response() -> None:
     attributes = span_attributes(Response(status="failed", error=ErrorInfo("truncated", "cut")))
     assert attributes == {"gen_ai.response.finish_reasons": ["error"], "error.type": "truncated"}
 
 
-def test_a_request_is_named_in_the_conventions_words() -> None:
+def test_request_attributes_use_the_conventions_names() -> None:
     prompt = Prompt(input="x", temperature=0.5, reasoning="high", stop=["END"])
     attributes = request_attributes(prompt, build(prompt, "anthropic:claude-sonnet-4-5"))
     assert attributes["gen_ai.provider.name"] == "anthropic"
-    assert (
-        attributes["gen_ai.request.temperature"],
-        attributes["gen_ai.request.reasoning.level"],
-    ) == (0.5, "high")
+    assert attributes["gen_ai.request.temperature"] == 0.5
+    assert attributes["gen_ai.request.reasoning.level"] == "high"
     assert attributes["gen_ai.request.stop_sequences"] == ["END"]

@@ -1,4 +1,4 @@
-"""Recordings: the same events at any speed and split, and nothing secret in the file."""
+"""Recordings: the same events at any speed and split, and no secret in the file."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ from streamlib.recording import (
     Recorder,
     Recording,
     Replay,
+    Split,
     append,
     dump_events,
     from_body,
-    kept_headers,
     load,
     load_all,
     load_events,
     random_pieces,
+    recorded_headers,
     save,
 )
 from streamlib.testing import MODEL, loopback, replay
@@ -35,22 +36,30 @@ OWN = sorted(
     for path in (ROOT / "tests" / "recordings").glob("*/*")
     if path.suffix in (".sse", ".ndjson", ".eventstream")
 )
+WIRE: Any = OWN[0].parent.name
+"""The folders of the recordings are named after the wires."""
+
 BODIES = {path: path.read_bytes() for path in OWN}
 PROMPT = Prompt(input="hello there", reasoning="low")
 
 
 def bare(events: list[Any]) -> list[Any]:
-    """Without what depends on where a client points: origins, call ids that it generated, and the headers' event."""
-    found = []
+    """Without what depends on the client's target: origins, generated call ids, and the event of
+    the headers."""
+    comparable: list[Any] = []
     for event in events:
+        if isinstance(event, RateLimits):
+            continue
         item = getattr(event, "item", None)
-        if item is not None:
-            changes = {"call_id": "c"} if getattr(item, "call_id", "").startswith("call_") else {}
-            event = msgspec.structs.replace(  # noqa: PLW2901
-                event, item=msgspec.structs.replace(item, origin=None, **changes)
-            )
-        found += [] if isinstance(event, RateLimits) else [event]
-    return found
+        if item is None:
+            comparable.append(event)
+            continue
+        changes: dict[str, Any] = {"origin": None}
+        if getattr(item, "call_id", "").startswith("call_"):
+            changes["call_id"] = "c"
+        item = msgspec.structs.replace(item, **changes)
+        comparable.append(msgspec.structs.replace(event, item=item))
+    return comparable
 
 
 async def events_of(client: Client, **options: Any) -> list[Any]:
@@ -58,27 +67,28 @@ async def events_of(client: Client, **options: Any) -> list[Any]:
         return [event async for event in stream]
 
 
-async def test_an_answer_recorded_from_a_server_replays_to_the_same_events(tmp_path: Path) -> None:
+async def test_recorded_response_replays_to_the_same_events(tmp_path: Path) -> None:
     async with (
         loopback(chunk=50) as client,
         Recorder() as recorder,
         Client(http=recorder, base_url=client._base_url) as recorded,
     ):
         live = await events_of(recorded)
-    save(recorder.recordings[0], tmp_path / "answer.jsonl")
-    again = load(tmp_path / "answer.jsonl")
+    save(recorder.recordings[0], tmp_path / "response.jsonl")
+    again = load(tmp_path / "response.jsonl")
     assert again.body == recorder.recordings[0].body
     assert [chunk.data for chunk in again.chunks] == [
         chunk.data for chunk in recorder.recordings[0].chunks
     ]
-    for split in ("recorded", "whole", 1, 7):
-        async with replay(tmp_path / "answer.jsonl", split=split) as client:  # type: ignore[arg-type]
+    splits: tuple[Split, ...] = ("recorded", "whole", 1, 7)
+    for split in splits:
+        async with replay(tmp_path / "response.jsonl", split=split) as client:
             replayed = await events_of(client)
         assert bare(replayed) == bare(live)
 
 
-def test_the_event_log_saves_and_loads() -> None:
-    events = from_body(OWN[0].read_bytes()).events(OWN[0].parent.name)  # type: ignore[arg-type]
+def test_event_log_saves_and_loads() -> None:
+    events = from_body(OWN[0].read_bytes()).events(WIRE)
     assert load_events(dump_events(events)) == events
     assert [event.seq for event in load_events(dump_events(events))] == [
         event.seq for event in events
@@ -97,34 +107,28 @@ def test_the_event_log_saves_and_loads() -> None:
         b'{"streamlib_recording":1,"end":null}',
     ],
 )
-def test_any_other_file_is_a_value_error(data: bytes, tmp_path: Path) -> None:
+def test_load_raises_value_error_on_other_files(data: bytes, tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(data)
     with pytest.raises(ValueError, match="not a recording"):
         load(path)
 
 
-def test_a_file_of_several_recordings_keeps_them_apart(tmp_path: Path) -> None:
-    path = tmp_path / "answers.jsonl"
+def test_load_all_reads_several_recordings(tmp_path: Path) -> None:
+    path = tmp_path / "responses.jsonl"
     both = [from_body(b"one"), from_body(b"two", status=429)]
-    for one in both:
-        append(one, path)
+    for recording in both:
+        append(recording, path)
     assert load_all(path) == both
     with pytest.raises(ValueError, match="2 recordings"):
         load(path)
 
 
-async def test_a_file_of_several_answers_one_request_with_each(tmp_path: Path) -> None:
+async def test_replay_answers_requests_with_recordings_in_turn(tmp_path: Path) -> None:
     for name in ("chat/aimock-text.sse", "chat/aimock-halves.sse"):
-        append(
-            Recording(
-                200,
-                {},
-                from_body((ROOT / "tests" / "recordings" / name).read_bytes()).chunks,
-                wire_api="chat",
-            ),
-            tmp_path / "a",
-        )
+        body = (ROOT / "tests" / "recordings" / name).read_bytes()
+        recording = Recording(200, {}, from_body(body).chunks, wire_api="chat")
+        append(recording, tmp_path / "a")
     async with replay(tmp_path / "a") as client:
         texts = [(await client.respond("hi", model=MODEL)).text for _ in range(3)]
     assert texts[0] == texts[2] != texts[1]
@@ -136,21 +140,25 @@ async def test_a_file_of_several_answers_one_request_with_each(tmp_path: Path) -
         ("https://api.anthropic.com/v1/messages", "messages"),
         ("https://openrouter.ai/api/v1/chat/completions", "chat"),
         (
-            "https://host/v1/projects/p/locations/l/publishers/google/models/g:streamGenerateContent?alt=sse",
+            "https://host/v1/projects/p/locations/l/publishers/google/models/g:generateContent",
+            "gemini",
+        ),
+        (
+            "https://host/v1/projects/p/publishers/google/models/g:streamGenerateContent?alt=sse",
             "gemini",
         ),
         ("http://localhost:11434/api/chat", "ollama"),
         ("https://host/something/else", None),
     ],
 )
-async def test_a_recording_knows_its_wire_by_its_address(url: str, wire_api: str | None) -> None:
+async def test_recorder_tells_the_wire_from_the_url(url: str, wire_api: str | None) -> None:
     async with Recorder(Replay(from_body(b"x"))) as recorder:
-        answer = await recorder.send("POST", url, {}, b"", Deadlines())
-        await answer.aclose()
+        response = await recorder.send("POST", url, {}, b"", Deadlines())
+        await response.aclose()
     assert recorder.recordings[0].wire_api == wire_api
 
 
-def test_nothing_secret_is_kept_of_the_headers() -> None:
+def test_recorded_headers_contain_no_secret() -> None:
     headers = {
         "Set-Cookie": "s",
         "Authorization": "Bearer sk-canary",
@@ -158,32 +166,27 @@ def test_nothing_secret_is_kept_of_the_headers() -> None:
         "Request-Id": "r",
         "x-ratelimit-limit": "1",
     }
-    assert kept_headers(headers) == {"request-id": "r", "x-ratelimit-limit": "1"}
+    assert recorded_headers(headers) == {"request-id": "r", "x-ratelimit-limit": "1"}
 
 
-async def test_a_cut_recording_is_cut_again_when_it_is_replayed() -> None:
-    cut = Recording(
+async def test_truncated_recording_replays_as_truncated() -> None:
+    truncated = Recording(
         200,
         {"content-type": "text/event-stream"},
         from_body(OWN[0].read_bytes()[:200]).chunks,
         end="ReadError",
     )
-    async with replay(cut, OWN[0].parent.name, retry=NO_RETRY) as client:  # type: ignore[arg-type]
+    async with replay(truncated, WIRE, retry=NO_RETRY) as client:
         with pytest.raises(StreamError) as caught:
             await events_of(client)
     assert caught.value.kind == "truncated"
 
 
-async def test_the_recorded_pace_is_kept_when_asked_for() -> None:
-    slow = Recording(
-        200,
-        {},
-        tuple(
-            Chunk(0.1 * n, piece)
-            for n, piece in enumerate(random_pieces(OWN[0].read_bytes(), 1, 3))
-        ),
-    )
-    began = anyio.current_time()
-    async with replay(slow, OWN[0].parent.name, speed=1.0, errors="event") as client:  # type: ignore[arg-type]
+async def test_replay_keeps_the_recorded_pace_at_speed_one() -> None:
+    fragments = random_pieces(OWN[0].read_bytes(), 1, 3)
+    chunks = [Chunk(0.1 * index, fragment) for index, fragment in enumerate(fragments)]
+    slow = Recording(200, {}, tuple(chunks))
+    start = anyio.current_time()
+    async with replay(slow, WIRE, speed=1.0, errors="event") as client:
         await events_of(client)
-    assert anyio.current_time() - began >= slow.chunks[-1].at
+    assert anyio.current_time() - start >= slow.chunks[-1].at

@@ -1,0 +1,61 @@
+"""Recordings of responses, with their chunk boundaries and times.
+
+    async with Recorder() as recorder, Client(http=recorder) as client: ...  # over the network
+    save(recorder.recordings[0], "response.jsonl")
+
+    async with Client(http=Replay(load("response.jsonl")), …) as client: ...  # without a network
+
+They are recorded from any client and replayed at any speed, with any chunk boundaries.
+"""
+
+from __future__ import annotations
+
+from streamlib.recording.files import (
+    RECORDED_HEADERS,
+    Chunk,
+    Recording,
+    append,
+    dump,
+    dump_events,
+    from_body,
+    is_recording,
+    load,
+    load_all,
+    load_events,
+    of_another_kind,
+    parse,
+    read,
+    recorded_headers,
+    save,
+)
+from streamlib.recording.transports import (
+    Recorder,
+    Replay,
+    Split,
+    random_pieces,
+    split_chunks,
+)
+
+__all__ = [
+    "RECORDED_HEADERS",
+    "Chunk",
+    "Recorder",
+    "Recording",
+    "Replay",
+    "Split",
+    "append",
+    "dump",
+    "dump_events",
+    "from_body",
+    "is_recording",
+    "load",
+    "load_all",
+    "load_events",
+    "of_another_kind",
+    "parse",
+    "random_pieces",
+    "read",
+    "recorded_headers",
+    "save",
+    "split_chunks",
+]

@@ -1,0 +1,283 @@
+"""Recordings and event logs, and their files.
+
+The file of a recording is JSON lines: a first line (status, headers, method, URL), one line a
+chunk, and a line with the reason of the end. A file may hold several recordings, one after the
+other. An event log is JSON lines too (`dump_events`, `load_events`).
+
+Of the headers only those on an allow-list are recorded, and of the request only the method and the
+URL without its query: no key can be in the file.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from streamlib_parsers.events import ResponseEvent
+from streamlib_parsers.items import WireApi
+from streamlib_parsers.protocol import parser
+from streamlib_parsers.redaction import redact
+
+VERSION: Final = 1
+"""Version of the file format, the same since 0.1.0."""
+
+HEAD: Final = "streamlib_recording"
+"""Key by which the first line of a recording is recognized."""
+
+RECORDED_HEADERS: Final = (
+    "content-type",
+    "date",
+    "retry-after",
+    "request-id",
+    "x-request-id",
+    "ratelimit",
+    "openai-processing-ms",
+    "x-should-retry",
+)
+"""A header is recorded if its name contains one of these: what a parser reads, and nothing that
+names an account or a session."""
+
+
+class Chunk(Struct, frozen=True, array_like=True):
+    """Bytes that arrived together.
+
+    Attributes:
+        at: seconds since the request was sent.
+        data: the bytes.
+    """
+
+    at: float
+    data: bytes
+
+
+class Recording(Struct, frozen=True):
+    """One response.
+
+    Attributes:
+        status: HTTP status.
+        headers: those on the allow-list, names lower-case.
+        chunks: the body.
+        end: None if the body ended; `unread` if its reader stopped; else the name of the exception
+            that ended it.
+        method: of the request.
+        url: of the request, without its query.
+        wire_api: None where the URL does not tell it.
+    """
+
+    status: int
+    headers: dict[str, str]
+    chunks: tuple[Chunk, ...]
+    end: str | None = None
+    method: str = "POST"
+    url: str = ""
+    wire_api: WireApi | None = None
+
+    @property
+    def body(self) -> bytes:
+        """All bytes."""
+        return b"".join(chunk.data for chunk in self.chunks)
+
+    def events(self, wire_api: WireApi | None = None, **options: Any) -> list[ResponseEvent]:
+        """The events of the recording, parsed chunk by chunk as recorded.
+
+        Args:
+            wire_api: None: the recording's own.
+            options: arguments of `parser`.
+
+        Raises:
+            ValueError: neither the recording nor the caller names the wire.
+        """
+        wire_api = wire_api or self.wire_api
+        if wire_api is None:
+            raise ValueError("the URL of the recording does not tell its wire API: pass `wire_api`")
+        wire_parser = parser(wire_api, headers=self.headers, **options)
+        events: list[ResponseEvent] = []
+        for chunk in self.chunks:
+            events += wire_parser.feed(chunk.data)
+        return events + wire_parser.close()
+
+
+def from_body(
+    body: bytes, *, headers: Mapping[str, str] | None = None, status: int = 200
+) -> Recording:
+    """A recording of a body that was captured without its times: one chunk."""
+    chunks: tuple[Chunk, ...] = ()
+    if body:
+        chunks = (Chunk(0.0, body),)
+    return Recording(status, dict(headers or {}), chunks)
+
+
+def recorded_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """The headers that a recording may contain, names lower-case, keys masked."""
+    recorded: dict[str, str] = {}
+    for name, value in headers.items():
+        lowered = name.lower()
+        if any(part in lowered for part in RECORDED_HEADERS):
+            recorded[lowered] = redact(value)
+    return recorded
+
+
+# --- writing ---
+
+
+def save(recording: Recording, path: str | Path) -> None:
+    """Writes a recording to a file of its own."""
+    Path(path).write_bytes(dump(recording))
+
+
+def append(recording: Recording, path: str | Path) -> None:
+    """Adds a recording to the end of a file of recordings."""
+    with Path(path).open("ab") as file:
+        file.write(dump(recording))
+
+
+def dump(recording: Recording) -> bytes:
+    """A recording as JSON lines, the content of its file."""
+    first_line: dict[str, Any] = {
+        HEAD: VERSION,  # stays the first key: `is_recording` looks at the beginning of the file
+        "method": recording.method,
+        "url": recording.url,
+        "status": recording.status,
+        "headers": recording.headers,
+        "wire_api": recording.wire_api,
+    }
+    lines = [first_line]
+    for chunk in recording.chunks:
+        data = b64encode(chunk.data).decode("ascii")
+        lines.append({"at": round(chunk.at, 6), "data": data})
+    lines.append({"end": recording.end})
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
+
+
+# --- reading ---
+
+
+def load(path: str | Path) -> Recording:
+    """Reads the only recording of a file.
+
+    Raises:
+        ValueError: the file has several recordings, or is no recording.
+    """
+    recordings = load_all(path)
+    if len(recordings) != 1:
+        raise ValueError(f"{path} holds {len(recordings)} recordings: use `load_all`")
+    return recordings[0]
+
+
+def load_all(path: str | Path) -> list[Recording]:
+    """Reads a file of recordings, in their order.
+
+    Raises:
+        ValueError: the file is no recording.
+    """
+    try:
+        return parse(Path(path).read_bytes())
+    except ValueError as error:
+        raise ValueError(f"{path} is not a recording: {error}") from None
+
+
+def parse(data: bytes) -> list[Recording]:
+    """The recordings in the bytes of a file.
+
+    Raises:
+        ValueError: the bytes are no recordings, or an incomplete one.
+    """
+    if not is_recording(data):
+        raise ValueError(of_another_kind(data) or f"it does not begin with {HEAD}")
+    recordings, problem = read(data)
+    if problem is not None:
+        raise ValueError(problem)
+    return recordings
+
+
+def read(data: bytes) -> tuple[list[Recording], str | None]:
+    """The complete recordings at the beginning of a file.
+
+    Returns:
+        The recordings, and why the rest of the file cannot be read; None if there is no rest.
+    """
+    recordings: list[Recording] = []
+    lines: list[dict[str, Any]] = []  # of the recording that is being read
+    number = 0
+    try:
+        for line in data.splitlines():
+            number += 1
+            lines.append(msgspec.json.decode(line, type=dict[str, Any]))
+            if "end" in lines[-1]:
+                recordings.append(_from_lines(lines))
+                lines = []
+    except (LookupError, TypeError, ValueError) as error:
+        return recordings, f"line {number} cannot be read: {error}"
+    if lines or not recordings:
+        return recordings, f"it stops before the end of a recording, at line {number}"
+    return recordings, None
+
+
+def _from_lines(lines: list[dict[str, Any]]) -> Recording:
+    first = lines[0]
+    if first[HEAD] != VERSION:
+        raise ValueError(f"version {first[HEAD]} of the format")
+    chunks: list[tuple[float, bytes]] = []
+    for line in lines[1:-1]:
+        chunks.append((float(line["at"]), b64decode(line["data"], validate=True)))
+    fields = {
+        "method": first["method"],
+        "url": first["url"],
+        "status": first["status"],
+        "headers": first["headers"],
+        "wire_api": first.get("wire_api"),  # the earliest files have none
+        "chunks": chunks,
+        "end": lines[-1]["end"],
+    }
+    return msgspec.convert(fields, Recording)
+
+
+def is_recording(data: bytes) -> bool:
+    """Whether the bytes of a file begin as a recording does."""
+    return data.startswith(b'{"%s"' % HEAD.encode())
+
+
+def of_another_kind(data: bytes) -> str | None:
+    """Names what a file without recordings is, for error messages; None where that is unknown."""
+    if not data.strip():
+        return "it is empty"
+    first_line = data.partition(b"\n")[0]
+    if first_line.startswith(b'{"streamlib_history"'):
+        return "it is a saved history (read it with load_history)"
+    if first_line.startswith(b'{"type":') and _is_event(first_line):
+        return "it is an event log (read it with load_events)"
+    return None
+
+
+# --- event logs ---
+
+
+def dump_events(events: Iterable[ResponseEvent]) -> bytes:
+    """An event log: one JSON object a line, `type` and `seq` in each."""
+    return b"".join(msgspec.json.encode(event) + b"\n" for event in events)
+
+
+def load_events(data: bytes) -> list[ResponseEvent]:
+    """The events of an event log.
+
+    Raises:
+        ValueError: the data is no event log.
+    """
+    # Type checkers accept classes there, not unions.
+    decoder: Any = msgspec.json.Decoder(ResponseEvent)
+    try:
+        return [decoder.decode(line) for line in data.splitlines() if line.strip()]
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise ValueError(f"not an event log: {error}") from None
+
+
+def _is_event(line: bytes) -> bool:
+    try:
+        return bool(load_events(line))
+    except ValueError:
+        return False
