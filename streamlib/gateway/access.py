@@ -32,8 +32,11 @@ DEPTH: Final = 100
 """Maximum nesting of JSON: schemas of tools need a dozen levels."""
 
 TOKEN_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
-"""Headers in which the SDKs send their API key, which here is the gateway's token."""
+"""Headers in which the SDKs of OpenAI, Anthropic, Google and Azure send their API key, which here
+is the gateway's token."""
 
+# Brackets inside a string nest nothing. The last quote is optional: a truncated string ends with
+# the body.
 _STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _OPENING: Final = b"[{"
 _OTHER_BYTES: Final = bytes(set(range(256)) - set(b"[]{}"))
@@ -56,6 +59,7 @@ class AccessControl:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request (ASGI)."""
         problem = None
+        # A `lifespan` scope has no headers; it starts and stops the gateway.
         if scope["type"] == "http":
             problem = self._problem(_headers(scope))
         if problem is None:
@@ -66,6 +70,8 @@ class AccessControl:
     def _problem(self, headers: Mapping[str, str]) -> ErrorInfo | None:
         if self._token is not None:
             return self._token_problem(self._token, headers)
+        # Host: a name of the attacker's that resolves to 127.0.0.1 (DNS rebinding). Origin: a page
+        # of another site; browsers send it with every POST.
         for name in ("host", "origin"):
             if name in headers and not _is_local(headers[name]):
                 message = f"without a token only this machine is served: the {name} is another"
@@ -89,11 +95,13 @@ class AccessControl:
 def _is_local(address: str) -> bool:
     """Whether a `Host` or `Origin` header names this machine."""
     url = address
+    # A `Host` has no scheme; without slashes `urlsplit` would take it for a path.
     if "//" not in url:
         url = f"//{url}"
     try:
         return urlsplit(url).hostname in LOOPBACK
     except ValueError:
+        # A bracket without its pair: no valid IPv6 address.
         return False
 
 
@@ -107,9 +115,11 @@ def _headers(scope: Scope) -> dict[str, str]:
 def wire_of(scope: Scope) -> WireApi:
     """The wire of a path, for the format of an error; `chat` where the path is of no wire."""
     path: str = scope["path"]
+    # Token counts are Anthropic's: their errors are those of `/v1/messages`.
     match = route(path.removesuffix("/count_tokens"))
     if match is not None:
         return match.wire_api
+    # Also for Gemini's paths that the gateway does not serve, such as `:countTokens`.
     if "/v1beta/" in path:
         return "gemini"
     return "chat"
@@ -138,6 +148,7 @@ async def read_body(scope: Scope, receive: Receive, limit: int = BODY_BYTES) -> 
         StreamError: it is too large (`request_too_large`) or nested too deeply
             (`invalid_request`).
     """
+    # Refused before a byte of it is read. Chunked bodies declare nothing.
     declared = _headers(scope).get("content-length", "0")
     if declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)
@@ -169,6 +180,7 @@ def check_depth(body: bytes, limit: int = DEPTH) -> None:
     Raises:
         StreamError: `invalid_request`.
     """
+    # `sub` and `translate` run in C; the loop sees brackets only.
     depth = 0
     for bracket in _STRING.sub(b"", body).translate(None, _OTHER_BYTES):
         if bracket in _OPENING:

@@ -89,6 +89,7 @@ class Gateway:
         """Set while the gateway runs."""
 
     async def __aenter__(self) -> Gateway:
+        # The provider has its own port, which is known once it runs.
         if self._needs_loopback():
             url = await self._stack.enter_async_context(running())
             self.table = self.table.using(loopback_at(url))
@@ -138,6 +139,7 @@ class Gateway:
         try:
             await handler.run(receive)
         finally:
+            # Also when the request is cancelled: the log has a line of every request.
             _log.info("%s", handler.summary())
             if self._log_content and handler.stream is not None:
                 body = handler.stream.request.body.decode("utf-8", "replace")
@@ -158,6 +160,7 @@ class Gateway:
         if is_stream is None:
             is_stream = bool(prompt.stream)
         rule = self.table.rule(model)
+        # Google's REST clients get an array by default; its SDKs send `alt=sse`.
         is_json_array = match.wire_api == "gemini" and b"alt=sse" not in scope["query_string"]
         return GatewayRequest(
             wire_api=match.wire_api,
@@ -175,6 +178,7 @@ class Gateway:
             body = await read_body(request.scope, request.receive)
             prompt = parse_request("messages", body, path="/v1/messages")
             model = prompt.model or ""
+            # A fallback may count otherwise: the first target is the one that most likely responds.
             hop = self.table.hops(self.table.rule(model), model)[0]
             count, is_estimate = await count_tokens(self.client, prompt, hop)
         except StreamError as error:
@@ -259,6 +263,7 @@ def gateway(
         async with served:
             yield
 
+    # The last route has all other paths, so that an unknown one gets an error in its wire's format.
     routes = [
         Route("/", _hello, methods=["GET"]),
         Route("/v1/models", served.models, methods=["GET"]),

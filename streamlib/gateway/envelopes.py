@@ -75,6 +75,7 @@ def seal(item: ResponseItem, index: int) -> str:
 
     The text has the URL-safe alphabet: some clients convert base64 to it. Both are read back.
     """
+    # `accumulate` sets `response_id`; `restore_history` numbers turns instead.
     item = msgspec.structs.replace(item, origin=hash_origin(item.origin), response_id=None)
     content = MAGIC + msgspec.json.encode(Envelope(index, item))
     return base64.urlsafe_b64encode(content).decode("ascii")
@@ -119,6 +120,7 @@ def hash_origin(origin: Origin | None) -> Origin | None:
 def _digest(text: str | None) -> str | None:
     if text is None:
         return None
+    # 64 bits: compared with the few targets of one route only.
     return f"sha256:{sha256(text.encode()).hexdigest()[:16]}"
 
 

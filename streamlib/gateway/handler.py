@@ -107,6 +107,7 @@ def prompt_for(request: GatewayRequest, hop: RouteTarget) -> Prompt:
     wire_api = request.wire_api
     if hop.target.wire_api != wire_api:
         _refuse_stored_state(request)
+    # All of them, not only the one of `hop`: after a fallback the history has items of several.
     origins = [other.target.origin for other in request.hops]
     items = restore_history(request.prompt.items, hashed_origins(origins))
     if origins[0].wire_api == wire_api:
@@ -168,6 +169,7 @@ class RequestHandler:
 
     def _new_encoder(self) -> Encoder:
         wire_api, model = self.request.wire_api, self.request.prompt.model
+        # The encoders are pure: they read no clock.
         if gateway_spec(wire_api).is_dated:
             return encoder(wire_api, model=model, created_at=int(time.time()))
         sse = encoder(wire_api, model=model)
@@ -179,6 +181,7 @@ class RequestHandler:
         """Serves the request, until its end or until the client disconnects."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._wait_for_disconnect, receive, group.cancel_scope)
+            # One JSON body has no place for a keep-alive.
             if self.request.is_stream:
                 group.start_soon(self._send_keep_alives)
             try:
@@ -192,11 +195,13 @@ class RequestHandler:
                 _log.exception("%s failed inside the gateway", self.request.request_id)
                 name = type(error).__name__
                 await self._send_error(ErrorInfo("server_error", f"the gateway failed: {name}"))
+            # The other two tasks wait for what no longer matters.
             group.cancel_scope.cancel()
 
     async def _wait_for_disconnect(self, receive: Receive, scope: anyio.CancelScope) -> None:
         while (await receive())["type"] != "http.disconnect":
             pass
+        # Servers report a disconnect after a complete response too.
         if not self._ended and self.error is None:
             self.error = ErrorInfo("cancelled", "the client disconnected")
         scope.cancel()
@@ -229,6 +234,7 @@ class RequestHandler:
             failure = await self._try(hop)
             if failure is None:
                 return
+            # Two responses in one stream would be worse than a failure. A keep-alive starts it too.
             if failure.kind in REQUEST_FAULTS or self._started:
                 break
         if failure is not None:
@@ -273,6 +279,7 @@ class RequestHandler:
         batches = aiter(stream.batches())
         first = await _until_first_output(batches)
         last = first[-1]
+        # With output the failure belongs into the stream: the client gets what there is.
         if isinstance(last, Failed) and not self._started:
             has_output = any(type(event) in TOKEN_EVENTS for event in first)
             if not has_output:
@@ -297,6 +304,7 @@ class RequestHandler:
         if isinstance(last, Failed):
             self.error = last.error
         encode = self._encoder.feed
+        # One write for all events of a read: each is a system call and a chunk on the socket.
         data = b"".join([encode(event) for event in self._client_events(batch, translator)])
         if data:
             await self._write(data)
@@ -327,6 +335,7 @@ class RequestHandler:
             for event in self._client_events(batch, translator):
                 accumulator.feed(event)
         response = accumulator.response
+        # Nothing was sent yet, so that the next target may be tried.
         if response.error is not None:
             return response.error
         wire_api, model = self.request.wire_api, self.request.prompt.model
@@ -345,6 +354,7 @@ class RequestHandler:
         headers = id_header(self.request.wire_api, self.request.request_id)
         headers.update(report_header(self.report))
         if self.model:
+            # Model names may hold any character, headers only ASCII.
             headers[MODEL] = quote(self.model, safe=":/@")
         return headers
 

@@ -97,6 +97,7 @@ def limit_headers(wire_api: WireApi, limits: RateLimits | None, now: datetime) -
     if WIRE_SPECS[wire_api].rate_limit_headers == "anthropic":
         add_window = _add_anthropic
     headers: dict[str, str] = {}
+    # Further windows have names of their provider's own.
     for kind in WINDOWS:
         window: Window | None = getattr(limits, kind)
         if window is not None:

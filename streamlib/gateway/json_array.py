@@ -33,6 +33,7 @@ class JsonArray:
     def _elements(self, stream: bytes) -> bytes:
         elements: list[bytes] = []
         for frame in stream.split(b"\n\n"):
+            # What follows the last blank line is empty.
             if frame:
                 # JSON that has line breaks is sent in several `data` lines.
                 elements.append(frame.removeprefix(b"data: ").replace(b"\ndata: ", b"\n"))

@@ -22,6 +22,7 @@ async def model_names(client: Client, table: RouteTable) -> list[str]:
         if not rule.is_pattern:
             names[rule.model] = None
             continue
+        # Any other target has a name that the client's pattern says nothing of.
         if not rule.to[0].endswith(":*"):
             continue
         hop = table.hops(rule, "model")[0]
@@ -55,6 +56,7 @@ def model_list(names: list[str]) -> JsonObject:
             {
                 "id": name,
                 "object": "model",
+                # Required by the SDKs; the gateway does not know when.
                 "created": 0,
                 "owned_by": "streamlib",
                 "type": "model",

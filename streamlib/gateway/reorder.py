@@ -50,11 +50,13 @@ class ItemSequencer:
         """The buffered events of a choice, up to an item that is still open."""
         del self._open[choice]
         released: list[ResponseEvent] = []
+        # A copy, for the loop removes entries.
         for index, events in list(self._buffered.items()):
             added = events[0]
             if not isinstance(added, OutputItemAdded) or added.item.choice != choice:
                 continue
             released += self._buffered.pop(index)
+            # Still open: its next events pass, and the items behind it go on waiting.
             if not isinstance(events[-1], OutputItemDone):
                 self._open[choice] = index
                 break

@@ -53,6 +53,7 @@ def restore_history(
     """
     restored: list[ResponseItem] = []
     for number, turn in enumerate(_turns(items)):
+        # Without envelopes a turn is sent as it would be without a gateway.
         if not _has_envelope(turn):
             restored += turn
             continue
@@ -172,6 +173,7 @@ class _Turn:
                 continue
             remaining.append(envelope)
         for envelope in sorted(remaining, key=lambda envelope: envelope.index):
+            # The client removed it.
             if not _may_be_envelope_only(envelope.item):
                 continue
             position = carrier.position
@@ -196,6 +198,7 @@ class _Turn:
             return False
         for index, entry in enumerate(self._entries):
             joined = entry.item
+            # Only a text that no other envelope has claimed.
             if entry.is_restored or not isinstance(joined, Message):
                 continue
             if item.text not in joined.text:
@@ -260,6 +263,7 @@ def _without_state(item: ResponseItem, origin: Origin | None) -> ResponseItem:
 def _is_same(received: ResponseItem, item: ResponseItem) -> bool:
     """Whether an item is what the client got in place of `item`, unedited."""
     if isinstance(received, CALLS) and isinstance(item, CALLS):
+        # A free-form call and the function it stands for have one id.
         if received.call_id != item.call_id:
             return False
         # The envelope before a call was made when its arguments were not known.

@@ -78,6 +78,7 @@ class RouteRule(
     headers: dict[str, str] = {}
 
     def __post_init__(self) -> None:
+        # The struct is frozen; this is still its construction.
         if isinstance(self.to, str):
             force_setattr(self, "to", (self.to,))
         if not self.to:
@@ -139,6 +140,7 @@ class RouteTable:
 
     def using(self, *providers: Provider) -> RouteTable:
         """The same routes, with other providers."""
+        # Not constructed anew: keys are read and routes checked already.
         table = copy.copy(self)
         table._providers = (*providers, *self._providers)
         return table
@@ -159,6 +161,7 @@ class RouteTable:
             StreamError: none does (`not_found`).
         """
         for rule in self.rules:
+            # Not `fnmatch`, which ignores case on Windows.
             if fnmatchcase(model, rule.model):
                 return rule
         message = f"no route for the model {model[:200]!r}"
@@ -170,6 +173,7 @@ class RouteTable:
 
     def _hop(self, rule: RouteRule, name: str) -> RouteTarget:
         provider, model = find(name, None, self._providers)
+        # A request has its provider's headers: the route's are added to a copy of it.
         if rule.headers:
             headers = {**provider.headers, **rule.headers}
             provider = msgspec.structs.replace(provider, headers=headers)
@@ -181,6 +185,7 @@ def _read_key(variable: str) -> Secret:
     key = os.environ.get(variable)
     if not key:
         message = f"key_env: the variable {variable} is not set"
+        # Now, not with the first request of a client, who could not help it.
         raise StreamError(ErrorInfo("authentication", message, code="missing_key"))
     return Secret(key)
 

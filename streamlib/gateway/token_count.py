@@ -44,6 +44,7 @@ async def count_tokens(client: Client, prompt: Prompt, hop: RouteTarget) -> tupl
     """
     if hop.provider.name != "anthropic" or hop.target.wire_api != "messages":
         return estimate(prompt), True
+    # A count does not stream.
     request = build_for(msgspec.structs.replace(prompt, stream=None), hop.target)
     body = msgspec.json.decode(request.body, type=dict[str, msgspec.Raw])
     counted = {key: body[key] for key in COUNTED if key in body}

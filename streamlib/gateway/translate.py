@@ -208,11 +208,13 @@ class EventTranslator:
 
     def _open(self, event: OutputItemAdded) -> None:
         item: ResponseItem = event.item
+        # Hidden items get their envelope when they are complete.
         if isinstance(item, HIDDEN):
             return
         if isinstance(item, CALLS) and _has_state(item) and self._add_envelope(item, event.index):
             self._in_envelope.add(event.index)
         if isinstance(item, Reasoning):
+            # The encoder of the client's wire must take it for its own, and keep its slot.
             item = msgspec.structs.replace(item, origin=self._origin, **STATE_FIELDS)
         elif isinstance(item, FunctionCall) and item.name in self._custom:
             self._free_form.add(event.index)
@@ -258,6 +260,7 @@ class EventTranslator:
         fields = self._envelope_fields(self._spec.hidden_reasoning_slot, item, index)
         if self._spec.hides_as_redacted:
             fields["redacted"] = True
+        # Of the item's choice: each choice is a message of its own in a Chat client's history.
         carrier = Reasoning(choice=item.choice, origin=self._origin, **fields)
         self._assembler.close_as(self._assembler.open(carrier), carrier)
         return True
@@ -296,6 +299,7 @@ class EventTranslator:
             usage = _numbers(event.usage)
         elif self._late_usage is not None:
             usage = self._late_usage.usage
+        # Native stop reasons are left out: the client's wire has its own.
         choices = [FinishedChoice(choice.choice, choice.stop_reason) for choice in event.choices]
         self._assembler.end_with(
             msgspec.structs.replace(
