@@ -71,6 +71,7 @@ class BalancedValue:
             self._skips_next = False
         quote = text.find(self._open_quote, index)
         while True:
+            # Only up to the quote: a search to the end for each string would be quadratic.
             escape = text.find("\\", index, quote if quote >= 0 else len(text))
             if escape < 0:
                 break
@@ -97,6 +98,7 @@ class BalancedValue:
                 self._depth += 1
             elif character in "}])":
                 self._depth -= 1
+                # Which bracket closes which is left to the JSON decoder.
                 if self._depth <= 0:
                     self.complete = True
                     return index + 1

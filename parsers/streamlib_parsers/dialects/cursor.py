@@ -73,6 +73,7 @@ class Cursor:
         if self._uncommitted_from < self.index:
             self._earlier.add(self.text[self._uncommitted_from : self.index])
         if self.index < len(self.text):
+            # At most what a literal may begin with is unread: the copy is short.
             text = self.text[self.index :] + text
         self.text = text
         self.index = self._uncommitted_from = 0
@@ -170,7 +171,7 @@ class Cursor:
                 return "".join(characters)
             characters.append(self.take(self.index + 1))
             if len(characters) > HEAD:
-                raise NoMatch
+                raise NoMatch  # no name or number is that long: text must not be buffered for it
 
     def until(self, stops: tuple[str, ...], sink: Callable[[str], object]) -> Parse[str]:
         """Passes all text before the first of `stops` to `sink` and reads the stop.
@@ -182,7 +183,7 @@ class Cursor:
         while True:
             index, stop = search.first(self.text, self.index, final=self.ended)
             if index > self.index:
-                sink(self.take(index))
+                sink(self.take(index))  # before the stop, or before what may become one
             if stop:
                 self.take(index + len(stop))
             if stop or self.ended:
@@ -207,6 +208,7 @@ class Cursor:
             NoMatch: no stop within the limit, or a barred character before it.
         """
         while True:
+            # Searched anew with every chunk, but never more than `limit` characters.
             window = self.text[self.index : self.index + limit]
             index, stop = _first_of(stops, window)
             for character in barred:
@@ -271,6 +273,7 @@ class Cursor:
         elif first == '"':
             buffer = StringBuffer()
             yield from self.json(buffer.add)
+            # A JSON string may hold half an emoji, which no event may.
             inner = scrub(decoded(buffer.text()))
             if not isinstance(inner, str):
                 raise NoMatch

@@ -184,12 +184,14 @@ COHERE_MARKS: Final = (
 )
 
 _ALL: Final = (
+    # Calls in Grok's reasoning count only where the wire reports that it stopped for calls.
     Dialect("xai", [replace(XAI, entities="escaped", json_without_schema=True)], in_thoughts=False),
     Dialect("anthropic", [ANTHROPIC]),
     Dialect("hermes", [HERMES]),
     Dialect("qwen3_coder", [_function("tool_call")]),
     Dialect("seed_oss", [_function("seed:tool_call")]),
     Dialect("mimo", [replace(_function("tool_call"), newlines=False, entities="always")]),
+    # Later GLM models write no line breaks, which the grammar does not need.
     Dialect("glm45", [GLM]),
     Dialect("glm47", [GLM]),
     Dialect("kimi_k2", [KIMI_K2]),
@@ -200,12 +202,14 @@ _ALL: Final = (
     ),
     Dialect("deepseek_v31", [_deepseek(ascii_too("<｜tool▁sep｜>"))]),
     Dialect("deepseek_v32", [_invoke(pairs(DSML, "function_calls", "tool_calls", "calls"), DSML)]),
+    # Both syntaxes for both models, the own one first.
     Dialect("minimax_m2", [MINIMAX_M2, MINIMAX_M3]),
     Dialect("minimax_m3", [MINIMAX_M3, MINIMAX_M2]),
     Dialect("llama3_json", [JsonCalls(anywhere("<|python_tag|>"), between=(";",)), BareJson()]),
     Dialect(
         "pythonic",
         [
+            # A bare list, then the tags of Llama 4, LFM2 and Olmo 3.
             PythonCalls((Opener("[", "start"),)),
             PythonCalls(anywhere("<|python_start|>"), ("<|python_end|>",)),
             PythonCalls(anywhere("<|tool_call_start|>"), ("<|tool_call_end|>",)),

@@ -205,6 +205,7 @@ class DialectFilter:
         choice = self._choices.get(item.choice)
         if choice is None:
             choice = self._choices[item.choice] = ChoiceState()
+        # An item follows: unclosed reasoning before it was not the end of the response.
         self._decide_reasoning(choice, None)
         if isinstance(item, Message) and item.role == "assistant":
             self._rewriters[event.index] = MessageRewriter(
@@ -230,9 +231,10 @@ class DialectFilter:
         if forwarded is None or forwarded.item.closed:
             return
         if self.failure is not None:
+            # The wire's assembler completes what it can, but the stream failed here.
             item = replace(item, status="incomplete")
         if isinstance(item, Reasoning):
-            forwarded.choice.reasoning.append(item)
+            forwarded.choice.reasoning.append(item)  # searched for calls at the end
         self._assembler.close_as(forwarded.item, item)
 
     def _on_completed(self, event: Completed) -> None:
@@ -272,7 +274,7 @@ class DialectFilter:
         self._ended = True
         for index, choice in self._choices.items():
             reason = None if reasons is None else reasons.get(index)
-            self._decide_reasoning(choice, reason)
+            self._decide_reasoning(choice, reason)  # may find text, and calls
             is_empty = not (choice.has_text or choice.wire_calls or choice.recovered)
             if is_empty and reason is not None and reason in ("stop", "tool_calls"):
                 self._search_reasoning(index, choice, reason)
@@ -293,6 +295,7 @@ class DialectFilter:
 
     def _close_calls(self, index: int, choice: ChoiceState, *, failed: bool) -> None:
         """Closes the recovered calls: they stand unless the wire sent calls of its own."""
+        # Beside calls of the wire itself those in text do not count.
         stand = not failed and not choice.wire_calls
         while choice.recovered:
             recovered = choice.recovered.pop(0)
@@ -348,7 +351,7 @@ class DialectFilter:
         with_reasoning, calls_only = self._tables
         choice, table = rewriter.choice, with_reasoning
         if choice.has_wire_reasoning or rewriter.reasoning_ended:
-            table = calls_only
+            table = calls_only  # the wire or the message reports reasoning itself: tags are text
         return Scanner(
             table,
             rewriter,

@@ -41,7 +41,7 @@ CLOSERS: Final = (
 def _markers() -> tuple[str, ...]:
     """What begins calls in any dialect, and `CLOSERS`."""
     # Channels and marks stand around text as well: they are no evidence of a call.
-    around_text = set(BEGINS)
+    around_text: set[str] = set(BEGINS)
     for dialect in DIALECTS.values():
         for grammar in dialect.grammars:
             if isinstance(grammar, Marks):
@@ -77,6 +77,7 @@ class LeakFilter:
             return events
         for index, event in enumerate(events):
             if _leaked_marker(event):
+                # Events up to here keep their numbers: they were passed on as they are.
                 self._assembler = FilterAssembler(first_seq=event.seq)
                 return [*events[:index], *self.feed(events[index:])]
         return events

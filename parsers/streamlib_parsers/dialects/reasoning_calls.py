@@ -84,6 +84,7 @@ def calls_in(
         limit: characters that may be buffered.
     """
     collector = _CallCollector()
+    # The same scanner as for text: code is left out, and calls are read alike.
     scanner = Scanner(table, collector, tools, limit=limit)
     scanner.feed(reasoning)
     scanner.end()

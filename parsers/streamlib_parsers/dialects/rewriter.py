@@ -96,7 +96,7 @@ class MessageRewriter:
     def feed(self, event: OutputTextDelta) -> None:
         """Text of the message."""
         if event.content_index != self._part:
-            self._end_text()
+            self._end_text()  # no call goes from one part into another
             self._part = event.content_index
         if event.logprobs:
             self._logprobs.extend(event.logprobs)
@@ -137,6 +137,7 @@ class MessageRewriter:
         self._scanner = None
         self.is_undecided = False
         self._pending.clear()
+        # A call that is read has no item in `_open`: the message before it was closed.
         if self._call is not None and self._call.is_open:
             self._call.discard()
         self._close("incomplete")
@@ -178,6 +179,7 @@ class MessageRewriter:
         snapshot = message.snapshot(item.status)
         if isinstance(snapshot, Message):
             content += [part for part in snapshot.content if isinstance(part, Text)]
+        # Other parts go with the last message: text found after them may have become a call.
         content += [part for part in item.content if not isinstance(part, Text)]
         if self._message_count == 1:
             return replace(item, content=tuple(content))
@@ -292,7 +294,7 @@ class MessageRewriter:
         if self.choice.wire_calls:
             return DuplicateCallCheck(name, self.choice, self._assembler)
         self._close("completed")
-        self._logprobs.clear()
+        self._logprobs.clear()  # they are of the call's tokens
         item = FunctionCall(
             self._assembler.unique_call_id(call_id),
             name,

@@ -144,6 +144,7 @@ class Scanner:
     def _run(self) -> None:
         while True:
             self._advance()
+            # Text without a grammar is never buffered, but for a literal's length.
             if self._reading is None or self._cursor.size + self._cursor.unread < self._limit:
                 return
             self._overflow(self._reading)
@@ -167,6 +168,7 @@ class Scanner:
             entries = self._allowed(marker, index)
             if entries:
                 self._emit_to(index + entries[0][0].keep)
+                # Taken, not committed: it is emitted again where the grammar does not match.
                 cursor.opener = cursor.take(index + len(marker))
                 self._begin([grammar for _, grammar in entries])
                 return True
@@ -221,6 +223,7 @@ class Scanner:
             next(reading)
         except StopIteration:
             self._may_be_orphan = False
+            # White space behind a call that the grammar read in search of another one.
             self._grammar_sink.emit_as_text()
         except NoMatch:
             self._search_again()
@@ -241,6 +244,7 @@ class Scanner:
             return
         self._searched_again += cursor.size
         opener = ""
+        # Where earlier calls of the section were committed, the opener is gone with them.
         if cursor.uncommitted().startswith(cursor.opener):
             opener = cursor.opener
         cursor.go_back(cursor.size - len(opener))
@@ -251,6 +255,7 @@ class Scanner:
         try:
             reading.throw(BufferFull())
         except (BufferFull, StopIteration):
+            # Not searched again: with many openers in it that would be quadratic in the limit.
             self._reading = None
             self._grammar_sink.discard_call()
             self._grammar_sink.emit_as_text()

@@ -95,8 +95,8 @@ class OfferedTools:
         self._original_names: dict[str, str] = {}
         self._schemas: dict[str, JsonObject] = {}
         for tool in tools:
-            # Under both names: the model was given the sent one, but quotes the original one from
-            # prompts and older turns.
+            # Under both names: the model was given the sent one, but may know the original one from
+            # the prompt.
             for name in (tool.name, sent_names.get(tool.name, tool.name)):
                 self._original_names[name] = tool.name
                 self._schemas[name] = tool.schema or {}
@@ -163,6 +163,7 @@ class GrammarSink:
         original_name = self._tools.original_name(name)
         self._call = self._add_arguments = None
         if original_name is None:
+            # Read to its end all the same: that tells which text is the call's, and which follows.
             return
         if self._deferred is not None:
             deferred = _DeferredCall(original_name, call_id, StringBuffer())
@@ -186,9 +187,11 @@ class GrammarSink:
         """
         if self._deferred is not None:
             if self._add_arguments is None:
-                raise NoMatch
+                raise NoMatch  # all calls of such a message are calls, or none is
             return
         self._call_stands = False
+        # `complete` raises for arguments that are not JSON: then the call stays open to be
+        # discarded.
         if self._call is not None:
             self._call_stands = self._call.complete(self._text.uncommitted())
         self._call = self._add_arguments = None
@@ -212,7 +215,7 @@ class GrammarSink:
 
         Left out with a Notice, for its text tells the user nothing.
         """
-        self._call_stands = True
+        self._call_stands = True  # the end of its section is left out, too
         self._text.commit()
         self._sink.notice("leaked_tool_call", detail)
 
@@ -238,6 +241,7 @@ class GrammarSink:
     def emit_text(self, text: str) -> None:
         """Output text that is not part of what was read since the last commit."""
         if text:
+            # Only what is shown counts for code: a fence inside a call's arguments opens none.
             self._code.add(text)
             self._sink.text(text)
 

@@ -98,6 +98,7 @@ class LeakedChannel(Struct, frozen=True):
         is_parallel = text.opener.endswith(PARALLEL)
         if not is_parallel:
             name = (yield from text.word()).rstrip(".:/")
+        # Whatever stands between is left out: tokens of the channel that lost their special form.
         yield from text.head("{", limit=NOISE, barred="", leave=True)
         arguments = StringBuffer()
         yield from text.json(arguments.add)

@@ -102,7 +102,7 @@ class ElementCalls(Struct, frozen=True):
             tag, _ = yield from text.head(">", barred="\n<")
             if tag.startswith("/"):
                 if tag[1:] != element.name:
-                    raise NoMatch
+                    raise NoMatch  # mixed up: which value belongs where cannot be known
                 return
             child = _Element(tag)
             element.children.append(child)

@@ -145,11 +145,11 @@ def _members(text: Cursor, sink: GrammarSink, call: _Call) -> Parse[None]:
         if (yield from text.literal("}")):
             return
         if call.key_count:
-            yield from text.literal(",")
+            yield from text.literal(",")  # may be missing
             yield from text.spaces()
         key = yield from _key(text)
         if not call.key_count and key not in KEYS:
-            raise NoMatch
+            raise NoMatch  # at once: a JSON object in text must not be buffered to its end
         call.key_count += 1
         yield from _member(text, sink, call, key)
 
@@ -190,7 +190,7 @@ def _arguments(text: Cursor, sink: GrammarSink, call: _Call, *, is_object: bool)
         return
     arguments = yield from text.json_text()
     if arguments in ("null", '""'):
-        return
+        return  # no arguments: `{}`
     value = decoded(arguments)
     if isinstance(value, str):  # double-encoded
         arguments, value = value, decoded(value)

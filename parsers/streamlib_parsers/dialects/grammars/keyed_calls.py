@@ -50,7 +50,7 @@ def _call(text: Cursor, sink: GrammarSink) -> Parse[None]:
     yield from text.spaces()
     name = decoded((yield from text.json_text()))
     if not isinstance(name, str):
-        raise NoMatch
+        raise NoMatch  # a list of something else
     yield from text.spaces()
     yield from expect(text, ":")
     yield from text.spaces()

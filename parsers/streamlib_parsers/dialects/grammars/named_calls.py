@@ -94,6 +94,7 @@ class NamedCalls(Struct, frozen=True):
             if self.separator:
                 header = header.rpartition(self.separator)[2]
             return header.strip(), ""
+        # Kimi's own form; a bare name is accepted only if it is a tool's, as text may stand there.
         name, _, number = header.rpartition(":")
         if number.isdecimal() and name:
             return name.removeprefix("functions."), header

@@ -78,5 +78,5 @@ def _call(text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
     try:
         arguments = dumps(keyword_arguments(written.text()[1:-1]))
     except ValueError:
-        raise NoMatch from None
+        raise NoMatch from None  # an expression, not a literal: nothing is evaluated
     sink.add_call(name, arguments)

@@ -87,6 +87,7 @@ class ReasoningTags(Struct, frozen=True):
             try:
                 stop = yield from text.until(ends, buffer.add)
             except BufferFull:
+                # Too long for a call: it is reasoning, and so may be what follows.
                 sink.reasoning(buffer.text())
                 continue
             if not stop:

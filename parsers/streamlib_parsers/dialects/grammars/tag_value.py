@@ -108,6 +108,7 @@ def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
         if not stop:
             return _at_end(value, tags), ""
         if stop in tags.closes:
+            # Remembered, not obeyed: what follows decides whether it closed the value.
             if not value.nested:
                 value.closed = value.written.size
         elif stop not in tags.opens:

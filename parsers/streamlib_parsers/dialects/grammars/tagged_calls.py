@@ -141,7 +141,7 @@ class TaggedCalls(Struct, frozen=True):
                 value = value.removeprefix("\n").removesuffix("\n")
             parameters.append(Parameter(key, value, is_string=is_string))
         if stop in self.calls:
-            raise NestedMatch
+            raise NestedMatch  # the outer call lost its end, or the text only shows tags
         if not stop and not parameters:
             raise NoMatch
         schema = sink.schema(name)
