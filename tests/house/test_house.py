@@ -67,5 +67,5 @@ def test_the_changelog_speaks_of_the_version_being_built() -> None:
     assert version in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-def test_the_package_says_the_version_it_was_built_as() -> None:
+def test_the_package_reports_the_version_it_was_built_as() -> None:
     assert streamlib.__version__ == PYPROJECT["project"]["version"]

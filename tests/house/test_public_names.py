@@ -67,11 +67,11 @@ def test_importing_streamlib_loads_no_http_library() -> None:
     assert modules_after("import streamlib").isdisjoint(HTTP)
 
 
-def test_importing_the_parsers_loads_neither_http_nor_the_upper_package() -> None:
+def test_importing_the_parsers_loads_no_http_and_no_streamlib() -> None:
     assert modules_after("import streamlib_parsers").isdisjoint(NOT_FOR_PARSERS)
 
 
-def test_importing_the_parsers_loads_no_event_loop_beyond_what_msgspec_does() -> None:
+def test_importing_the_parsers_loads_no_event_loop() -> None:
     extra = modules_after("import streamlib_parsers") - modules_after("import msgspec")
     assert extra.isdisjoint(
         {"asyncio", "concurrent", "multiprocessing", "socket", "ssl", "subprocess", "random"}

@@ -65,7 +65,7 @@ PROMISES: Final = (
             "tests/streamlib/client/test_faults.py",
             f"{STREAM} -k leaving_after_any_event or dropped_open or cancellation_at_any_await",
             "tests/streamlib/transport/test_transport.py -k reused_connection",
-            "tests/properties/test_invariants.py -k law_3 and sample",
+            "tests/properties/test_invariants.py -k invariant_3 and sample",
         ),
         remark="cut at every byte of a recorded stream, by a clean end or a reset, and every fault of the catalogue on a real socket",
     ),
@@ -76,7 +76,7 @@ PROMISES: Final = (
         (
             f"{PROOF}/test_cuts.py -k test_2_",
             "tests/parsers/framing/test_sse.py -k no_partition_changes_a_vector",
-            "tests/properties/test_invariants.py -k law_1 and sample",
+            "tests/properties/test_invariants.py -k invariant_1 and sample",
         ),
     ),
     Promise(
@@ -169,7 +169,7 @@ PROMISES: Final = (
         (
             f"{PROOF}/test_hostile.py -k test_12_",
             "tests/properties/test_type_confusion.py -k test_12_",
-            "tests/properties/test_invariants.py -k law_9",
+            "tests/properties/test_invariants.py -k invariant_9",
         ),
         remark="an odd key: a key that the code knows, at any place of a message, with a value of another kind",
     ),

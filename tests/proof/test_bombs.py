@@ -127,7 +127,7 @@ def traced(run: Callable[[], Any]) -> tuple[Any, int]:
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_9_an_endless_input_is_ended_and_holds_little_more_than_its_ceiling(name: str) -> None:
+def test_9_an_endless_input_ends_and_memory_stays_near_its_limit(name: str) -> None:
     wire, chunks = BOMBS[name]
     error, peak = traced(lambda: anyio.run(drained, given(chunks()), wire))
     figure(f"bomb/{name}", peak / MIB)
@@ -140,7 +140,7 @@ def test_9_an_endless_input_is_ended_and_holds_little_more_than_its_ceiling(name
     )  # DESIGN.md's law 8; what RELIABILITY.md demands is stricter, and reported
 
 
-def test_9_a_gzip_bomb_is_ended_in_the_same_bounds() -> None:
+def test_9_a_gzip_bomb_ends_within_the_same_bounds() -> None:
     bomb = list(packed())
     pieces = [piece[at : at + 4096] for piece in bomb for at in range(0, len(piece), 4096)]
     assert sum(map(len, pieces)) < 2 * MIB
@@ -155,7 +155,7 @@ def test_9_a_gzip_bomb_is_ended_in_the_same_bounds() -> None:
     assert error.kind == "limit_exceeded"
 
 
-def test_9_headers_of_http_without_an_end_are_ended() -> None:
+def test_9_endless_http_headers_end_within_the_same_bounds() -> None:
     """On a socket: what the HTTP library holds is counted too, and so is the server of the test."""
 
     async def asking() -> Any:

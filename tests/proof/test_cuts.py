@@ -60,7 +60,7 @@ def ends(events: list[Any]) -> int:
     return sum(isinstance(event, (Completed, Failed)) for event in events)
 
 
-def test_1_a_stream_cut_at_any_byte_is_never_a_whole_answer() -> None:
+def test_1_a_stream_truncated_at_any_byte_never_completes() -> None:
     false: list[str] = []
     for one in up_to(180_000):
         for place in range(len(one.body)):
@@ -79,7 +79,7 @@ async def broken(body: bytes) -> AsyncIterator[bytes]:
     raise ConnectionResetError
 
 
-async def test_1_a_connection_reset_at_any_byte_is_never_a_whole_answer() -> None:
+async def test_1_a_connection_reset_at_any_byte_never_completes() -> None:
     """Through the client's stream: the events and the response that the user sees."""
     false: list[str] = []
     for one in own():
@@ -100,7 +100,7 @@ async def test_1_a_connection_reset_at_any_byte_is_never_a_whole_answer() -> Non
     assert not false
 
 
-def test_2_events_are_the_same_at_a_million_splits() -> None:
+def test_2_events_are_the_same_for_a_million_partitions() -> None:
     """Every single cut of every recording of ours; then short answers of every wire in three pieces, at random, until it is a million."""
     different: list[str] = []
     runs, rng = 0, random.Random(2)
@@ -197,7 +197,7 @@ def broken_calls(events: list[Any]) -> int:
     return sum(item.status == "completed" and not is_json(item.arguments) for item in items)
 
 
-def test_8_a_call_cut_at_any_byte_is_never_given_as_whole() -> None:
+def test_8_a_call_truncated_at_any_byte_is_never_completed() -> None:
     """By the end of the bytes, and by a model that ran out of tokens between two pieces."""
     rng, cut, wrong = random.Random(8), 0, 0
     while cut < 105_000:
@@ -218,7 +218,7 @@ def test_8_a_call_cut_at_any_byte_is_never_given_as_whole() -> None:
     assert wrong == 0
 
 
-def test_1_the_streams_complete_when_they_are_not_cut() -> None:
+def test_1_the_streams_complete_when_not_truncated() -> None:
     """Otherwise the cuts above would show nothing."""
     assert all(isinstance(one.events[-1], Completed) for one in own())
     assert anyio.run(reset_at_the_end, own()[0]) == "completed"

@@ -99,7 +99,7 @@ SPEAKERS: Final[tuple[tuple[str, Callable[[list[str]], bytes]], ...]] = (
 )
 
 
-def test_7_text_is_valid_and_whole_wherever_it_was_cut() -> None:
+def test_7_text_is_valid_and_complete_for_any_partition() -> None:
     rng, wrong = random.Random(7), 0
     for n in range(200_000):
         text, (wire, body_of) = odd_text(rng), SPEAKERS[n % len(SPEAKERS)]
@@ -167,7 +167,7 @@ PIECES: Final = [
 ]
 
 
-def test_11_any_body_at_any_cut_is_what_the_standard_reads_off_it() -> None:
+def test_11_any_body_in_any_partition_parses_by_the_standard() -> None:
     rng, different = random.Random(11), 0
     for _ in range(200_000):
         body = b"".join(rng.choice(PIECES) for _ in range(rng.randint(1, 14)))
@@ -269,7 +269,7 @@ def hostile(wire: str, frames: list[tuple[str, bytes]], rng: random.Random) -> b
     return damaged(body, rng) if rng.random() < 0.15 else body
 
 
-def test_12_half_a_million_hostile_inputs_raise_nothing_and_end_once() -> None:
+def test_12_hostile_inputs_raise_nothing_and_end_once() -> None:
     rng, foreign, endings = random.Random(12), list[str](), 0
     sources = [(one.wire, framed(one.wire, one.body)) for one in (*short(), *own())]
     for n in range(500_000):

@@ -18,7 +18,7 @@ from tests.support.shared import ROOT
 # --- figures ---
 
 
-def test_figures_are_kept_only_where_somebody_collects(
+def test_figures_are_recorded_only_when_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = tmp_path / "figures"
@@ -46,14 +46,14 @@ def test_figures_are_kept_only_where_somebody_collects(
         (Demand("other/", 0, "names"), None, False),
     ],
 )
-def test_a_bound_is_kept_or_not_and_what_was_not_counted_is_not_kept(
+def test_a_bound_is_met_only_by_a_figure_that_was_counted(
     demand: Demand, value: float | None, kept: bool
 ) -> None:
     found = counted({"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]})
     assert (demand.value(found), demand.held(found)) == (value, kept)
 
 
-def test_a_promise_is_not_held_where_a_test_failed_or_a_figure_fell_short() -> None:
+def test_a_promise_fails_with_a_failed_test_or_a_missed_bound() -> None:
     promise = Promise(1, "It holds", (Demand("runs", 5),), ("tests",))
     enough, few = counted({"runs": [5]}), counted({"runs": [4]})
     assert held(promise, Result(enough))
@@ -81,7 +81,7 @@ def test_numbers_can_be_read() -> None:
 # --- promises ---
 
 
-def test_every_promise_has_a_demand_and_tests_that_exist_or_another_command() -> None:
+def test_every_promise_has_bounds_and_tests_or_a_command() -> None:
     assert [promise.number for promise in PROMISES] == list(range(1, 24))
     for promise in PROMISES:
         assert promise.demands
@@ -89,7 +89,7 @@ def test_every_promise_has_a_demand_and_tests_that_exist_or_another_command() ->
         assert [words for words in promise.tests if not (ROOT / words.split(" ")[0]).exists()] == []
 
 
-def test_the_page_of_promises_is_the_one_made_of_what_was_measured() -> None:
+def test_the_page_is_generated_from_the_measurements() -> None:
     """After a change of promises: `python -m tests.proof --page`."""
     found = known((promise.number, promise.quoted) for promise in PROMISES)
     assert (ROOT / "docs" / "PROOF.md").read_text(encoding="utf-8") == page(found)
@@ -118,11 +118,11 @@ def test_the_page_of_promises_is_the_one_made_of_what_was_measured() -> None:
         (Told(open=1), Want(closed=True), "silent loss"),
     ],
 )
-def test_a_verdict_says_what_a_user_would(told: Told, want: Want, word: str) -> None:
+def test_a_verdict_is_what_a_user_would_conclude(told: Told, want: Want, word: str) -> None:
     assert verdict(told, want).word == word
 
 
-def test_cases_have_names_of_their_own_and_want_something() -> None:
+def test_cases_have_unique_ids_and_an_expectation() -> None:
     assert len(CASES) == len({case.id for case in CASES}) > 100
     assert [case.id for case in CASES if case.want == Want()] == []
     assert {case.wire for case in CASES} == {

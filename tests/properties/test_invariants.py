@@ -73,9 +73,7 @@ def each(folder: str, sample: int | None) -> Iterator[tuple[Recording, bytes, li
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_law_1_events_do_not_depend_on_where_the_bytes_were_cut(
-    folder: str, sample: int | None
-) -> None:
+def test_invariant_1_events_do_not_depend_on_the_partition(folder: str, sample: int | None) -> None:
     for recording, body, whole in each(folder, sample):
         reference = log(whole)
         ways = [
@@ -88,7 +86,7 @@ def test_law_1_events_do_not_depend_on_where_the_bytes_were_cut(
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_law_2_items_are_bracketed_and_one_terminal_comes_last(
+def test_invariant_2_items_are_bracketed_and_streams_end_once(
     folder: str, sample: int | None
 ) -> None:
     for recording, _, events in each(folder, sample):
@@ -125,7 +123,7 @@ def check_brackets(events: list[ResponseEvent], name: str) -> None:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_created_comes_before_every_item_and_rate_limits_before_all(
+def test_created_precedes_every_item_and_rate_limits_everything(
     folder: str, sample: int | None
 ) -> None:
     for recording, body, _ in each(folder, sample):
@@ -138,7 +136,7 @@ def test_created_comes_before_every_item_and_rate_limits_before_all(
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_law_3_a_cut_stream_is_never_a_completed_answer(folder: str, sample: int | None) -> None:
+def test_invariant_3_a_truncated_stream_never_completes(folder: str, sample: int | None) -> None:
     """False would be: Completed with less than the whole recording said. Gemini has no terminal: a cut between its finishReason
     and the end of the stream may lack a tail, and is excepted."""
     rng = random.Random(folder)
@@ -184,9 +182,7 @@ def test_a_call_whose_arguments_are_not_whole_is_never_callable(
 
 @pytest.mark.parametrize("wire", WIRE_APIS)
 @given(st.lists(st.binary(max_size=60), max_size=6))
-def test_law_9_any_bytes_end_in_one_terminal_and_raise_nothing(
-    wire: str, chunks: list[bytes]
-) -> None:
+def test_invariant_9_any_bytes_end_in_one_terminal_event(wire: str, chunks: list[bytes]) -> None:
     events = events_of(wire, chunks)
     assert [type(event) for event in events if isinstance(event, (Completed, Failed))] == [
         type(events[-1])
@@ -247,7 +243,7 @@ JSON_VALUES = st.recursive(
 
 @pytest.mark.parametrize("wire", [wire for wire in WIRE_APIS if wire not in ("converse", "invoke")])
 @given(st.lists(JSON_VALUES, max_size=5))
-def test_law_9_any_json_in_frames_raises_nothing(wire: str, values: list[Any]) -> None:
+def test_invariant_9_any_json_in_frames_raises_nothing(wire: str, values: list[Any]) -> None:
     payloads = [json.dumps(value).encode() for value in values]
     body = b"".join(
         b"data: " + payload + b"\n\n" if wire != "ollama" else payload + b"\n"

@@ -62,7 +62,7 @@ def any_stream(wire_api: WireApi) -> st.SearchStrategy[bytes]:
 @each_wire
 @few
 @given(st.data())
-def test_law_1_any_stream_gives_the_same_events_at_any_cut(
+def test_invariant_1_generated_streams_parse_alike_when_split(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     body = data.draw(any_stream(wire_api))
@@ -72,7 +72,7 @@ def test_law_1_any_stream_gives_the_same_events_at_any_cut(
 
 
 @each_recording
-def test_law_1_our_recordings_give_the_same_events_at_any_cut(path: Path) -> None:
+def test_invariant_1_recordings_parse_alike_when_split(path: Path) -> None:
     body = path.read_bytes()
     whole = log(events_of(wire_of(path), [body]))
     for chunks in random_partitions(body, 5):
@@ -82,14 +82,14 @@ def test_law_1_our_recordings_give_the_same_events_at_any_cut(path: Path) -> Non
 @each_wire
 @few
 @given(st.data())
-def test_law_2_any_stream_is_bracketed_and_ends_once(
+def test_invariant_2_generated_streams_are_bracketed(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     check(events_of(wire_api, [data.draw(any_stream(wire_api))]))
 
 
 @each_recording
-def test_law_2_our_recordings_are_bracketed_and_end_once(path: Path) -> None:
+def test_invariant_2_recordings_are_bracketed(path: Path) -> None:
     check(events_of(wire_of(path), [path.read_bytes()]))
 
 
@@ -99,7 +99,7 @@ def test_law_2_our_recordings_are_bracketed_and_end_once(path: Path) -> None:
 @each_wire
 @few
 @given(st.data())
-def test_law_3_a_stream_that_was_cut_is_never_a_whole_answer(
+def test_invariant_3_truncated_generated_streams_never_complete(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     body = data.draw(strategies.streams(wire_api, failing=False))
@@ -108,7 +108,7 @@ def test_law_3_a_stream_that_was_cut_is_never_a_whole_answer(
 
 
 @each_recording
-def test_law_3_our_recordings_when_cut_are_never_whole_answers(path: Path) -> None:
+def test_invariant_3_truncated_recordings_never_complete(path: Path) -> None:
     body, rng = path.read_bytes(), random.Random(path.name)
     whole = said(events_of(wire_of(path), [body]))
     assert not [
@@ -148,9 +148,7 @@ def marks_of(
 @each_wire
 @few
 @given(st.data())
-def test_law_4_whatever_was_said_comes_out_in_some_event(
-    wire_api: WireApi, data: st.DataObject
-) -> None:
+def test_invariant_4_all_content_is_in_some_event(wire_api: WireApi, data: st.DataObject) -> None:
     """Known kinds, unknown kinds, unknown items, unknown deltas: each says a word of its own, and the word is there."""
     moves = [
         name for name in FRAME_GENERATORS[wire_api] if name not in ("done", "done_mark")
@@ -204,7 +202,7 @@ TOOLS: Final = [
 @each_wire
 @few
 @given(st.data())
-def test_law_5_each_request_begins_with_the_one_before(
+def test_invariant_5_each_request_begins_with_the_previous_one(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     """Element by element: what a cache of prefixes needs. Turns of the user are where an agent asks again."""
@@ -229,7 +227,7 @@ SEAL: Final = "U0VBTEVE"
 @each_wire
 @few
 @given(st.data())
-def test_law_6_nothing_sealed_elsewhere_is_sent_and_the_report_says_so(
+def test_invariant_6_foreign_encrypted_state_is_never_sent(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     made: WireApi = "chat" if wire_api == "messages" else "messages"
@@ -258,7 +256,7 @@ SPOKEN: Final = st.text(
 @each_wire
 @few
 @given(SPOKEN, st.data())
-def test_law_7_text_cut_between_any_two_code_units_is_whole_again(
+def test_invariant_7_text_split_between_code_units_is_joined(
     wire_api: WireApi, text: str, data: st.DataObject
 ) -> None:
     """As gateways in JavaScript cut it: each delta some UTF-16 units, an emoji's halves in two of them."""
@@ -287,7 +285,7 @@ def test_law_7_text_cut_between_any_two_code_units_is_whole_again(
 
 
 @each_wire
-def test_law_8_each_ceiling_ends_the_stream_with_its_own_name(wire_api: WireApi) -> None:
+def test_invariant_8_each_limit_ends_the_stream_and_is_named(wire_api: WireApi) -> None:
     body = encode_all(wire_api, an_answer(wire_api))
     for limits, code in (
         (Limits(response_bytes=len(body) - 9), "response_bytes"),
@@ -318,7 +316,7 @@ def an_answer(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
 
 
 @each_wire
-def test_law_8_memory_stays_near_the_size_of_what_was_said(wire_api: WireApi) -> None:
+def test_invariant_8_memory_stays_near_the_size_of_the_content(wire_api: WireApi) -> None:
     """Twice the response's own bytes and 2 MiB, in chunks, with the events thrown away."""
     body = encode_all(wire_api, an_answer(wire_api, words=1_000))
     chunks = byte_by_byte(body, 1024)
@@ -338,7 +336,7 @@ def test_law_8_memory_stays_near_the_size_of_what_was_said(wire_api: WireApi) ->
 @each_wire
 @few
 @given(st.data())
-def test_law_9_whatever_arrives_ends_in_one_terminal_and_raises_nothing(
+def test_invariant_9_any_input_ends_in_one_terminal_event(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     body = data.draw(strategies.bad_streams(wire_api))
@@ -354,7 +352,7 @@ def test_law_9_whatever_arrives_ends_in_one_terminal_and_raises_nothing(
 @each_wire
 @few
 @given(st.data())
-def test_law_10_an_answer_survives_its_own_wire_as_a_stream_and_as_a_body(
+def test_invariant_10_a_response_survives_as_stream_and_body(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     events = data.draw(strategies.responses(wire_api, failing=False))
@@ -377,7 +375,7 @@ def squeezed(events: list[ResponseEvent]) -> Any:
 @each_wire
 @few
 @given(st.data())
-def test_law_10_a_failure_stays_one(wire_api: WireApi, data: st.DataObject) -> None:
+def test_invariant_10_a_failure_stays_a_failure(wire_api: WireApi, data: st.DataObject) -> None:
     events = data.draw(strategies.responses(wire_api, failing=True))
     last = events_of(wire_api, [encode_all(wire_api, events)])[-1]
     assert isinstance(last, Failed)
@@ -388,7 +386,7 @@ def test_law_10_a_failure_stays_one(wire_api: WireApi, data: st.DataObject) -> N
 
 
 @each_recording
-def test_law_11_both_loops_give_the_same_events(path: Path) -> None:
+def test_invariant_11_both_loops_give_the_same_events(path: Path) -> None:
     body = path.read_bytes()
 
     async def told() -> list[bytes | str]:

@@ -54,7 +54,7 @@ def bodies() -> Iterator[tuple[Any, bytes]]:
         )
 
 
-def test_law_1_a_million_readings_of_cut_bodies() -> None:
+def test_invariant_1_a_million_partitions() -> None:
     """Generated streams and recordings under 2 KB at every place, the others at random."""
     runs = counted = 0
     for wire_api, body in bodies():
@@ -75,7 +75,7 @@ def test_law_1_a_million_readings_of_cut_bodies() -> None:
     tell(f"law 1: {counted:,} bodies, {runs:,} readings of cut ones, 0 differences")
 
 
-def test_laws_2_7_9_half_a_million_hostile_inputs() -> None:
+def test_invariants_2_7_9_half_a_million_hostile_inputs() -> None:
     """Generated and mutated streams of every wire, each whole and cut at random: brackets, valid text, only our errors."""
     told = []
     for n, name in enumerate(WIRE_APIS):
@@ -98,7 +98,7 @@ def _hostile(campaign: Campaign, pool: list[bytes], rng: random.Random) -> bytes
     return campaign.target.change(body, rng)[:8_000]
 
 
-def test_law_3_two_hundred_thousand_truncations() -> None:
+def test_invariant_3_two_hundred_thousand_truncations() -> None:
     """Every recording of ours at every byte, the smaller ones of the corpus at every byte, generated streams at every byte."""
     cuts = counted = 0
     for wire_api, body in bodies():
@@ -118,7 +118,7 @@ def test_law_3_two_hundred_thousand_truncations() -> None:
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: f"{path.parent.name}-{path.name}")
-def test_law_3_our_recordings_cut_at_every_byte(path: Path) -> None:
+def test_invariant_3_recordings_truncated_at_every_byte(path: Path) -> None:
     body = path.read_bytes()
     whole = said(events_of(wire_of(path), [body]))
     assert not [

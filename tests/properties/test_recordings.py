@@ -47,7 +47,7 @@ def each(paths: list[Path]) -> pytest.MarkDecorator:
     )
 
 
-def test_there_are_recordings_of_every_wire_that_a_server_here_can_speak() -> None:
+def test_every_wire_of_an_installed_server_has_recordings() -> None:
     assert {path.parent.name for path in RECORDINGS} == {
         "messages",
         "responses",
@@ -74,7 +74,7 @@ def test_a_recorded_call_is_whole_and_ends_the_turn(path: Path) -> None:
 
 
 @each([path for path in STREAMS if "thinking" in path.name])
-def test_a_recorded_thought_is_not_part_of_the_answer(path: Path) -> None:
+def test_recorded_reasoning_is_not_part_of_the_text(path: Path) -> None:
     response = response_of(path)
     assert response.reasoning
     assert response.reasoning not in response.text

@@ -61,7 +61,7 @@ def calls(response: Response) -> list[Any]:
 
 
 @each_wire
-async def test_text_arrives_in_pieces_that_are_all_valid_unicode(aimock: str, wire: str) -> None:
+async def test_text_arrives_in_deltas_that_are_all_valid_unicode(aimock: str, wire: str) -> None:
     async with client(wire, aimock) as asking:
         stream = asking.stream("hello", MODEL)
         events = await every(stream)
@@ -73,7 +73,7 @@ async def test_text_arrives_in_pieces_that_are_all_valid_unicode(aimock: str, wi
 
 
 @each_wire
-async def test_a_thought_is_not_part_of_the_answer(aimock: str, wire: str) -> None:
+async def test_reasoning_is_not_part_of_the_text(aimock: str, wire: str) -> None:
     async with client(wire, aimock) as asking:
         stream = asking.stream("think about it", MODEL)
         events = await every(stream)
@@ -112,7 +112,9 @@ async def test_parallel_calls_keep_their_arguments_apart(aimock: str, wire: str)
 @once
 @pytest.mark.parametrize("wire", ["messages", "responses", "chat", "ollama"])
 @pytest.mark.parametrize("said", ["hello", "think about it", "weather?", "compare"])
-async def test_a_body_that_does_not_stream_says_the_same(aimock: str, wire: str, said: str) -> None:
+async def test_a_body_that_does_not_stream_has_the_same_content(
+    aimock: str, wire: str, said: str
+) -> None:
     """On the wires whose request says in its body whether to stream."""
     async with client(wire, aimock) as asking:
         whole = await asking.respond(Prompt(said, **SCRIPT, stream=False), MODEL)
@@ -179,9 +181,7 @@ def said(message: Any) -> list[Any]:
 
 @once
 @each_wire
-async def test_a_tool_whose_name_a_wire_refuses_is_called_by_its_own_name(
-    aimock: str, wire: str
-) -> None:
+async def test_a_tool_with_a_rejected_name_keeps_its_original_name(aimock: str, wire: str) -> None:
     """The script is told to call what was sent."""
     odd = ToolSpec("wetter.für/morgen 🌦", "Weather", {"type": "object", "properties": {}})
     async with client(wire, aimock) as asking, httpx.AsyncClient() as http:

@@ -44,7 +44,7 @@ def test_a_server_runs_while_the_block_does(tmp_path: Path) -> None:
         ("import sys; sys.stdin.read()", "does not listen"),
     ],
 )
-def test_a_server_that_does_not_listen_is_an_error_that_shows_its_log(
+def test_a_server_that_does_not_listen_is_an_error_with_its_log(
     tmp_path: Path, code: str, message: str
 ) -> None:
     with (
@@ -56,7 +56,7 @@ def test_a_server_that_does_not_listen_is_an_error_that_shows_its_log(
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
-def test_a_server_ends_with_whoever_started_it_however_that_ended(tmp_path: Path) -> None:
+def test_a_server_ends_with_its_parent_however_that_ended(tmp_path: Path) -> None:
     """Its standard input closes with its parent, even one that was killed."""
     code = (
         "import pathlib, sys, time; from tests.real.test_counterparts import LISTENS, running, server\n"
@@ -78,7 +78,7 @@ def test_a_server_ends_with_whoever_started_it_however_that_ended(tmp_path: Path
     assert not alive(child)
 
 
-def test_both_servers_are_told_to_end_with_us_and_to_stay_on_this_machine() -> None:
+def test_both_servers_end_with_us_and_listen_locally() -> None:
     assert "sys.stdin.read()" in (HERE / "llama_server.py").read_text(encoding="utf-8")
     assert '"127.0.0.1"' in (HERE / "llama_server.py").read_text(encoding="utf-8")
     assert "end_with_stdin.mjs" in " ".join(AIMOCK_SERVER.command)

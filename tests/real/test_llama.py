@@ -125,7 +125,7 @@ async def test_a_call_comes_whole_and_can_be_answered(llama: str, wire: str) -> 
 
 
 @each_wire
-async def test_a_thought_comes_before_its_call_and_apart_from_it(llama: str, wire: str) -> None:
+async def test_reasoning_comes_before_its_call_and_apart_from_it(llama: str, wire: str) -> None:
     async with client(wire, llama) as asking:
         stream = asking.stream(THOUGHT, MODEL)
         events = await every(stream)
@@ -138,7 +138,7 @@ async def test_a_thought_comes_before_its_call_and_apart_from_it(llama: str, wir
 
 @once
 @each_wire
-async def test_a_body_that_does_not_stream_says_the_same(llama: str, wire: str) -> None:
+async def test_a_body_that_does_not_stream_has_the_same_content(llama: str, wire: str) -> None:
     streamed = await answer(wire, llama, THOUGHT)
     whole = await answer(wire, llama, Prompt(THOUGHT.input, **EXACT, stream=False))
     assert facts(whole) == facts(streamed)
@@ -210,9 +210,7 @@ def test_usage_and_timing_are_there(recorded: Any, wire: str, name: str) -> None
 
 
 @each_prompt
-def test_input_tokens_are_all_that_the_server_counts_cached_or_not(
-    llama: str, recorded: Any, name: str
-) -> None:
+def test_input_tokens_are_all_that_the_server_counts(llama: str, recorded: Any, name: str) -> None:
     """On Messages the wire leaves cached tokens out of `input_tokens`; the server's own counter knows nothing of caches."""
     asked = recorded("messages", name)
     counted = httpx.post(f"{llama}/v1/messages/count_tokens", content=asked.stream.request.body)
@@ -220,7 +218,7 @@ def test_input_tokens_are_all_that_the_server_counts_cached_or_not(
 
 
 @pytest.mark.parametrize("wire", ["messages", "chat"])
-async def test_an_answer_that_reached_its_limit_says_so(llama: str, wire: str) -> None:
+async def test_a_response_that_reached_its_limit_reports_it(llama: str, wire: str) -> None:
     """Not on Responses: there llama.cpp calls an answer complete that it cut."""
     response = await answer(
         wire,
@@ -250,7 +248,7 @@ async def test_a_prompt_that_is_too_long_has_its_own_error(llama: str, wire: str
 
 @each_wire
 @pytest.mark.parametrize("how", ["break", "cancel"])
-async def test_leaving_a_stream_frees_the_connection_and_stops_the_model(
+async def test_leaving_a_stream_frees_the_connection_and_the_model(
     llama: str, wire: str, how: str
 ) -> None:
     async with client(wire, llama, connections=1) as asking:

@@ -79,7 +79,7 @@ def bodies() -> Iterator[bytes]:
     )
 
 
-def test_eventsource_parser_reads_the_same_events_but_for_the_known_differences(
+def test_eventsource_parser_agrees_but_for_known_differences(
     readers: Readers,
 ) -> None:
     rng = random.Random(5)
@@ -93,6 +93,6 @@ def test_eventsource_parser_reads_the_same_events_but_for_the_known_differences(
     assert compared > COUNT // 2
 
 
-def test_the_known_difference_of_eventsource_parser_is_still_there(readers: Readers) -> None:
+def test_eventsource_parser_still_has_its_known_difference(readers: Readers) -> None:
     body = b"data: x\r\n\r"
     assert readers.read("sse", body)["events"] != ours(body)

@@ -127,7 +127,7 @@ def test_the_error_of_every_recording_that_fails_is_accepted(
 
 @pytest.mark.parametrize(("reader", "protocol"), [("vercel6", "vercel"), ("agui", "agui")])
 @each_folder
-def test_what_a_reader_ends_with_is_what_encode_body_says(
+def test_a_reader_ends_with_the_message_of_encode_body(
     readers: Readers, reader: str, protocol: str, folder: str
 ) -> None:
     for recording, events in corpus(folder):
@@ -190,7 +190,7 @@ def test_every_legal_stream_is_accepted(
 
 @each_reader
 @pytest.mark.parametrize("chunk", [1, 7, 100_000])
-def test_a_thought_a_text_and_a_call_arrive_at_any_split(
+def test_reasoning_text_and_a_call_arrive_in_any_partition(
     readers: Readers, reader: str, chunk: int
 ) -> None:
     events = echo_response(Prompt("Weather?", tools=TOOLS, reasoning="low"))

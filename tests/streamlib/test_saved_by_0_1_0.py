@@ -59,7 +59,7 @@ def test_a_history_of_0_1_0_keeps_the_state_of_its_origin() -> None:
     assert b"c2lnbmF0dXJl" not in responses.body
 
 
-def test_a_recording_of_0_1_0_parses_to_the_events_it_was_saved_with() -> None:
+def test_a_recording_of_0_1_0_parses_to_its_saved_events() -> None:
     recording = load(RECORDING)
     assert recording.wire_api == "messages"
     before = load_events(EVENTS)

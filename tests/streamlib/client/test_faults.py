@@ -741,7 +741,7 @@ async def outcome(url: str, row: Row) -> tuple[Response, ResponseStream, list[An
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
-async def test_fault_ends_as_the_catalogue_says(row: Row) -> None:
+async def test_fault_ends_as_the_catalogue_lists(row: Row) -> None:
     async with scripted(*row.scripts) as server:
         with anyio.fail_after(10):
             response, response_stream, events = await outcome(server.url, row)

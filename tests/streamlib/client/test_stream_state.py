@@ -105,7 +105,7 @@ def test_an_action_keeps_to_the_meaning_of_states(state: StreamState, action: St
         (StreamState.NEW, StreamAction.RESUME, "no task waits"),
     ],
 )
-def test_an_impossible_action_says_what_to_do(
+def test_an_impossible_action_names_what_to_do(
     state: StreamState, action: StreamAction, message: str
 ) -> None:
     with pytest.raises(RuntimeError, match=message):

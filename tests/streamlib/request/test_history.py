@@ -112,14 +112,14 @@ def test_sequences_are_accepted_and_tuples_stored() -> None:
     assert Reasoning(summary=["a"]).summary == ("a",)
 
 
-def test_an_unanswered_call_is_answered_with_an_error_before_the_next_user_turn() -> None:
+def test_a_missing_output_is_an_error_before_the_next_user_turn() -> None:
     """CASES 51: a call without its result."""
     items, changes = repaired([user("go"), CALL, user("never mind")])
     assert items == [user("go"), CALL, CALL.output(INTERRUPTED, is_error=True), user("never mind")]
     assert changes == [("generated", "/input/1")]
 
 
-def test_partial_parallel_results_are_completed_after_those_that_came() -> None:
+def test_missing_parallel_outputs_follow_the_present_ones() -> None:
     items, _ = repaired([CALL, OTHER, OTHER_OUT])
     assert items == [CALL, OTHER, OTHER_OUT, CALL.output(INTERRUPTED, is_error=True)]
 
@@ -138,7 +138,7 @@ def test_an_output_before_its_call_is_an_orphan() -> None:
     assert changes == [("downgraded", "/input/0"), ("generated", "/input/1")]
 
 
-def test_a_late_output_moves_up_behind_its_call_and_says_that_the_prefix_broke() -> None:
+def test_a_late_output_moves_to_its_call_and_breaks_the_prefix() -> None:
     report = Report()
     placed = repair([CALL, user("and?"), OUT], report)
     assert [one.item for one in placed] == [CALL, OUT, user("and?")]
@@ -147,7 +147,7 @@ def test_a_late_output_moves_up_behind_its_call_and_says_that_the_prefix_broke()
     ]
 
 
-def test_outputs_between_parallel_calls_of_one_response_wait_for_its_end() -> None:
+def test_outputs_between_parallel_calls_move_to_the_response_end() -> None:
     """Thinking and calls of one response stay together, in their order."""
     thought = Reasoning("hm", signature="s", response_id="r1")
     assert repaired([CALL, OUT, thought, OTHER, OTHER_OUT])[0] == [
@@ -169,7 +169,7 @@ def test_a_second_output_of_a_call_is_dropped() -> None:
     assert repaired([CALL, OUT, CALL.output("again")]) == ([CALL, OUT], [("dropped", "/input/2")])
 
 
-def test_case_50_a_call_id_used_twice_is_made_unique_on_call_and_output() -> None:
+def test_a_call_id_used_twice_is_made_unique_on_call_and_output() -> None:
     again = msgspec.structs.replace(CALL, response_id="r2")
     items, changes = repaired([CALL, OUT, again, OUT])
     assert [item.call_id for item in items if isinstance(item, (*CALLS, *OUTPUTS))] == [
@@ -236,7 +236,7 @@ def build(steps: list[tuple[str, int, str | None]]) -> list[ResponseItem]:
 
 
 @given(STEPS)
-def test_after_repair_every_call_has_exactly_one_output_and_it_follows_its_turn(
+def test_after_repair_every_call_has_one_output_after_its_turn(
     steps: list[tuple[str, int, str | None]],
 ) -> None:
     items, _ = repaired(build(steps))

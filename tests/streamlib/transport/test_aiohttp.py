@@ -79,7 +79,7 @@ async def test_key_is_found_in_no_output(caplog: pytest.LogCaptureFixture) -> No
 
 
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in test_faults.ROWS])
-async def test_fault_ends_as_the_catalogue_says(
+async def test_fault_ends_as_the_catalogue_lists(
     row: test_faults.Row, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
@@ -87,7 +87,7 @@ async def test_fault_ends_as_the_catalogue_says(
         "make_client",
         partial(make_client, http=(transport := AiohttpTransport())),
     )
-    await test_faults.test_fault_ends_as_the_catalogue_says(row)
+    await test_faults.test_fault_ends_as_the_catalogue_lists(row)
     await transport.aclose()
 
 

@@ -98,7 +98,7 @@ def test_library_that_is_loaded_already_is_used(only: str) -> None:
     assert ran.stdout.partition(".")[0].strip() == only
 
 
-def test_error_without_a_library_says_what_to_install(
+def test_error_without_a_library_names_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def missing(name: str) -> Any:
