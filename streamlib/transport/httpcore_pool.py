@@ -3,7 +3,7 @@
 Verified with httpx 0.28.1 on httpcore 1.0.9 and httpx2 2.16.2 on httpcore2 2.16.2, whose fields
 have the same names. Every read has a default: on a version that renamed a field, the pool size
 becomes `UNKNOWN_POOL`, and a connection that a cancelled request left half open stays in the pool.
-`tests/streamlib/transport/test_transport.py` fails then, in its tests of cancellations.
+`tests/streamlib/transport/test_connections.py` fails then, in its tests of cancellations.
 
 What is read:
 

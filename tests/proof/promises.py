@@ -52,7 +52,7 @@ class Promise(NamedTuple):
     remark: str = ""
 
 
-STREAM: Final = "tests/streamlib/client/test_stream.py"
+STOPPING: Final = "tests/streamlib/client/test_stream_stopping.py"
 PROOF: Final = "tests/proof"
 
 PROMISES: Final = (
@@ -63,8 +63,9 @@ PROMISES: Final = (
         (
             f"{PROOF}/test_cuts.py -k test_1_",
             "tests/streamlib/client/test_faults.py",
-            f"{STREAM} -k leaving_after_any_event or dropped_open or cancellation_at_any_await",
-            "tests/streamlib/transport/test_transport.py -k reused_connection",
+            f"{STOPPING} -k leaving_after_any_event or cancellation_at_any_await",
+            "tests/streamlib/client/test_stream.py -k dropped_open",
+            "tests/streamlib/transport/test_connections.py -k reused_connection",
             "tests/properties/test_invariants.py -k invariant_3 and sample",
         ),
         remark="cut at every byte of a recorded stream, by a clean end or a reset, and every fault of the catalogue on a real socket",
@@ -83,14 +84,16 @@ PROMISES: Final = (
         3,
         "Nothing leaks, wherever you stop",
         (Demand("stops", 10_000),),
-        (f"{STREAM} -k ten_thousand_stops or leaving_after_any_event or unshielded_cancellation",),
+        (
+            f"{STOPPING} -k ten_thousand_stops or leaving_after_any_event or unshielded_cancellation",
+        ),
         remark="a cancellation at every place where the code waits, three wires, both loops, both HTTP libraries; warnings are errors",
     ),
     Promise(
         4,
         "Cancelling never breaks the client",
         (Demand("cancellations", 10_000, "min"),),
-        ("tests/streamlib/transport/test_transport.py -k ten_thousand_cancellations",),
+        ("tests/streamlib/transport/test_connections.py -k ten_thousand_cancellations",),
         remark="on each loop with each HTTP library; then every connection of the pool must still work",
     ),
     Promise(
@@ -104,7 +107,11 @@ PROMISES: Final = (
         6,
         "Keys stay home",
         (Demand("exposures", 1_000),),
-        ("tests/streamlib/client/test_auth.py",),
+        (
+            "tests/streamlib/client/test_auth.py",
+            "tests/streamlib/client/test_auth_aws.py",
+            "tests/streamlib/client/test_key_exposure.py",
+        ),
         remark="each searched for the key and free of it",
     ),
     Promise(
@@ -225,7 +232,7 @@ PROMISES: Final = (
         18,
         "Connections are reused",
         (most("connections", 1),),
-        ("tests/streamlib/transport/test_transport.py -k hundred_streams_in_a_row",),
+        ("tests/streamlib/transport/test_connections.py -k hundred_streams_in_a_row",),
     ),
     Promise(
         19,

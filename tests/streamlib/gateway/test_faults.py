@@ -1,7 +1,7 @@
 """The faults of the shared catalogue behind a gateway: the client sees one error of its own wire,
 or the complete response.
 
-The faults are those of the client's `test_faults.py`, on real sockets. Every sixth by default, each
+The faults are those of `tests/support/fault_rows.py`, on real sockets. Every sixth by default, each
 for one client; `-m slow` takes all, for all.
 """
 
@@ -17,7 +17,8 @@ from streamlib.gateway import RouteRule
 from streamlib.wires.encoders import error_body
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.items import WireApi
-from tests.streamlib.client import test_faults as faults
+from tests.support.fault_row import NOBODY, Row
+from tests.support.fault_rows import ROWS as CLIENT_ROWS
 from tests.support.gateways import CLIENTS, parse_stream, read, send, serving
 from tests.support.scripted_server import scripted
 
@@ -28,20 +29,20 @@ RECEIVED_AS: Final = {"server_error", "stalled", "overloaded", "truncated", "con
 """How a client may understand them."""
 
 ROWS: Final = (
-    *faults.ROWS,
-    faults.Row("dns", (), "connection"),
-    faults.Row("refused", (), "connection"),
+    *CLIENT_ROWS,
+    Row("dns", (), "connection"),
+    Row("refused", (), "connection"),
 )
-UNREACHABLE: Final = {"dns": "http://no-such-host.invalid", "refused": faults.NOBODY}
+UNREACHABLE: Final = {"dns": "http://no-such-host.invalid", "refused": NOBODY}
 
 
-def route(row: faults.Row, url: str) -> RouteRule:
+def route(row: Row, url: str) -> RouteRule:
     """Everything to the server with this fault."""
     base_url = UNREACHABLE.get(row.id, url)
     return RouteRule("*", "custom:m-1", wire_api=row.wire, base_url=base_url)
 
 
-def check_error(row: faults.Row, response: Response) -> None:
+def check_error(row: Row, response: Response) -> None:
     kind = response.error and response.error.kind
     if row.error in BETWEEN:
         assert kind == row.error or kind in RECEIVED_AS, (row.error, response.error)
@@ -49,7 +50,7 @@ def check_error(row: faults.Row, response: Response) -> None:
         assert kind == row.error, (row.error, response.error)
 
 
-async def check(row: faults.Row, wire: WireApi) -> None:
+async def check(row: Row, wire: WireApi) -> None:
     """Sends one request through the gateway."""
     options: dict[str, Any] = {
         "deadlines": row.deadlines,
@@ -78,12 +79,12 @@ async def check(row: faults.Row, wire: WireApi) -> None:
     ("row", "wire"),
     [pytest.param(row, CLIENTS[number % 4], id=row.id) for number, row in enumerate(ROWS[::6])],
 )
-async def test_fault_is_one_error_of_the_client_wire(row: faults.Row, wire: WireApi) -> None:
+async def test_fault_is_one_error_of_the_client_wire(row: Row, wire: WireApi) -> None:
     await check(row, wire)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("wire", CLIENTS)
 @pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
-async def test_every_fault_is_one_error_of_every_wire(row: faults.Row, wire: WireApi) -> None:
+async def test_every_fault_is_one_error_of_every_wire(row: Row, wire: WireApi) -> None:
     await check(row, wire)

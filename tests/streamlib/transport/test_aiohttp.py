@@ -17,9 +17,11 @@ from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
 from streamlib.transport import CONNECTIONS, transport_for
 from streamlib.transport.deadlines import Deadlines
-from tests.streamlib.client import test_auth, test_client, test_faults, test_stream
-from tests.streamlib.transport import test_transport
+from tests.streamlib.client import test_client, test_faults, test_key_exposure, test_stream_stopping
+from tests.streamlib.transport import test_connections, test_transport
 from tests.support.clients import make_client, make_request
+from tests.support.fault_row import Row
+from tests.support.fault_rows import ROWS
 from tests.support.response_bodies import HELLO, HELLO_TEXT, MESSAGE, frames_of
 from tests.support.scripted_server import END, HANG, Wait, chunk, complete_response, head, scripted
 
@@ -42,11 +44,11 @@ SHARED_TESTS: Final[dict[str, SharedTest]] = {
     for shared_test in (
         test_transport.test_request_is_sent_as_it_was_built,
         test_transport.test_encoded_path_is_sent_unchanged,
-        test_transport.test_a_hundred_streams_in_a_row_use_one_connection,
-        test_transport.test_reused_connection_that_was_closed_is_replaced_once,
-        test_transport.test_new_connection_that_is_closed_is_not_replaced,
-        test_transport.test_library_ends_a_silent_read_at_the_next_deadline,
-        test_transport.test_reads_enter_no_scope_when_none_is_needed,
+        test_connections.test_a_hundred_streams_in_a_row_use_one_connection,
+        test_connections.test_reused_connection_that_was_closed_is_replaced_once,
+        test_connections.test_new_connection_that_is_closed_is_not_replaced,
+        test_connections.test_library_ends_a_silent_read_at_the_next_deadline,
+        test_connections.test_reads_enter_no_scope_when_none_is_needed,
         test_client.test_client_serves_a_hundred_streams_at_once,
         test_client.test_conversation_with_a_tool_completes,
     )
@@ -66,22 +68,20 @@ async def test_reads_enter_no_timeout_scope(monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.mark.parametrize("way", ["break", "exception", "aclose"])
 async def test_leaving_after_any_event_closes_the_connection(way: str) -> None:
-    await test_stream.test_leaving_after_any_event_closes_the_connection("aiohttp", way)
+    await test_stream_stopping.test_leaving_after_any_event_closes_the_connection("aiohttp", way)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.006, 0.01, 0.02])
 async def test_another_task_may_close_at_any_moment(delay: float) -> None:
-    await test_stream.test_another_task_may_close_at_any_moment("aiohttp", delay)
+    await test_stream_stopping.test_another_task_may_close_at_any_moment("aiohttp", delay)
 
 
 async def test_key_is_found_in_no_output(caplog: pytest.LogCaptureFixture) -> None:
-    await test_auth.test_key_is_found_in_no_output("aiohttp", "x-api-key", caplog)
+    await test_key_exposure.test_key_is_found_in_no_output("aiohttp", "x-api-key", caplog)
 
 
-@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in test_faults.ROWS])
-async def test_fault_ends_as_the_catalogue_lists(
-    row: test_faults.Row, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize("row", [pytest.param(row, id=row.id) for row in ROWS])
+async def test_fault_ends_as_the_catalogue_lists(row: Row, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         test_faults.clients,
         "make_client",

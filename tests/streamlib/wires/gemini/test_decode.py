@@ -1,9 +1,8 @@
-"""Gemini in: a request becomes the prompt that would build it again."""
+"""Gemini requests are decoded: every setting, tool and part; anything else is invalid."""
 
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 import pytest
@@ -23,134 +22,7 @@ from streamlib import (
     parse_request,
     user,
 )
-from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
-
-PATH = "/v1beta/models/gemini-3.5-flash:streamGenerateContent?alt=sse"
-
-
-def decoded(request: Any, path: str = PATH) -> Prompt:
-    return parse_request("gemini", json.dumps(request).encode(), path=path)
-
-
-def rebuilt(prompt: Prompt) -> dict[str, Any]:
-    return json.loads(
-        build(prompt, "any", provider="custom", wire_api="gemini", base_url="http://x").body
-    )  # type: ignore[no-any-return]
-
-
-def camel(value: Any) -> Any:
-    """As the API reads it: names in camelCase; nulls, empty objects and false flags say nothing."""
-    if not isinstance(value, dict):
-        return value
-    named = {
-        re.sub(r"_([a-z])", lambda letter: letter[1].upper(), key): inner
-        for key, inner in value.items()
-    }
-    return {key: inner for key, inner in named.items() if inner is not None and inner is not False}
-
-
-INNER = (
-    "functionCall",
-    "functionResponse",
-    "inlineData",
-    "fileData",
-    "toolCall",
-    "toolResponse",
-    "executableCode",
-)
-
-
-def part(raw: Any) -> Any:
-    named = camel(raw)
-    named |= {key: camel(named[key]) for key in INNER if key in named}
-    if named.get("functionResponse", {}).get("parts") is not None:
-        named["functionResponse"]["parts"] = [
-            part(inner) for inner in named["functionResponse"]["parts"]
-        ]
-        named["functionResponse"] = {
-            key: value for key, value in named["functionResponse"].items() if value != []
-        }
-    return named
-
-
-def turns(request: Any) -> list[Any]:
-    """Runs of one role, results apart; texts of the model that stand beside each other are one."""
-    runs: list[Any] = []
-    for content in request["contents"]:
-        for converted in map(part, content["parts"]):
-            role = "model" if content.get("role") == "model" else "user"
-            if "functionResponse" in converted:
-                role = "results"
-            if not runs or runs[-1][0] != role:
-                runs.append((role, [converted]))
-            elif role == "model" and set(converted) == {"text"} == set(runs[-1][1][-1]):
-                runs[-1][1][-1]["text"] += converted["text"]
-            else:
-                runs[-1][1].append(converted)
-    return runs
-
-
-def schema(node: Any) -> Any:
-    """A schema in either dialect, without empty values, with types in lower case."""
-    if isinstance(node, list):
-        return [schema(child) for child in node]
-    if not isinstance(node, dict):
-        return node
-    types = {"type": node["type"].lower()} if isinstance(node.get("type"), str) else {}
-    return {
-        key: schema(value) for key, value in (node | types).items() if value not in (None, [], {})
-    }
-
-
-def functions(request: Any) -> list[Any]:
-    """Name, description and arguments of each function that is offered."""
-    tools = request.get("tools") or []
-    groups = [
-        camel(tool).get("functionDeclarations") or []
-        for tool in (tools if isinstance(tools, list) else [tools])
-    ]
-    offered = [
-        camel(declaration)
-        for group in groups
-        for declaration in (group if isinstance(group, list) else [group])
-    ]
-    return [
-        (declaration["name"], declaration.get("description") or None, _arguments(declaration))
-        for declaration in offered
-    ]
-
-
-def _arguments(declaration: Any) -> Any:
-    parameters = schema(
-        declaration.get("parametersJsonSchema") or declaration.get("parameters") or {}
-    )
-    return parameters.get("properties"), parameters.get("required")
-
-
-NUMBERS = {1: "string", 2: "number", 3: "integer", 4: "boolean", 5: "array", 6: "object"}
-
-
-@each_recording("gemini-generatecontent", [*STREAMS, *BODIES, *PAYLOADS])
-def test_recorded_request_is_rebuilt_turn_for_turn(recording: Recording) -> None:
-    request = recording.meta.get("request_json")
-    if not isinstance(request, dict) or not request.get("contents"):
-        return
-    prompt = decoded(request)
-    again = rebuilt(prompt)
-    assert turns(again) == turns(request)
-    spelled_out = json.loads(
-        re.sub(
-            r'"type": (\d)',
-            lambda number: f'"type": "{NUMBERS[int(number[1])]}"',
-            json.dumps(request),
-        )
-    )
-    assert functions(again) == functions(spelled_out)
-    settings = camel(request.get("generationConfig") or {})
-    sent = again.get("generationConfig", {})
-    for key in settings.keys() - {"thinkingConfig", "responseSchema"}:
-        assert sent[key] == settings[key]
-
+from tests.support.gemini_requests import PATH, camel, decoded, rebuilt, turns
 
 REQUEST: dict[str, Any] = {
     "system_instruction": {"parts": [{"text": "Be terse."}, {"text": "And kind."}]},

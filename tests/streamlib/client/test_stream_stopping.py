@@ -1,0 +1,326 @@
+"""A response stream that is stopped: wherever that happens, no socket and no task is left."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from contextlib import suppress
+from typing import Any, Final
+
+import anyio
+import anyio.lowlevel
+import pytest
+
+from streamlib.client.stream import ResponseStream
+from streamlib.errors import StreamError
+from streamlib_parsers import (
+    parser,
+)
+from tests.support.client_streams import FRAMES, all_events, stream_over, until
+from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
+from tests.support.metrics import figure
+from tests.support.response_bodies import (
+    CHAT,
+    HELLO_TEXT,
+    MESSAGE,
+    START,
+    converse,
+)
+from tests.support.scripted_server import (
+    END,
+    HANG,
+    Script,
+    Wait,
+    chunk,
+    complete_response,
+    head,
+    scripted,
+)
+
+CONVERSE: Final = [
+    converse("messageStart", role="assistant"),
+    converse("contentBlockDelta", contentBlockIndex=0, delta={"text": HELLO_TEXT}),
+    converse("contentBlockStop", contentBlockIndex=0),
+    converse("messageStop", stopReason="end_turn"),
+    converse("metadata", usage={"inputTokens": 7, "outputTokens": 5, "totalTokens": 12}),
+]
+CHAT_FRAMES: Final = [frame + b"\n\n" for frame in CHAT.split(b"\n\n") if frame]
+
+
+def paced(frames: list[bytes], seconds: float = 0.0005) -> list[bytes | Wait]:
+    """The frames as HTTP chunks, each followed by a pause."""
+    steps: list[bytes | Wait] = []
+    for frame in frames:
+        steps += [chunk(frame), Wait(seconds)]
+    return steps
+
+
+PACED: Final[dict[str, Script]] = {
+    "messages": [head(), *paced(FRAMES), END],
+    "chat": [head(), *paced(CHAT_FRAMES), END],
+    "converse": [
+        head(content_type="application/vnd.amazon.eventstream"),
+        *paced(CONVERSE),
+        END,
+    ],
+}
+"""One read per event, in three framings."""
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("way", ["break", "exception", "aclose"])
+async def test_leaving_after_any_event_closes_the_connection(http: str, way: str) -> None:
+    """The usage received so far is kept."""
+    count = len(await all_events(stream_over(MESSAGE)))
+    async with (
+        scripted(PACED["messages"]) as server,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
+    ):
+        for position in range(1, count):
+            async with client.stream(make_request(server.url)) as stream:
+                with (
+                    pytest.raises(ZeroDivisionError) if way == "exception" else anyio.CancelScope()
+                ):
+                    async for event in stream:
+                        if event.seq == position:
+                            if way == "aclose":
+                                await stream.aclose()
+                            if way == "exception":
+                                raise ZeroDivisionError
+                            break
+            assert stream.response.status == "cancelled", position
+            if position >= 2:
+                assert stream.response.usage is not None
+                assert stream.response.usage.input_tokens == 7
+            left = anyio.current_time()
+            await server.quiet(2)  # 0.1 s is enough on a machine that does nothing else
+            assert server.open == 0, position
+            figure("stops")
+            figure("slowest/close, s", anyio.current_time() - left)
+        figure("fault/break-early")
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.001, 0.003, 0.006, 0.01, 0.02])
+@pytest.mark.parametrize("http", LIBRARIES)
+async def test_another_task_may_close_at_any_moment(http: str, delay: float) -> None:
+    slow = [Wait(0.004), head(), *paced(FRAMES, 0.003), HANG]
+    async with (
+        scripted(slow) as server,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
+    ):
+        kinds: list[str] = []
+
+        async def reading(stream: ResponseStream) -> None:
+            try:
+                async with stream:
+                    async for _ in stream:
+                        pass
+            except StreamError as error:
+                kinds.append(error.kind)
+
+        with anyio.fail_after(2):
+            async with anyio.create_task_group() as group:
+                stream = client.stream(make_request(server.url))
+                group.start_soon(reading, stream)
+                await anyio.sleep(delay)
+                await stream.aclose()
+        assert kinds in (["cancelled"], [])
+        assert stream.response.status in {"cancelled", "incomplete"}
+        await server.quiet()
+        assert server.open == 0
+
+
+async def test_closing_ends_the_delay_before_a_retry() -> None:
+    refused = complete_response(b"{}", "503 Busy", "application/json", retry_after="100")
+    async with (
+        scripted(refused) as server,
+        make_client(server.url) as client,
+        anyio.create_task_group() as group,
+    ):
+        stream = client.stream(make_request(server.url))
+
+        async def reading() -> None:
+            with pytest.raises(StreamError) as raised:
+                await all_events(stream)
+            assert raised.value.kind == "cancelled"
+
+        group.start_soon(reading)
+        await anyio.sleep(0.1)
+        with anyio.fail_after(1):
+            await stream.aclose()
+    assert len(server.requests) == 1
+
+
+class CancelAt:
+    """Awaits a coroutine and calls `cancel` at its n-th wait. `count` is the number of waits."""
+
+    def __init__(self, coroutine: Any, n: int, cancel: Callable[[], object]) -> None:
+        self.count = 0
+        self._coroutine = coroutine
+        self._n = n
+        self._cancel = cancel
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        step: Callable[[], Any] = lambda: self._coroutine.send(None)  # noqa: E731
+        while True:
+            try:
+                waiting = step()
+            except StopIteration as stopped:
+                return stopped.value
+            self.count += 1
+            if self.count == self._n:
+                self._cancel()
+            try:
+                value = yield waiting
+                step = _sender(self._coroutine, value)
+            except BaseException as error:  # noqa: BLE001  # passed on to the coroutine
+                step = _thrower(self._coroutine, error)
+
+
+def _sender(coroutine: Any, value: Any) -> Callable[[], Any]:
+    return lambda: coroutine.send(value)
+
+
+def _thrower(coroutine: Any, error: BaseException) -> Callable[[], Any]:
+    return lambda: coroutine.throw(error)
+
+
+async def read_through(stream: ResponseStream) -> None:
+    """Reads a stream to its end."""
+    async with stream:
+        async for _ in stream:
+            pass
+
+
+async def stopped_by_scope(stream: ResponseStream, n: int) -> bool:
+    """Reads a stream, cancelled at its n-th wait by a scope; returns whether it had n waits."""
+    with anyio.CancelScope() as scope:
+        counted = CancelAt(read_through(stream), n, scope.cancel)
+        await counted
+    return counted.count >= n
+
+
+async def stopped_by_asyncio(stream: ResponseStream, n: int) -> bool:
+    """The same by `Task.cancel`, as most frameworks do: once, and ignoring shields."""
+    task: asyncio.Task[Any]
+    counted = CancelAt(read_through(stream), n, lambda: task.cancel())  # noqa: PLW0108  # set below
+    task = asyncio.create_task(_awaited(counted))
+    with suppress(asyncio.CancelledError):
+        await task
+    return counted.count >= n
+
+
+async def _awaited(counted: CancelAt) -> None:
+    await counted
+
+
+async def sweep(
+    http: str, wire: str, stopped: Callable[[ResponseStream, int], Awaitable[bool]], rounds: int = 1
+) -> int:
+    """Stops a stream at each of its waits; returns how many there were.
+
+    After each stop, only the idle connections of the pool are open.
+    """
+    stops, slowest = 0, 0.0
+    async with (
+        scripted(PACED[wire]) as server,
+        open_http(http) as http_client,
+        make_client(server.url, http_client) as client,
+    ):
+        pool, slots = http_client._transport._pool, client._transport.slots
+        for _ in range(rounds):
+            n, more = 0, True
+            while more:
+                n += 1
+                stream = client.stream(make_request(server.url, wire))
+                more = await stopped(stream, n)
+                stops += more
+                left = anyio.current_time()  # 0.1 s is enough on a machine that does nothing else
+                await until(
+                    lambda: (
+                        server.open == sum(connection.is_idle() for connection in pool.connections)
+                    ),
+                    2,
+                )
+                slowest = max(slowest, anyio.current_time() - left)
+                assert server.open == sum(
+                    connection.is_idle() for connection in pool.connections
+                ), (
+                    n,
+                    pool.connections,
+                )
+                assert [
+                    connection
+                    for connection in pool.connections
+                    if not (connection.is_idle() or connection.is_closed())
+                ] == []
+                assert slots.borrowed_tokens == 0
+                assert stream.response.status in {"cancelled", "completed", "incomplete"}
+        assert (await client.respond(make_request(server.url, wire))).text == HELLO_TEXT
+        await http_client.aclose()
+        await server.quiet()
+        assert server.open == 0
+    figure("stops", stops)
+    figure("slowest/close, s", slowest)
+    figure("fault/cancel-any")
+    gc.collect()
+    await anyio.lowlevel.checkpoint()
+    return stops
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("wire", PACED)
+async def test_cancellation_at_any_await_leaves_nothing_open(http: str, wire: str) -> None:
+    assert await sweep(http, wire, stopped_by_scope) > 5
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("wire", PACED)
+async def test_unshielded_cancellation_leaves_nothing_open(http: str, wire: str) -> None:
+    assert await sweep(http, wire, stopped_by_asyncio) > 5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize("wire", PACED)
+async def test_ten_thousand_stops_leave_nothing_open(http: str, wire: str) -> None:
+    """Over both loops, both libraries and three wires."""
+    assert await sweep(http, wire, stopped_by_scope, rounds=70) > 500
+
+
+async def test_iterator_of_the_caller_is_closed_with_the_stream() -> None:
+    closed = False
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal closed
+        try:
+            for frame in FRAMES:
+                yield frame
+        finally:
+            closed = True
+
+    async with ResponseStream.from_chunks(chunks(), parser("messages")) as stream:
+        async for _ in stream:
+            break
+    assert closed
+
+
+async def test_cancelled_wait_ends_the_stream_and_its_connection() -> None:
+    memory = MemoryTransport([START, 60.0])
+    async with (
+        make_client("http://memory.example", memory) as client,
+        client.stream(make_request("http://memory.example")) as stream,
+    ):
+        with anyio.move_on_after(0.05):
+            async for _ in stream:
+                pass
+        assert memory.responses[0].closed
+        with pytest.raises(StreamError) as raised:
+            await anext(stream)
+    assert raised.value.kind == "cancelled"
+    assert stream.response.usage is not None
+    assert stream.response.usage.input_tokens == 7

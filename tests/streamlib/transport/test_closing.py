@@ -1,0 +1,52 @@
+"""Closing completes through a cancellation."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamlib.transport.closing import ShieldedAwait
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_cancellation_is_raised_after_closing_completes() -> None:
+    import asyncio
+
+    done: list[int] = []
+
+    async def closing() -> None:
+        for n in range(5):
+            await asyncio.sleep(0)
+            done.append(n)
+
+    async def run() -> None:
+        await ShieldedAwait(closing())
+
+    for wait in range(4):
+        done.clear()
+        task = asyncio.create_task(run())
+        for _ in range(wait + 1):
+            await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert done == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio"])
+async def test_cancellation_wins_over_a_failure_to_close() -> None:
+    import asyncio
+
+    async def closing() -> None:
+        await asyncio.sleep(0)
+        raise BrokenPipeError
+
+    async def run() -> None:
+        await ShieldedAwait(closing())
+
+    task = asyncio.create_task(run())
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    with pytest.raises(BrokenPipeError):
+        await run()

@@ -1,0 +1,84 @@
+"""Compressed bodies are decoded in bounded steps."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import AsyncIterator, Callable
+from typing import Final
+
+import pytest
+
+from streamlib.errors import StreamError
+from streamlib.transport.content_encoding import DECODED_CHUNK_BYTES, decode_content
+from tests.support.response_bodies import MESSAGE
+
+
+async def _chunks(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk_ in chunks:
+        yield chunk_
+
+
+COMPRESSORS: Final[dict[str, Callable[[bytes], bytes]]] = {
+    "gzip": gzip.compress,
+    "deflate": zlib.compress,
+    "deflate without a header": lambda body: zlib.compress(body, wbits=-15),
+    "two members": lambda body: (
+        gzip.compress(body[: len(body) // 2]) + gzip.compress(body[len(body) // 2 :])
+    ),
+}
+
+
+@pytest.mark.parametrize("compressor", COMPRESSORS)
+async def test_compressed_body_is_equal_for_every_chunk_size(compressor: str) -> None:
+    compressed = COMPRESSORS[compressor](MESSAGE * 3)
+    encoding = {"content-encoding": "gzip" if compressor in {"gzip", "two members"} else "deflate"}
+    for size in (1, 7, 100, len(compressed)):
+        chunks = [compressed[start : start + size] for start in range(0, len(compressed), size)]
+        assert (
+            b"".join([decoded async for decoded in decode_content(_chunks(*chunks), encoding)])
+            == MESSAGE * 3
+        )
+
+
+async def test_no_step_decodes_more_than_its_limit() -> None:
+    size = 20 * DECODED_CHUNK_BYTES + 5
+    chunks = [
+        len(decoded)
+        async for decoded in decode_content(
+            _chunks(gzip.compress(bytes(size))), {"content-encoding": "gzip"}
+        )
+    ]
+    assert sum(chunks) == size
+    assert max(chunks) <= DECODED_CHUNK_BYTES
+
+
+async def test_truncated_compressed_body_raises() -> None:
+    compressed = gzip.compress(MESSAGE)
+    for end in range(1, len(compressed) - 1, 7):
+        with pytest.raises((StreamError, zlib.error)):
+            [
+                decoded
+                async for decoded in decode_content(
+                    _chunks(compressed[:end]), {"content-encoding": "gzip"}
+                )
+            ]
+
+
+@pytest.mark.parametrize(
+    "encoding", ["gzip, gzip", "br", "zstd", "gzip, identity, deflate", "x" * 500]
+)
+def test_unsupported_encoding_is_refused(encoding: str) -> None:
+    with pytest.raises(StreamError) as raised_:
+        decode_content(_chunks(), {"content-encoding": encoding})
+    assert raised_.value.kind == "malformed"
+    assert len(raised_.value.message) < 200
+
+
+@pytest.mark.parametrize("encoding", ["", "identity", "Identity, identity", "GZIP"])
+async def test_identity_encoding_returns_the_same_iterator(encoding: str) -> None:
+    chunks = _chunks()
+    assert (decode_content(chunks, {"content-encoding": encoding}) is chunks) is (
+        encoding != "GZIP"
+    )
+    await chunks.aclose()  # type: ignore[attr-defined]
