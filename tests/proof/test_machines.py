@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from streamlib.testing.frame_generators import LEGAL, FRAME_GENERATORS, INDEXES
+from streamlib.testing.frame_generators import FRAME_GENERATORS, INDEXES, LEGAL
 from streamlib.testing.frames import encode_payloads
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import WireApi, parser

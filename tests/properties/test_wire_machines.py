@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule, run_state_machine_as_test
 
-from streamlib.testing.frame_generators import LEGAL, FRAME_GENERATORS, INDEXES
+from streamlib.testing.frame_generators import FRAME_GENERATORS, INDEXES, LEGAL
 from streamlib.testing.frames import encode_payloads
 from streamlib.testing.invariants import InvariantChecker
 from streamlib_parsers import (
