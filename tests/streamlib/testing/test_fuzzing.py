@@ -236,7 +236,7 @@ FIXED_BODIES = [
     ("messages", b'{"type":"message","content":{"":null}}'),
     ("chat", b'data:{"choices":[{"delta":{"audio":{"data":"UJd83d\\ude00"}}}]}\n\ndata:{"choices":[{"delta":{"audio":{"data":"D"}}}]}'),
 ]  # fmt: skip
-# bytes as they were found
+# ruff: noqa: E501  # bytes as they were found
 """Bodies on which a parser failed before it was fixed: an exception escaped, a field had the wrong
 type, text was lost."""
 
