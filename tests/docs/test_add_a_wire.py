@@ -35,10 +35,8 @@ def add_after(path: Path, pattern: str, text: str) -> None:
     path.write_text(source[:end] + text + source[end:], encoding="utf-8")
 
 
-@pytest.fixture(scope="module")
-def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of both packages with everything that the guide adds."""
-    root = tmp_path_factory.mktemp("guide")
+def copy_with_the_guides_wire(root: Path) -> None:
+    """Copy both packages into a folder and add everything that the guide adds."""
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "streamlib", root / "streamlib", ignore=skip)
     shutil.copytree(ROOT / "parsers", root / "parsers", ignore=skip)
@@ -50,6 +48,13 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
     specs = "streamlib/providers/wire_specs.py"
     entry = block(f"not run: entry of WIRE_SPECS in {specs}")
     add_after(root / specs, r"WIRE_SPECS: Final\[dict\[WireApi, WireSpec\]\] = \{\n", entry)
+
+
+@pytest.fixture(scope="module")
+def packages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of both packages with the guide's wire."""
+    root = tmp_path_factory.mktemp("guide")
+    copy_with_the_guides_wire(root)
     return root
 
 
