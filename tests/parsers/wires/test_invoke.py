@@ -183,6 +183,28 @@ def test_claude_reasoning_and_calls_are_read() -> None:
     assert response.response_id == "msg_bdrk_1"
 
 
+def test_complete_call_makes_the_stop_reason_tool_calls() -> None:
+    """A20: by the inner wire's rule, Claude's and Nova's."""
+    start, *_, end, stop = claude_payloads()
+    call = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
+    claude = [
+        start,
+        {"type": "content_block_start", "index": 0, "content_block": call},
+        {"type": "content_block_stop", "index": 0},
+        end,
+        stop,
+    ]
+    use = {"toolUse": {"toolUseId": "t", "name": "f"}}
+    nova = [
+        {"contentBlockStart": {"contentBlockIndex": 0, "start": use}},
+        {"contentBlockStop": {"contentBlockIndex": 0}},
+        {"messageStop": {"stopReason": "end_turn"}},
+    ]
+    for payloads in (claude, nova):
+        response = accumulate(events_of(stream(payloads)))
+        assert (response.stop_reason, len(response.calls)) == ("tool_calls", 1)
+
+
 def test_mistral_large_stop_reason_is_its_finish_reason() -> None:
     payloads = [
         {

@@ -183,7 +183,8 @@ class Machine:
         if reason is not None and reason not in STOP_REASONS:
             self._assembler.notice("unknown_finish_reason", reason)
         stop_reason = STOP_REASONS.get(reason or "", "other")
-        self._assembler.complete(stop_reason, self._stop_reason, self._stop_sequence)
+        stop_reason = self._assembler.reconcile_stop_reason(stop_reason, reason)
+        self._assembler.complete(stop_reason, reason, self._stop_sequence)
 
     # --- which event ---
 

@@ -198,6 +198,7 @@ class Machine:
                 detail = {"stop_reason": self._stop_reason}
             raise truncated("the stream ended before message_stop", detail)
         stop_reason = STOP_REASONS.get(self._stop_reason or "", "other")
+        stop_reason = self._assembler.reconcile_stop_reason(stop_reason, self._stop_reason)
         self._assembler.complete(stop_reason, self._stop_reason, self._stop_sequence)
 
     def _apply(self, message: WireEvent, data: bytes) -> None:
@@ -312,12 +313,26 @@ class Machine:
         if kind not in CALLS and "input" in raw:
             block["input"] = decode_any(bytes(raw["input"]))
         self._seen.add(index)
-        item = self._assembler.open(item_of(kind, block))
+        item = self._open(item_of(kind, block))
         text_delta, emit_text = self._text_handling(item.item)
         self._blocks[index] = Block(item, text_delta, emit_text)
         if kind in CALLS:
             self._inputs[index] = bytes(raw.get("input", b""))
         self._read_initial_content(item, kind, block)
+
+    def _open(self, item: ResponseItem) -> OpenItem:
+        """Opens an item; a call without an id gets one, a call without a name ends incomplete."""
+        if not isinstance(item, (FunctionCall, ServerToolCall)):
+            return self._assembler.open(item)
+        if not item.call_id:
+            # Two calls without ids would share "", and so would their results.
+            item = msgspec.structs.replace(item, call_id=self._assembler.new_call_id())
+        opened = self._assembler.open(item)
+        if not item.name:
+            # A call that cannot be dispatched must never reach `Response.calls`.
+            opened.forced_incomplete = True
+            self._assembler.notice("nameless_call", "a call without a name", opened)
+        return opened
 
     def _text_handling(
         self, item: ResponseItem

@@ -84,7 +84,11 @@ def test_every_member_of_a_delta_has_a_handler() -> None:
     [*STOP_REASONS.items(), ("new_reason", "other")],
 )
 def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> None:
-    response = wires.response_of("converse", START, texts(0, "Hi"), end(native), METADATA)
+    # Without a call the reason would be repaired.
+    content = texts(0, "Hi")
+    if stop_reason == "tool_calls":
+        content = call(0, "{}")
+    response = wires.response_of("converse", START, content, end(native), METADATA)
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
     unknown = [notice.code for notice in response.notices]
     assert unknown == ([] if native in STOP_REASONS else ["unknown_finish_reason"])

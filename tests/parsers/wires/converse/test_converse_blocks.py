@@ -29,6 +29,7 @@ from streamlib_parsers import (
 )
 from tests.support import wires
 from tests.support.converse_frames import (
+    METADATA,
     START,
     TAIL,
     USAGE,
@@ -37,6 +38,7 @@ from tests.support.converse_frames import (
     call,
     codes,
     delta,
+    end,
     event,
     events_of,
     items_of,
@@ -145,6 +147,22 @@ def test_nameless_call_is_never_callable() -> None:
     events = events_of(START, call(0, "{}", name=None), TAIL)
     assert accumulate(events).calls == []
     assert "nameless_call" in codes(events)
+
+
+@pytest.mark.parametrize("reason", ["end_turn", "stop_sequence", "tool_use"])
+def test_complete_call_makes_the_stop_reason_tool_calls(reason: str) -> None:
+    """A20: an agent loop that goes by the stop reason must answer the call."""
+    response = accumulate(events_of(START, call(0, "{}"), end(reason) + METADATA))
+    assert (response.stop_reason, response.native_stop_reason) == ("tool_calls", reason)
+    assert (response.unfinished, len(response.calls)) == (True, 1)
+
+
+def test_announced_call_that_never_came_is_a_stop_with_a_notice() -> None:
+    """A20: an agent loop would otherwise send the same request again."""
+    events = events_of(START, texts(0, "Hi"), end("tool_use") + METADATA)
+    response = accumulate(events)
+    assert (response.stop_reason, response.native_stop_reason) == ("stop", "tool_use")
+    assert (codes(events), response.unfinished) == (["no_tool_call"], False)
 
 
 def test_tool_result_text_is_joined_across_deltas() -> None:

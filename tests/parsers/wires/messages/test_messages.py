@@ -122,7 +122,11 @@ def test_signature_is_read_from_the_start_of_thinking() -> None:
     ("native", "normal"), [*STOP_REASONS.items(), ("brand_new_reason", "other")]
 )
 def test_stop_reason_is_normalized(native: str, normal: str) -> None:
-    response = response_of(start() + block(0, TEXT, *text_deltas("x")) + end(native))
+    # Without a call the reason would be repaired.
+    content = block(0, TEXT, *text_deltas("x"))
+    if normal == "tool_calls":
+        content = block(0, TOOL)
+    response = response_of(start() + content + end(native))
     assert (response.stop_reason, response.native_stop_reason) == (normal, native)
 
 

@@ -11,6 +11,7 @@ from streamlib_parsers import (
     Compaction,
     FunctionCall,
     Message,
+    Notice,
     Opaque,
     OutputItemAdded,
     Reasoning,
@@ -118,6 +119,27 @@ def test_call_without_arguments_parses_as_empty_object() -> None:
     call = response_of(start() + block(0, TOOL) + end("tool_use")).calls[0]
     assert isinstance(call, FunctionCall)
     assert call.parsed() == {}
+
+
+@pytest.mark.parametrize("kind", ["tool_use", "server_tool_use"])
+def test_nameless_call_is_never_callable(kind: str) -> None:
+    """A17: a call that cannot be dispatched ends incomplete, as on the other wires."""
+    content = {"type": kind, "id": "toolu_1", "input": {}}
+    events = events_of(start() + block(0, content) + end("tool_use"))
+    response = accumulate(events)
+    assert response.calls == []
+    assert response.items[0].status == "incomplete"
+    notices = [event for event in events if isinstance(event, Notice)]
+    assert ("nameless_call", 0) in [(notice.code, notice.index) for notice in notices]
+
+
+def test_calls_without_ids_get_ids_of_their_own() -> None:
+    """A17: two calls must not share the id that their results name."""
+    first, second = {**TOOL}, {**TOOL}
+    del first["id"]
+    second["id"] = None
+    response = response_of(start() + block(0, first) + block(1, second) + end("tool_use"))
+    assert [call.call_id for call in response.calls] == ["call_0", "call_1"]
 
 
 def test_arguments_in_the_start_keep_their_bytes() -> None:

@@ -73,6 +73,37 @@ def test_missing_last_blank_line_completes_with_a_notice(missing: int) -> None:
     assert [notice.code for notice in response.notices] == ["end_inferred"]
 
 
+@pytest.mark.parametrize("reason", ["end_turn", "stop_sequence", "tool_use", None])
+def test_complete_call_makes_the_stop_reason_tool_calls(reason: str | None) -> None:
+    """A20: an agent loop that goes by the stop reason must answer the call."""
+    response = response_of(start() + block(0, TOOL) + end(reason))
+    assert (response.stop_reason, response.native_stop_reason) == ("tool_calls", reason)
+    assert (response.unfinished, len(response.calls), response.notices) == (True, 1, ())
+
+
+@pytest.mark.parametrize(
+    ("reason", "expected"), [("max_tokens", "length"), ("refusal", "refusal"), ("new", "other")]
+)
+def test_other_stop_reasons_stay_beside_a_call(reason: str, expected: str) -> None:
+    """A20: only a usual end is repaired."""
+    assert response_of(start() + block(0, TOOL) + end(reason)).stop_reason == expected
+
+
+def test_announced_call_that_never_came_is_a_stop_with_a_notice() -> None:
+    """A20: an agent loop would otherwise send the same request again."""
+    response = response_of(start() + block(0, TEXT, *text_deltas("Hi")) + end("tool_use"))
+    assert (response.stop_reason, response.native_stop_reason) == ("stop", "tool_use")
+    assert [notice.code for notice in response.notices] == ["no_tool_call"]
+    assert not response.unfinished
+
+
+def test_incomplete_call_does_not_turn_a_stop_into_tool_calls() -> None:
+    """A20: a call that nobody can run is no reason to go on."""
+    unfinished = block(0, TOOL, {"kind": "input_json_delta", "partial_json": '{"a'})
+    response = response_of(start() + unfinished + end("end_turn"))
+    assert (response.stop_reason, response.calls) == ("stop", [])
+
+
 def test_call_truncated_by_max_tokens_is_never_callable() -> None:
     unfinished = frame("content_block_start", index=0, content_block=TOOL) + delta(
         0, "input_json_delta", partial_json='{"city": "Par'
