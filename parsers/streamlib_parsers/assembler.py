@@ -15,7 +15,7 @@ is one of these too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -84,6 +84,7 @@ class EventAssembler:
         origin: Origin,
         call_id: Callable[[int], str] = default_call_id,
         names: Mapping[str, str] | None = None,
+        offered: Collection[str] = frozenset(),
     ) -> None:
         """Starts without items and events.
 
@@ -92,9 +93,12 @@ class EventAssembler:
             origin: stamped on every item.
             call_id: generates the id of the n-th call (from 0) that the wire sent without one.
             names: sent tool name -> the caller's own name.
+            offered: names of the tools of the request, as they were sent.
         """
         self.limits = limits
         self.origin = origin
+        self.offered = offered
+        """Names of the tools of the request as they were sent; empty where they are not known."""
         self.ended = False
         """Set with the terminal event; nothing is emitted after it."""
         self.response_id: str | None = None

@@ -420,8 +420,10 @@ def parser(
         ValueError: unknown wire API or dialect.
     """
     module = wire(wire_api)
+    # The keys of `names` are the names as they were sent.
+    offered = {tool.name for tool in tools} | set(names or ())
     assembler = EventAssembler(
-        limits, origin or Origin(wire_api), call_id or default_call_id, names
+        limits, origin or Origin(wire_api), call_id or default_call_id, names, offered
     )
     if headers is not None:
         assembler.rate_limits(read_rate_limits(headers, received_at))

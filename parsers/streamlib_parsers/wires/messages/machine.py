@@ -366,6 +366,13 @@ class Machine:
 
     def _on_delta(self, message: ContentBlockDelta, data: bytes) -> None:
         block = self._blocks.get(message.index)
+        if block is None and message.index in self._seen and type(message.delta) is CitationsDelta:
+            # A citation that comes late changes no text: it is no reason to fail the response.
+            self._assembler.notice(
+                "out_of_order", f"citations_delta for block {message.index}, which has stopped"
+            )
+            self._assembler.passthrough("content_block_delta", decode_any(data))
+            return
         if block is None:
             raise malformed(f"a delta for block {message.index}, which is not open", data)
         item, delta = block.item, message.delta

@@ -152,6 +152,9 @@ END_EVENTS: Final = (
     "response.incomplete",
     "response.failed",
     "response.cancelled",
+    # xAI and some Codex back ends end with it; the response's own status tells how
+    # (can1357/oh-my-pi#4692, decolua/9router#2142).
+    "response.done",
 )
 KEEPALIVES: Final = ("keepalive", "ping")
 AUDIO_EVENTS: Final = (

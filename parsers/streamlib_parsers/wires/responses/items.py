@@ -86,6 +86,7 @@ HOSTED: Final[dict[str, Hosted]] = {
     "x_search_call": Hosted("", ("arguments",)),
     "tool_search_call": Hosted("tool_search", ("arguments",)),  # where `execution` is `server`
     "program": Hosted("program", ("code",), free_text=True),
+    "custom_tool_call": Hosted("", ("input",), free_text=True),  # where `is_run_by_xai`
 }
 
 RESULTS: Final[dict[str, tuple[str, str]]] = {
@@ -104,6 +105,12 @@ TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
 }
 """Opaque calls that the caller answers by an item: (field of the call's id, type of that item)."""
 
+XAI_CALL_ID: Final = "xs_call"
+"""How xAI's ids of the searches begin that it runs itself (`xs_call-557c03fd-0`, tools
+`x_keyword_search`, `x_thread_fetch` …). It sends them as custom tool calls, although no custom tool
+was offered; later models send `x_search_call`. Source: recorded items in the tests of clients of
+xAI's Responses API; a caller's own call has an id `call_…`."""
+
 _TEXT_KEYS: Final = ("type", "text", "annotations", "logprobs")
 _REFUSAL_KEYS: Final = ("type", "refusal")
 _COMMON_KEYS: Final = ("type", "id", "status")
@@ -112,7 +119,9 @@ _REDUNDANT_STATUSES: Final = (None, *get_args(ItemStatus), "in_progress")
 """Values of `status` that add nothing to the typed field and the event they came in."""
 
 
-def item_of(block: dict[str, Any], raw: bytes) -> ResponseItem:
+def item_of(
+    block: dict[str, Any], raw: bytes, offered: Collection[str] = frozenset()
+) -> ResponseItem:
     """Converts an item of the wire.
 
     `output_item.done` means done whatever `status` is (Azure: `searching`, OpenAI: `in_progress`).
@@ -120,6 +129,7 @@ def item_of(block: dict[str, Any], raw: bytes) -> ResponseItem:
     Args:
         block: The item.
         raw: Its own bytes, for arguments that are a JSON value.
+        offered: Names of the tools that the request offered, as far as they are known.
 
     Returns:
         The item; a call without a name or id has "" there.
@@ -130,7 +140,14 @@ def item_of(block: dict[str, Any], raw: bytes) -> ResponseItem:
     is_run_by_caller = block.get("execution", "server") != "server"
     if read is None or is_run_by_caller:
         return Opaque(kind, block, id=_id(block), status=_status(block))
+    if kind == "custom_tool_call" and is_run_by_xai(block, offered):
+        return _hosted_call(block, raw)
     return read(block, raw)
+
+
+def is_run_by_xai(block: dict[str, Any], offered: Collection[str]) -> bool:
+    """Tells whether a custom tool call is a search of xAI's own, which no caller may answer."""
+    return _string(block, "call_id").startswith(XAI_CALL_ID) and block.get("name") not in offered
 
 
 def _id(block: dict[str, Any]) -> str | None:
@@ -327,14 +344,14 @@ def _compaction(block: dict[str, Any], raw: bytes) -> Compaction:
 
 
 READERS: Final[dict[str, Callable[[dict[str, Any], bytes], ResponseItem]]] = {
+    **dict.fromkeys(HOSTED, _hosted_call),
+    **dict.fromkeys(RESULTS, _result),
     "message": _message,
     "reasoning": _reasoning,
     "function_call": _function_call,
     "custom_tool_call": _custom_tool_call,
     "compaction": _compaction,
     "compaction_summary": _compaction,
-    **dict.fromkeys(HOSTED, _hosted_call),
-    **dict.fromkeys(RESULTS, _result),
 }
 """Item types with an item of their own; every other type is an Opaque."""
 

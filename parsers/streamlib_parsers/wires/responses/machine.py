@@ -100,6 +100,9 @@ class Machine:
         # The texts' own dict: while it is empty, content_index is the position.
         self._positions = self._texts.positions
         self._envelope = Envelope(assembler)
+        # Set by `response.created`: a second one belongs to another response, for example of
+        # another lane (`stream_id`) of a WebSocket.
+        self._created = False
 
     def frame(self, event: str | None, data: bytes) -> None:
         """Reads one event."""
@@ -349,6 +352,14 @@ class Machine:
 
     def _on_response(self, kind: str, event: dict[str, Any], data: bytes) -> None:
         response = event.get("response")
+        if kind == "response.created":
+            if self._created:
+                detail = "its events are read as those of the first"
+                lane = event.get("stream_id")
+                if isinstance(lane, str):
+                    detail = f"{detail}: stream_id {lane}"
+                self._assembler.notice("second_response", detail)
+            self._created = True
         if isinstance(response, dict):
             self._envelope.read(event, response)
         else:
@@ -388,6 +399,8 @@ class Machine:
         # `response.completed`).
         status = kind.removeprefix("response.")
         reported = response.get("status")
+        if status == "done":
+            status = "cancelled" if reported == "cancelled" else "completed"
         if reported in STATUS_RANK and status in STATUS_RANK:
             status = max(reported, status, key=STATUS_RANK.index)
         self._envelope.read(event, response)

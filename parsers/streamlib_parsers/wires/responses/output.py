@@ -76,7 +76,7 @@ class OutputItems:
         block, raw = self._read(event.item)
         if not block or self._is_repeated(block, event, data):
             return
-        item = item_of(block, raw)
+        item = item_of(block, raw, self._assembler.offered)
         if isinstance(item, NAMED) and not item.name:
             # Nothing is emitted before the name is known: it may come with the `.done`.
             self.slots.add_nameless(item.id or event.item_id)
@@ -144,7 +144,7 @@ class OutputItems:
         block, raw = self._read(event.item)
         if not block:
             return
-        item = item_of(block, raw)
+        item = item_of(block, raw, self._assembler.offered)
         item_id = nonempty_string(block, "id") or event.item_id
         opened = self.slots.find(event.output_index, item_id)
         if opened is None:
@@ -197,6 +197,8 @@ class OutputItems:
                 final = msgspec.structs.replace(final, status="incomplete")
         elif isinstance(final, Message):
             self._annotate(opened, final)
+        elif isinstance(final, Reasoning):
+            final = _without_repetition(opened, final)
         self._assembler.finish_with(opened, final)
         self.slots.end(opened, final.id)
         for part in unknown_parts(block):
@@ -230,7 +232,7 @@ class OutputItems:
             block, item_bytes = self._read(raw)
             if not block:
                 continue
-            item = item_of(block, item_bytes)
+            item = item_of(block, item_bytes, self._assembler.offered)
             # In a response that is not complete, an item's own status is the only sign of its end.
             if not complete and block.get("status") not in (None, "completed"):
                 item = msgspec.structs.replace(item, status="incomplete")
@@ -288,3 +290,26 @@ class OutputItems:
         if self._has_refusal and not self._has_text:
             return "refusal", status
         return "stop", status
+
+
+def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:
+    """Returns the final version without the words that deltas brought into its other field.
+
+    Some servers stream `reasoning_text` and repeat it in `summary` when the item is done, or stream
+    a summary and repeat it in `content`. It stays where it was streamed.
+    """
+    streamed = opened.snapshot("incomplete")
+    if not isinstance(streamed, Reasoning):
+        return final
+    if streamed.content and not streamed.summary:
+        if _words("".join(final.summary)) == _words(streamed.content):
+            return msgspec.structs.replace(final, summary=())
+    elif streamed.summary and not streamed.content:
+        if _words(final.content) == _words("".join(streamed.summary)):
+            return msgspec.structs.replace(final, content="")
+    return final
+
+
+def _words(text: str) -> str:
+    """Returns the text without blanks: paragraphs are joined by different ones."""
+    return "".join(text.split())

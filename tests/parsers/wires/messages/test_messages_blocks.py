@@ -14,6 +14,7 @@ from streamlib_parsers import (
     Notice,
     Opaque,
     OutputItemAdded,
+    Passthrough,
     Reasoning,
     ServerToolCall,
     ServerToolResult,
@@ -173,6 +174,18 @@ def test_citations_are_annotations_of_their_text() -> None:
     item = accumulate(events).items[0]
     assert isinstance(item, Message)
     assert item.content[0].annotations == (note,)  # type: ignore[union-attr]
+
+
+def test_late_citation_is_a_notice_and_fails_nothing() -> None:
+    """A24: a citation after its block's stop costs neither the text nor the response."""
+    note = {"type": "char_location", "cited_text": "x", "document_index": 0}
+    late = delta(0, "citations_delta", citation=note)
+    events = events_of(start() + block(0, TEXT, *text_deltas("so")) + late + end())
+    response = accumulate(events)
+    assert (response.status, response.text) == ("completed", "so")
+    assert [notice.code for notice in response.notices] == ["out_of_order"]
+    (passed,) = [event for event in events if isinstance(event, Passthrough)]
+    assert passed.data["delta"]["citation"] == note
 
 
 @pytest.mark.parametrize("encrypted", [None, "EpwB"])

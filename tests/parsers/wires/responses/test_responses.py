@@ -84,6 +84,11 @@ EXAMPLES: dict[str, tuple[Json | None, Json, list[type]]] = {
         {"response": {"error": {"code": "server_error", "message": "no"}}},
         [OutputItemDone, Failed],
     ),
+    "response.done": (
+        None,
+        {"response": {**RESPONSE, **LAST, "status": "completed"}},
+        [Created, ResponseMetadata, TokenCount, Completed],
+    ),
     "response.cancelled": (None, {"response": {"status": "cancelled"}}, [Failed]),
     "error": (None, {"code": "server_error", "message": "no", "param": None}, [Failed]),
     "body": (

@@ -16,6 +16,7 @@ from streamlib_parsers import (
     Created,
     Failed,
     Message,
+    Notice,
     OutputItemAdded,
     OutputItemDone,
     OutputTextDelta,
@@ -111,6 +112,51 @@ def test_error_object_without_a_type_ends_the_stream() -> None:
         ).kind
         == "rate_limited"
     )
+
+
+USED = {"input_tokens": 3, "output_tokens": 2}
+
+
+@pytest.mark.parametrize("status", ["completed", "in_progress", None])
+def test_response_done_completes_the_response(status: str | None) -> None:
+    """A19: xAI and some Codex back ends end with it, and only there is the usage."""
+    response = response_of(
+        created(), done(message("Hi")), completed(kind="done", status=status, usage=USED)
+    )
+    assert (response.status, response.stop_reason, response.text) == ("completed", "stop", "Hi")
+    assert response.usage is not None
+    assert response.usage.output_tokens == 2
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [("failed", "server_error"), ("cancelled", "truncated")]
+)
+def test_response_done_fails_by_its_status(status: str, kind: str) -> None:
+    """A19."""
+    error = failure(events_of(created(), completed(kind="done", status=status)))
+    assert error.kind == kind
+
+
+def test_response_done_may_be_incomplete() -> None:
+    """A19."""
+    end = completed(
+        kind="done", status="incomplete", incomplete_details={"reason": "max_output_tokens"}
+    )
+    response = response_of(created(), done(message("Hi")), end)
+    assert (response.status, response.stop_reason) == ("incomplete", "length")
+
+
+def test_second_response_in_one_stream_is_a_notice() -> None:
+    """A13: two lanes of a WebSocket in one parser must not become one text without a word."""
+    lanes = [{"stream_id": "a"}, {"stream_id": "b"}]
+    first, second = (
+        frame("response.created", response={"id": f"resp_{n}", "status": "in_progress"}, **lane)
+        for n, lane in enumerate(lanes)
+    )
+    events = events_of(first, second, done(message("Hi")), completed())
+    (notice,) = [event for event in events if isinstance(event, Notice)]
+    assert notice.code == "second_response"
+    assert "stream_id b" in notice.detail
 
 
 @pytest.mark.parametrize("tail", [b"", b"data: [DONE]\n\n"], ids=["eof", "done-marker"])

@@ -20,6 +20,7 @@ from streamlib_parsers import (
     ServerToolCall,
     ServerToolResult,
     Text,
+    ToolSpec,
     accumulate,
 )
 from streamlib_parsers.wires.responses.items import HOSTED, READERS, TO_ANSWER
@@ -88,6 +89,21 @@ ITEMS: dict[str, tuple[Json, type, Json]] = {
         {"type": "custom_tool_call", "id": "i", "call_id": "c", "name": "sql", "input": "SELECT"},
         CustomToolCall,
         {"call_id": "c", "name": "sql", "input": "SELECT"},
+    ),
+    "custom_tool_call-run-by-xai": (
+        {
+            "type": "custom_tool_call",
+            "id": "ctc_1",
+            "call_id": "xs_call-557c03fd-0",
+            "name": "x_keyword_search",
+            "input": '{"query":"q", "limit":"10"}',
+        },
+        ServerToolCall,
+        {
+            "call_id": "xs_call-557c03fd-0",
+            "name": "x_keyword_search",
+            "arguments": '{"query":"q", "limit":"10"}',
+        },
     ),
     "web_search_call": (
         hosted("web_search_call", action=WEB),
@@ -235,7 +251,36 @@ def test_every_typed_kind_has_an_example() -> None:
     assert READERS.keys() | TO_ANSWER.keys() <= {sent["type"] for sent, _, _ in ITEMS.values()}
 
 
-@pytest.mark.parametrize("kind", [kind for kind, row in HOSTED.items() if row.free_text])
+XAI_SEARCH, *_ = ITEMS["custom_tool_call-run-by-xai"]
+
+
+def test_search_that_xai_ran_is_no_call_to_answer() -> None:
+    """A22: nobody offered the tool, and nobody can answer the call."""
+    stream = [
+        added({**XAI_SEARCH, "input": ""}),
+        frame("response.custom_tool_call_input.delta", output_index=0, delta=XAI_SEARCH["input"]),
+        done(XAI_SEARCH),
+        done(message("It is.", item_id="m"), 1),
+        completed(),
+    ]
+    response = accumulate(events_of(created(), *stream, tools=[ToolSpec("other")]))
+    assert [type(item) for item in response.items] == [ServerToolCall, Message]
+    assert (response.calls, response.stop_reason, response.unfinished) == ([], "stop", False)
+
+
+@pytest.mark.parametrize("options", [{"tools": [ToolSpec("x_keyword_search")]}, {}])
+def test_custom_call_of_an_offered_tool_is_the_caller_s(options: Json) -> None:
+    """A22: the rule looks at the tools offered and at the id, at nothing else."""
+    call_id = XAI_SEARCH["call_id"] if options else "call_other-1"
+    events = events_of(created(), done({**XAI_SEARCH, "call_id": call_id}), completed(), **options)
+    assert [type(call) for call in accumulate(events).calls] == [CustomToolCall]
+
+
+# A custom tool call is hosted by its id alone.
+FREE_TEXT = [kind for kind, row in HOSTED.items() if row.free_text and kind != "custom_tool_call"]
+
+
+@pytest.mark.parametrize("kind", FREE_TEXT)
 def test_code_of_a_hosted_call_need_not_be_json(kind: str) -> None:
     (final,) = finals(events_of(done(hosted(kind, call_id="c", code="print('{')")), completed()))
     assert final.status == "completed"

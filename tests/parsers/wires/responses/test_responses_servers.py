@@ -25,6 +25,7 @@ from streamlib_parsers import (
     Passthrough,
     Reasoning,
     ReasoningContentDelta,
+    ReasoningSummaryDelta,
     Response,
     ResponseEvent,
     Usage,
@@ -511,6 +512,58 @@ def test_facts_agree_in_every_recording_but_the_explained() -> None:
             if differences:
                 wrong[recording.path.name] = differences
     assert wrong.keys() <= EXPLAINED, wrong
+
+
+WORDS = "First, look.\n\nThen act."
+
+
+@pytest.mark.parametrize("repeated", [("First, look.", "Then act."), (WORDS,)])
+@pytest.mark.parametrize("keeps_content", [True, False])
+def test_summary_that_repeats_the_reasoning_is_dropped(
+    repeated: tuple[str, ...], keeps_content: bool
+) -> None:
+    """A24: the words were streamed as `reasoning_text` and come again as `summary`."""
+    final = reasoning(*repeated)
+    if keeps_content:
+        final["content"] = [{"type": "reasoning_text", "text": WORDS}]
+    events = events_of(
+        created(),
+        added(reasoning()),
+        about("reasoning_text.delta", content_index=0, delta=WORDS),
+        done(final),
+        completed(),
+    )
+    response = accumulate(events)
+    assert (response.reasoning, response.notices) == (WORDS, ())
+    assert not [event for event in events if isinstance(event, ReasoningSummaryDelta)]
+
+
+def test_content_that_repeats_the_summary_is_dropped() -> None:
+    """A24: the same the other way round."""
+    final = reasoning(WORDS, content=[{"type": "reasoning_text", "text": WORDS}])
+    events = events_of(
+        created(),
+        added(reasoning()),
+        about("reasoning_summary_text.delta", summary_index=0, delta=WORDS),
+        done(final),
+        completed(),
+    )
+    response = accumulate(events)
+    assert (response.reasoning, response.notices) == (WORDS, ())
+
+
+def test_summary_with_other_words_stays_beside_the_reasoning() -> None:
+    """A24: only a repetition is dropped."""
+    events = events_of(
+        created(),
+        added(reasoning()),
+        about("reasoning_text.delta", content_index=0, delta=WORDS),
+        done(reasoning("In short: act.")),
+        completed(),
+    )
+    (item,) = accumulate(events).items
+    assert isinstance(item, Reasoning)
+    assert (item.content, item.summary) == (WORDS, ("In short: act.",))
 
 
 def test_every_recorded_item_is_sent_back_unchanged() -> None:
