@@ -36,6 +36,9 @@ class ThinkingDelta(BaseDelta, tag="thinking_delta"):
     """Text of a reasoning block."""
 
     text: str | None = field(name="thinking", default=None)
+    # Tokens since the last estimate, where the text itself is omitted (`display: omitted`).
+    # Not checked here: a number of another kind must not fail the text beside it.
+    estimated_tokens: Any = None
 
 
 class SignatureDelta(BaseDelta, tag="signature_delta"):

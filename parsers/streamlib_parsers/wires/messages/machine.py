@@ -53,7 +53,7 @@ from streamlib_parsers.json_text import (
     string_or_none,
 )
 from streamlib_parsers.open_items import OpenItem
-from streamlib_parsers.usage import overlay
+from streamlib_parsers.usage import count, overlay, total
 from streamlib_parsers.wires.messages.blocks import item_of, string_at
 from streamlib_parsers.wires.messages.events import (
     DELTA_KINDS,
@@ -76,7 +76,7 @@ from streamlib_parsers.wires.messages.events import (
     WireEvent,
     decode,
 )
-from streamlib_parsers.wires.messages.token_counts import usage
+from streamlib_parsers.wires.messages.token_counts import ESTIMATE, usage
 
 STOP_REASONS: Final[dict[str, StopReason]] = {
     "end_turn": "stop",
@@ -184,8 +184,8 @@ class Machine:
             # The comparison of classes below makes this type true. `isinstance` with the
             # union, which mypy would understand, costs 4 % of the time of a stream.
             delta: TextBearingDelta = message.delta  # type: ignore[assignment]
-            if block is not None and type(delta) is block.text_delta:
-                block.emit_text(block.item, delta.text or "")
+            if block is not None and type(delta) is block.text_delta and delta.text:
+                block.emit_text(block.item, delta.text)
                 return
         self._apply(message, data)
 
@@ -390,6 +390,8 @@ class Machine:
             case _:
                 # Text comes here only if `_apply_lenient` had to repair its event.
                 block.emit_text(item, delta.text or "")
+                if type(delta) is ThinkingDelta:
+                    self._estimate_thinking(delta.estimated_tokens)
 
     def _on_stop(self, message: ContentBlockStop, data: bytes) -> None:
         block = self._blocks.pop(message.index, None)
@@ -462,10 +464,20 @@ class Machine:
             }
         )
 
+    def _estimate_thinking(self, tokens: Any) -> None:
+        """Emits the estimate so far: of omitted thinking, it is the only sign of progress."""
+        so_far = count(self._usage, ESTIMATE)
+        estimate = total(so_far, count({ESTIMATE: tokens}, ESTIMATE))
+        if estimate != so_far:
+            self._usage = {**self._usage, ESTIMATE: estimate}
+            self._assembler.usage(usage(self._usage))
+
     def _read_usage(self, raw: Any) -> None:
         if isinstance(raw, dict):
-            # Counts are cumulative: the newest replaces, it is never added.
-            self._usage = overlay(self._usage, raw)
+            # Counts are cumulative: the newest replaces, it is never added. It replaces every
+            # estimate, too.
+            counted = {key: value for key, value in self._usage.items() if key != ESTIMATE}
+            self._usage = overlay(counted, raw)
             self._assembler.usage(usage(self._usage))
 
 

@@ -173,6 +173,44 @@ def test_usage_replaces_and_never_adds() -> None:
     assert usage.same_numbers(expected)
 
 
+def test_tokens_of_a_compaction_are_added_to_the_usage() -> None:
+    """A21: the counts of a recorded response; its own fields leave the compaction out."""
+    compaction = {
+        "type": "compaction",
+        "input_tokens": 100,
+        "output_tokens": 83,
+        "cache_read_input_tokens": 55096,
+        "cache_creation_input_tokens": 30,
+        "cache_creation": {"ephemeral_5m_input_tokens": 10, "ephemeral_1h_input_tokens": 20},
+    }
+    message = {"type": "message", "input_tokens": 181, "output_tokens": 8}
+    own = {
+        "input_tokens": 181,
+        "output_tokens": 8,
+        "cache_read_input_tokens": 0,
+        "cache_creation_input_tokens": 0,
+        "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 0},
+    }
+    raw = {**own, "iterations": [compaction, message]}
+    assert messages.usage(raw) == Usage(
+        input_tokens=55_407,
+        output_tokens=91,
+        cache_read_input_tokens=55_096,
+        cache_write_input_tokens=30,
+        cache_write_5m_input_tokens=10,
+        cache_write_1h_input_tokens=20,
+        raw=raw,
+    )
+
+
+@pytest.mark.parametrize("kind", ["message", "advisor_message", "fallback_message"])
+def test_tokens_of_other_iterations_are_not_added(kind: str) -> None:
+    """A21: they are counted already, or are those of an advisor, another model."""
+    iteration = {"type": kind, "input_tokens": 5, "output_tokens": 6}
+    usage = messages.usage({"input_tokens": 1, "output_tokens": 2, "iterations": [iteration]})
+    assert (usage.input_tokens, usage.output_tokens) == (1, 2)
+
+
 def test_usage_is_none_when_not_reported() -> None:
     response = response_of(
         start(usage={}) + frame("message_delta", delta={"stop_reason": "end_turn"}) + STOP

@@ -18,6 +18,7 @@ from streamlib_parsers import (
     Reasoning,
     ServerToolCall,
     ServerToolResult,
+    TokenCount,
     accumulate,
 )
 from tests.support.messages_frames import (
@@ -241,6 +242,31 @@ def test_overlapping_blocks_keep_their_own_signatures() -> None:
     assert isinstance(reasoning, Reasoning)
     assert isinstance(message, Message)
     assert (reasoning.signature, reasoning.text, message.text) == ("late", "think", "text")
+
+
+def omitted(tokens: int | None) -> Json:
+    return {"kind": "thinking_delta", "thinking": "", "estimated_tokens": tokens}
+
+
+def test_omitted_thinking_emits_its_estimated_tokens() -> None:
+    """A11: without an event for each, the idle deadline would end a healthy stream."""
+    signed = {"kind": "signature_delta", "signature": "sig"}
+    deltas = [omitted(64), omitted(None), omitted(128), signed]
+    events = events_of(start() + block(0, THINKING, *deltas) + end())
+    counts = [
+        event.usage.reasoning_output_tokens for event in events if isinstance(event, TokenCount)
+    ]
+    assert counts == [None, 64, 192, None]
+
+
+def test_reported_thinking_tokens_replace_the_estimate() -> None:
+    """A11: an estimate must not pass for a count."""
+    details = {"output_tokens": 90, "output_tokens_details": {"thinking_tokens": 71}}
+    stop = frame("message_delta", delta={"stop_reason": "end_turn"}, usage=details)
+    response = response_of(start() + block(0, THINKING, omitted(64)) + stop + frame("message_stop"))
+    assert response.usage is not None
+    assert response.usage.reasoning_output_tokens == 71
+    assert "estimated_tokens" not in response.usage.raw
 
 
 def test_sparse_indexes_keep_the_order_of_their_starts() -> None:

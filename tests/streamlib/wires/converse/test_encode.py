@@ -26,6 +26,7 @@ from streamlib import (
     Opaque,
     Origin,
     OutputItemAdded,
+    OutputItemDone,
     Passthrough,
     Prompt,
     Reasoning,
@@ -148,8 +149,19 @@ def test_generated_stream_parses_back_equal(steps: list[Any], stop: str, counted
         "max_tokens": "length",
         "guardrail_intervened": "content_filter",
     }
-    assembly.complete(reasons[stop], stop)  # type: ignore[arg-type]
     events = assembly.take()
+    calls = [
+        event.item.status
+        for event in events
+        if isinstance(event, OutputItemDone) and isinstance(event.item, FunctionCall)
+    ]
+    # The parser repairs a reason that contradicts the calls.
+    if stop == "end_turn" and "completed" in calls:
+        stop = "tool_use"
+    elif stop == "tool_use" and not calls:
+        stop = "end_turn"
+    assembly.complete(reasons[stop], stop)  # type: ignore[arg-type]
+    events += assembly.take()
     assert comparable(again(events)) == comparable(events)
 
 
