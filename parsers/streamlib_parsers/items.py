@@ -37,12 +37,12 @@ JsonObject: TypeAlias = dict[str, Any]
 def snake_case(name: str) -> str:
     """`FunctionCallOutput` gives ``function_call_output``: the `type` of a saved item, part or
     event."""
-    words: list[str] = []
+    parts: list[str] = []
     for index, character in enumerate(name):
         if character.isupper() and index:
-            words.append("_")
-        words.append(character.lower())
-    return "".join(words)
+            parts.append("_")
+        parts.append(character.lower())
+    return "".join(parts)
 
 
 def tag(kind: type[Any]) -> str:

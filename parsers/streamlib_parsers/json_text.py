@@ -29,7 +29,8 @@ TextKey: TypeAlias = tuple[int, str, int]
 
 _REPLACEMENT: Final = "\ufffd"
 _ESCAPE: Final = re.compile(
-    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)",
     re.DOTALL,
 )
 _HALF: Final = re.compile(rb"\\u[dD][89a-fA-F]")

@@ -1,1 +1,1 @@
-"""The wire APIs: one folder each with its request builder, request decoder and response encoder; no I/O."""
+"""The wire APIs: a folder each with request builder, request decoder and response encoder."""

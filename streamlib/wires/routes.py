@@ -1,4 +1,4 @@
-"""Which path speaks which wire: read by the loopback provider and by the gateway."""
+"""Request paths to wire APIs, for the loopback provider and the gateway."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from streamlib_parsers.items import WireApi
 
 
 class Route(Struct, frozen=True):
-    """A request line, read. `stream`: None where the body says it. `model`: None where the body names it."""
+    """What a request path says.
+
+    Attributes:
+        wire_api: the wire of the request.
+        stream: whether the response is streamed; None where the body says so.
+        model: the model; None where the body names it.
+    """
 
     wire_api: WireApi
     stream: bool | None = None
@@ -28,7 +34,7 @@ ROUTES: Final[tuple[tuple[re.Pattern[str], WireApi, bool | None], ...]] = tuple(
 
 
 def route(path: str) -> Route | None:
-    """The route of a path (its query is not looked at), or None."""
+    """The route of a path, whose query is ignored; None where no wire has it."""
     path = path.partition("?")[0]
     for pattern, wire_api, stream in ROUTES:
         match = pattern.fullmatch(path)

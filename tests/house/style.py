@@ -64,6 +64,12 @@ RETIRED_NAMES: Final = frozenset(
 """Names that say nothing to a reader of this field. The glossary of docs/architecture.md has the
 terms that stand for them."""
 
+ALLOWED_NAMES: Final = {
+    ("machine.py", "thought"): "a field of Gemini's parts",
+    ("cursor.py", "word"): "a documented method for authors of grammars",
+}
+"""(file, name) -> why the name stays."""
+
 
 @dataclass
 class Figures:
@@ -158,8 +164,18 @@ def _is_nested(node: ast.IfExp) -> bool:
 
 
 def _comment_lines(text: str) -> int:
+    """Lines with a comment, and lines of docstrings of constants and attributes."""
     tokens = tokenize.generate_tokens(io.StringIO(text).readline)
-    return len({token.start[0] for token in tokens if token.type == tokenize.COMMENT})
+    lines = {token.start[0] for token in tokens if token.type == tokenize.COMMENT}
+    for node in ast.walk(ast.parse(text)):
+        body = getattr(node, "body", None)
+        if not isinstance(body, list):
+            continue
+        # The first statement would be the docstring of a module, class or function.
+        for statement in body[1:]:
+            if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant):
+                lines.update(range(statement.lineno, (statement.end_lineno or 0) + 1))
+    return len(lines)
 
 
 def _measure_lines(path: Path, lines: list[str], figures: Figures) -> None:
@@ -186,7 +202,8 @@ def _measure_expression(location: str, node: ast.AST, figures: Figures) -> None:
             f"{location}: a table indexed where it is made, or a conditional splat"
         )
     for name in _bound_names(node):
-        if name.strip("_").lower() in RETIRED_NAMES:
+        is_allowed = (Path(location.rpartition(":")[0]).name, name) in ALLOWED_NAMES
+        if name.strip("_").lower() in RETIRED_NAMES and not is_allowed:
             figures.retired_names += 1
             figures.violations.append(f"{location}: retired name {name}")
 

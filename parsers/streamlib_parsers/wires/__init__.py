@@ -1,1 +1,4 @@
-"""One file a wire: frames in, verbs of the assembly out. No wire imports another; `invoke` alone picks a machine from a table."""
+"""The parsers of the wire APIs: frames in, calls of the assembler out.
+
+No wire imports another; `invoke` alone selects its inner wire, from a table.
+"""

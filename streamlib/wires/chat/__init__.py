@@ -1,1 +1,1 @@
-"""OpenAI Chat Completions: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""OpenAI Chat Completions: request builder, request decoder, response encoder."""

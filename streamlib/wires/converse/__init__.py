@@ -1,1 +1,1 @@
-"""Bedrock Converse: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""Bedrock Converse: request builder, request decoder, response encoder."""

@@ -1,1 +1,1 @@
-"""Gemini `generateContent`: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""Gemini generateContent: request builder, request decoder, response encoder."""

@@ -1,1 +1,1 @@
-"""Bedrock InvokeModelWithResponseStream: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""Bedrock InvokeModelWithResponseStream: request builder, request decoder, response encoder."""

@@ -1,1 +1,1 @@
-"""Anthropic Messages: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""Anthropic Messages: request builder, request decoder, response encoder."""

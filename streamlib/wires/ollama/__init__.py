@@ -1,1 +1,1 @@
-"""Ollama `/api/chat`: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""Ollama `/api/chat`: request builder, request decoder, response encoder."""

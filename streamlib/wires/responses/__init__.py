@@ -1,1 +1,1 @@
-"""OpenAI Responses: `build` (prompt to request), `decode` (request to prompt), `encode` (events to bytes)."""
+"""OpenAI Responses: request builder, request decoder, response encoder."""
