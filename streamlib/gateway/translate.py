@@ -131,6 +131,8 @@ class EventTranslator:
         self._items: dict[int, OpenItem] = {}
         """By index on the model's wire, the item that the client gets; closed ones too. Hidden
         items have none."""
+        self._unopened: OutputItemAdded | None = None
+        """The newest message, until it has content: one without any is no item for the client."""
         self._free_form: set[int] = set()
         """Indexes of function calls that the client gets as free-form calls."""
         self._in_envelope: set[int] = set()
@@ -157,6 +159,8 @@ class EventTranslator:
     def _translate(self, event: ResponseEvent) -> None:
         # Runs once a delta, so the most frequent kinds are first and handled without a call.
         if isinstance(event, DELTAS):
+            if self._unopened is not None:
+                self._open_message()
             item = self._items.get(event.index)
             if item is not None:
                 self._assembler.forward_for(item, event)
@@ -200,6 +204,8 @@ class EventTranslator:
         if event.index is None:
             self._assembler.forward(event)
             return
+        if self._unopened is not None:
+            self._open_message()
         item = self._items.get(event.index)
         if item is not None:
             self._assembler.forward(msgspec.structs.replace(event, index=item.index))
@@ -208,6 +214,11 @@ class EventTranslator:
 
     def _open(self, event: OutputItemAdded) -> None:
         item: ResponseItem = event.item
+        if self._unopened is not None:
+            self._open_message()
+        if isinstance(item, Message):
+            self._unopened = event
+            return
         # Hidden items get their envelope when they are complete.
         if isinstance(item, HIDDEN):
             return
@@ -221,8 +232,23 @@ class EventTranslator:
             item = _free_form(item)
         self._items[event.index] = self._assembler.open(item)
 
+    def _open_message(self) -> None:
+        """Opens the message that waits for its content."""
+        event = self._unopened
+        if event is not None:
+            self._unopened = None
+            self._items[event.index] = self._assembler.open(event.item)
+
     def _close(self, event: OutputItemDone) -> None:
         item = event.item
+        if self._unopened is not None:
+            # Gemini puts the last signature on an empty text. Clients would show it as a blank
+            # final message, so its envelope goes alone.
+            if self._unopened.index == event.index and _has_state(item) and not _has_content(item):
+                self._unopened = None
+                self._add_envelope(item, event.index)
+                return
+            self._open_message()
         open_item = self._items.get(event.index)
         if open_item is None:
             kind = type(item).__name__
@@ -333,6 +359,16 @@ def _has_state(item: ResponseItem) -> bool:
         for part in item.content:
             if isinstance(part, Text) and (part.annotations or part.native):
                 return True
+    return False
+
+
+def _has_content(item: ResponseItem) -> bool:
+    """Whether a message has anything that a client could show."""
+    if not isinstance(item, Message):
+        return True
+    for part in item.content:
+        if not isinstance(part, Text) or part.text or part.annotations:
+            return True
     return False
 
 

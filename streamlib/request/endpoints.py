@@ -54,6 +54,10 @@ def resolve_target(
         raise invalid_request(f"{provider.name} needs base_url=", "base_url")
     if not model or any(ord(char) < 0x21 or ord(char) == 0x7F for char in model):
         raise invalid_request("a model's name has no blanks or control characters", "model")
+    # Percent-encoding leaves dots as they are: in the path of Bedrock or Gemini, HTTP libraries
+    # and proxies would resolve such a segment to another URL.
+    if {".", ".."} & set(model.split("/")):
+        raise invalid_request(f"{model!r} is no model: it would change the URL's path", "model")
     url = _fill_url(base, provider)
     return Target(provider, model, chosen, url, traits(model, models), account)
 

@@ -50,6 +50,7 @@ from streamlib_parsers.items import (
     FunctionCall,
     JsonObject,
     Opaque,
+    Reasoning,
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
@@ -80,6 +81,9 @@ class Encoder:
         self._gaps = SummaryGaps()
         # Input fragments of each free-form call, by item index.
         self._inputs: dict[int, list[str]] = {}
+        # Calls with broken arguments whose block is not closed yet: it never is, if the response
+        # fails, since clients take a call for finished at its `content_block_stop`.
+        self._broken: list[int] = []
         # Metadata for the next `message_delta`.
         self._envelope: JsonObject = {}
         # The latest usage.
@@ -125,7 +129,7 @@ class Encoder:
             return b""
         out = b""
         if self._usage_pending:
-            out = self._flush()
+            out = self._flush_envelope()
         self._envelope.update(event.values)
         return out
 
@@ -135,7 +139,7 @@ class Encoder:
             return self._start_message()
         out = b""
         if self._usage_pending:
-            out = self._flush()
+            out = self._flush_envelope()
         self._usage_pending = True
         return out
 
@@ -152,10 +156,21 @@ class Encoder:
         return sse({"type": "message_start", "message": message}, "message_start")
 
     def _flush(self) -> bytes:
+        """Returns everything that was buffered, since the stream goes on."""
+        return self._close_broken() + self._flush_envelope()
+
+    def _flush_envelope(self) -> bytes:
         """Returns a `message_delta` with the buffered metadata and usage, if there are any."""
         if not self._usage_pending and not self._envelope:
             return b""
         return self._message_delta({"stop_reason": None, "stop_sequence": None})
+
+    def _close_broken(self) -> bytes:
+        indexes, self._broken = self._broken, []
+        out = b""
+        for index in indexes:
+            out += self._frame("content_block_stop", index)
+        return out
 
     def _message_delta(self, stop: JsonObject) -> bytes:
         body = {
@@ -235,15 +250,25 @@ class Encoder:
             text = "".join(self._inputs.pop(index))
             encoded = msgspec.json.encode({"input": text}).decode("utf-8")
             out += self._delta(index, "input_json_delta", partial_json=encoded)
-        # The signatures of these two kinds are part of their block.
-        if item.signature and not isinstance(item, (Compaction, Opaque)):
-            out += self._delta(index, "signature_delta", signature=item.signature)
+        if item.signature:
+            out += self._signature(index, item)
         if isinstance(item, (FunctionCall, ServerToolCall)) and not item.arguments:
             self._report.dropped("/arguments", "empty arguments are written as {}")
-        # A truncated block stays open: parsers recognise the truncation by that.
-        if item.status == "completed" or has_broken_arguments(item):
+        if item.status == "completed":
             out += self._frame("content_block_stop", index)
+        elif has_broken_arguments(item):
+            self._broken.append(index)
+        # Any other truncated block stays open: parsers recognise the truncation by that.
         return out
+
+    def _signature(self, index: int, item: ResponseItem) -> bytes:
+        if isinstance(item, Reasoning):
+            return self._delta(index, "signature_delta", signature=item.signature)
+        # Clients fail on a signature in any other block: Claude Code stops, pydantic-ai crashes.
+        # Those of these two kinds are part of their block.
+        if not isinstance(item, (Compaction, Opaque)):
+            self._report.dropped("/signature", "Messages has signatures on thinking only")
+        return b""
 
     # --- the end ---
 
@@ -254,14 +279,15 @@ class Encoder:
         return self._flush() + sse(event.data, event.event)
 
     def _on_completed(self, event: Completed) -> bytes:
-        out = self._start_message()
+        out = self._start_message() + self._close_broken()
         self._usage = event.usage or self._usage
         stop_reason = native_stop(event.stop_reason, event.native_stop_reason, self._report)
         stop = {"stop_reason": stop_reason, "stop_sequence": event.stop_sequence}
         return out + self._message_delta(stop) + sse({"type": "message_stop"}, "message_stop")
 
     def _on_failed(self, event: Failed) -> bytes:
-        return self._flush() + sse(error_body(event.error), "error")
+        # Calls with broken arguments stay open: the error comes instead of any closing.
+        return self._flush_envelope() + sse(error_body(event.error), "error")
 
 
 def _starts_when_done(item: ResponseItem) -> bool:

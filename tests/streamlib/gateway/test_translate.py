@@ -14,7 +14,9 @@ from streamlib import (
     Reasoning,
     ResponseEvent,
     ResponseMetadata,
+    accumulate,
 )
+from streamlib.gateway.restore import restore_history
 from streamlib.gateway.translate import EventTranslator
 from streamlib.testing.invariants import check
 from streamlib_parsers.assembler import EventAssembler
@@ -75,3 +77,38 @@ def test_envelope_comes_before_its_call_and_after_a_hidden_item() -> None:
     assert kinds == {0: Message, 1: Reasoning, 2: Reasoning, 3: FunctionCall}
     done = [event.index for event in events if isinstance(event, OutputItemDone)]
     assert done == [1, 2, 0, 3]
+
+
+def signed_end(text: str = "") -> list[ResponseEvent]:
+    """A text, then the signed part with which Gemini ends a response."""
+    assembler = EventAssembler(LIMITS, Origin("gemini"))
+    assembler.identify("r", "m")
+    message = assembler.open(Message("assistant"))
+    assembler.text(message, "Hello")
+    assembler.close(message)
+    signed = assembler.open(Message("assistant"))
+    if text:
+        assembler.text(signed, text)
+    signed.fields["signature"] = "c2ln"
+    assembler.close(signed)
+    assembler.complete("stop")
+    return assembler.take()
+
+
+@pytest.mark.parametrize("client", ["messages", "responses", "chat"])
+def test_empty_signed_text_is_an_envelope_alone(client: WireApi) -> None:
+    """B10: Codex and openai-agents take an empty message for the final answer: a blank one."""
+    events = translated(client, signed_end())
+    check(events)
+    response = accumulate(events)
+    assert [type(item) for item in response.items] == [Message, Reasoning]
+    assert response.text == "Hello"
+    restored = restore_history(response.items, {})
+    assert [item.signature for item in restored] == [None, "c2ln"]
+
+
+@pytest.mark.parametrize("client", ["messages", "responses", "chat"])
+def test_signed_text_stays_a_message_beside_its_envelope(client: WireApi) -> None:
+    response = accumulate(translated(client, signed_end(" there")))
+    assert [type(item) for item in response.items] == [Message, Message, Reasoning]
+    assert response.text == "Hello there"

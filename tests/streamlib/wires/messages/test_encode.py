@@ -190,3 +190,48 @@ def test_reasoning_signature_precedes_the_block_stop() -> None:
     body = encode_all("messages", assembly.take())
     assert body.index(b"signature_delta") < body.index(b"content_block_stop")
     assert accumulate(parsed(body)).items[0].signature == "EqQB"
+
+
+@pytest.mark.parametrize(
+    "item", [FunctionCall("c", "f", "{}"), Message("assistant")], ids=["call", "text"]
+)
+def test_signature_of_a_call_or_text_is_reported_not_sent(item: Any) -> None:
+    """B8: Claude Code stops with an error at a `signature_delta` outside thinking."""
+    assembly = EventAssembler(LIMITS, Origin("gemini"))
+    open_item = assembly.open(item)
+    open_item.fields["signature"] = "EqQB"
+    assembly.close(open_item)
+    assembly.complete("tool_calls")
+    encode = encoder("messages")
+    body = b"".join(encode.feed(event) for event in assembly.take())
+    assert b"signature" not in body
+    assert "/signature" in [change.path for change in encode.report]
+
+
+@pytest.mark.parametrize("usage", [None, Usage(1, 2)], ids=["alone", "with usage"])
+def test_call_stays_open_when_the_response_fails(usage: Usage | None) -> None:
+    """B9: Claude Code takes a closed call for finished, and loses the error."""
+    assembly = EventAssembler(LIMITS, Origin("chat"))
+    call = assembly.open(FunctionCall("c", "f"))
+    assembly.arguments(call, '{"a": ')
+    assembly.close(call, status="incomplete")
+    if usage is not None:
+        assembly.usage(usage)
+    assembly.fail(ErrorInfo("overloaded", "busy"))
+    body = encode_all("messages", assembly.take())
+    assert b"content_block_stop" not in body
+    assert b"overloaded_error" in body
+    last = accumulate(parsed(body))
+    assert last.items[0].status == "incomplete"
+    assert last.error is not None
+
+
+def test_broken_call_is_closed_when_the_response_goes_on() -> None:
+    """As Anthropic does where `max_tokens` cut the arguments."""
+    assembly = EventAssembler(LIMITS, Origin("messages"))
+    call = assembly.open(FunctionCall("c", "f"))
+    assembly.arguments(call, '{"a": ')
+    assembly.close(call, status="incomplete")
+    assembly.complete("length")
+    body = encode_all("messages", assembly.take())
+    assert body.index(b"content_block_stop") < body.index(b"message_delta")

@@ -1,0 +1,23 @@
+"""Targets: what a model's name may not do to the URL of its request."""
+
+from __future__ import annotations
+
+import pytest
+
+from streamlib import StreamError, build
+
+
+@pytest.mark.parametrize("provider", ["bedrock", "google", "anthropic"])
+@pytest.mark.parametrize("model", [".", "..", "a/..", "../a"])
+def test_model_that_changes_the_url_path_is_refused(provider: str, model: str) -> None:
+    """B12: HTTP libraries and proxies resolve such a segment, so another URL would be called."""
+    with pytest.raises(StreamError) as raised:
+        build("hi", model, provider=provider, base_url="https://host.example/v1")
+    assert (raised.value.info.kind, raised.value.info.code) == ("invalid_request", "model")
+
+
+@pytest.mark.parametrize("model", ["org/model", "a..b", "v1.5"])
+def test_model_with_dots_or_slashes_inside_is_one_segment(model: str) -> None:
+    url = build("hi", model, provider="bedrock", base_url="https://host.example").url
+    encoded = model.replace("/", "%2F")
+    assert url == f"https://host.example/model/{encoded}/converse-stream"
