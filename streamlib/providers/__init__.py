@@ -1,6 +1,9 @@
-"""Providers: values, not conditionals. One file a provider, each holding one `Provider` called `PROVIDER`.
+"""Providers: what differs between services, as values.
 
-`find("anthropic:claude-opus-5")` gives the provider and the model name; `register` adds one of your own.
+One file a provider, each with one `Provider` called `PROVIDER`.
+
+`find("anthropic:claude-opus-5")` gives the provider and the model name; `register` adds one of
+your own. docs/guides/add-a-provider.md leads through a new file.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from streamlib.errors import invalid_request
-from streamlib.providers.models import begins
+from streamlib.providers.models import longest_prefix
 from streamlib.providers.names import Charset
 from streamlib.providers.shapes import ChatShape
 from streamlib_parsers.items import WireApi
@@ -27,20 +30,46 @@ Auth: TypeAlias = Literal["bearer", "x-api-key", "x-goog-api-key", "api-key", "a
 class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
     """Everything that differs between providers, as values.
 
-    wires: the wire APIs it offers, its default first; a wire's own base URL stands in `wire_urls`.
-    key_env: environment variables that may hold the key, in order. headers: sent with every request.
-    unsupported: request fields (dotted) it refuses, with the reason. unsupported_when_thinking: the same, of fields refused or without effect while the
-    model thinks. rename: field -> its name here. defaults: fields sent when the caller gave none. overrides: fields that always have this
-    value. prepare: names of steps in `providers/steps.py`, for what no value can say.
-    unsigned_thinking: takes thinking blocks without a signature back (local servers).
-    roles: roles it refuses -> the role sent instead (`{"system": "developer"}`). account_header: carries the target's account.
-    conversation_header: carries the prompt's `conversation_id`, on every wire (`x-grok-conv-id`).
-    url_variables: `{name}` in its URLs -> environment variables that may hold it, in order. url_replacements: spellings of a URL that come out of that
-    and do not exist -> what is meant. paths: wire -> where it is served, where that is not its `WireSpec.path`. fields_in_url: body fields that the URL says.
-    call_ids: what ids of calls may look like, where the provider takes less than its wire. chat: how its Chat Completions differs.
-    model_overrides: beginning of a model's name -> the fields above that differ for it (the longest wins). other_urls: further addresses
-    of its own (regions, plans): as `base_url=` they get its keys too. models_path: where it lists its models, below the base URL or
-    as a whole URL; None: as its `WireSpec` has it, "": nowhere.
+    Attributes:
+        name: as in `name:model`.
+        aliases: further names.
+        wires: the wire APIs it offers, its default first.
+        base_url: of every wire without an entry in `wire_urls`; "" where the caller has to give it.
+        wire_urls: wire -> its own base URL.
+        other_urls: further base URLs of the provider (regions, plans): as `base_url=` they get its
+            keys too.
+        url_variables: `{name}` in its URLs -> environment variables that may hold it, in order.
+        url_replacements: parts of URLs that result from `url_variables` but do not exist -> the
+            right ones.
+        paths: wire -> path below the base URL, where it is not `WireSpec.path`.
+        fields_in_url: body fields that the URL contains instead.
+        models_path: where it lists its models, below the base URL or as a complete URL; None: as
+            in its `WireSpec`; "": nowhere.
+
+        key_env: environment variables that may hold the key, in order.
+        key_optional: requests without a key are allowed (local servers).
+        auth: how the key is sent.
+        account_header: header for the account of the target.
+        headers: sent with every request.
+        conversation_header: header for the prompt's `conversation_id`, on every wire
+            (`x-grok-conv-id`).
+
+        unsupported: request field (dotted) that it refuses -> the reason.
+        unsupported_when_thinking: the same for fields that are refused or without effect while
+            the model thinks.
+        rename: field -> its name here.
+        defaults: fields sent unless the caller sets them.
+        overrides: fields that always have this value.
+        prepare: names of steps in `request/provider_steps.py`, for what no value can express.
+        roles: role that it refuses -> the role sent instead (`{"system": "developer"}`).
+        call_ids: what call ids may look like, where it accepts less than its wire.
+        parses_calls: the provider itself turns its models' call syntax into typed calls, so that
+            no dialect is needed.
+        unsigned_thinking: accepts thinking blocks without a signature in a history (local
+            servers).
+        chat: how its Chat Completions differs.
+        model_overrides: beginning of a model's name -> the fields of this class that differ for
+            it; the longest beginning wins.
     """
 
     name: str
@@ -75,10 +104,11 @@ class Provider(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 _registered: dict[str, Provider] = {}
+"""Providers of `register` by name and alias, for the life of the process."""
 
 
 def register(provider: Provider) -> Provider:
-    """Adds a provider (or replaces one of the same name) for this process."""
+    """Adds a provider, or replaces one of the same name, for this process."""
     for name in (provider.name, *provider.aliases):
         _registered[name] = provider
     return provider
@@ -87,49 +117,67 @@ def register(provider: Provider) -> Provider:
 @cache
 def shipped() -> dict[str, Provider]:
     """The providers that come with the library, by name and alias."""
-    modules = (
-        importlib.import_module(f"{__name__}.{info.name}")
-        for info in pkgutil.iter_modules(__path__)
-    )
-    providers = (module.PROVIDER for module in modules if hasattr(module, "PROVIDER"))
-    return {name: provider for provider in providers for name in (provider.name, *provider.aliases)}
+    providers: dict[str, Provider] = {}
+    for info in pkgutil.iter_modules(__path__):
+        module = importlib.import_module(f"{__name__}.{info.name}")
+        # Modules that providers share have no PROVIDER.
+        if hasattr(module, "PROVIDER"):
+            _add(providers, module.PROVIDER)
+    return providers
 
 
 def known(more: Iterable[Provider] = ()) -> dict[str, Provider]:
-    """Every provider by name and alias: `more`, then those registered, then those shipped."""
-    return {
-        **shipped(),
-        **_registered,
-        **{alias: one for one in more for alias in (one.name, *one.aliases)},
-    }
+    """Every provider by name and alias: those of `more` win over registered ones, and these over
+    the shipped ones."""
+    providers = {**shipped(), **_registered}
+    for service in more:
+        _add(providers, service)
+    return providers
+
+
+def _add(providers: dict[str, Provider], provider: Provider) -> None:
+    for name in (provider.name, *provider.aliases):
+        providers[name] = provider
 
 
 def provider(name: str, more: Iterable[Provider] = ()) -> Provider:
-    """The provider called `name`; an unknown name is `invalid_request`, with the names that are near."""
+    """The provider called `name`.
+
+    Raises:
+        StreamError: `invalid_request`, with similar names, if the name is unknown.
+    """
     names = known(more)
-    if name not in names:
-        near = difflib.get_close_matches(name, names, 3, 0.5)
-        hint = (
-            f"; did you mean {', '.join(near)}?"
-            if near
-            else f": one of {', '.join(sorted({one.name for one in names.values()}))}"
-        )
-        raise invalid_request(f"unknown provider {name!r}{hint}", "unknown_provider")
-    return names[name]
+    if name in names:
+        return names[name]
+    similar = difflib.get_close_matches(name, names, 3, 0.5)
+    if similar:
+        hint = f"; did you mean {', '.join(similar)}?"
+    else:
+        hint = f": one of {', '.join(sorted({service.name for service in names.values()}))}"
+    raise invalid_request(f"unknown provider {name!r}{hint}", "unknown_provider")
 
 
 def for_model(provider: Provider, model: str) -> Provider:
-    """The provider as it is for one model: `model_overrides`, without regard to case, behind a vendor's name too (`openai/gpt-oss-120b`)."""
-    starts = [start for start in provider.model_overrides if begins(model.lower(), start.lower())]
-    return (
-        replace(provider, **provider.model_overrides[max(starts, key=len)]) if starts else provider
-    )
+    """The provider as it is for one model, by `model_overrides`.
+
+    Case does not matter, nor does a vendor's name before the model's (`openai/gpt-oss-120b`).
+    """
+    prefix = longest_prefix(model, provider.model_overrides)
+    if prefix is None:
+        return provider
+    return replace(provider, **provider.model_overrides[prefix])
 
 
 def find(
     model: str, provider_name: str | None = None, more: Iterable[Provider] = ()
 ) -> tuple[Provider, str]:
-    """`"provider:model"` (or the two apart) -> the provider and the model name. Where names hold a colon, the longest that is known."""
+    """The provider and the model name of `"provider:model"`, or of the two given separately.
+
+    Where provider names contain a colon, the longest known one wins.
+
+    Raises:
+        StreamError: `invalid_request` if there is no model name or the provider is unknown.
+    """
     if provider_name is not None:
         return provider(provider_name, more), model
     if not model:
@@ -138,10 +186,8 @@ def find(
         raise invalid_request(
             f"a model is written provider:model, not {model!r}", "unknown_provider"
         )
-    names = known(more)
-    head = max(
-        (name for name in names if model.startswith(f"{name}:")),
-        key=len,
-        default=model.partition(":")[0],
-    )
-    return provider(head, more), model[len(head) + 1 :]
+    name = model.partition(":")[0]
+    for candidate in known(more):
+        if len(candidate) > len(name) and model.startswith(f"{candidate}:"):
+            name = candidate
+    return provider(name, more), model[len(name) + 1 :]

@@ -16,8 +16,10 @@ PROVIDER = Provider(
     wire_urls={"chat": "https://api.anthropic.com/v1"},
     key_env=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
     auth="x-api-key",
-    # 2023-06-01 is the permissive version; 2026-10-21 refuses sampling parameters. Override per client with `headers`.
+    # The permissive version; 2026-10-21 refuses sampling parameters. `register` a provider with
+    # other `headers` to use it.
     headers={"anthropic-version": "2023-06-01"},
-    # Its compatible endpoint is for trying: thoughts lose their signatures there, so none go back.
+    # The OpenAI-compatible endpoint is meant for trials: reasoning loses its signature there, so
+    # none is sent back.
     chat=ChatShape(thinking=replace(THINKING_TYPE, effort=""), custom_tools=False),
 )

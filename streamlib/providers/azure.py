@@ -1,7 +1,10 @@
-"""Azure OpenAI, its v1 API: https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle.
+"""Azure OpenAI, its v1 API.
 
-`base_url` is `https://RESOURCE.openai.azure.com/openai/v1` (or `…services.ai.azure.com/openai/v1`); a model is the name of a
-deployment, so nothing is known of what it can take.
+https://learn.microsoft.com/azure/ai-foundry/openai/api-version-lifecycle
+
+`base_url` is `https://RESOURCE.openai.azure.com/openai/v1` (or
+`…services.ai.azure.com/openai/v1`). A model is the name of a deployment, so nothing is known of
+what it accepts.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ PROVIDER = Provider(
     wires=("responses", "chat"),
     key_env=("AZURE_OPENAI_API_KEY", "AZURE_API_KEY"),
     auth="api-key",
-    # Unlike OpenAI it wants ids back beside sealed thoughts, and knows them only of stored responses. `extra={"store": False}` overrides.
+    # Unlike OpenAI it requires the ids of encrypted reasoning, and knows only those of stored
+    # responses. `extra={"store": False}` overrides it.
     defaults={"store": True},
     chat=OPENAI,
 )

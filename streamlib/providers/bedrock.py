@@ -1,7 +1,10 @@
-"""Amazon Bedrock: https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html.
+"""Amazon Bedrock.
 
-The region comes from the environment; `base_url=` names any other endpoint (FIPS, a VPC, a proxy). Converse takes every model; Invoke
-takes Claude's own Messages body; Messages, Chat and Responses are the endpoints that Bedrock serves beside its own API.
+https://docs.aws.amazon.com/bedrock/latest/APIReference/API_runtime_ConverseStream.html
+
+The region comes from the environment; `base_url=` names any other endpoint (FIPS, a VPC, a proxy).
+Converse serves every model; Invoke has Claude's own Messages body; Messages, Chat and Responses are
+endpoints that Bedrock serves beside its own API.
 """
 
 from __future__ import annotations
@@ -23,5 +26,5 @@ PROVIDER = Provider(
     },
     auth="aws",
     url_variables={"region": ("AWS_REGION", "AWS_DEFAULT_REGION")},
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, the other wires ignore it
 )

@@ -1,4 +1,7 @@
-"""Cerebras: https://inference-docs.cerebras.ai/api-reference. The output asked for counts against the tokens per minute up front."""
+"""Cerebras: https://inference-docs.cerebras.ai/api-reference.
+
+The requested output limit counts against the tokens per minute in advance.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ SHAPE = ChatShape(
     reasoning_echo=("think_tags",),
     custom_tools=False,
 )
-GPT_OSS = replace(EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"})
+GPT_OSS = replace(EFFORT, off=None, levels={"minimal": "low", "xhigh": "high", "max": "high"})
 GLM = Thinking(
     on={"disable_reasoning": False, "clear_thinking": False}, off={"disable_reasoning": True}
 )

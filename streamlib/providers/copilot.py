@@ -1,7 +1,8 @@
 """GitHub Copilot: https://docs.github.com/en/copilot.
 
-We send no editor's identity, only who asks (a person or an agent) and whether there are images. The key is a GitHub token, or
-`api_key=` a function that exchanges it; a business or enterprise has an address of its own (`base_url=`). GPT-5 answers in Responses.
+No editor's identity is sent, only whether a person or an agent sends the request and whether it has
+images. The key is a GitHub token, or `api_key=` a function that exchanges it; a business or an
+enterprise has an address of its own (`base_url=`). GPT-5 is served by Responses.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Any server: `"custom:NAME"` with `base_url=` and `wire_api=`. Needs no key, adds nothing, forbids nothing."""
+"""Any server: `"custom:NAME"` with `base_url=` and `wire_api=`.
+
+It needs no key, adds no fields and refuses none.
+"""
 
 from __future__ import annotations
 

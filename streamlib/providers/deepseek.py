@@ -1,7 +1,7 @@
 """DeepSeek: https://api-docs.deepseek.com.
 
-Its models think unless told not to, and then want every thought back once tools were called: 400 without `reasoning_content`. An
-empty one is refused, a blank is not.
+Its models think unless switched off, and then require all reasoning in the history once tools were
+called: 400 without `reasoning_content`. An empty one is refused, a space is not.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PROVIDER = Provider(
     wire_urls={"messages": "https://api.deepseek.com/anthropic"},
     unsigned_thinking=True,
     key_env=("DEEPSEEK_API_KEY",),
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, the other wires ignore it
     unsupported_when_thinking=dict.fromkeys(
         ("temperature", "presence_penalty", "frequency_penalty"), WITHOUT_EFFECT
     ),

@@ -1,6 +1,7 @@
-"""Fireworks: https://docs.fireworks.ai/api-reference. A model is `fireworks:accounts/fireworks/models/…`.
+"""Fireworks: https://docs.fireworks.ai/api-reference.
 
-How long thoughts are kept is said with `extra={"reasoning_history": "preserved"}`.
+A model is `fireworks:accounts/fireworks/models/…`. How long reasoning is retained is set with
+`extra={"reasoning_history": "preserved"}`.
 """
 
 from __future__ import annotations

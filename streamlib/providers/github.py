@@ -1,4 +1,7 @@
-"""GitHub Models: https://docs.github.com/en/rest/models/inference. A model is `github:openai/gpt-4.1`."""
+"""GitHub Models: https://docs.github.com/en/rest/models/inference.
+
+A model is `github:openai/gpt-4.1`.
+"""
 
 from __future__ import annotations
 

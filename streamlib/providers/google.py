@@ -1,18 +1,21 @@
-"""Gemini's Developer API (AI Studio): https://ai.google.dev/api. Its Chat Completions stand on the same host."""
+"""Gemini's Developer API (AI Studio): https://ai.google.dev/api.
+
+Its Chat Completions are on the same host.
+"""
 
 from __future__ import annotations
 
 from streamlib.providers import Provider
 from streamlib.providers.shapes import GOOGLE, ChatShape
 
-VERTEX_ONLY = "only Vertex AI takes it"
+VERTEX_ONLY = "only Vertex AI accepts it"
 
 PROVIDER = Provider(
     name="google",
     parses_calls=True,
     aliases=("gemini",),
     wires=("gemini", "chat"),
-    # v1 does not know the `-latest` names.
+    # v1 does not know the model names that end with `-latest`.
     base_url="https://generativelanguage.googleapis.com/v1beta",
     wire_urls={"chat": "https://generativelanguage.googleapis.com/v1beta/openai"},
     key_env=("GOOGLE_API_KEY", "GEMINI_API_KEY"),

@@ -10,7 +10,7 @@ from streamlib.providers.shapes import EFFORT, ChatShape, Thinking
 SHAPE = ChatShape(
     max_tokens="max_completion_tokens", thinking=None, bare_messages=True, custom_tools=False
 )
-GPT_OSS = replace(EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"})
+GPT_OSS = replace(EFFORT, off=None, levels={"minimal": "low", "xhigh": "high", "max": "high"})
 QWEN = Thinking(
     on={"reasoning_effort": "default", "reasoning_format": "parsed"},
     off={"reasoning_effort": "none"},
@@ -22,7 +22,7 @@ PROVIDER = Provider(
     base_url="https://api.groq.com/openai/v1",
     key_env=("GROQ_API_KEY",),
     unsupported={
-        "n": "it gives one answer",
+        "n": "it gives one choice",
         **dict.fromkeys(("logprobs", "top_logprobs", "logit_bias"), "it has none"),
     },
     chat=SHAPE,

@@ -1,4 +1,7 @@
-"""Hugging Face's router: https://huggingface.co/docs/inference-providers. A model is `huggingface:org/name`, or `…:org/name:provider`."""
+"""Hugging Face's router: https://huggingface.co/docs/inference-providers.
+
+A model is `huggingface:org/name`, or `huggingface:org/name:provider`.
+"""
 
 from __future__ import annotations
 

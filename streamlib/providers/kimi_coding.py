@@ -1,7 +1,7 @@
 """Kimi's plan for coding agents: https://www.kimi.com/code/docs.
 
-It looks at the `User-Agent` and serves the agents it knows. We send no other product's name: yours goes in with
-`msgspec.structs.replace(provider, headers={"user-agent": …})`.
+It reads the `User-Agent` and serves the agents it knows. No other product's name is sent: set your
+own with `msgspec.structs.replace(provider, headers={"user-agent": …})`.
 """
 
 from __future__ import annotations

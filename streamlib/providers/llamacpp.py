@@ -1,4 +1,9 @@
-"""llama.cpp's server: https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md. Start it with `--jinja` for tools."""
+"""llama.cpp's server.
+
+https://github.com/ggml-org/llama.cpp/blob/master/tools/server/README.md
+
+Start it with `--jinja` for tools.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +16,7 @@ PROVIDER = Provider(
     wires=("chat", "messages", "responses"),
     base_url="http://127.0.0.1:8080/v1",
     key_optional=True,
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, the other wires ignore it
     unsigned_thinking=True,
     chat=ChatShape(
         reasoning_echo=("reasoning_content",),

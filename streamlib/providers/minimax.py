@@ -1,7 +1,7 @@
 """MiniMax: https://platform.minimax.io/docs/api-reference.
 
-Thoughts come apart from the text (`reasoning_split`) and should go back whole: the answers get worse without them. M2 cannot stop
-thinking; M3 can, and M3.1 takes a level.
+Reasoning is sent apart from the text (`reasoning_split`) and should be sent back complete:
+responses get worse without it. M2 cannot stop thinking; M3 can, and M3.1 has levels.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROVIDER = Provider(
     wire_urls={"messages": "https://api.minimax.io/anthropic"},
     unsigned_thinking=True,
     key_env=("MINIMAX_API_KEY",),
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, Chat ignores it
     prepare=("drop_strict",),
     chat=PLAIN,
     model_overrides={

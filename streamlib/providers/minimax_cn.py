@@ -1,4 +1,4 @@
-"""MiniMax in China: other keys, all else as at `minimax`."""
+"""MiniMax in China: other keys and addresses, everything else as `minimax`."""
 
 from __future__ import annotations
 

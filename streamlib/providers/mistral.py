@@ -1,4 +1,7 @@
-"""Mistral: https://docs.mistral.ai/api. It answers 422 to every key it does not know, in messages too."""
+"""Mistral: https://docs.mistral.ai/api.
+
+It answers 422 to every unknown key, in messages too.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from streamlib.providers import Provider
 from streamlib.providers.names import Charset
 from streamlib.providers.shapes import EFFORT, ChatShape
 
-UNKNOWN = "an unknown field here, which is refused"
+UNKNOWN = "it refuses unknown fields"
 
 PROVIDER = Provider(
     name="mistral",
@@ -18,14 +21,15 @@ PROVIDER = Provider(
     key_env=("MISTRAL_API_KEY",),
     unsupported=dict.fromkeys(("logprobs", "top_logprobs", "verbosity", "service_tier"), UNKNOWN),
     rename={"seed": "random_seed"},
-    call_ids=Charset("a-zA-Z0-9", longest=9, shortest=9),
+    call_ids=Charset("a-zA-Z0-9", longest=9, shortest=9),  # exactly nine characters
     chat=ChatShape(
         tool_then_user=False,
         prefill="prefix",
         bare_messages=True,
         reasoning_echo=("thinking_parts",),
+        # It has the levels `high` and `none` only.
         thinking=replace(
-            EFFORT, words=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")
+            EFFORT, levels=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")
         ),
         tool_choices={"required": "any"},
         stream_usage=False,

@@ -1,12 +1,14 @@
-"""What single models can and cannot take, as data: the longest prefix of a model's name wins, unknown models take everything.
+"""What single models accept, as data: the longest prefix of a model's name wins, unknown models
+accept everything.
 
-These facts age. A user overrides them per client with `Client(models={"claude-opus-9": Traits(…)})`; the default is permissive:
-send what was asked, and let the provider's 400 surface with its kind.
+These facts age. A user overrides them per client with
+`Client(models={"claude-opus-9": Traits(…)})`; the default is permissive: what the caller set is
+sent, and the provider's 400 has its own error kind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from msgspec import Struct
@@ -14,18 +16,29 @@ from msgspec.structs import replace
 
 
 class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One model family.
+    """What one model family accepts.
 
-    thinking: the forms it takes (`budget`, `adaptive`, `level`), none where it cannot think. thinking_off: how thinking is
-    switched off (`disabled`, `between_tools`, `budget_0`, `none`), "" where it cannot be. thinking_default: it thinks unless told not to.
-    efforts: the effort words it takes. off_efforts: the highest effort allowed with thinking off.
-    sampling: takes temperature and its kin. forced_tools: takes a tool_choice that forces a call. prefill: a request may end
-    with an assistant turn. system_role: takes system messages
-    inside the conversation. max_output: its ceiling of output tokens. budgets: the fewest and the most tokens to think with, 0 and
-    -1 aside. signed_calls: a call must carry the thought it was made with. rich_results: results of functions may hold images and
-    documents. mixed_tools: takes hosted tools beside functions. typed_tools: takes an output schema beside tools. penalties: takes
-    presence and frequency penalties. developer_role: knows the role `developer`, where its provider does. completion_tokens: in Chat
-    it takes `max_completion_tokens` only, whatever its provider's other models take.
+    Attributes:
+        thinking: forms of thinking (`budget`, `adaptive`, `level`), none where it cannot think.
+        thinking_off: how thinking is switched off (`disabled`, `between_tools`, `budget_0`,
+            `none`), "" where it cannot be.
+        thinking_default: it thinks unless the request switches it off.
+        efforts: levels of effort.
+        off_efforts: levels that are allowed with thinking off.
+        sampling: temperature, top_p and top_k.
+        forced_tools: a `tool_choice` that forces a call.
+        prefill: a request may end with an assistant turn.
+        system_role: system messages inside the conversation.
+        max_output: limit of output tokens.
+        budgets: fewest and most tokens to think with; 0 (off) and -1 (dynamic) are allowed too.
+        signed_calls: a call must carry the signature of the reasoning it was made with.
+        rich_results: results of functions may contain images and documents.
+        mixed_tools: hosted tools beside functions.
+        typed_tools: an output schema beside tools.
+        penalties: presence and frequency penalties.
+        developer_role: the role `developer`, where its provider knows it.
+        completion_tokens: in Chat only `max_completion_tokens`, whatever its provider's other
+            models accept.
     """
 
     thinking: tuple[str, ...] = ("budget", "adaptive", "level")
@@ -52,9 +65,9 @@ _LOW_TO_HIGH = ("low", "medium", "high")
 _LOW_TO_MAX = ("low", "medium", "high", "max")
 _ALL = ("low", "medium", "high", "xhigh", "max")
 
-_OLD = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192)
+_CLAUDE_3 = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192)
 _BUDGET = Traits(thinking=("budget",), efforts=(), system_role=False, max_output=64_000)
-_BOTH = Traits(
+_BUDGET_OR_ADAPTIVE = Traits(
     thinking=("budget", "adaptive"),
     efforts=_LOW_TO_MAX,
     prefill=False,
@@ -78,6 +91,7 @@ def _adaptive(
     forced: bool = True,
     system: bool = False,
 ) -> Traits:
+    """A Claude from 5 on: it thinks adaptively unless that is switched off."""
     return Traits(
         thinking=("adaptive",),
         thinking_off=off,
@@ -93,7 +107,7 @@ def _adaptive(
 
 
 CLAUDE: Final[dict[str, Traits]] = {
-    "claude-3": _OLD,
+    "claude-3": _CLAUDE_3,
     "claude-3-7": _BUDGET,
     "claude-opus-4": Traits(thinking=("budget",), efforts=(), system_role=False, max_output=32_000),
     "claude-sonnet-4": _BUDGET,
@@ -102,8 +116,8 @@ CLAUDE: Final[dict[str, Traits]] = {
     "claude-opus-4-5": Traits(
         thinking=("budget",), efforts=_LOW_TO_HIGH, system_role=False, max_output=64_000
     ),
-    "claude-opus-4-6": _BOTH,
-    "claude-sonnet-4-6": _BOTH,
+    "claude-opus-4-6": _BUDGET_OR_ADAPTIVE,
+    "claude-sonnet-4-6": _BUDGET_OR_ADAPTIVE,
     "claude-opus-4-7": _ADAPTIVE,
     "claude-opus-4-8": Traits(
         thinking=("adaptive",), efforts=_ALL, sampling=False, prefill=False, max_output=128_000
@@ -120,11 +134,14 @@ CLAUDE: Final[dict[str, Traits]] = {
     "claude-mythos-5-1": _adaptive("", forced=False, system=True),
     "claude-mythos-5-2": _adaptive("", forced=False, system=True),
 }
-"""Claude by name prefix (capability table of 2026-11; a Bedrock or Vertex name matches from `claude-` on)."""
+"""Claude by name prefix (capability table of 2026-11).
+
+A name of Bedrock or Vertex matches from its `claude-` on.
+"""
 
 
 def _gpt(*efforts: str, off: str = "", default: bool = True) -> Traits:
-    """An OpenAI model that thinks at a level. While it thinks it takes no sampling parameters."""
+    """An OpenAI model that thinks at a level. While it thinks it accepts no sampling parameters."""
     return Traits(
         thinking=("level",),
         thinking_off=off,
@@ -135,20 +152,20 @@ def _gpt(*efforts: str, off: str = "", default: bool = True) -> Traits:
     )
 
 
-_PLAIN = Traits(thinking=(), efforts=())
+_NO_THINKING = Traits(thinking=(), efforts=())
 _TO_XHIGH = ("low", "medium", "high", "xhigh")
 
 OPENAI: Final[dict[str, Traits]] = {
-    "gpt-3.5": _PLAIN,
-    "gpt-4": _PLAIN,
-    "chatgpt-4o": _PLAIN,
+    "gpt-3.5": _NO_THINKING,
+    "gpt-4": _NO_THINKING,
+    "chatgpt-4o": _NO_THINKING,
     "o1": _gpt(*_LOW_TO_HIGH),
     "o1-mini": replace(_gpt(*_LOW_TO_HIGH), developer_role=False),
     "o3": _gpt(*_LOW_TO_HIGH),
     "o4": _gpt(*_LOW_TO_HIGH),
     "codex-mini": _gpt(*_LOW_TO_HIGH),
     "gpt-5": _gpt("minimal", *_LOW_TO_HIGH),
-    "gpt-5-chat": _PLAIN,
+    "gpt-5-chat": _NO_THINKING,
     "gpt-5-codex": _gpt(*_LOW_TO_HIGH),
     "gpt-5-pro": _gpt("high"),
     "gpt-5.1": _gpt(*_LOW_TO_HIGH, off="none", default=False),
@@ -170,16 +187,18 @@ OPENAI: Final[dict[str, Traits]] = {
     "gpt-6-astra": _gpt(*_ALL),
     "gpt-6.2-astra": _gpt(*_ALL),
 }
-"""OpenAI by name prefix, as measured on the live API up to gpt-5.6 (community tables of 2026); gpt-6 from its published guides.
+"""OpenAI by name prefix: up to gpt-5.6 as measured on the live API (community tables of 2026),
+gpt-6 from its published guides.
 
-Models before gpt-5.1 cannot stop thinking; gpt-5.1 to 5.4 do not think unless asked, and take sampling parameters then.
+Models before gpt-5.1 cannot stop thinking. Models from gpt-5.1 to gpt-5.4 think only at a requested
+level, and without one they accept sampling parameters.
 """
 
 
 def _gemini_2(
     thinking: tuple[str, ...] = (), *, off: str = "", budgets: tuple[int, int] | None = None
 ) -> Traits:
-    """A Gemini up to 2.5. Levels are of other wires that lead to it: its own takes tokens."""
+    """A Gemini up to 2.5. Its own wire has a number of tokens, other wires to it have levels."""
     return Traits(
         thinking,
         off,
@@ -228,11 +247,14 @@ GEMINI: Final[dict[str, Traits]] = {
     "gemini-4-argon": _gemini_3(*_LOW_TO_HIGH, sampling=False),
     "gemini-4-carbon": _gemini_3(*_LOW_TO_HIGH, sampling=False),
 }
-"""Gemini by name prefix (capability tables of 2026; budgets from the guide to thinking). A name that is not here is a newer one."""
+"""Gemini by name prefix (capability tables of 2026; budgets from the guide to thinking).
+
+A name without a row of its own is that of a newer model, which `gemini-` covers.
+"""
 
 _THINKS = Traits(thinking=("budget", "level"), thinking_default=True)
 _ALWAYS_THINKS = replace(_THINKS, thinking_off="")
-_AS_NAMED = Traits(thinking_off="", thinking_default=True, efforts=())
+_THINKS_BY_NAME = Traits(thinking_off="", thinking_default=True, efforts=())
 
 OTHERS: Final[dict[str, Traits]] = {
     "deepseek-": _THINKS,
@@ -247,33 +269,50 @@ OTHERS: Final[dict[str, Traits]] = {
     "minimax-m3": _THINKS,
     "minimax-m3.1": _ALWAYS_THINKS,
     "grok-": Traits(thinking_default=True),
-    "grok-2": _PLAIN,
-    "grok-3": _PLAIN,
+    "grok-2": _NO_THINKING,
+    "grok-3": _NO_THINKING,
     "grok-3-mini": Traits(thinking_off="", thinking_default=True, efforts=("low", "high")),
-    "grok-4": _AS_NAMED,
+    "grok-4": _THINKS_BY_NAME,
     "grok-4.": Traits(thinking_default=True, efforts=_TO_XHIGH),
     "grok-4.3": Traits(thinking_default=True, efforts=_LOW_TO_HIGH),
-    "grok-4.20-": _AS_NAMED,
-    "grok-4.20-non-reasoning": _PLAIN,
-    "grok-4-fast-non-reasoning": _PLAIN,
-    "grok-4-1-fast-non-reasoning": _PLAIN,
-    "grok-code": _AS_NAMED,
+    "grok-4.20-": _THINKS_BY_NAME,
+    "grok-4.20-non-reasoning": _NO_THINKING,
+    "grok-4-fast-non-reasoning": _NO_THINKING,
+    "grok-4-1-fast-non-reasoning": _NO_THINKING,
+    "grok-code": _THINKS_BY_NAME,
 }
-"""Other families by name prefix, from their providers' guides of 2026. Grok 4 thinks or not by its name, and takes no level."""
+"""Other families by name prefix, from their providers' guides of 2026.
+
+Grok 4 thinks or not by its name, and accepts no level.
+"""
 
 TABLES: Final[tuple[dict[str, Traits], ...]] = (CLAUDE, OPENAI, GEMINI, OTHERS)
 ANYTHING: Final = Traits()
+"""Of an unknown model."""
 
 
 def traits(model: str, overrides: Mapping[str, Traits] | None = None) -> Traits:
-    """The traits of a model: your own entries first, then ours, each by longest prefix, without regard to case."""
+    """The traits of a model: by the caller's table first, then by the library's."""
     for table in (overrides or {}, *TABLES):
-        names = [prefix for prefix in table if begins(model.lower(), prefix.lower())]
-        if names:
-            return table[max(names, key=len)]
+        prefix = longest_prefix(model, table)
+        if prefix is not None:
+            return table[prefix]
     return ANYTHING
 
 
-def begins(model: str, prefix: str) -> bool:
-    """Whether the name begins with `prefix`, behind a vendor or region (`us.anthropic.claude-…`, `anthropic/claude-…`)."""
+def longest_prefix(model: str, prefixes: Iterable[str]) -> str | None:
+    """The longest of the prefixes that the model's name begins with, without regard to case."""
+    lowered = model.lower()
+    longest: str | None = None
+    for prefix in prefixes:
+        if longest is not None and len(prefix) <= len(longest):
+            continue
+        if _begins_with(lowered, prefix.lower()):
+            longest = prefix
+    return longest
+
+
+def _begins_with(model: str, prefix: str) -> bool:
+    """Whether a name begins with a prefix, also after a vendor or region
+    (`us.anthropic.claude-…`, `anthropic/claude-…`)."""
     return model.startswith(prefix) or f"/{prefix}" in model or f".{prefix}" in model

@@ -1,7 +1,8 @@
 """Moonshot, the makers of Kimi: https://platform.kimi.ai/docs/api/chat.
 
-Kimi has one temperature and refuses every other, and while it thinks it wants its thoughts back beside calls. `thinking` and
-`reasoning_effort` exclude each other: K3 takes the level and always thinks, earlier ones the switch.
+Kimi has one temperature and refuses every other. While it thinks, it requires its reasoning beside
+calls in the history. `thinking` and `reasoning_effort` exclude each other: K3 has levels and always
+thinks, earlier models have the switch.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ PROVIDER = Provider(
     wire_urls={"messages": "https://api.moonshot.ai/anthropic"},
     unsigned_thinking=True,
     key_env=("MOONSHOT_API_KEY", "KIMI_API_KEY"),
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, Chat ignores it
     prepare=("drop_strict", "type_schemas"),
     chat=PLAIN,
     model_overrides={"kimi-": K2, "kimi-k3": K3},

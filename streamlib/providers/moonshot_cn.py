@@ -1,4 +1,4 @@
-"""Moonshot's platform in China: other keys, all else as at `moonshot`."""
+"""Moonshot's platform in China: other keys and addresses, everything else as `moonshot`."""
 
 from __future__ import annotations
 

@@ -1,17 +1,26 @@
-"""Ids and names that a wire accepts: sanitised without collisions, the same for a call and its output, reversible for tools."""
+"""Ids and tool names that a wire accepts.
+
+They are fitted without collisions, equally for a call and its output, and reversibly for tools.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Iterable
-from itertools import count
 
 from msgspec import Struct
 
 
 class Charset(Struct, frozen=True):
-    """What a wire takes: characters (a regular expression class) and length. `lead`: what the first character must be."""
+    """Which names a wire accepts.
+
+    Attributes:
+        allowed: characters, as the inside of a regular expression's class.
+        longest: number of characters.
+        lead: the same as `allowed` for the first character, where it has a rule of its own.
+        shortest: number of characters.
+    """
 
     allowed: str = "a-zA-Z0-9_-"
     longest: int = 64
@@ -20,24 +29,29 @@ class Charset(Struct, frozen=True):
 
 
 def fit_names(names: Iterable[str], charset: Charset) -> dict[str, str]:
-    """name -> a name the wire takes, only for those that change; two names never meet in one."""
+    """Name -> a name that the wire accepts, for those that change; no two become the same."""
     names = list(dict.fromkeys(names))
     taken = {name for name in names if _fits(name, charset)}
     changed: dict[str, str] = {}
     for name in names:
         if name not in taken:
-            changed[name] = _free(name, charset, taken)
+            changed[name] = _fitted(name, charset, taken)
             taken.add(changed[name])
     return changed
 
 
 def _fits(name: str, charset: Charset) -> bool:
-    lead = f"[{charset.lead}]" if charset.lead else ""
-    least, most = (length - bool(charset.lead) for length in (charset.shortest, charset.longest))
-    return re.fullmatch(f"{lead}[{charset.allowed}]{{{least},{most}}}", name) is not None
+    if not charset.shortest <= len(name) <= charset.longest:
+        return False
+    if charset.lead and not re.match(f"[{charset.lead}]", name):
+        return False
+    rest = name
+    if charset.lead:
+        rest = name[1:]
+    return re.fullmatch(f"[{charset.allowed}]*", rest) is not None
 
 
-def _free(name: str, charset: Charset, taken: set[str]) -> str:
+def _fitted(name: str, charset: Charset, taken: set[str]) -> str:
     if charset.shortest > 1:
         return _digest(name, charset, taken)
     clean = re.sub(f"[^{charset.allowed}]", "_", name) or "_"
@@ -45,16 +59,20 @@ def _free(name: str, charset: Charset, taken: set[str]) -> str:
         clean = f"_{clean}"
     if len(clean) <= charset.longest and clean not in taken:
         return clean
-    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    # A digest of the name, so that it is the same in every request of a conversation.
+    digest = _hex_digest(name)[:8]
     return f"{clean[: charset.longest - 9]}_{digest}"
 
 
 def _digest(name: str, charset: Charset, taken: set[str]) -> str:
-    """For ids of one length: hexadecimal digits, made of the name alone, so that an id is the same in every request."""
-    digests = (
-        hashlib.sha256(f"{name}{'#' * n}".encode("utf-8", "surrogatepass")).hexdigest()[
-            : charset.longest
-        ]
-        for n in count()
-    )
-    return next(digest for digest in digests if digest not in taken)
+    """A name of one fixed length (Mistral's call ids): hexadecimal digits that depend on the
+    original name alone, so that an id is the same in every request."""
+    digest = _hex_digest(name)[: charset.longest]
+    while digest in taken:
+        name += "#"
+        digest = _hex_digest(name)[: charset.longest]
+    return digest
+
+
+def _hex_digest(name: str) -> str:
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,7 +1,8 @@
 """Nous Portal: https://portal.nousresearch.com.
 
-Requests carry tags that say which product sends them; `extra={"tags": ["product=yours"]}` says yours. Routing is the portal's own:
-it refuses OpenRouter's `provider`. What cannot be switched off there is asked to think least.
+Requests carry tags that name the product that sends them; `extra={"tags": ["product=yours"]}` names
+yours. Routing is the portal's own: it refuses OpenRouter's `provider`. Where thinking cannot be
+switched off, the lowest level is requested.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ PROVIDER = Provider(
     defaults={"tags": ["product=streamlib"]},
     chat=ChatShape(
         reasoning_echo=("reasoning_details", "reasoning"),
-        thinking=replace(REASONING_OBJECT, off=None, words={}),
+        thinking=replace(REASONING_OBJECT, off=None, levels={}),
         conversation="session_id",
         custom_tools=False,
     ),

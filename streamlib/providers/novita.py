@@ -11,6 +11,6 @@ PROVIDER = Provider(
     name="novita",
     base_url="https://api.novita.ai/openai/v1",
     key_env=("NOVITA_API_KEY",),
-    defaults={"separate_reasoning": True},  # thoughts come apart from the text
+    defaults={"separate_reasoning": True},  # reasoning apart from the text
     chat=ChatShape(thinking=replace(ENABLE_THINKING, budget=""), top_k=True, custom_tools=False),
 )

@@ -1,6 +1,7 @@
 """NVIDIA's hosted NIM: https://docs.api.nvidia.com/nim/reference.
 
-Its own limit of output is small, so 16,384 is asked for. How a model is told to think depends on its template.
+Its default limit of output is small, so 16,384 tokens are requested. The switch for thinking
+depends on the model's chat template.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from streamlib.providers.shapes import (
     ChatShape,
 )
 
-WORDS = {"minimal": "low", "xhigh": "high", "max": "high"}
+LEVELS = {"minimal": "low", "xhigh": "high", "max": "high"}
 LEVEL = "chat_template_kwargs.reasoning_effort"
 SHAPE = ChatShape(
-    thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, words=WORDS),
+    thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, levels=LEVELS),
     bare_messages=True,
     custom_tools=False,
 )
+# Templates of DeepSeek and Kimi name the switch `thinking`.
 BY_THINKING = {
-    "chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, words=WORDS))
+    "chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, levels=LEVELS))
 }
 
 PROVIDER = Provider(
@@ -36,6 +38,6 @@ PROVIDER = Provider(
     model_overrides={
         "deepseek-": BY_THINKING,
         "kimi-": BY_THINKING,
-        "gpt-oss": {"chat": replace(SHAPE, thinking=replace(EFFORT, off=None, words=WORDS))},
+        "gpt-oss": {"chat": replace(SHAPE, thinking=replace(EFFORT, off=None, levels=LEVELS))},
     },
 )

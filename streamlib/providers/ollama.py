@@ -1,7 +1,8 @@
-"""Ollama: https://docs.ollama.com/api. Native /api/chat by default: the compatible endpoints cannot set `num_ctx`.
+"""Ollama: https://docs.ollama.com/api.
 
-A hosted Ollama is `base_url="https://ollama.com"` with `OLLAMA_API_KEY`. The window is small unless the model's file or
-`extra={"options": {"num_ctx": 32768}}` says otherwise.
+The native /api/chat is the default: the compatible endpoints cannot set `num_ctx`. A hosted Ollama
+is `base_url="https://ollama.com"` with `OLLAMA_API_KEY`. The context window is small unless the
+model's file or `extra={"options": {"num_ctx": 32768}}` sets another.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ PROVIDER = Provider(
     unsigned_thinking=True,
     chat=ChatShape(
         reasoning_echo=("reasoning",),
-        thinking=replace(EFFORT, words={"minimal": "low", "xhigh": "high"}),
+        thinking=replace(EFFORT, levels={"minimal": "low", "xhigh": "high"}),
         tool_choices={"required": "", "none": "", "tool": ""},
         custom_tools=False,
     ),

@@ -14,7 +14,7 @@ OPENAI: Final = ChatShape(
     user="safety_identifier",
     conversation="prompt_cache_key",
 )
-"""OpenAI's own Chat Completions. It hides thoughts, so none go back."""
+"""OpenAI's own Chat Completions. It hides reasoning, so none is sent back."""
 
 PROVIDER = Provider(
     name="openai",

@@ -1,6 +1,7 @@
-"""The Responses API behind ChatGPT plans. The key is the plan's access token, `account` the ChatGPT account id.
+"""The Responses API behind ChatGPT plans.
 
-We send no other product's identity: `originator`, `User-Agent` and instructions are the caller's own (`headers`, `instructions`).
+The key is the plan's access token, `account` the ChatGPT account id. No other product's identity is
+sent: `originator`, `User-Agent` and instructions are the caller's own (`headers`, `instructions`).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ PROVIDER = Provider(
     wires=("responses",),
     base_url="https://chatgpt.com/backend-api/codex",
     key_env=("OPENAI_CODEX_ACCESS_TOKEN",),
-    models_path="",  # it lists by the version of another product
+    models_path="",  # its list depends on the version of another product
     account_header="ChatGPT-Account-ID",
     unsupported=dict.fromkeys(
         (

@@ -1,7 +1,8 @@
 """OpenRouter: https://openrouter.ai/docs/api-reference/overview.
 
-Which upstreams may answer is said with `extra={"provider": {"order": […], "allow_fallbacks": False}}`, further models with `models`,
-plugins with `plugins`. Thoughts of every upstream go back unmodified, with their signatures, as `reasoning_details`.
+Upstream providers are chosen with `extra={"provider": {"order": […], "allow_fallbacks": False}}`,
+further models with `models`, plugins with `plugins`. Reasoning of every upstream is sent back
+unmodified, with its signatures, as `reasoning_details`.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ PROVIDER = Provider(
     wires=("chat", "responses", "messages"),
     base_url="https://openrouter.ai/api/v1",
     key_env=("OPENROUTER_API_KEY",),
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, the other wires ignore it
     chat=ChatShape(
         reasoning_echo=("reasoning_details", "reasoning"),
         thinking=REASONING_OBJECT,

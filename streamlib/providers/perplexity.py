@@ -1,4 +1,7 @@
-"""Perplexity: https://docs.perplexity.ai/api-reference. It searches by itself, has no tools, and wants user and assistant to take turns."""
+"""Perplexity: https://docs.perplexity.ai/api-reference.
+
+It searches by itself, has no tools, and requires user and assistant to alternate.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,6 @@ PROVIDER = Provider(
     chat=ChatShape(
         alternate=True,
         inner_system=False,
-        thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"}),
+        thinking=replace(EFFORT, off=None, levels={"xhigh": "high", "max": "high"}),
     ),
 )

@@ -1,6 +1,8 @@
-"""Qwen on Alibaba Cloud (DashScope, Model Studio): https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope.
+"""Qwen on Alibaba Cloud (DashScope, Model Studio).
 
-Further switches, such as `preserve_thinking`, go into `extra`.
+https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope
+
+Further switches, such as `preserve_thinking`, are set with `extra`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from streamlib.providers.shapes import ENABLE_THINKING, ChatShape
 QWEN: Final = ChatShape(
     reasoning_echo=("reasoning_content",),
     thinking=ENABLE_THINKING,
-    assistant_content="omit",  # an empty text beside calls is refused
+    assistant_content="omit",  # it refuses an empty text beside calls
     cache_control=True,
     top_k=True,
     custom_tools=False,

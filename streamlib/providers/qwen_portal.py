@@ -1,6 +1,7 @@
-"""The Qwen portal, behind Qwen's own plans. The key is the plan's access token (`api_key=` takes a function that fetches one).
+"""The Qwen portal, behind Qwen's own plans.
 
-Content is always a list here, the system message carries a cache marker, and images are read in full resolution.
+The key is the plan's access token (`api_key=` accepts a function that fetches it). Content is
+always a list here, the system message carries a cache marker, and images are read in full resolution.
 """
 
 from __future__ import annotations

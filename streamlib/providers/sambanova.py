@@ -1,4 +1,7 @@
-"""SambaNova: https://docs.sambanova.ai/docs/en/api-reference. It refuses keys it does not know, in messages too."""
+"""SambaNova: https://docs.sambanova.ai/docs/en/api-reference.
+
+It refuses unknown keys, in messages too.
+"""
 
 from __future__ import annotations
 

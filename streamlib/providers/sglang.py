@@ -1,4 +1,7 @@
-"""SGLang's server: https://docs.sglang.io. Its thoughts have another key than vLLM's; templates and ids of Kimi are the same."""
+"""SGLang's server: https://docs.sglang.io.
+
+The key of its reasoning differs from vLLM's; chat templates and Kimi's ids are the same.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,17 @@
-"""How providers of Chat Completions differ, as values: what `Provider.chat` holds.
+"""How providers of Chat Completions differ, as values: the field `Provider.chat`.
 
-The defaults send what was asked and replay nothing that a strict server refuses. A provider file says what is different:
+The defaults send what the caller set and nothing that a strict server refuses. A provider's file
+states the differences:
 
     PROVIDER = Provider(
         name="deepseek",
         base_url="https://api.deepseek.com",
-        chat=ChatShape(reasoning_echo=("reasoning_content",), echo_filler=" ", thinking=THINKING_TYPE, output="json_object"),
+        chat=ChatShape(
+            reasoning_echo=("reasoning_content",),
+            echo_filler=" ",
+            thinking=THINKING_TYPE,
+            output="json_object",
+        ),
     )
 """
 
@@ -17,12 +23,16 @@ from msgspec import Struct
 
 
 class Thinking(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How a request says how much the model may think.
+    """How a request switches thinking on and off and sets its amount.
 
-    on: merged into the body whenever thinking is asked for. off: merged when it is to be off; None: nothing says so.
-    plain: merged where thinking is asked for and nothing says how much.
-    effort: the (dotted) place of a level, "" where there is none. budget: the place of a number of tokens, "" where there is none.
-    words: our level -> the provider's, for those that differ (`{"max": "xhigh"}`); levels that are not here go as they are.
+    Attributes:
+        on: merged into the body whenever thinking is requested.
+        off: merged when thinking is switched off; None where it cannot be.
+        plain: merged where thinking is requested without a level or a number of tokens.
+        effort: (dotted) field of the level, "" where there is none.
+        budget: (dotted) field of the number of tokens, "" where there is none.
+        levels: level of this library -> the provider's, for those that differ
+            (`{"max": "xhigh"}`).
     """
 
     on: dict[str, Any] = {}
@@ -30,10 +40,11 @@ class Thinking(Struct, frozen=True, gc=False, omit_defaults=True):
     plain: dict[str, Any] = {}
     effort: str = ""
     budget: str = ""
-    words: dict[str, str] = {}
+    levels: dict[str, str] = {}
 
 
-# The request shapes that several providers share. Make your own with `Thinking(…)`, or `msgspec.structs.replace(EFFORT, words=…)`.
+# Shapes that several providers share. A provider of its own kind has a `Thinking(…)` in its file,
+# or changes one of these: `msgspec.structs.replace(EFFORT, levels=…)`.
 EFFORT: Final = Thinking(off={"reasoning_effort": "none"}, effort="reasoning_effort")
 """OpenAI, xAI, Groq, Mistral, Ollama's /v1, Fireworks …: `reasoning_effort`."""
 THINKING_TYPE: Final = Thinking(
@@ -42,7 +53,10 @@ THINKING_TYPE: Final = Thinking(
     effort="reasoning_effort",
     budget="thinking.budget_tokens",
 )
-"""DeepSeek, Kimi, GLM: `thinking: {"type": …}`, with `reasoning_effort` beside it. Without levels or budgets: replace those by ""."""
+"""DeepSeek, Kimi, GLM: `thinking: {"type": …}`, with `reasoning_effort` beside it.
+
+A provider without levels or budgets replaces those fields by "".
+"""
 ENABLE_THINKING: Final = Thinking(
     on={"enable_thinking": True}, off={"enable_thinking": False}, budget="thinking_budget"
 )
@@ -52,7 +66,7 @@ REASONING_OBJECT: Final = Thinking(
     plain={"reasoning": {"enabled": True}},
     effort="reasoning.effort",
     budget="reasoning.max_tokens",
-    words={"max": "xhigh"},
+    levels={"max": "xhigh"},
 )
 """OpenRouter: `reasoning: {"effort" | "max_tokens" | "enabled"}`."""
 REASONING_ENABLED: Final = Thinking(
@@ -66,51 +80,72 @@ TEMPLATE_ENABLE_THINKING: Final = Thinking(
     off={"chat_template_kwargs": {"enable_thinking": False}},
     effort="reasoning_effort",
 )
-"""vLLM, SGLang, llama.cpp, NVIDIA with templates of Qwen and GLM; levels are for gpt-oss."""
+"""vLLM, SGLang, llama.cpp, NVIDIA with chat templates of Qwen and GLM; levels are for gpt-oss."""
 TEMPLATE_THINKING: Final = Thinking(
     on={"chat_template_kwargs": {"thinking": True}},
     off={"chat_template_kwargs": {"thinking": False}},
     effort="reasoning_effort",
 )
-"""The same servers with templates of DeepSeek and Kimi."""
+"""The same servers with chat templates of DeepSeek and Kimi."""
 GOOGLE: Final = Thinking(
     off={"reasoning_effort": "none"},
     effort="reasoning_effort",
     budget="extra_body.google.thinking_config.thinking_budget",
 )
-"""Gemini's compatible endpoint: a level or a budget, never both."""
+"""Gemini's OpenAI-compatible endpoint: a level or a budget, never both."""
 
 
 class ChatShape(Struct, frozen=True, gc=False, omit_defaults=True):
-    """One provider's Chat Completions, where providers differ. Fields it refuses or renames altogether stand in `Provider.drop`, `rename`.
+    """One provider's Chat Completions, where providers differ.
 
-    Messages
-        developer_role: knows the role `developer`; else such messages are sent as `system`. inner_system: takes system messages
-        amid the conversation; else they are user text. alternate: user and assistant must take turns, so neighbours are joined.
-        tool_then_user: a user message may follow a tool message; else a short assistant message stands between.
-        prefill: key set to true on an assistant message that ends the request ("prefix"), "" where none is needed.
-        call_id: form of call ids the model was trained on (`"functions.{name}:{n}"`, n counts calls of the conversation), "" for none;
-        a character set of ids stands in `Provider.call_ids`.
-    Content
-        content: "auto" (one text is a string, several are parts), "string" (texts are joined), "parts" (always a list).
-        assistant_content: what stands beside `tool_calls` where there is no text: null, "" or nothing.
-        tool_parts: takes images in tool messages; else they move into a user message after them.
-        bare_messages: refuses keys it does not know in messages and calls (`refusal`, `audio`, `extra_content`, keys of its own answers).
-    Reasoning in the history (of the same origin; what other origins thought is plain text by then)
-        reasoning_echo: the places in which thoughts go back, () for none. Text goes under the first of `reasoning_content`,
-        `reasoning`, `reasoning_text` (keys of the message), `think_tags` (`<think>…</think>` before the content) or
-        `thinking_parts` (Mistral's content parts). `reasoning_details`, `thinking_blocks` and `reasoning_opaque` go back as they
-        came, and stand for the text where they hold it. echo_turns: "all" assistant messages, or those with "calls" only.
-        echo_filler: sent where the key is required and nothing was thought; None: nothing is sent then.
-    Settings
-        max_tokens: the name of that field. thinking: how thinking is asked for; None: it cannot be.
-        tool_choices: "auto", "required", "none" and "tool" (one by name) -> the word here, "" where it is not taken.
-        custom_tools: takes free-form tools; else they are functions with one string. strict_schemas: strict mode takes OpenAI's
-        subset of JSON schema only, so schemas are fitted to it. output: the structured output it takes, "" for none.
-        top_k: takes `top_k`, which OpenAI does not. stream_usage: takes `stream_options.include_usage`.
-        cache_control: takes cache markers on content parts (OpenRouter, DashScope). user: field for an end user's id, "" for none.
-        conversation: the (dotted) field for a conversation's id (`prompt_cache_key`, `metadata.sessionId`), "" for none.
-        defaults: fields sent when the caller gave none, in Chat alone (`Provider.defaults`: on every wire).
+    Fields that a provider refuses or renames altogether are in `Provider.unsupported` and
+    `Provider.rename`.
+
+    Attributes:
+        developer_role: knows the role `developer`; else such messages are sent as `system`.
+        inner_system: accepts system messages inside the conversation; else they are user text.
+        alternate: user and assistant must alternate, so adjacent messages are joined.
+        tool_then_user: a user message may follow a tool message; else a short assistant message
+            is put between the two.
+        prefill: key set to true on an assistant message that ends the request (`prefix`), "" where
+            none is needed.
+        call_id: form of call ids that the model was trained on (`"functions.{name}:{n}"`, n counts
+            the calls of the conversation), "" for none. `Provider.call_ids` has the characters
+            that are allowed.
+
+        content: `auto` (one text is a string, several are parts), `string` (texts are joined) or
+            `parts` (always a list).
+        assistant_content: the content beside `tool_calls` where there is no text: null, an empty
+            text, or no such key.
+        tool_parts: accepts images in tool messages; else they move into a user message after them.
+        bare_messages: refuses unknown keys in messages and calls (`refusal`, `audio`,
+            `extra_content`, keys of its own responses).
+
+        reasoning_echo: keys in which reasoning of the same origin is sent back, () for none (that
+            of other origins is plain text by then). Text is sent under the first of
+            `reasoning_content`, `reasoning`, `reasoning_text` (keys of the message), `think_tags`
+            (`<think>…</think>` before the content) or `thinking_parts` (Mistral's content parts).
+            `reasoning_details`, `thinking_blocks` and `reasoning_opaque` are sent back unchanged,
+            and replace the text where they contain it.
+        echo_turns: `all` assistant messages, or only those with `calls`.
+        echo_filler: sent where the key is required and there is no reasoning; None: nothing.
+
+        max_tokens: name of that field.
+        thinking: how thinking is requested; None: it cannot be.
+        tool_choices: `auto`, `required`, `none` and `tool` (a tool by name) -> the value here, ""
+            where it is not accepted.
+        custom_tools: accepts free-form tools; else they become functions with one string.
+        strict_schemas: strict mode accepts only OpenAI's subset of JSON Schema, so schemas are
+            fitted to it.
+        output: structured output that it accepts, "" for none.
+        top_k: accepts `top_k`, which OpenAI does not.
+        stream_usage: accepts `stream_options.include_usage`.
+        cache_control: accepts cache markers on content parts (OpenRouter, DashScope).
+        user: field for an end user's id, "" for none.
+        conversation: (dotted) field for a conversation's id (`prompt_cache_key`,
+            `metadata.sessionId`), "" for none.
+        defaults: fields sent unless the caller sets them, in Chat alone (`Provider.defaults`: on
+            every wire).
     """
 
     developer_role: bool = False
@@ -149,4 +184,4 @@ ANYTHING: Final = ChatShape(
     ),
     top_k=True,
 )
-"""For servers of which nothing is known: what they sent goes back as they sent it."""
+"""For servers of which nothing is known: reasoning is sent back as they sent it."""

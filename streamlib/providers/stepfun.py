@@ -1,4 +1,7 @@
-"""StepFun's plan: https://platform.stepfun.ai/docs. Outside the plan: `base_url="https://api.stepfun.ai/v1"`."""
+"""StepFun's plan: https://platform.stepfun.ai/docs.
+
+Outside the plan: `base_url="https://api.stepfun.ai/v1"`.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ PROVIDER = Provider(
     key_env=("STEPFUN_API_KEY",),
     chat=ChatShape(
         thinking=replace(
-            EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"}
+            EFFORT, off=None, levels={"minimal": "low", "xhigh": "high", "max": "high"}
         ),
         custom_tools=False,
     ),

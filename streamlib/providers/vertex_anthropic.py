@@ -1,12 +1,15 @@
-"""Claude on Vertex AI: Messages, with the model in the URL: https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai.
+"""Claude on Vertex AI: Messages, with the model in the URL.
 
-A provider of its own, because a provider's values hold for all its wires. Project, location and token as for `vertex`.
+https://platform.claude.com/docs/en/build-with-claude/claude-on-vertex-ai
+
+A provider of its own, because a provider's values are valid for all its wires. Project, location
+and token are those of `vertex`.
 """
 
 from __future__ import annotations
 
 from streamlib.providers import Provider
-from streamlib.providers.vertex import HOSTS, PLACES, TOKENS
+from streamlib.providers.vertex import TOKENS, URL_REPLACEMENTS, URL_VARIABLES
 
 PROVIDER = Provider(
     name="vertex-anthropic",
@@ -15,11 +18,14 @@ PROVIDER = Provider(
     wires=("messages",),
     base_url="https://aiplatform.googleapis.com",
     wire_urls={
-        "messages": "https://{location}-aiplatform.googleapis.com/v1/projects/{project}/locations/{location}/publishers/anthropic/models"
+        "messages": (
+            "https://{location}-aiplatform.googleapis.com/v1"
+            "/projects/{project}/locations/{location}/publishers/anthropic/models"
+        )
     },
     key_env=TOKENS,
-    url_variables=PLACES,
-    url_replacements=HOSTS,
+    url_variables=URL_VARIABLES,
+    url_replacements=URL_REPLACEMENTS,
     models_path="",
     paths={"messages": "/{model}:streamRawPredict"},
     fields_in_url=("model",),

@@ -1,7 +1,7 @@
 """vLLM's server: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html.
 
-Start it with `--enable-auto-tool-choice --tool-call-parser … --reasoning-parser …`. How a model is told to think depends on its
-template; Kimi K2 was trained on call ids that count.
+Start it with `--enable-auto-tool-choice --tool-call-parser … --reasoning-parser …`. The switch for
+thinking depends on the model's chat template; Kimi K2 was trained on call ids that count.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PROVIDER = Provider(
     base_url="http://localhost:8000/v1",
     key_env=("VLLM_API_KEY",),
     key_optional=True,
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, the others do not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, the other wires ignore it
     unsigned_thinking=True,
     chat=SHAPE,
     model_overrides={

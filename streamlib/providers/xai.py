@@ -1,7 +1,8 @@
 """xAI: https://docs.x.ai/docs/api-reference.
 
-The header keeps a conversation at the server that has its cache. Thoughts are hidden in Chat; in Responses they come sealed and go
-back. Grok 4 thinks or not by its name; a level is taken by grok-3-mini and from 4.3 on.
+The header keeps a conversation at the server that has its cache. Reasoning is hidden in Chat; in
+Responses it is encrypted and sent back. Grok 4 thinks or not by its name; grok-3-mini and models
+from 4.3 on have levels.
 """
 
 from __future__ import annotations

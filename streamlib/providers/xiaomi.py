@@ -1,4 +1,7 @@
-"""Xiaomi's MiMo: https://platform.xiaomimimo.com. A tool message is one text; its list of models answers 401 to every key."""
+"""Xiaomi's MiMo: https://platform.xiaomimimo.com.
+
+A tool message is one text; its list of models answers 401 to every key.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Z.ai, the makers of GLM: https://docs.z.ai/api-reference. The coding plan is `base_url="https://api.z.ai/api/coding/paas/v4"`.
+"""Z.ai, the makers of GLM: https://docs.z.ai/api-reference.
 
-Thoughts that are kept (`clear_thinking`) must go back exactly; calls are streamed only where that is asked for.
+The coding plan is `base_url="https://api.z.ai/api/coding/paas/v4"`. Retained reasoning
+(`clear_thinking`) must be sent back exactly; calls are streamed only on request.
 """
 
 from __future__ import annotations
@@ -37,19 +38,19 @@ PROVIDER = Provider(
     other_urls=("https://open.bigmodel.cn",),
     unsigned_thinking=True,
     key_env=("ZAI_API_KEY", "GLM_API_KEY", "Z_AI_API_KEY", "ZHIPUAI_API_KEY"),
-    headers={"anthropic-version": "2023-06-01"},  # Messages wants it, Chat does not read it
+    headers={"anthropic-version": "2023-06-01"},  # Messages requires it, Chat ignores it
     chat=SHAPE,
     model_overrides={
         "glm-5.2": {
             "chat": replace(
-                SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words=HIGH_OR_MAX)
+                SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", levels=HIGH_OR_MAX)
             )
         },
         "glm-5.3": {
             "chat": replace(
                 SHAPE,
                 thinking=replace(
-                    SWITCH, effort="reasoning_effort", words={"minimal": "low", "xhigh": "max"}
+                    SWITCH, effort="reasoning_effort", levels={"minimal": "low", "xhigh": "max"}
                 ),
             )
         },

@@ -39,7 +39,6 @@ OWN = sorted(
 WIRE: Any = OWN[0].parent.name
 """The folders of the recordings are named after the wires."""
 
-BODIES = {path: path.read_bytes() for path in OWN}
 PROMPT = Prompt(input="hello there", reasoning="low")
 
 
