@@ -1,8 +1,9 @@
-"""One hop: our client over a mock transport, an event of the wire a chunk, on both loops; against the SDKs over the same transport.
+"""The client over a mock transport, on asyncio and trio, against the SDKs over the same transport.
 
 python -m benchmarks.bench_async [--rounds 7] [--json F]
 
-The rows of `feed` are the parser alone: what is above them is the hop.
+Each event of the wire is one chunk. The rows of `feed` are the parser alone: the difference is what
+the client adds.
 """
 
 from __future__ import annotations
@@ -25,27 +26,32 @@ from streamlib.cli.bench import Bar
 WIRES: Final = ("messages", "chat", "responses", "gemini")
 
 
-async def _single(stream: Any) -> None:
+async def read_events(stream: Any) -> None:
+    """Reads a stream event by event."""
     async for _ in stream:
         pass
 
 
-async def _batches(stream: Any) -> None:
+async def read_batches(stream: Any) -> None:
+    """Reads a stream in the batches in which it arrives."""
     async for _ in stream.batches():
         pass
 
 
 def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any]) -> Contestant:
-    """`Client.stream` with its deadlines, its accumulator and its timing; opening it is not counted, as it is not for the others."""
+    """`Client.stream` with its deadlines, accumulator and timing.
+
+    Opening the stream is not counted, as for the other contestants.
+    """
 
     async def run(chunks: list[bytes]) -> tuple[float, Outcome]:
         async with mock(chunks, "httpx") as http, streamlib.Client(http=http) as client:
             async with client.stream(
                 "x", model="custom:m", wire_api=wire, base_url="http://x", dialects=()
             ) as stream:
-                began = time.process_time()
+                start = time.process_time()
                 await read(stream)
-                spent = time.process_time() - began
+                spent = time.process_time() - start
             return spent, outcome_of(stream.response)
 
     def on_loop(chunks: list[bytes]) -> tuple[float, Outcome]:
@@ -63,33 +69,33 @@ def through_client(wire: Any, name: str, backend: str, read: Callable[[Any], Any
 
 def contestants(wire: str) -> list[Contestant]:
     """Ours first: the others are compared with it."""
+    peers = [peer for peer in PEERS if peer.wire == wire and peer.kind != "framing"]
     return [
-        through_client(wire, OURS, "asyncio", _single),
-        through_client(wire, "ours, trio", "trio", _single),
-        through_client(wire, "ours, batches", "asyncio", _batches),
+        through_client(wire, OURS, "asyncio", read_events),
+        through_client(wire, "ours, trio", "trio", read_events),
+        through_client(wire, "ours, batches", "asyncio", read_batches),
         ours(wire)._replace(name="ours, feed"),
-        *(one for one in PEERS if one.wire == wire and one.kind != "framing" and one.installed),
+        *(peer for peer in peers if peer.installed),
     ]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Every wire that is read over HTTP by an official SDK."""
-    arguments = argparse.ArgumentParser(
+    """Measures every wire that an official SDK reads over HTTP."""
+    command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--rounds", type=int, default=7)
-    arguments.add_argument("--json")
-    asked = arguments.parse_args(argv)
-    bar = Bar(asked.rounds * sum(len(contestants(wire)) for wire in WIRES))
+    command.add_argument("--rounds", type=int, default=7)
+    command.add_argument("--json")
+    arguments = command.parse_args(argv)
+    rounds = arguments.rounds
+    bar = Bar(rounds * sum(len(contestants(wire)) for wire in WIRES))
     records: list[Record] = []
     for wire in WIRES:
-        records += race(
-            "async", WORKLOADS[wire], EVENT, contestants(wire), asked.rounds, bar.advance
-        )
+        records += race("async", WORKLOADS[wire], EVENT, contestants(wire), rounds, bar.advance)
     bar.done()
     print(table(records, "contestant"), end="")
-    if asked.json:
-        Path(asked.json).write_bytes(as_json(records))
+    if arguments.json:
+        Path(arguments.json).write_bytes(as_json(records))
     return 0
 
 

@@ -1,9 +1,11 @@
-"""A server on loopback in another process: CPU of the reading process, for 1, 100 and 500 streams at once.
+"""CPU of a reading process for 1, 100 and 500 concurrent streams, from a server in another one.
 
-python -m benchmarks.bench_end_to_end [--streams 1 100 500] [--rounds 3] [--pace 0] [--json F] [--chart F.svg]
+    python -m benchmarks.bench_end_to_end [--streams 1 100 500] [--rounds 3] [--pace 0]
+        [--json F] [--chart F.svg]
 
-`drained` is the HTTP library alone: it reads the same bytes and looks at none. What our client adds to it is the cost of streamlib.
-With --pace each event comes alone, so many seconds after the one before, as a model writes it.
+`drained` is the HTTP library alone: it reads the same bytes and drops them. What the client adds to
+it is the cost of streamlib. With --pace each event is sent so many seconds after the previous one,
+as a model writes it.
 """
 
 from __future__ import annotations
@@ -19,32 +21,38 @@ from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 import streamlib
-from benchmarks.contestants import ASK, CHAT
+from benchmarks.contestants import CHAT_REQUEST, MESSAGES_REQUEST
 from benchmarks.loopback import events_of, running
-from streamlib.bench.answers import words
 from streamlib.bench.chart import bars
 from streamlib.bench.records import Record, as_json, record, table
+from streamlib.bench.responses import seeded_deltas
 from streamlib.cli.bench import Bar
 from streamlib_parsers import parser
 
 DELTAS: Final = {1: 8000, 100: 200, 500: 60}
-"""Of each stream, by how many there are: about as much work for every row."""
+"""Deltas of each stream, by the number of streams: about as much work for every row."""
 
 Read = Callable[[str], Awaitable[str | None]]
-"""Reads the answer of an address; its text, or None where it was not looked at."""
+"""Reads the response of a URL; returns its text, or None where it was not parsed."""
 
 
 class Reader(NamedTuple):
-    """Opens a client for so many streams, which then reads one address after the other."""
+    """A client to measure.
+
+    Attributes:
+        name: shown in tables.
+        wire: what it reads.
+        open_client: opens a client for so many concurrent streams.
+    """
 
     name: str
     wire: str
-    opened: Callable[[int], AbstractAsyncContextManager[Read]]
+    open_client: Callable[[int], AbstractAsyncContextManager[Read]]
 
 
 def _drained(library: str) -> Callable[[int], AbstractAsyncContextManager[Read]]:
     @asynccontextmanager
-    async def opened(streams: int) -> AsyncIterator[Read]:
+    async def open_client(streams: int) -> AsyncIterator[Read]:
         http: Any = __import__(library)
         limits = http.Limits(max_connections=streams)
         async with http.AsyncClient(limits=limits, timeout=http.Timeout(600)) as client:
@@ -56,7 +64,7 @@ def _drained(library: str) -> Callable[[int], AbstractAsyncContextManager[Read]]
 
             yield read
 
-    return opened
+    return open_client
 
 
 @asynccontextmanager
@@ -75,7 +83,7 @@ async def _aiohttp_drained(streams: int) -> AsyncIterator[Read]:
 
 def _ours(make: Callable[[int], Any]) -> Callable[[int], AbstractAsyncContextManager[Read]]:
     @asynccontextmanager
-    async def opened(streams: int) -> AsyncIterator[Read]:
+    async def open_client(streams: int) -> AsyncIterator[Read]:
         http = make(streams)
         async with streamlib.Client(http=http) as client:
 
@@ -91,7 +99,7 @@ def _ours(make: Callable[[int], Any]) -> Callable[[int], AbstractAsyncContextMan
         if http is not None:
             await http.aclose()
 
-    return opened
+    return open_client
 
 
 def _of_library(library: str) -> Callable[[int], Any]:
@@ -108,36 +116,42 @@ def _of_aiohttp(streams: int) -> Any:
     return AiohttpTransport()
 
 
-def _raw_socket(*, parsed: bool) -> Callable[[int], AbstractAsyncContextManager[Read]]:
-    """No HTTP library at all: what nobody can go below on this loop."""
+# No HTTP library at all: the lower bound on this event loop.
 
-    async def chunks(url: str) -> AsyncIterator[bytes]:
-        address = urlsplit(f"{url}/close")
-        reader, writer = await asyncio.open_connection(address.hostname, address.port)
-        writer.write(f"POST {address.path} HTTP/1.1\r\ncontent-length: 0\r\n\r\n".encode())
-        await reader.readuntil(b"\r\n\r\n")
-        while chunk := await reader.read(1 << 16):
-            yield chunk
-        writer.close()
 
-    async def drain(url: str) -> None:
-        async for _ in chunks(url):
+async def _socket_chunks(url: str) -> AsyncIterator[bytes]:
+    address = urlsplit(f"{url}/close")
+    reader, writer = await asyncio.open_connection(address.hostname, address.port)
+    writer.write(f"POST {address.path} HTTP/1.1\r\ncontent-length: 0\r\n\r\n".encode())
+    await reader.readuntil(b"\r\n\r\n")
+    chunk = await reader.read(1 << 16)
+    while chunk:
+        yield chunk
+        chunk = await reader.read(1 << 16)
+    writer.close()
+
+
+@asynccontextmanager
+async def _socket_drained(streams: int) -> AsyncIterator[Read]:
+    async def read(url: str) -> None:
+        async for _ in _socket_chunks(url):
             pass
 
-    async def parse(url: str) -> str:
-        reading, whole = parser("messages"), streamlib.Accumulator()
-        async for chunk in chunks(url):
-            for event in reading.feed(chunk):
-                whole.feed(event)
-        for event in reading.close():
-            whole.feed(event)
-        return whole.response.text
+    yield read
 
-    @asynccontextmanager
-    async def opened(streams: int) -> AsyncIterator[Read]:
-        yield parse if parsed else drain
 
-    return opened
+@asynccontextmanager
+async def _socket_parsed(streams: int) -> AsyncIterator[Read]:
+    async def read(url: str) -> str:
+        parse, accumulator = parser("messages"), streamlib.Accumulator()
+        async for chunk in _socket_chunks(url):
+            for event in parse.feed(chunk):
+                accumulator.feed(event)
+        for event in parse.close():
+            accumulator.feed(event)
+        return accumulator.response.text
+
+    yield read
 
 
 @asynccontextmanager
@@ -146,10 +160,12 @@ async def _anthropic(streams: int) -> AsyncIterator[Read]:
 
     async def read(url: str) -> str:
         client = shared.with_options(base_url=url)
-        stream = await client.messages.create(**ASK, stream=True)
-        return "".join(
-            [event.delta.text async for event in stream if event.type == "content_block_delta"]
-        )
+        stream = await client.messages.create(**MESSAGES_REQUEST, stream=True)
+        texts: list[str] = []
+        async for event in stream:
+            if event.type == "content_block_delta":
+                texts.append(event.delta.text)
+        return "".join(texts)
 
     async with anthropic.AsyncAnthropic(api_key="none", max_retries=0) as shared:
         yield read
@@ -160,7 +176,7 @@ async def _anthropic_stream(streams: int) -> AsyncIterator[Read]:
     import anthropic
 
     async def read(url: str) -> str:
-        async with shared.with_options(base_url=url).messages.stream(**ASK) as stream:
+        async with shared.with_options(base_url=url).messages.stream(**MESSAGES_REQUEST) as stream:
             async for _ in stream:
                 pass
             return await stream.get_final_text()
@@ -174,20 +190,21 @@ async def _openai(streams: int) -> AsyncIterator[Read]:
     import openai
 
     async def read(url: str) -> str:
-        stream = await shared.with_options(base_url=url).chat.completions.create(
-            **CHAT, stream=True
-        )
-        return "".join(
-            [chunk.choices[0].delta.content or "" async for chunk in stream if chunk.choices]
-        )
+        client = shared.with_options(base_url=url)
+        stream = await client.chat.completions.create(**CHAT_REQUEST, stream=True)
+        texts: list[str] = []
+        async for chunk in stream:
+            if chunk.choices:
+                texts.append(chunk.choices[0].delta.content or "")
+        return "".join(texts)
 
     async with openai.AsyncOpenAI(api_key="none", max_retries=0) as shared:
         yield read
 
 
 READERS: Final = (
-    Reader("raw socket, drained", "messages", _raw_socket(parsed=False)),
-    Reader("raw socket + parser", "messages", _raw_socket(parsed=True)),
+    Reader("raw socket, drained", "messages", _socket_drained),
+    Reader("raw socket + parser", "messages", _socket_parsed),
     Reader("aiohttp, drained", "messages", _aiohttp_drained),
     Reader("streamlib, aiohttp", "messages", _ours(_of_aiohttp)),
     Reader("httpx, drained", "messages", _drained("httpx")),
@@ -201,56 +218,64 @@ READERS: Final = (
 
 
 async def spent(reader: Reader, url: str, streams: int, pace: float) -> float:
-    """CPU seconds for an event of the wire, everything that a stream needs included; the second of two goes, since clients warm up."""
-    count = DELTAS.get(streams, 200) if not pace else 40
-    address = f"{url}/{reader.wire}/{count}/{pace}"
-    said = "".join(words("end to end", count))
-    async with reader.opened(streams) as read:
-        await read(f"{url}/{reader.wire}/10/0")
+    """CPU seconds for an event of the wire, with everything that a stream needs."""
+    count = DELTAS.get(streams, 200)
+    if pace:
+        count = 40  # the time is the pace's
+    stream_url = f"{url}/{reader.wire}/{count}/{pace}"
+    expected = "".join(seeded_deltas("end to end", count))
+    async with reader.open_client(streams) as read:
+        await read(f"{url}/{reader.wire}/10/0")  # clients warm up with their first request
         gc.collect()
-        gc.freeze()  # else everybody pays for the modules of those who ran before
-        began = time.process_time()
-        texts = await asyncio.gather(*(read(address) for _ in range(streams)))
-        took = time.process_time() - began
-    assert all(text in (None, said) for text in texts), f"{reader.name} read something else"
-    return took / (streams * len(events_of(reader.wire, count)))
+        # Else every collection walks the modules of the readers that ran before.
+        gc.freeze()
+        start = time.process_time()
+        texts = await asyncio.gather(*(read(stream_url) for _ in range(streams)))
+        taken = time.process_time() - start
+    assert all(text in (None, expected) for text in texts), f"{reader.name} read something else"
+    return taken / (streams * len(events_of(reader.wire, count)))
+
+
+def measured(url: str, streams: int, pace: float, rounds: int, bar: Bar) -> list[Record]:
+    """The records of all readers for so many streams, in alternating rounds."""
+    times: dict[str, list[float]] = {reader.name: [] for reader in READERS}
+    for _ in range(rounds):
+        for reader in READERS:
+            bar.advance(f"{streams} streams: {reader.name}")
+            taken = asyncio.run(spent(reader, url, streams, pace))
+            times[reader.name].append(taken * 1e6)
+    chunks = f"every {pace:g} s" if pace else "at once"
+    records: list[Record] = []
+    for name, values in times.items():
+        key = ("end to end", f"{streams} streams", chunks, name)
+        records.append(record(*key, "CPU", "µs/event", values))
+    return records
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Every reader, by turns."""
-    arguments = argparse.ArgumentParser(
+    """Measures every reader with every number of streams."""
+    command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--streams", type=int, nargs="+", default=[1, 100, 500])
-    arguments.add_argument("--rounds", type=int, default=3)
-    arguments.add_argument("--pace", type=float, default=0.0)
-    arguments.add_argument("--json")
-    arguments.add_argument("--chart")
-    asked = arguments.parse_args(argv)
-    bar = Bar(len(READERS) * asked.rounds * len(asked.streams))
+    command.add_argument("--streams", type=int, nargs="+", default=[1, 100, 500])
+    command.add_argument("--rounds", type=int, default=3)
+    command.add_argument("--pace", type=float, default=0.0)
+    command.add_argument("--json")
+    command.add_argument("--chart")
+    arguments = command.parse_args(argv)
+    rounds, pace = arguments.rounds, arguments.pace
+    bar = Bar(len(READERS) * rounds * len(arguments.streams))
     records: list[Record] = []
     with running() as url:
-        for streams in asked.streams:
-            times: dict[str, list[float]] = {reader.name: [] for reader in READERS}
-            for _ in range(asked.rounds):
-                for reader in READERS:
-                    bar.advance(f"{streams} streams: {reader.name}")
-                    times[reader.name].append(
-                        asyncio.run(spent(reader, url, streams, asked.pace)) * 1e6
-                    )
-            how = f"every {asked.pace:g} s" if asked.pace else "at once"
-            records += [
-                record("end to end", f"{streams} streams", how, name, "CPU", "µs/event", taken)
-                for name, taken in times.items()
-            ]
+        for streams in arguments.streams:
+            records += measured(url, streams, pace, rounds, bar)
     bar.done()
     print(table(records), end="")
-    if asked.json:
-        Path(asked.json).write_bytes(as_json(records))
-    if asked.chart:
-        Path(asked.chart).write_text(
-            bars("CPU of the reading process, µs an event", records), encoding="utf-8"
-        )
+    if arguments.json:
+        Path(arguments.json).write_bytes(as_json(records))
+    if arguments.chart:
+        picture = bars("CPU of the reading process, µs an event", records)
+        Path(arguments.chart).write_text(picture, encoding="utf-8")
     return 0
 
 

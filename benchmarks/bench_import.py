@@ -1,8 +1,9 @@
-"""What it costs to have it: seconds and modules of `import streamlib`, distributions and megabytes of an installation.
+"""The cost of having it: time and modules of `import streamlib`, size of an installation.
 
 python -m benchmarks.bench_import [--rounds 7] [--json F] [--install]
 
---install makes a fresh virtual environment from this checkout and measures it too; that needs a package index.
+--install also creates a fresh virtual environment from this checkout and measures its
+distributions and megabytes; that needs a package index.
 """
 
 from __future__ import annotations
@@ -28,45 +29,54 @@ NAMES: Final = (
     "litellm",
 )
 
-CODE: Final = """
+IMPORT_CODE: Final = """
 import json, sys, time
 before, cpu = set(sys.modules), time.process_time()
 import {name}
 spent, loaded = time.process_time() - cpu, set(sys.modules) - before
-print(json.dumps([spent, len(loaded), sorted({{"httpx", "httpx2", "aiohttp", "pydantic"}} & loaded)]))
+print(json.dumps([spent, len(loaded)]))
 """
-SIZE: Final = """
-import json, sys, sysconfig, importlib.metadata as m, pathlib
-files = [p for p in pathlib.Path(sysconfig.get_path("purelib")).rglob("*") if p.is_file() and "__pycache__" not in p.parts]
-names = {d.metadata["Name"] for d in m.distributions()} - {"pip", "setuptools", "streamlib"}
-print(json.dumps([sorted(names), sum(p.stat().st_size for p in files if p.parts[-2] != "pip" and "/pip" not in str(p))]))
+SIZE_CODE: Final = """
+import json, sysconfig, importlib.metadata, pathlib
+size = 0
+for path in pathlib.Path(sysconfig.get_path("purelib")).rglob("*"):
+    is_pip = path.parts[-2] == "pip" or "/pip" in str(path)
+    if path.is_file() and "__pycache__" not in path.parts and not is_pip:
+        size += path.stat().st_size
+names = {found.metadata["Name"] for found in importlib.metadata.distributions()}
+print(json.dumps([sorted(names - {"pip", "setuptools", "streamlib"}), size]))
 """
 
 
-def ran(python: str, code: str) -> Any:
-    """What a fresh interpreter prints; None where it cannot import what it is asked for."""
-    paths = (
-        f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}\n"
-        if python == sys.executable
-        else ""
-    )
-    done = subprocess.run([python, "-c", paths + code], capture_output=True, text=True, check=False)
-    return json.loads(done.stdout) if done.returncode == 0 else None
+def run_code(python: str, code: str) -> Any:
+    """What a fresh interpreter prints, parsed; None where it fails, as for a missing module."""
+    if python == sys.executable:
+        # This checkout, not what is installed in the environment.
+        paths = [str(ROOT), str(ROOT / "parsers")]
+        code = f"import sys; sys.path[:0] = {paths!r}\n{code}"
+    done = subprocess.run([python, "-c", code], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return None
+    return json.loads(done.stdout)
 
 
 def imports(rounds: int) -> list[Record]:
-    """CPU time and modules of each name that is installed."""
+    """CPU time and modules for each name that is installed."""
     records: list[Record] = []
     for name in NAMES:
-        found = [
-            one
-            for one in (ran(sys.executable, CODE.format(name=name)) for _ in range(rounds))
-            if one
-        ]
-        if found:
-            about = ("import", "import", "whole", OURS if name == "streamlib" else name)
-            records.append(record(*about, "CPU", "ms", [one[0] * 1e3 for one in found]))
-            records.append(record(*about, "modules", "count", [one[1] for one in found]))
+        times: list[float] = []
+        modules: list[int] = []
+        for _ in range(rounds):
+            result = run_code(sys.executable, IMPORT_CODE.format(name=name))
+            if result is not None:
+                spent, count = result
+                times.append(spent * 1e3)
+                modules.append(count)
+        if times:
+            contestant = OURS if name == "streamlib" else name
+            key = ("import", "import", "whole", contestant)
+            records.append(record(*key, "CPU", "ms", times))
+            records.append(record(*key, "modules", "count", modules))
     return records
 
 
@@ -76,28 +86,30 @@ def installed() -> list[Record]:
         python = f"{folder}/venv/bin/python"
         subprocess.run([sys.executable, "-m", "venv", f"{folder}/venv"], check=True)
         subprocess.run([python, "-m", "pip", "install", "-q", str(ROOT)], check=True)
-        names, size = ran(python, SIZE)
+        names, size = run_code(python, SIZE_CODE)
     print(f"beside streamlib: {', '.join(names)}")
-    about = ("import", "pip install streamlib", "whole", OURS)
+    key = ("import", "pip install streamlib", "whole", OURS)
     return [
-        record(*about, "distributions", "count", [len(names)]),
-        record(*about, "size", "MB", [size / 1e6]),
+        record(*key, "distributions", "count", [len(names)]),
+        record(*key, "size", "MB", [size / 1e6]),
     ]
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Everything that is installed here."""
-    arguments = argparse.ArgumentParser(
+    """Measures everything that is installed here."""
+    command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    arguments.add_argument("--rounds", type=int, default=7)
-    arguments.add_argument("--install", action="store_true")
-    arguments.add_argument("--json")
-    asked = arguments.parse_args(argv)
-    records = [*imports(asked.rounds), *(installed() if asked.install else ())]
+    command.add_argument("--rounds", type=int, default=7)
+    command.add_argument("--install", action="store_true")
+    command.add_argument("--json")
+    arguments = command.parse_args(argv)
+    records = imports(arguments.rounds)
+    if arguments.install:
+        records += installed()
     print(table(records), end="")
-    if asked.json:
-        Path(asked.json).write_bytes(as_json(records))
+    if arguments.json:
+        Path(arguments.json).write_bytes(as_json(records))
     return 0
 
 

@@ -1,7 +1,8 @@
-"""Who reads: ours and the peers that are installed, each over the same chunks, each able to say what it read.
+"""The contestants: this library, and the peers that are installed, each over the same chunks.
 
-A contestant is timed while it reads; the making of its client and request is not counted. `read` is the same reading with its outcome
-kept: outcomes are compared before anything is timed, so that nobody wins by reading less.
+A contestant is timed while it reads; making its client and request is not counted. `read` is the
+same reading with its outcome. Outcomes are compared before anything is timed, so that nobody wins
+by reading less.
 """
 
 from __future__ import annotations
@@ -19,18 +20,27 @@ from streamlib_parsers import FunctionCall, Response, accumulate, parser
 from streamlib_parsers.accumulate import Accumulator
 
 Kind = Literal["raw", "accumulated", "framing"]
-"""What is given out: events as they come; the whole answer as well; frames and untyped JSON."""
+"""What it returns: events; events and the complete response; frames and untyped JSON."""
 
 
 class Outcome(NamedTuple):
-    """What an answer says: its text, and the arguments of its calls."""
+    """What a response contains: its text, and the parsed arguments of its calls."""
 
     text: str
     arguments: list[Any]
 
 
 class Contestant(NamedTuple):
-    """name, and the distribution it is in; the wire it reads; what it gives out; how long it reads (CPU seconds); what it read."""
+    """One reader.
+
+    Attributes:
+        name: shown in tables.
+        distribution: on the package index.
+        wire: what it reads.
+        kind: what it returns.
+        seconds: CPU seconds to read these chunks.
+        read: the outcome of reading these chunks.
+    """
 
     name: str
     distribution: str
@@ -41,7 +51,7 @@ class Contestant(NamedTuple):
 
     @property
     def installed(self) -> bool:
-        """Whether it can take part."""
+        """Whether its distribution is installed."""
         try:
             return bool(version(self.distribution))
         except importlib.metadata.PackageNotFoundError:
@@ -52,78 +62,75 @@ class Contestant(NamedTuple):
 
 
 def outcome_of(response: Response) -> Outcome:
-    """Of an answer of ours."""
-    return Outcome(
-        response.text,
-        [
-            json.loads(call.arguments or "{}")
-            for call in response.calls
-            if isinstance(call, FunctionCall)
-        ],
-    )
+    """The outcome of a response of this library."""
+    calls = [call for call in response.calls if isinstance(call, FunctionCall)]
+    return Outcome(response.text, [json.loads(call.arguments or "{}") for call in calls])
 
 
 def _events(wire: Any, chunks: Iterable[bytes]) -> list[Any]:
     parse = parser(wire)
-    return [*(event for chunk in chunks for event in parse.feed(chunk)), *parse.close()]
+    events: list[Any] = []
+    for chunk in chunks:
+        events += parse.feed(chunk)
+    return events + parse.close()
 
 
 def _feed_seconds(wire: Any) -> Callable[[list[bytes]], float]:
     def run(chunks: list[bytes]) -> float:
-        began = time.process_time()
+        start = time.process_time()
         parse = parser(wire)
         for chunk in chunks:
             parse.feed(chunk)
         parse.close()
-        return time.process_time() - began
+        return time.process_time() - start
 
     return run
 
 
 def _accumulated_seconds(wire: Any) -> Callable[[list[bytes]], float]:
     def run(chunks: list[bytes]) -> float:
-        began = time.process_time()
-        parse, whole = parser(wire), Accumulator()
+        start = time.process_time()
+        parse, accumulator = parser(wire), Accumulator()
         for chunk in chunks:
             for event in parse.feed(chunk):
-                whole.feed(event)
+                accumulator.feed(event)
         for event in parse.close():
-            whole.feed(event)
-        assert whole.response.status == "completed"
-        return time.process_time() - began
+            accumulator.feed(event)
+        assert accumulator.response.status == "completed"
+        return time.process_time() - start
 
     return run
 
 
 def ours(wire: str, kind: Kind = "raw") -> Contestant:
-    """The parser with its whole state machine; accumulated: and the answer."""
-    seconds = _feed_seconds(wire) if kind == "raw" else _accumulated_seconds(wire)
-    return Contestant(
-        OURS,
-        "streamlib",
-        wire,
-        kind,
-        seconds,
-        lambda chunks: outcome_of(accumulate(_events(wire, chunks))),
-    )
+    """The parser with its complete state machine; `accumulated`: and the response."""
+    seconds = _accumulated_seconds(wire)
+    if kind == "raw":
+        seconds = _feed_seconds(wire)
+
+    def read(chunks: list[bytes]) -> Outcome:
+        return outcome_of(accumulate(_events(wire, chunks)))
+
+    return Contestant(OURS, "streamlib", wire, kind, seconds, read)
 
 
 # --- peers over a mock transport ---
 
-Opened = tuple[AsyncIterator[Any], Callable[[], Any] | None]
-"""A stream that is open, and what gives the whole answer when it was read."""
+OpenStream = tuple[AsyncIterator[Any], Callable[[], Any] | None]
+"""An open stream, and the function that returns the complete response once it was read."""
 
 
 def mock(chunks: list[bytes], library: str) -> Any:
-    """A client of httpx's kind that answers everything with these chunks."""
+    """A client of httpx's kind that responds to everything with these chunks."""
     http: Any = importlib.import_module(library)
 
     async def body() -> AsyncIterator[bytes]:
         for chunk in chunks:
             yield chunk
 
-    def answer(request: Any) -> Any:
-        # As of a socket: whoever looks for it takes the transport to have read timeouts of its own. Nobody times anything out here.
+    def respond(request: Any) -> Any:
+        # A library that finds no `network_stream` (ours) adds read timeouts of its own: with it,
+        # the transport is taken for a socket that has them. Nothing times out here.
         return http.Response(
             200,
             headers={"content-type": "text/event-stream"},
@@ -131,7 +138,7 @@ def mock(chunks: list[bytes], library: str) -> Any:
             extensions={"network_stream": None},
         )
 
-    return http.AsyncClient(transport=http.MockTransport(answer))
+    return http.AsyncClient(transport=http.MockTransport(respond))
 
 
 def peer(
@@ -139,29 +146,36 @@ def peer(
     distribution: str,
     wire: str,
     kind: Kind,
-    opened: Callable[[Any], Awaitable[Opened]],
-    said: Callable[[list[Any], Any], Outcome],
+    open_stream: Callable[[Any], Awaitable[OpenStream]],
+    outcome: Callable[[list[Any], Any], Outcome],
     library: Callable[[], str] = lambda: "httpx2",
 ) -> Contestant:
-    """A library that streams through a client of the HTTP `library`. `said` makes the outcome of its events and of its whole answer."""
+    """A library that streams through a client of an HTTP library.
+
+    Args:
+        name: shown in tables.
+        distribution: on the package index.
+        wire: what it reads.
+        kind: what it returns.
+        open_stream: opens its stream with an HTTP client.
+        outcome: made from its events and its complete response (None where it has none).
+        library: name of the HTTP library; called when the contestant takes part.
+    """
 
     async def timed(chunks: list[bytes]) -> float:
         async with mock(chunks, library()) as http:
-            stream, whole = await opened(http)
-            began = time.process_time()
+            stream, response_of = await open_stream(http)
+            start = time.process_time()
             async for _ in stream:
                 pass
-            if whole is not None:
-                answer = whole()
-                _ = await answer if hasattr(answer, "__await__") else answer
-            return time.process_time() - began
+            await _final_response(response_of)
+            return time.process_time() - start
 
-    async def kept(chunks: list[bytes]) -> Outcome:
+    async def read(chunks: list[bytes]) -> Outcome:
         async with mock(chunks, library()) as http:
-            stream, whole = await opened(http)
+            stream, response_of = await open_stream(http)
             events = [event async for event in stream]
-            answer = whole() if whole is not None else None
-            return said(events, await answer if hasattr(answer, "__await__") else answer)
+            return outcome(events, await _final_response(response_of))
 
     return Contestant(
         name,
@@ -169,30 +183,39 @@ def peer(
         wire,
         kind,
         lambda chunks: asyncio.run(timed(chunks)),
-        lambda chunks: asyncio.run(kept(chunks)),
+        lambda chunks: asyncio.run(read(chunks)),
     )
 
 
-def grouped(pieces: Iterable[tuple[Any, str]]) -> list[Any]:
-    """Arguments from their pieces, by what tells calls apart."""
-    calls: dict[Any, list[str]] = {}
-    for key, piece in pieces:
-        calls.setdefault(key, []).append(piece)
-    return [json.loads("".join(call) or "{}") for call in calls.values()]
+async def _final_response(response_of: Callable[[], Any] | None) -> Any:
+    """The complete response: some libraries have it at once, others are awaited."""
+    if response_of is None:
+        return None
+    response = response_of()
+    if hasattr(response, "__await__"):
+        response = await response
+    return response
+
+
+def parsed_arguments(deltas: Iterable[tuple[Any, str]]) -> list[Any]:
+    """Arguments of calls from their deltas: (what identifies the call, JSON text)."""
+    calls: dict[Any, str] = {}
+    for key, text in deltas:
+        calls[key] = calls.get(key, "") + text
+    return [json.loads(arguments or "{}") for arguments in calls.values()]
 
 
 def _library_of(client: type) -> str:
-    return next(
-        base.__module__.partition(".")[0]
-        for base in client.__mro__
-        if base.__module__.startswith("httpx")
-    )
+    for base in client.__mro__:
+        if base.__module__.startswith("httpx"):
+            return base.__module__.partition(".")[0]
+    raise TypeError(f"{client} is no client of httpx")
 
 
 # --- anthropic ---
 
 
-def anthropics_http() -> str:
+def anthropic_http() -> str:
     """httpx2 since version 2, httpx before."""
     import anthropic
 
@@ -205,111 +228,105 @@ def _anthropic(http: Any) -> Any:
     return anthropic.AsyncAnthropic(api_key="none", http_client=http).messages
 
 
-ASK: Final[dict[str, Any]] = {
+MESSAGES_REQUEST: Final[dict[str, Any]] = {
     "model": "m",
     "max_tokens": 9,
     "messages": [{"role": "user", "content": "x"}],
 }
 
 
-async def _anthropic_raw(http: Any) -> Opened:
-    return aiter(await _anthropic(http).create(**ASK, stream=True)), None
+async def _anthropic_raw(http: Any) -> OpenStream:
+    return aiter(await _anthropic(http).create(**MESSAGES_REQUEST, stream=True)), None
 
 
-async def _anthropic_stream(http: Any) -> Opened:
-    stream = await _anthropic(http).stream(**ASK).__aenter__()
+async def _anthropic_stream(http: Any) -> OpenStream:
+    stream = await _anthropic(http).stream(**MESSAGES_REQUEST).__aenter__()
     return aiter(stream), stream.get_final_message
 
 
-def _anthropic_said(events: list[Any], whole: Any) -> Outcome:
+def _anthropic_outcome(events: list[Any], response: Any) -> Outcome:
     deltas = [event for event in events if event.type == "content_block_delta"]
     text = "".join(event.delta.text for event in deltas if event.delta.type == "text_delta")
-    return Outcome(
-        text,
-        grouped(
-            (event.index, event.delta.partial_json)
-            for event in deltas
-            if event.delta.type == "input_json_delta"
-        ),
-    )
+    calls = [event for event in deltas if event.delta.type == "input_json_delta"]
+    return Outcome(text, parsed_arguments((call.index, call.delta.partial_json) for call in calls))
 
 
-def _anthropic_whole(events: list[Any], whole: Any) -> Outcome:
-    text = "".join(block.text for block in whole.content if block.type == "text")
-    return Outcome(text, [block.input for block in whole.content if block.type == "tool_use"])
+def _anthropic_final_outcome(events: list[Any], response: Any) -> Outcome:
+    text = "".join(block.text for block in response.content if block.type == "text")
+    return Outcome(text, [block.input for block in response.content if block.type == "tool_use"])
 
 
 # --- openai ---
 
 
-def openais_http() -> str:
+def openai_http() -> str:
     """httpx2 since version 3, httpx before."""
     import openai
 
     return _library_of(openai.DefaultAsyncHttpxClient)
 
 
-def _openai(http: Any) -> Any:
+def openai_client(http: Any) -> Any:
     import openai
 
     return openai.AsyncOpenAI(api_key="none", http_client=http)
 
 
-CHAT: Final[dict[str, Any]] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+CHAT_REQUEST: Final[dict[str, Any]] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
 
 
-async def _openai_chat(http: Any) -> Opened:
-    return aiter(await _openai(http).chat.completions.create(**CHAT, stream=True)), None
+async def _openai_chat(http: Any) -> OpenStream:
+    return aiter(
+        await openai_client(http).chat.completions.create(**CHAT_REQUEST, stream=True)
+    ), None
 
 
-async def _openai_chat_stream(http: Any) -> Opened:
-    stream = await _openai(http).chat.completions.stream(**CHAT).__aenter__()
+async def _openai_chat_stream(http: Any) -> OpenStream:
+    stream = await openai_client(http).chat.completions.stream(**CHAT_REQUEST).__aenter__()
     return aiter(stream), stream.get_final_completion
 
 
-def _chat_said(events: list[Any], whole: Any) -> Outcome:
+def chat_outcome(events: list[Any], response: Any) -> Outcome:
     deltas = [choice.delta for event in events for choice in event.choices]
+    text = "".join(delta.content or "" for delta in deltas)
     calls = [call for delta in deltas for call in delta.tool_calls or ()]
-    return Outcome(
-        "".join(delta.content or "" for delta in deltas),
-        grouped((call.index, call.function.arguments or "") for call in calls),
-    )
+    fragments = ((call.index, call.function.arguments or "") for call in calls)
+    return Outcome(text, parsed_arguments(fragments))
 
 
-def _chat_whole(events: list[Any], whole: Any) -> Outcome:
-    message = whole.choices[0].message
-    return Outcome(
-        message.content or "",
-        [json.loads(call.function.arguments) for call in message.tool_calls or ()],
-    )
+def _chat_final_outcome(events: list[Any], response: Any) -> Outcome:
+    message = response.choices[0].message
+    calls = message.tool_calls or ()
+    arguments = [json.loads(call.function.arguments) for call in calls]
+    return Outcome(message.content or "", arguments)
 
 
-async def _openai_responses(http: Any) -> Opened:
-    return aiter(await _openai(http).responses.create(model="m", input="x", stream=True)), None
+async def _openai_responses(http: Any) -> OpenStream:
+    return aiter(
+        await openai_client(http).responses.create(model="m", input="x", stream=True)
+    ), None
 
 
-async def _openai_responses_stream(http: Any) -> Opened:
-    stream = await _openai(http).responses.stream(model="m", input="x").__aenter__()
+async def _openai_responses_stream(http: Any) -> OpenStream:
+    stream = await openai_client(http).responses.stream(model="m", input="x").__aenter__()
     return aiter(stream), stream.get_final_response
 
 
-def _responses_said(events: list[Any], whole: Any) -> Outcome:
+def _responses_outcome(events: list[Any], response: Any) -> Outcome:
     text = "".join(event.delta for event in events if event.type == "response.output_text.delta")
     calls = (event for event in events if event.type == "response.function_call_arguments.delta")
-    return Outcome(text, grouped((event.output_index, event.delta) for event in calls))
+    return Outcome(text, parsed_arguments((event.output_index, event.delta) for event in calls))
 
 
-def _responses_whole(events: list[Any], whole: Any) -> Outcome:
-    return Outcome(
-        whole.output_text,
-        [json.loads(item.arguments) for item in whole.output if item.type == "function_call"],
-    )
+def _responses_final_outcome(events: list[Any], response: Any) -> Outcome:
+    calls = [item for item in response.output if item.type == "function_call"]
+    return Outcome(response.output_text, [json.loads(call.arguments) for call in calls])
 
 
 # --- google-genai, botocore, httpx-sse ---
 
 
-async def _google(http: Any) -> Opened:
+async def _google(http: Any) -> OpenStream:
     from google import genai
     from google.genai import types
 
@@ -318,7 +335,7 @@ async def _google(http: Any) -> Opened:
     return aiter(await models.generate_content_stream(model="m", contents="x")), None
 
 
-def _google_said(events: list[Any], whole: Any) -> Outcome:
+def _google_outcome(events: list[Any], response: Any) -> Outcome:
     parts = [part for event in events for part in event.candidates[0].content.parts]
     text = "".join(part.text or "" for part in parts if not part.thought)
     return Outcome(text, [part.function_call.args for part in parts if part.function_call])
@@ -337,37 +354,33 @@ def _botocore_events(chunks: list[bytes]) -> Any:
             return iter(chunks)
 
         def close(self) -> None:
-            """Nothing is open."""
+            """There is nothing to close."""
 
     return EventStream(Raw(), shape, EventStreamJSONParser(), "ConverseStream")
 
 
 def _botocore_seconds(chunks: list[bytes]) -> float:
     events = _botocore_events(chunks)
-    began = time.process_time()
+    start = time.process_time()
     for _ in events:
         pass
-    return time.process_time() - began
+    return time.process_time() - start
 
 
 def _botocore_read(chunks: list[bytes]) -> Outcome:
-    deltas = [
-        event["contentBlockDelta"]
-        for event in _botocore_events(chunks)
-        if "contentBlockDelta" in event
-    ]
-    text = "".join(delta["delta"].get("text", "") for delta in deltas)
-    return Outcome(
-        text,
-        grouped(
-            (delta["contentBlockIndex"], delta["delta"]["toolUse"]["input"])
-            for delta in deltas
-            if "toolUse" in delta["delta"]
-        ),
-    )
+    text = ""
+    fragments: list[tuple[int, str]] = []
+    for event in _botocore_events(chunks):
+        block = event.get("contentBlockDelta")
+        if block is None:
+            continue
+        text += block["delta"].get("text", "")
+        if "toolUse" in block["delta"]:
+            fragments.append((block["contentBlockIndex"], block["delta"]["toolUse"]["input"]))
+    return Outcome(text, parsed_arguments(fragments))
 
 
-async def _httpx_sse(http: Any) -> Opened:
+async def _httpx_sse(http: Any) -> OpenStream:
     from httpx_sse import EventSource
 
     response = await http.send(http.build_request("POST", "http://x"), stream=True)
@@ -379,17 +392,12 @@ async def _httpx_sse(http: Any) -> Opened:
     return decoded(), None
 
 
-def _dicts_said(events: list[Any], whole: Any) -> Outcome:
+def _json_outcome(events: list[Any], response: Any) -> Outcome:
     deltas = [event for event in events if event["type"] == "content_block_delta"]
     text = "".join(event["delta"].get("text", "") for event in deltas)
-    return Outcome(
-        text,
-        grouped(
-            (event["index"], event["delta"]["partial_json"])
-            for event in deltas
-            if "partial_json" in event["delta"]
-        ),
-    )
+    calls = [event for event in deltas if "partial_json" in event["delta"]]
+    fragments = ((event["index"], event["delta"]["partial_json"]) for event in calls)
+    return Outcome(text, parsed_arguments(fragments))
 
 
 PEERS: Final[tuple[Contestant, ...]] = (
@@ -399,8 +407,8 @@ PEERS: Final[tuple[Contestant, ...]] = (
         "messages",
         "raw",
         _anthropic_raw,
-        _anthropic_said,
-        anthropics_http,
+        _anthropic_outcome,
+        anthropic_http,
     ),
     peer(
         "anthropic.stream",
@@ -408,8 +416,8 @@ PEERS: Final[tuple[Contestant, ...]] = (
         "messages",
         "accumulated",
         _anthropic_stream,
-        _anthropic_whole,
-        anthropics_http,
+        _anthropic_final_outcome,
+        anthropic_http,
     ),
     peer(
         "httpx-sse + json",
@@ -417,30 +425,32 @@ PEERS: Final[tuple[Contestant, ...]] = (
         "messages",
         "framing",
         _httpx_sse,
-        _dicts_said,
+        _json_outcome,
         lambda: "httpx",
     ),
-    peer("openai", "openai", "chat", "raw", _openai_chat, _chat_said, openais_http),
+    peer("openai", "openai", "chat", "raw", _openai_chat, chat_outcome, openai_http),
     peer(
         "openai.stream",
         "openai",
         "chat",
         "accumulated",
         _openai_chat_stream,
-        _chat_whole,
-        openais_http,
+        _chat_final_outcome,
+        openai_http,
     ),
-    peer("openai", "openai", "responses", "raw", _openai_responses, _responses_said, openais_http),
+    peer(
+        "openai", "openai", "responses", "raw", _openai_responses, _responses_outcome, openai_http
+    ),
     peer(
         "openai.stream",
         "openai",
         "responses",
         "accumulated",
         _openai_responses_stream,
-        _responses_whole,
-        openais_http,
+        _responses_final_outcome,
+        openai_http,
     ),
-    peer("google-genai", "google-genai", "gemini", "raw", _google, _google_said),
+    peer("google-genai", "google-genai", "gemini", "raw", _google, _google_outcome),
     Contestant("botocore", "botocore", "converse", "raw", _botocore_seconds, _botocore_read),
 )
-"""The official SDKs and a framing; `frameworks.py` adds what is built on them."""
+"""The official SDKs, and a framing; `frameworks.py` has what is built on the SDKs."""

@@ -1,4 +1,4 @@
-"""Frameworks above the official SDKs: pydantic-ai, litellm, any-llm. Each is optional; none is needed by anything here."""
+"""Frameworks that are built on the official SDKs: pydantic-ai, litellm, any-llm. All optional."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ import os
 from typing import Any, Final
 
 from benchmarks.contestants import (
-    CHAT,
+    CHAT_REQUEST,
     Contestant,
-    Opened,
+    OpenStream,
     Outcome,
-    _chat_said,
-    _openai,
-    anthropics_http,
-    openais_http,
+    anthropic_http,
+    chat_outcome,
+    openai_client,
+    openai_http,
     peer,
 )
 
 
-async def _pydantic(model: Any) -> Opened:
+async def _pydantic(model: Any) -> OpenStream:
     from pydantic_ai.messages import ModelRequest, UserPromptPart
     from pydantic_ai.models import ModelRequestParameters
 
-    asked = [ModelRequest(parts=[UserPromptPart(content="x")])]
-    stream = await model.request_stream(asked, None, ModelRequestParameters()).__aenter__()
+    messages = [ModelRequest(parts=[UserPromptPart(content="x")])]
+    stream = await model.request_stream(messages, None, ModelRequestParameters()).__aenter__()
     return aiter(stream), stream.get
 
 
-async def _pydantic_anthropic(http: Any) -> Opened:
+async def _pydantic_anthropic(http: Any) -> OpenStream:
     import anthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -36,51 +36,47 @@ async def _pydantic_anthropic(http: Any) -> Opened:
     return await _pydantic(AnthropicModel("m", provider=AnthropicProvider(anthropic_client=client)))
 
 
-async def _pydantic_chat(http: Any) -> Opened:
+async def _pydantic_chat(http: Any) -> OpenStream:
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     return await _pydantic(
-        OpenAIChatModel("m", provider=OpenAIProvider(openai_client=_openai(http)))
+        OpenAIChatModel("m", provider=OpenAIProvider(openai_client=openai_client(http)))
     )
 
 
-async def _pydantic_responses(http: Any) -> Opened:
+async def _pydantic_responses(http: Any) -> OpenStream:
     from pydantic_ai.models.openai import OpenAIResponsesModel
     from pydantic_ai.providers.openai import OpenAIProvider
 
     return await _pydantic(
-        OpenAIResponsesModel("m", provider=OpenAIProvider(openai_client=_openai(http)))
+        OpenAIResponsesModel("m", provider=OpenAIProvider(openai_client=openai_client(http)))
     )
 
 
-def _pydantic_said(events: list[Any], whole: Any) -> Outcome:
-    text = "".join(part.content for part in whole.parts if part.part_kind == "text")
-    return Outcome(
-        text, [part.args_as_dict() for part in whole.parts if part.part_kind == "tool-call"]
-    )
+def _pydantic_outcome(events: list[Any], response: Any) -> Outcome:
+    text = "".join(part.content for part in response.parts if part.part_kind == "text")
+    calls = [part for part in response.parts if part.part_kind == "tool-call"]
+    return Outcome(text, [call.args_as_dict() for call in calls])
 
 
-async def _litellm(http: Any) -> Opened:
-    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = (
-        "True"  # it would ask the network for prices when it is imported
-    )
+async def _litellm(http: Any) -> OpenStream:
+    # Without it, litellm downloads prices when it is imported.
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"
     import litellm
 
-    litellm.REPEATED_STREAMING_CHUNK_LIMIT = (
-        10**9
-    )  # our words repeat: it would take them for a model that has gone astray
-    stream: Any = await litellm.acompletion(
-        **{**CHAT, "model": "openai/m"}, stream=True, client=_openai(http)
-    )
+    # The workloads repeat deltas: litellm would take that for a model in a loop and fail.
+    litellm.REPEATED_STREAMING_CHUNK_LIMIT = 10**9
+    request = {**CHAT_REQUEST, "model": "openai/m"}
+    stream: Any = await litellm.acompletion(**request, stream=True, client=openai_client(http))
     return aiter(stream), None
 
 
-async def _any_llm(http: Any) -> Opened:
+async def _any_llm(http: Any) -> OpenStream:
     import any_llm
 
     model: Any = any_llm.AnyLLM.create("openai", api_key="none", http_client=http)
-    return aiter(await model.acompletion(**CHAT, stream=True)), None
+    return aiter(await model.acompletion(**CHAT_REQUEST, stream=True)), None
 
 
 FRAMEWORKS: Final[tuple[Contestant, ...]] = (
@@ -90,8 +86,8 @@ FRAMEWORKS: Final[tuple[Contestant, ...]] = (
         "messages",
         "accumulated",
         _pydantic_anthropic,
-        _pydantic_said,
-        anthropics_http,
+        _pydantic_outcome,
+        anthropic_http,
     ),
     peer(
         "pydantic-ai",
@@ -99,8 +95,8 @@ FRAMEWORKS: Final[tuple[Contestant, ...]] = (
         "chat",
         "accumulated",
         _pydantic_chat,
-        _pydantic_said,
-        openais_http,
+        _pydantic_outcome,
+        openai_http,
     ),
     peer(
         "pydantic-ai",
@@ -108,9 +104,9 @@ FRAMEWORKS: Final[tuple[Contestant, ...]] = (
         "responses",
         "accumulated",
         _pydantic_responses,
-        _pydantic_said,
-        openais_http,
+        _pydantic_outcome,
+        openai_http,
     ),
-    peer("litellm", "litellm", "chat", "raw", _litellm, _chat_said, openais_http),
-    peer("any-llm", "any-llm-sdk", "chat", "raw", _any_llm, _chat_said, openais_http),
+    peer("litellm", "litellm", "chat", "raw", _litellm, chat_outcome, openai_http),
+    peer("any-llm", "any-llm-sdk", "chat", "raw", _any_llm, chat_outcome, openai_http),
 )

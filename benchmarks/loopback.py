@@ -1,9 +1,10 @@
-"""A server on 127.0.0.1 in a process of its own, so that a client's CPU time is the client's alone.
+"""A server on 127.0.0.1 in its own process, so that the client's CPU time is the client's alone.
 
-    python -m benchmarks.loopback PORT_FILE          answers any POST by its path: /WIRE/EVENTS/PACE/…
+    python -m benchmarks.loopback PORT_FILE          responds to POST /WIRE/EVENTS/PACE[/close]
 
-Every event of the wire is one HTTP chunk. PACE is seconds between two events; 0 sends all at once. A path that ends in `close` is
-answered without chunks, and the connection closed: for readers that know no HTTP.
+Each event of the wire is one HTTP chunk. PACE is seconds between two events; 0 sends all at once.
+With `close` the body has no chunks and the connection is closed at its end: for readers without
+HTTP.
 """
 
 from __future__ import annotations
@@ -19,69 +20,69 @@ from functools import cache
 from pathlib import Path
 
 from streamlib.bench import bodies
-from streamlib.bench.answers import Said, words
+from streamlib.bench.responses import SampleText, seeded_deltas
 
-HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
+HEADERS = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n"
 
 
 @cache
 def events_of(wire: str, count: int) -> list[bytes]:
-    """A text of so many deltas."""
-    return list(getattr(bodies, wire)((Said(words("end to end", count)),)))
+    """The events of a text of so many deltas."""
+    text = SampleText(seeded_deltas("end to end", count))
+    return list(getattr(bodies, wire)((text,)))
 
 
 @cache
 def chunks_of(wire: str, count: int) -> list[bytes]:
-    """Its events as HTTP chunks."""
-    return [b"%x\r\n%s\r\n" % (len(event), event) for event in events_of(wire, count)] + [
-        b"0\r\n\r\n"
-    ]
+    """The same events as HTTP chunks."""
+    chunks = [b"%x\r\n%s\r\n" % (len(event), event) for event in events_of(wire, count)]
+    return [*chunks, b"0\r\n\r\n"]
 
 
-async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    """Requests of one connection, one after the other."""
+async def respond(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """Serves the requests of one connection, in order."""
     try:
-        while True:
-            head = (await reader.readuntil(b"\r\n\r\n")).lower()
-            await reader.readexactly(
-                int(head.partition(b"content-length: ")[2].partition(b"\r\n")[0] or b"0")
-            )
-            _, wire, count, pace, *rest = head.split(b" ")[1].decode().split("/")
+        closing = False
+        while not closing:
+            headers = (await reader.readuntil(b"\r\n\r\n")).lower()
+            length = headers.partition(b"content-length: ")[2].partition(b"\r\n")[0]
+            await reader.readexactly(int(length or b"0"))
+            _, wire, count, pace, *rest = headers.split(b" ")[1].decode().split("/")
             closing = rest[-1:] == ["close"]
-            chunks = events_of(wire, int(count)) if closing else chunks_of(wire, int(count))
-            writer.write(
-                HEAD
-                + (
-                    b"connection: close\r\n\r\n"
-                    if closing
-                    else b"transfer-encoding: chunked\r\n\r\n"
-                )
-            )
-            if float(pace):
-                for chunk in chunks:
-                    writer.write(chunk)
-                    await asyncio.sleep(float(pace))
-            else:
-                writer.write(b"".join(chunks))
-            await writer.drain()
             if closing:
-                break
+                framing = b"connection: close\r\n\r\n"
+                chunks = events_of(wire, int(count))
+            else:
+                framing = b"transfer-encoding: chunked\r\n\r\n"
+                chunks = chunks_of(wire, int(count))
+            writer.write(HEADERS + framing)
+            await _write(writer, chunks, float(pace))
     except (asyncio.IncompleteReadError, ConnectionError):
         pass
     finally:
         writer.close()
 
 
-async def serve(tell: Callable[[int], object]) -> None:
-    """Until it is killed; tells its port."""
-    server = await asyncio.start_server(answer, "127.0.0.1", 0, backlog=2048)
-    tell(server.sockets[0].getsockname()[1])
+async def _write(writer: asyncio.StreamWriter, chunks: list[bytes], pace: float) -> None:
+    if pace:
+        for chunk in chunks:
+            writer.write(chunk)
+            await asyncio.sleep(pace)
+    else:
+        writer.write(b"".join(chunks))
+    await writer.drain()
+
+
+async def serve(started: Callable[[int], object]) -> None:
+    """Serves until it is terminated; calls `started` with its port."""
+    server = await asyncio.start_server(respond, "127.0.0.1", 0, backlog=2048)
+    started(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 
 
 @contextmanager
 def running() -> Iterator[str]:
-    """The address of such a server, in another process."""
+    """The URL of such a server, in another process."""
     with tempfile.TemporaryDirectory() as folder:
         port_file = Path(folder) / "port"
         process = subprocess.Popen([sys.executable, "-m", "benchmarks.loopback", str(port_file)])

@@ -1,4 +1,4 @@
-"""Measuring parsers: workloads that say what they hold, the time and memory they take, and how both grow.
+"""Benchmarks of the parsers: workloads with known contents, their time and memory, and growth.
 
     streamlib bench                          on the command line
     from streamlib.bench.feed import measure from Python

@@ -1,4 +1,7 @@
-"""Answers as the bytes of a wire, one chunk an event, written as the providers write them (shared facts: docs/wires)."""
+"""Sample responses as bytes of a wire, one chunk an event, written as the providers write them.
+
+docs/wires has the sources of what they write.
+"""
 
 from __future__ import annotations
 
@@ -6,67 +9,69 @@ import json
 import random
 from base64 import b64encode
 from collections.abc import Iterator
-from itertools import chain, zip_longest
+from itertools import repeat, zip_longest
 from typing import Any, Final, TypeAlias
 
-from streamlib.bench.answers import USAGE, Answer, Called, Said, Thought
+from streamlib.bench.responses import (
+    USAGE,
+    SampleCall,
+    SampleItem,
+    SampleReasoning,
+    SampleResponse,
+    SampleText,
+    calls_of,
+)
 from streamlib_parsers.framing.eventstream import encode_message
 from streamlib_parsers.items import JsonObject
 
 Body: TypeAlias = Iterator[bytes]
 
-READ, WRITTEN = USAGE
+INPUT_TOKENS, OUTPUT_TOKENS = USAGE
+TOTAL_TOKENS: Final = INPUT_TOKENS + OUTPUT_TOKENS
 
 
 def dumps(value: Any) -> bytes:
-    """JSON without blanks."""
+    """JSON without spaces."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def sse(value: JsonObject, event: str | None = None) -> bytes:
     """One server-sent event."""
-    return (
-        b"event: %s\ndata: %s\n\n" % (event.encode(), dumps(value))
-        if event
-        else b"data: %s\n\n" % dumps(value)
-    )
+    if event is None:
+        return b"data: %s\n\n" % dumps(value)
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), dumps(value))
 
 
 # --- Anthropic Messages ---
 
 
-def messages(answer: Answer) -> Body:
+def messages(response: SampleResponse) -> Body:
     """Named events, content blocks by index."""
-    said: JsonObject = {
+    message: JsonObject = {
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
         "model": "m",
         "content": [],
-    }
-    said |= {
         "stop_reason": None,
         "stop_sequence": None,
-        "usage": {"input_tokens": READ, "output_tokens": 1},
+        "usage": {"input_tokens": INPUT_TOKENS, "output_tokens": 1},
     }
-    yield _named("message_start", message=said)
-    for index, part in enumerate(answer):
-        block, kind, key = _block(part)
+    yield _named("message_start", message=message)
+    for index, item in enumerate(response):
+        block, kind, key = _block(item)
         yield _named("content_block_start", index=index, content_block=block)
-        for piece in part.pieces:
-            yield _named("content_block_delta", index=index, delta={"type": kind, key: piece})
-        if isinstance(part, Thought):
-            yield _named(
-                "content_block_delta",
-                index=index,
-                delta={"type": "signature_delta", "signature": "c2lnbmF0dXJl"},
-            )
+        for text in item.deltas:
+            yield _named("content_block_delta", index=index, delta={"type": kind, key: text})
+        if isinstance(item, SampleReasoning):
+            signature = {"type": "signature_delta", "signature": "c2lnbmF0dXJl"}
+            yield _named("content_block_delta", index=index, delta=signature)
         yield _named("content_block_stop", index=index)
-    reason = "tool_use" if _has_calls(answer) else "end_turn"
+    reason = "tool_use" if calls_of(response) else "end_turn"
     yield _named(
         "message_delta",
         delta={"stop_reason": reason, "stop_sequence": None},
-        usage={"output_tokens": WRITTEN},
+        usage={"output_tokens": OUTPUT_TOKENS},
     )
     yield _named("message_stop")
 
@@ -75,32 +80,22 @@ def _named(kind: str, **values: Any) -> bytes:
     return sse({"type": kind, **values}, kind)
 
 
-def _block(part: Said | Thought | Called) -> tuple[JsonObject, str, str]:
+def _block(item: SampleItem) -> tuple[JsonObject, str, str]:
     """A block's start, the kind of its deltas and the key of their text."""
-    match part:
-        case Said():
+    match item:
+        case SampleText():
             return {"type": "text", "text": ""}, "text_delta", "text"
-        case Thought():
-            return (
-                {"type": "thinking", "thinking": "", "signature": ""},
-                "thinking_delta",
-                "thinking",
-            )
-        case Called():
-            return (
-                {"type": "tool_use", "id": part.call_id, "name": part.name, "input": {}},
-                "input_json_delta",
-                "partial_json",
-            )
+        case SampleReasoning():
+            block: JsonObject = {"type": "thinking", "thinking": "", "signature": ""}
+            return block, "thinking_delta", "thinking"
+        case SampleCall():
+            block = {"type": "tool_use", "id": item.call_id, "name": item.name, "input": {}}
+            return block, "input_json_delta", "partial_json"
 
 
-def _has_calls(answer: Answer) -> bool:
-    return any(isinstance(part, Called) for part in answer)
-
-
-def kept_alive(answer: Answer) -> Body:
+def with_keep_alives(response: SampleResponse) -> Body:
     """Messages, with a comment after every event and a ping after every tenth."""
-    for number, event in enumerate(messages(answer)):
+    for number, event in enumerate(messages(response)):
         yield event
         yield b": keep-alive\n\n"
         if number % 10 == 1:
@@ -119,321 +114,324 @@ _CHUNK: Final = {
 
 
 def _chunk(delta: JsonObject, finish: str | None = None) -> bytes:
-    return sse(
-        {
-            **_CHUNK,
-            "choices": [{"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}],
-        }
-    )
+    choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+    return sse({**_CHUNK, "choices": [choice]})
 
 
-def _call_begun(index: int, call: Called) -> bytes:
+def _call_start(index: int, call: SampleCall) -> bytes:
     function = {"name": call.name, "arguments": ""}
-    return _chunk(
-        {
-            "tool_calls": [
-                {"index": index, "id": call.call_id, "type": "function", "function": function}
-            ]
-        }
-    )
+    start = {"index": index, "id": call.call_id, "type": "function", "function": function}
+    return _chunk({"tool_calls": [start]})
 
 
-def _call_goes_on(index: int, piece: str) -> bytes:
-    return _chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+def _call_delta(index: int, arguments: str) -> bytes:
+    return _chunk({"tool_calls": [{"index": index, "function": {"arguments": arguments}}]})
 
 
 def _chat(inner: Body, reason: str) -> Body:
+    """Chunks of one choice between the first chunk and `[DONE]`."""
     yield _chunk({"role": "assistant", "content": ""})
     yield from inner
     yield _chunk({}, reason)
-    counts = {"prompt_tokens": READ, "completion_tokens": WRITTEN, "total_tokens": READ + WRITTEN}
-    yield sse({**_CHUNK, "choices": [], "usage": counts})
+    usage = {
+        "prompt_tokens": INPUT_TOKENS,
+        "completion_tokens": OUTPUT_TOKENS,
+        "total_tokens": TOTAL_TOKENS,
+    }
+    yield sse({**_CHUNK, "choices": [], "usage": usage})
     yield b"data: [DONE]\n\n"
 
 
-def chat(answer: Answer) -> Body:
+def chat(response: SampleResponse) -> Body:
     """Chunks of one choice, `[DONE]` at the end."""
-    return _chat(_chat_parts(answer), "tool_calls" if _has_calls(answer) else "stop")
+    reason = "tool_calls" if calls_of(response) else "stop"
+    return _chat(_chat_items(response), reason)
 
 
-def _chat_parts(answer: Answer) -> Body:
+def _chat_items(response: SampleResponse) -> Body:
     calls = 0
-    for part in answer:
-        if isinstance(part, Called):
-            yield _call_begun(calls, part)
-            yield from (_call_goes_on(calls, piece) for piece in part.pieces)
+    for item in response:
+        if isinstance(item, SampleCall):
+            yield _call_start(calls, item)
+            for arguments in item.deltas:
+                yield _call_delta(calls, arguments)
             calls += 1
         else:
-            key = "reasoning_content" if isinstance(part, Thought) else "content"
-            yield from (_chunk({key: piece}) for piece in part.pieces)
+            key = "reasoning_content" if isinstance(item, SampleReasoning) else "content"
+            for text in item.deltas:
+                yield _chunk({key: text})
 
 
-def chat_interleaved(answer: Answer) -> Body:
-    """Calls that grow by turns."""
-    calls = [part for part in answer if isinstance(part, Called)]
-    begun = (_call_begun(index, call) for index, call in enumerate(calls))
-    turns = zip_longest(*(call.pieces for call in calls))
-    grown = (
-        _call_goes_on(index, piece)
-        for turn in turns
-        for index, piece in enumerate(turn)
-        if piece is not None
-    )
-    return _chat(chain(begun, grown), "tool_calls")
+def chat_interleaved(response: SampleResponse) -> Body:
+    """Parallel calls whose deltas alternate."""
+    return _chat(_interleaved_calls(calls_of(response)), "tool_calls")
 
 
-def chat_with_xml(answer: Answer) -> Body:
+def _interleaved_calls(calls: list[SampleCall]) -> Body:
+    for index, call in enumerate(calls):
+        yield _call_start(index, call)
+    for deltas in zip_longest(*(call.deltas for call in calls)):
+        for index, arguments in enumerate(deltas):
+            if arguments is not None:
+                yield _call_delta(index, arguments)
+
+
+def chat_with_xml(response: SampleResponse) -> Body:
     """Calls written as text, as xAI's older models do; ten characters a chunk."""
+    return _chat(_xml_chunks(response), "stop")
 
-    def text() -> Iterator[str]:
-        for part in answer:
-            if isinstance(part, Called):
-                parameters = (
-                    f'<xai:parameter name="{key}">{value}</xai:parameter>'
-                    for key, value in part.arguments.items()
-                )
-                yield f'<xai:function_call name="{part.name}">{"".join(parameters)}</xai:function_call>'
-            else:
-                yield from part.pieces
 
-    whole = "".join(text())
-    return _chat(
-        (_chunk({"content": whole[at : at + 10]}) for at in range(0, len(whole), 10)), "stop"
+def _xml_chunks(response: SampleResponse) -> Body:
+    texts: list[str] = []
+    for item in response:
+        if isinstance(item, SampleCall):
+            texts.append(_xml_call(item))
+        else:
+            texts.extend(item.deltas)
+    text = "".join(texts)
+    for start in range(0, len(text), 10):
+        yield _chunk({"content": text[start : start + 10]})
+
+
+def _xml_call(call: SampleCall) -> str:
+    parameters = "".join(
+        f'<xai:parameter name="{key}">{value}</xai:parameter>'
+        for key, value in call.arguments.items()
     )
+    return f'<xai:function_call name="{call.name}">{parameters}</xai:function_call>'
 
 
 # --- OpenAI Responses ---
 
 
-def responses(answer: Answer) -> Body:
-    """Named events, items by output_index; every item once more when it is done, and all of them at the end."""
-    number = iter(range(10**9))
-    output: list[JsonObject] = []
+def responses(response: SampleResponse) -> Body:
+    """Named events, items by output_index; each item again when done, all of them at the end."""
+    sequence_number = 0
 
     def event(kind: str, **values: Any) -> bytes:
-        return sse({"type": kind, "sequence_number": next(number), **values}, kind)
+        nonlocal sequence_number
+        encoded = sse({"type": kind, "sequence_number": sequence_number, **values}, kind)
+        sequence_number += 1
+        return encoded
 
-    begun = {
+    envelope = {
         "id": "resp_1",
         "object": "response",
         "created_at": 1,
         "model": "m",
         "tools": [],
         "tool_choice": "auto",
+        "parallel_tool_calls": True,
     }
-    begun |= {"parallel_tool_calls": True}
-    yield event("response.created", response={**begun, "status": "in_progress", "output": []})
-    for index, part in enumerate(answer):
-        item, done = _item(index, part)
-        about = {"item_id": item["id"], "output_index": index}
-        yield event("response.output_item.added", output_index=index, item=item)
-        for kind, values in _grown(part):
-            yield event(kind, **about, **values)
+    yield event("response.created", response={**envelope, "status": "in_progress", "output": []})
+    output: list[JsonObject] = []
+    for index, item in enumerate(response):
+        added, done = _output_item(index, item)
+        yield event("response.output_item.added", output_index=index, item=added)
+        for kind, values in _item_events(item):
+            yield event(kind, item_id=added["id"], output_index=index, **values)
         output.append(done)
         yield event("response.output_item.done", output_index=index, item=done)
-    counts: JsonObject = {
-        "input_tokens": READ,
-        "output_tokens": WRITTEN,
-        "total_tokens": READ + WRITTEN,
-    }
-    counts |= {
+    usage = {
+        "input_tokens": INPUT_TOKENS,
+        "output_tokens": OUTPUT_TOKENS,
+        "total_tokens": TOTAL_TOKENS,
         "input_tokens_details": {"cached_tokens": 0},
         "output_tokens_details": {"reasoning_tokens": 0},
     }
-    yield event(
-        "response.completed",
-        response={**begun, "status": "completed", "output": output, "usage": counts},
-    )
+    complete = {**envelope, "status": "completed", "output": output, "usage": usage}
+    yield event("response.completed", response=complete)
 
 
-def _item(index: int, part: Said | Thought | Called) -> tuple[JsonObject, JsonObject]:
-    """An item as it begins, and as it ends."""
-    whole = "".join(part.pieces)
-    item: JsonObject
-    match part:
-        case Thought():
-            item = {"type": "reasoning", "id": f"rs_{index}", "summary": []}
-            return item, {**item, "summary": [{"type": "summary_text", "text": whole}]}
-        case Said():
-            item = {
+def _output_item(index: int, item: SampleItem) -> tuple[JsonObject, JsonObject]:
+    """An item as it is added, and as it is when done."""
+    text = "".join(item.deltas)
+    added: JsonObject
+    match item:
+        case SampleReasoning():
+            added = {"type": "reasoning", "id": f"rs_{index}", "summary": []}
+            return added, {**added, "summary": [{"type": "summary_text", "text": text}]}
+        case SampleText():
+            added = {
                 "type": "message",
                 "id": f"msg_{index}",
                 "role": "assistant",
                 "status": "in_progress",
                 "content": [],
             }
-            return item, {
-                **item,
-                "status": "completed",
-                "content": [{"type": "output_text", "text": whole, "annotations": []}],
-            }
-        case Called():
-            item = {
+            part = {"type": "output_text", "text": text, "annotations": []}
+            return added, {**added, "status": "completed", "content": [part]}
+        case SampleCall():
+            added = {
                 "type": "function_call",
                 "id": f"fc_{index}",
-                "call_id": part.call_id,
-                "name": part.name,
+                "call_id": item.call_id,
+                "name": item.name,
+                "arguments": "",
+                "status": "in_progress",
             }
-            item |= {"arguments": "", "status": "in_progress"}
-            return item, {**item, "arguments": whole, "status": "completed"}
+            return added, {**added, "arguments": text, "status": "completed"}
 
 
-def _grown(part: Said | Thought | Called) -> Iterator[tuple[str, JsonObject]]:
-    """What an item's events say between its beginning and its end."""
-    whole = "".join(part.pieces)
-    match part:
-        case Thought():
-            yield (
-                "response.reasoning_summary_part.added",
-                {"summary_index": 0, "part": {"type": "summary_text", "text": ""}},
-            )
-            for piece in part.pieces:
-                yield "response.reasoning_summary_text.delta", {"summary_index": 0, "delta": piece}
-            yield "response.reasoning_summary_text.done", {"summary_index": 0, "text": whole}
-            yield (
-                "response.reasoning_summary_part.done",
-                {"summary_index": 0, "part": {"type": "summary_text", "text": whole}},
-            )
-        case Said():
-            shape = {"type": "output_text", "annotations": []}
-            yield "response.content_part.added", {"content_index": 0, "part": {**shape, "text": ""}}
-            for piece in part.pieces:
-                yield (
-                    "response.output_text.delta",
-                    {"content_index": 0, "delta": piece, "logprobs": []},
-                )
-            yield "response.output_text.done", {"content_index": 0, "text": whole, "logprobs": []}
-            yield (
-                "response.content_part.done",
-                {"content_index": 0, "part": {**shape, "text": whole}},
-            )
-        case Called():
-            for piece in part.pieces:
-                yield "response.function_call_arguments.delta", {"delta": piece}
-            yield "response.function_call_arguments.done", {"arguments": whole}
+def _item_events(item: SampleItem) -> Iterator[tuple[str, JsonObject]]:
+    """The events of an item between its start and its end: kinds and fields."""
+    text = "".join(item.deltas)
+    match item:
+        case SampleReasoning():
+            index: JsonObject = {"summary_index": 0}
+            part: JsonObject = {"type": "summary_text", "text": ""}
+            yield "response.reasoning_summary_part.added", {**index, "part": part}
+            for delta in item.deltas:
+                yield "response.reasoning_summary_text.delta", {**index, "delta": delta}
+            yield "response.reasoning_summary_text.done", {**index, "text": text}
+            done = {**part, "text": text}
+            yield "response.reasoning_summary_part.done", {**index, "part": done}
+        case SampleText():
+            index = {"content_index": 0}
+            shape: JsonObject = {"type": "output_text", "annotations": []}
+            part = {**shape, "text": ""}
+            yield "response.content_part.added", {**index, "part": part}
+            for delta in item.deltas:
+                yield "response.output_text.delta", {**index, "delta": delta, "logprobs": []}
+            yield "response.output_text.done", {**index, "text": text, "logprobs": []}
+            yield "response.content_part.done", {**index, "part": {**shape, "text": text}}
+        case SampleCall():
+            for delta in item.deltas:
+                yield "response.function_call_arguments.delta", {"delta": delta}
+            yield "response.function_call_arguments.done", {"arguments": text}
 
 
 # --- Gemini ---
 
 
-def _generated(parts: list[JsonObject], written: int, usage: JsonObject, **more: Any) -> bytes:
+def _gemini_chunk(
+    parts: list[JsonObject], output_tokens: int, usage: JsonObject, **fields: Any
+) -> bytes:
     counts = {
-        "promptTokenCount": READ,
-        "candidatesTokenCount": written,
-        "totalTokenCount": READ + written,
+        "promptTokenCount": INPUT_TOKENS,
+        "candidatesTokenCount": output_tokens,
+        "totalTokenCount": INPUT_TOKENS + output_tokens,
         **usage,
     }
-    candidate = {"content": {"parts": parts, "role": "model"}, "index": 0, **more}
-    return sse(
-        {"candidates": [candidate], "usageMetadata": counts, "modelVersion": "m", "responseId": "r"}
-    )
+    candidate = {"content": {"parts": parts, "role": "model"}, "index": 0, **fields}
+    chunk = {
+        "candidates": [candidate],
+        "usageMetadata": counts,
+        "modelVersion": "m",
+        "responseId": "r",
+    }
+    return sse(chunk)
 
 
-def _call_part(call: Called) -> JsonObject:
+def _text_part(item: SampleText | SampleReasoning, text: str) -> JsonObject:
+    if isinstance(item, SampleReasoning):
+        return {"text": text, "thought": True}
+    return {"text": text}
+
+
+def _call_part(call: SampleCall) -> JsonObject:
     return {"functionCall": {"id": call.call_id, "name": call.name, "args": call.arguments}}
 
 
-def gemini(answer: Answer) -> Body:
-    """A part a chunk, counts in every chunk; calls come whole."""
-    written = 0
-    for part in answer:
-        if not isinstance(part, Called):
-            for piece in part.pieces:
-                yield _generated(
-                    [
-                        {"text": piece, "thought": True}
-                        if isinstance(part, Thought)
-                        else {"text": piece}
-                    ],
-                    written,
-                    {},
-                )
-                written += 1
-    calls = [_call_part(part) for part in answer if isinstance(part, Called)]
-    yield _generated(calls or [{"text": ""}], WRITTEN, {}, finishReason="STOP")
+def gemini(response: SampleResponse) -> Body:
+    """A part in each chunk, token counts in every chunk; calls are never split."""
+    output_tokens = 0
+    for item in response:
+        if isinstance(item, SampleCall):
+            continue
+        for text in item.deltas:
+            yield _gemini_chunk([_text_part(item, text)], output_tokens, {})
+            output_tokens += 1
+    parts = [_call_part(call) for call in calls_of(response)]
+    yield _gemini_chunk(parts or [{"text": ""}], OUTPUT_TOKENS, {}, finishReason="STOP")
 
 
-def gemini_parts(answer: Answer) -> Body:
-    """Several parts a chunk, signatures, code that Google runs, and counts by modality, as Vertex sends them."""
+def gemini_parts(response: SampleResponse) -> Body:
+    """Several parts a chunk, signatures, hosted code, counts by modality, as Vertex sends them."""
     details = {
-        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": READ}],
+        "promptTokensDetails": [{"modality": "TEXT", "tokenCount": INPUT_TOKENS}],
         "trafficType": "ON_DEMAND",
     }
-    written = 0
-    for part in answer:
-        if isinstance(part, Called):
+    output_tokens = 0
+    for item in response:
+        if isinstance(item, SampleCall):
             code = {"executableCode": {"language": "PYTHON", "code": "1+1"}}
-            ran = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}}
-            yield _generated(
-                [code, ran, {**_call_part(part), "thoughtSignature": "c2ln"}], written, details
-            )
+            result = {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "2"}}
+            call = {**_call_part(item), "thoughtSignature": "c2ln"}
+            yield _gemini_chunk([code, result, call], output_tokens, details)
             continue
-        for at in range(0, len(part.pieces), 4):
-            kind = {"thought": True} if isinstance(part, Thought) else {}
-            yield _generated(
-                [{"text": piece, **kind} for piece in part.pieces[at : at + 4]], written, details
-            )
-            written += 4
-    yield _generated([{"text": ""}], WRITTEN, details, finishReason="STOP")
+        for start in range(0, len(item.deltas), 4):
+            parts = [_text_part(item, text) for text in item.deltas[start : start + 4]]
+            yield _gemini_chunk(parts, output_tokens, details)
+            output_tokens += 4
+    yield _gemini_chunk([{"text": ""}], OUTPUT_TOKENS, details, finishReason="STOP")
 
 
 # --- Bedrock ---
 
+_PADDING: Final = "abcdefghij"
 
-def _frame(kind: str, padding: str = "abcdefghij", **values: Any) -> bytes:
+
+def _frame(kind: str, padding: str = _PADDING, **values: Any) -> bytes:
     headers = {":event-type": kind, ":content-type": "application/json", ":message-type": "event"}
     return encode_message(headers, dumps({**values, "p": padding}))
 
 
-def _converse(answer: Answer, paddings: Iterator[str]) -> Body:
+def _converse(response: SampleResponse, paddings: Iterator[str]) -> Body:
     yield _frame("messageStart", role="assistant")
-    for index, part in enumerate(answer):
-        if isinstance(part, Called):
-            start = {"toolUse": {"toolUseId": part.call_id, "name": part.name}}
+    for index, item in enumerate(response):
+        # Converse has a start event for calls only.
+        if isinstance(item, SampleCall):
+            start = {"toolUse": {"toolUseId": item.call_id, "name": item.name}}
             yield _frame("contentBlockStart", contentBlockIndex=index, start=start)
-        for piece in part.pieces:
-            yield _frame(
-                "contentBlockDelta",
-                next(paddings),
-                contentBlockIndex=index,
-                delta=_delta(part, piece),
-            )
+        for text in item.deltas:
+            delta = _converse_delta(item, text)
+            yield _frame("contentBlockDelta", next(paddings), contentBlockIndex=index, delta=delta)
         yield _frame("contentBlockStop", contentBlockIndex=index)
-    yield _frame("messageStop", stopReason="tool_use" if _has_calls(answer) else "end_turn")
-    counts = {"inputTokens": READ, "outputTokens": WRITTEN, "totalTokens": READ + WRITTEN}
-    yield _frame("metadata", usage=counts, metrics={"latencyMs": 1})
+    yield _frame("messageStop", stopReason="tool_use" if calls_of(response) else "end_turn")
+    usage = {
+        "inputTokens": INPUT_TOKENS,
+        "outputTokens": OUTPUT_TOKENS,
+        "totalTokens": TOTAL_TOKENS,
+    }
+    yield _frame("metadata", usage=usage, metrics={"latencyMs": 1})
 
 
-def _delta(part: Said | Thought | Called, piece: str) -> JsonObject:
-    match part:
-        case Said():
-            return {"text": piece}
-        case Thought():
-            return {"reasoningContent": {"text": piece}}
-        case Called():
-            return {"toolUse": {"input": piece}}
+def _converse_delta(item: SampleItem, text: str) -> JsonObject:
+    match item:
+        case SampleText():
+            return {"text": text}
+        case SampleReasoning():
+            return {"reasoningContent": {"text": text}}
+        case SampleCall():
+            return {"toolUse": {"input": text}}
 
 
-def converse(answer: Answer) -> Body:
-    """AWS frames, one padding for all."""
-    return _converse(answer, iter(lambda: "abcdefghij", None))
+def converse(response: SampleResponse) -> Body:
+    """AWS frames, all with the same padding."""
+    return _converse(response, repeat(_PADDING))
 
 
-def aws_frames(answer: Answer) -> Body:
-    """AWS frames, each of another length: the padding is as random as AWS's own."""
+def aws_frames(response: SampleResponse) -> Body:
+    """AWS frames of different lengths: the padding is as random as AWS's own."""
+    return _converse(response, _random_paddings())
+
+
+def _random_paddings() -> Iterator[str]:
     draw = random.Random("padding")  # noqa: S311  # no secret
     alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-    return _converse(answer, iter(lambda: alphabet[: draw.randint(1, len(alphabet))], None))
+    while True:
+        yield alphabet[: draw.randint(1, len(alphabet))]
 
 
-def invoke(answer: Answer) -> Body:
+def invoke(response: SampleResponse) -> Body:
     """The Messages events, base64 in AWS frames."""
     headers = {
         ":event-type": "chunk",
         ":content-type": "application/json",
         ":message-type": "event",
     }
-    for event in messages(answer):
+    for event in messages(response):
         data = event.partition(b"data: ")[2].strip()
         yield encode_message(headers, dumps({"bytes": b64encode(data).decode()}))
 
@@ -441,33 +439,38 @@ def invoke(answer: Answer) -> Body:
 # --- Ollama ---
 
 
-def ollama(answer: Answer) -> Body:
-    """JSON lines; calls come whole."""
-    for part in answer:
-        if not isinstance(part, Called):
-            key = "thinking" if isinstance(part, Thought) else "content"
-            yield from (_line({"content": "", key: piece}) for piece in part.pieces)
-    calls = [part for part in answer if isinstance(part, Called)]
-    made = [
-        {"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}}
-        for call in calls
-    ]
-    yield _line({"content": "", **({"tool_calls": made} if made else {})})
+def ollama(response: SampleResponse) -> Body:
+    """JSON lines; calls are never split."""
+    for item in response:
+        if isinstance(item, SampleCall):
+            continue
+        key = "thinking" if isinstance(item, SampleReasoning) else "content"
+        for text in item.deltas:
+            yield _line({"content": "", key: text})
+    message: JsonObject = {"content": ""}
+    calls = [_ollama_call(call) for call in calls_of(response)]
+    if calls:
+        message["tool_calls"] = calls
+    yield _line(message)
     yield _line(
-        {"content": ""}, done=True, done_reason="stop", prompt_eval_count=READ, eval_count=WRITTEN
+        {"content": ""},
+        done=True,
+        done_reason="stop",
+        prompt_eval_count=INPUT_TOKENS,
+        eval_count=OUTPUT_TOKENS,
     )
 
 
-def _line(message: JsonObject, **more: Any) -> bytes:
-    return (
-        dumps(
-            {
-                "model": "m",
-                "created_at": "t",
-                "message": {"role": "assistant", **message},
-                "done": False,
-                **more,
-            }
-        )
-        + b"\n"
-    )
+def _ollama_call(call: SampleCall) -> JsonObject:
+    return {"id": call.call_id, "function": {"name": call.name, "arguments": call.arguments}}
+
+
+def _line(message: JsonObject, **fields: Any) -> bytes:
+    line = {
+        "model": "m",
+        "created_at": "t",
+        "message": {"role": "assistant", **message},
+        "done": False,
+        **fields,
+    }
+    return dumps(line) + b"\n"

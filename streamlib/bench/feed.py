@@ -1,6 +1,6 @@
-"""`feed` alone, without a loop or a network: time and memory of a parser on given chunks.
+"""`feed` alone, without an event loop or a network: time and memory of a parser on given chunks.
 
-CPU time, in rounds by turns: on a shared machine the best round is the one that was disturbed least.
+CPU time, in alternating rounds: on a shared machine the best round is the one with least noise.
 """
 
 from __future__ import annotations
@@ -17,15 +17,24 @@ from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import LIMITS
 from streamlib_parsers.protocol import Parser, parser, wire
 
-Tell = Callable[[str], None]
-"""Told what is measured next."""
+Progress = Callable[[str], None]
+"""Called with what is measured next."""
 
 WINDOW: Final = 0.002
-"""Seconds that one measurement takes at least: shorter runs are repeated, since the clock of a process is coarse."""
+"""Minimum duration of a measurement in seconds: shorter runs are repeated, since the clock of a
+process is coarse."""
 
 
 class Case(NamedTuple):
-    """Chunks, who reads them, and how many events of the wire they hold."""
+    """A body in chunks, and how to parse it.
+
+    Attributes:
+        name: of the workload or file.
+        chunks: the body.
+        chunking: the size of the chunks, for people.
+        events: how many events of the wire the body has.
+        parser: makes a parser for it.
+    """
 
     name: str
     chunks: list[bytes]
@@ -35,68 +44,75 @@ class Case(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """Bytes of the body."""
         return sum(map(len, self.chunks))
 
 
 def cases(workloads: Iterable[Workload], size: int | None = None) -> list[Case]:
-    """The workloads in the chunks they are measured in, or all in chunks of `size` bytes."""
-    found: list[Case] = []
+    """The workloads in each of their chunkings; all in chunks of `size` bytes where it is given."""
+    made: list[Case] = []
     for workload in workloads:
         events = workload.events()
         sizes = workload.chunks if size is None else (size,)
-        found += [
-            Case(workload.name, chunked(events, one), chunking(one), len(events), workload.parser)
-            for one in sizes
-        ]
-    return found
+        for chunk_size in sizes:
+            chunks = chunked(events, chunk_size)
+            case = Case(workload.name, chunks, chunking(chunk_size), len(events), workload.parser)
+            made.append(case)
+    return made
 
 
 def capture(
     name: str, body: bytes, wire_api: WireApi, sizes: Sequence[int] = (KIB, 16 * KIB)
 ) -> list[Case]:
-    """A recorded stream of somebody's own. Raises ValueError where it does not parse, so that nobody times a failure."""
+    """Cases for a captured stream.
+
+    Raises:
+        ValueError: it does not parse: a failure must not be timed.
+    """
     framing = wire(wire_api).framing(LIMITS)
     frames = [*framing.feed(body), *framing.close()]
-    whole = parser(wire_api)
-    failures = [event for event in (*whole.feed(body), *whole.close()) if isinstance(event, Failed)]
-    for failed in failures:
+    parse = parser(wire_api)
+    failures = [event for event in (*parse.feed(body), *parse.close()) if isinstance(event, Failed)]
+    if failures:
+        error = failures[0].error
         raise ValueError(
-            f"{name} is no whole stream of {wire_api}: {failed.error.kind}, {failed.error.message}"
+            f"{name} is not a complete stream of {wire_api}: {error.kind}, {error.message}"
         )
     count = max(1, len(frames))
-    return [
-        Case(name, chunked([body], size), chunking(size), count, lambda: parser(wire_api))
-        for size in sizes
-    ]
+    made: list[Case] = []
+    for size in sizes:
+        chunks = chunked([body], size)
+        made.append(Case(name, chunks, chunking(size), count, lambda: parser(wire_api)))
+    return made
 
 
 def seconds(case: Case) -> float:
-    """CPU seconds of one whole reading, the parser's making and its end included."""
-    runs, began = 0, time.process_time()
+    """CPU seconds to read the body once, with making and closing the parser."""
+    runs = 0
+    start = time.process_time()
     while True:
         parse = case.parser()
         for chunk in case.chunks:
             parse.feed(chunk)
         parse.close()
         runs += 1
-        spent = time.process_time() - began
+        spent = time.process_time() - start
         if spent >= WINDOW:
             return spent / runs
 
 
 def first_event(case: Case) -> float:
-    """Seconds from the making of a parser to its first event."""
-    began = time.perf_counter()
+    """Seconds from making a parser to its first event."""
+    start = time.perf_counter()
     parse = case.parser()
     for chunk in case.chunks:
         if parse.feed(chunk):
             break
-    return time.perf_counter() - began
+    return time.perf_counter() - start
 
 
 def peak(case: Case) -> int:
-    """The most bytes of memory while the body is read and its events are let go at once, without the body itself."""
+    """Peak memory in bytes while the body is read and its events are dropped; without the body."""
     tracemalloc.start()
     try:
         parse = case.parser()
@@ -108,25 +124,37 @@ def peak(case: Case) -> int:
         tracemalloc.stop()
 
 
-def measure(found: Sequence[Case], rounds: int, tell: Tell = lambda _: None) -> list[Record]:
-    """Every case, by turns, `rounds` times."""
-    spent: list[list[float]] = [[] for _ in found]
-    first: list[list[float]] = [[] for _ in found]
+def measure(cases: Sequence[Case], rounds: int, report: Progress = lambda _: None) -> list[Record]:
+    """Measures every case in turn, `rounds` times.
+
+    Args:
+        cases: what is measured.
+        rounds: how often each is measured.
+        report: called before each measurement.
+    """
+    times: list[list[float]] = [[] for _ in cases]
+    first_times: list[list[float]] = [[] for _ in cases]
     for _ in range(rounds):
-        for at, case in enumerate(found):
-            tell(f"{case.name}, {case.chunking}")
-            spent[at].append(seconds(case))
-            first[at].append(first_event(case))
-    return [one for at, case in enumerate(found) for one in _records(case, spent[at], first[at])]
+        for number, case in enumerate(cases):
+            report(f"{case.name}, {case.chunking}")
+            times[number].append(seconds(case))
+            first_times[number].append(first_event(case))
+    records: list[Record] = []
+    for case, spent, first in zip(cases, times, first_times, strict=True):
+        records += _records(case, spent, first)
+    return records
 
 
 def _records(case: Case, spent: list[float], first: list[float]) -> list[Record]:
-    about = ("feed", case.name, case.chunking, OURS)
-    best, median = record(*about, "", "", spent).best, record(*about, "", "", spent).median
+    key = ("feed", case.name, case.chunking, OURS)
+    total = record(*key, "", "", spent)
+    megabytes = case.size / 1e6
+    event_times = [seconds_spent / case.events * 1e9 for seconds_spent in spent]
+    first_times = [seconds_spent * 1e6 for seconds_spent in first]
     return [
-        record(*about, "time", "ns/event", [one / case.events * 1e9 for one in spent]),
-        Record(*about, "events", "1/s", case.events / best, case.events / median),
-        Record(*about, "bytes", "MB/s", case.size / best / 1e6, case.size / median / 1e6),
-        record(*about, "first event", "µs", [one * 1e6 for one in first]),
-        record(*about, "peak memory", "KB", [peak(case) / 1e3]),
+        record(*key, "time", "ns/event", event_times),
+        Record(*key, "events", "1/s", case.events / total.best, case.events / total.median),
+        Record(*key, "bytes", "MB/s", megabytes / total.best, megabytes / total.median),
+        record(*key, "first event", "µs", first_times),
+        record(*key, "peak memory", "KB", [peak(case) / 1e3]),
     ]

@@ -1,54 +1,61 @@
-"""Twice the input: how many times longer it takes. Linear is 2, quadratic 4."""
+"""How much longer twice the input takes: linear is 2, quadratic 4."""
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterable
 from typing import Final
 
-from streamlib.bench.feed import Case, Tell, seconds
+from streamlib.bench.feed import Case, Progress, seconds
 from streamlib.bench.records import OURS, Record
 from streamlib.bench.workloads import Workload, chunked, chunking
 
 SCALE: Final = 2
-"""Of the shorter body: some milliseconds, long enough to be measured."""
+"""Of the shorter body: it takes some milliseconds, long enough to measure."""
 
 
 def doubled(workload: Workload, size: int, scale: int = SCALE) -> tuple[Case, Case]:
-    """A body, and one with twice as much of the same."""
-    once, twice = workload.events(scale), workload.events(2 * scale)
-    return (
-        Case(workload.name, chunked(once, size), chunking(size), len(once), workload.parser),
-        Case(workload.name, chunked(twice, size), chunking(size), len(twice), workload.parser),
-    )
+    """A body, and another with twice as much of the same."""
+    return _scaled(workload, size, scale), _scaled(workload, size, 2 * scale)
+
+
+def _scaled(workload: Workload, size: int, scale: int) -> Case:
+    events = workload.events(scale)
+    chunks = chunked(events, size)
+    return Case(workload.name, chunks, chunking(size), len(events), workload.parser)
 
 
 def factor(
-    once: Case, twice: Case, times_once: list[float], times_twice: list[float]
+    single: Case, double: Case, single_times: list[float], double_times: list[float]
 ) -> tuple[float, float]:
-    """Growth for exactly twice the bytes, by the best rounds and by the median ones."""
-    bytes_ratio = twice.size / once.size
-    middle = len(times_once) // 2
-    by_best = min(times_twice) / min(times_once)
-    by_median = sorted(times_twice)[middle] / sorted(times_once)[middle]
-    return 2 * by_best / bytes_ratio, 2 * by_median / bytes_ratio
+    """Growth for exactly twice the bytes: of the best rounds and of the median rounds."""
+    bytes_ratio = double.size / single.size
+    best_ratio = min(double_times) / min(single_times)
+    median_ratio = statistics.median_high(double_times) / statistics.median_high(single_times)
+    return 2 * best_ratio / bytes_ratio, 2 * median_ratio / bytes_ratio
 
 
 def measure(
-    workloads: Iterable[Workload], rounds: int, tell: Tell = lambda _: None
+    workloads: Iterable[Workload], rounds: int, report: Progress = lambda _: None
 ) -> list[Record]:
-    """The growth of every workload in the last of its chunkings; short and long by turns."""
+    """The growth of every workload in the last of its chunkings, in alternating rounds.
+
+    Args:
+        workloads: what is measured.
+        rounds: how often each is measured.
+        report: called before each measurement.
+    """
     records: list[Record] = []
     for workload in workloads:
         size = workload.chunks[-1]
-        once, twice = doubled(workload, size)
-        pairs: list[tuple[float, float]] = []
+        single, double = doubled(workload, size)
+        single_times: list[float] = []
+        double_times: list[float] = []
         for _ in range(rounds):
-            tell(f"{workload.name} doubled")
-            pairs.append((seconds(once), seconds(twice)))
-        best, median = factor(
-            once, twice, [short for short, _ in pairs], [long for _, long in pairs]
-        )
-        records.append(
-            Record("growth", workload.name, chunking(size), OURS, "doubling", "x", best, median)
-        )
+            report(f"{workload.name} doubled")
+            single_times.append(seconds(single))
+            double_times.append(seconds(double))
+        best, median = factor(single, double, single_times, double_times)
+        key = ("growth", workload.name, chunking(size), OURS)
+        records.append(Record(*key, "doubling", "x", best, median))
     return records

@@ -1,36 +1,49 @@
-"""The named workloads: an answer on a wire, and how it arrives. Each says what it must parse into; tests hold it to that."""
+"""The named workloads: a sample response on a wire, and the chunks in which it arrives.
+
+Each declares what it must parse into; tests/streamlib/bench checks that it does.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple
 
-from streamlib.bench import answers, bodies
-from streamlib.bench.answers import Answer
+from streamlib.bench import bodies, responses
+from streamlib.bench.responses import SampleResponse
 from streamlib_parsers.items import ToolSpec, WireApi
-from streamlib_parsers.protocol import Parser, parser
+from streamlib_parsers.protocol import WIRE_APIS, Parser, parser
 
 KIB: Final = 1024
 FAST: Final = 16 * KIB
-"""A read of a fast network."""
+"""Bytes of a read from a fast network."""
 EVENT: Final = 0
-"""As chunking: a chunk for each event of the wire, as a model writes them."""
+"""As a chunk size: a chunk for each event of the wire, as a model writes them."""
 
 
 class Workload(NamedTuple):
-    """An answer, the wire that carries it, the chunks it is measured in (bytes, or EVENT), and what the parser is told."""
+    """A sample response on a wire.
+
+    Attributes:
+        name: how the command line selects it.
+        about: one line on what it is.
+        wire_api: the wire that carries it.
+        response: the sample response for a scale: n times as much of the same.
+        encode: writes it as the wire's events.
+        chunks: chunk sizes it is measured with, in bytes, or `EVENT`.
+        options: arguments of `parser`.
+    """
 
     name: str
     about: str
     wire_api: WireApi
-    answer: Callable[[int], Answer]
-    written: Callable[[Answer], Iterator[bytes]]
+    response: Callable[[int], SampleResponse]
+    encode: Callable[[SampleResponse], Iterator[bytes]]
     chunks: tuple[int, ...] = (EVENT, FAST)
     options: dict[str, Any] = {}  # noqa: RUF012  # never changed
 
     def events(self, scale: int = 1) -> list[bytes]:
-        """The body, one chunk an event of the wire; `scale` times as much of the same."""
-        return list(self.written(self.answer(scale)))
+        """The body, one chunk for each event of the wire; `scale` times as much of the same."""
+        return list(self.encode(self.response(scale)))
 
     def parser(self) -> Parser:
         """A parser that reads it."""
@@ -38,91 +51,94 @@ class Workload(NamedTuple):
 
 
 def chunked(events: list[bytes], size: int) -> list[bytes]:
-    """The same bytes in chunks of `size`; the events themselves where it is EVENT."""
+    """The same bytes in chunks of `size` bytes; the events themselves where it is `EVENT`."""
     if size == EVENT:
         return events
     body = b"".join(events)
-    return [body[at : at + size] for at in range(0, len(body), size)]
+    return [body[start : start + size] for start in range(0, len(body), size)]
 
 
 def chunking(size: int) -> str:
-    """A chunking in words."""
-    return "an event" if size == EVENT else f"{size // KIB} KiB" if size >= KIB else f"{size} B"
+    """A chunk size for people."""
+    if size == EVENT:
+        return "an event"
+    if size >= KIB:
+        return f"{size // KIB} KiB"
+    return f"{size} B"
 
 
-_WIRES: Final = ("messages", "chat", "responses", "gemini", "converse", "invoke", "ollama")
 _XAI: Final = {
     "dialects": ("xai",),
     "tools": (ToolSpec("f", schema={"type": "object", "properties": {"k": {"type": "string"}}}),),
 }
 
-WORKLOADS: Final[dict[str, Workload]] = {
-    workload.name: workload
-    for workload in (
-        *(
-            Workload(
-                wire, "a thought, a text, three calls", wire, answers.usual, getattr(bodies, wire)
-            )
-            for wire in _WIRES
-        ),
-        Workload("chat-text", "2,000 words, nothing else", "chat", answers.text_alone, bodies.chat),
-        Workload(
-            "thinking-then-tools",
-            "five thoughts, a call after each",
-            "messages",
-            answers.rounds,
-            bodies.messages,
-        ),
-        Workload(
-            "argument-drip",
-            "100 KB of arguments in small pieces",
-            "messages",
-            answers.one_long_call,
-            bodies.messages,
-        ),
-        Workload(
-            "parallel-calls",
-            "64 calls that grow by turns",
-            "chat",
-            answers.many_calls,
-            bodies.chat_interleaved,
-        ),
-        Workload(
-            "keep-alives",
-            "a comment after every event",
-            "messages",
-            answers.usual,
-            bodies.kept_alive,
-        ),
-        Workload(
-            "huge-line",
-            "a megabyte in one line",
-            "messages",
-            answers.one_piece,
-            bodies.messages,
-            (KIB, FAST),
-        ),
-        Workload(
-            "xml-in-text",
-            "calls written as XML in text",
-            "chat",
-            answers.calls_in_words,
-            bodies.chat_with_xml,
-            options=_XAI,
-        ),
-        Workload(
-            "gemini-parts",
-            "several parts a chunk, code, signatures",
-            "gemini",
-            answers.rounds,
-            bodies.gemini_parts,
-        ),
-        Workload(
-            "aws-frames", "frames padded at random", "converse", answers.rounds, bodies.aws_frames
-        ),
-        Workload(
-            "tiny-chunks", "three bytes at a time", "messages", answers.short, bodies.messages, (3,)
-        ),
-    )
-}
-"""The first seven are the same answer on every wire: they are what the wires are compared by."""
+
+def _wire_workload(wire_api: WireApi) -> Workload:
+    encode = getattr(bodies, wire_api)
+    return Workload(wire_api, "reasoning, a text, three calls", wire_api, responses.usual, encode)
+
+
+_WORKLOADS: Final = (
+    *map(_wire_workload, WIRE_APIS),
+    Workload("chat-text", "2,000 words, nothing else", "chat", responses.text_alone, bodies.chat),
+    Workload(
+        "thinking-then-tools",
+        "reasoning five times, a call after each",
+        "messages",
+        responses.rounds,
+        bodies.messages,
+    ),
+    Workload(
+        "argument-drip",
+        "100 KB of arguments in small deltas",
+        "messages",
+        responses.one_long_call,
+        bodies.messages,
+    ),
+    Workload(
+        "parallel-calls",
+        "64 calls whose deltas alternate",
+        "chat",
+        responses.many_calls,
+        bodies.chat_interleaved,
+    ),
+    Workload(
+        "keep-alives",
+        "a comment after every event",
+        "messages",
+        responses.usual,
+        bodies.with_keep_alives,
+    ),
+    Workload(
+        "huge-line",
+        "a megabyte in one line",
+        "messages",
+        responses.one_long_delta,
+        bodies.messages,
+        (KIB, FAST),
+    ),
+    Workload(
+        "xml-in-text",
+        "calls written as XML in text",
+        "chat",
+        responses.calls_in_text,
+        bodies.chat_with_xml,
+        options=_XAI,
+    ),
+    Workload(
+        "gemini-parts",
+        "several parts a chunk, code, signatures",
+        "gemini",
+        responses.rounds,
+        bodies.gemini_parts,
+    ),
+    Workload(
+        "aws-frames", "frames with random padding", "converse", responses.rounds, bodies.aws_frames
+    ),
+    Workload(
+        "tiny-chunks", "three bytes at a time", "messages", responses.short, bodies.messages, (3,)
+    ),
+)
+
+WORKLOADS: Final = {workload.name: workload for workload in _WORKLOADS}
+"""The first seven are the same response on every wire: wires are compared by these."""

@@ -1,1 +1,1 @@
-"""The gate on speed: ratios and growth."""
+"""Limits of speed: ratios and growth."""

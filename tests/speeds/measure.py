@@ -1,6 +1,7 @@
-"""Measures what the gate on speed holds, in a process of its own: `python -m tests.speeds` prints one JSON object.
+"""Measures what the speed tests check: `python -m tests.speeds` prints it as one JSON object.
 
-Another process, because the tests before it leave a large heap behind, and because whoever watches lines (coverage) slows our Python alone.
+In its own process, because the tests before it leave a large heap, and because coverage slows only
+the library's own Python.
 """
 
 from __future__ import annotations
@@ -8,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from benchmarks.bench_async import _single, through_client
+from benchmarks.bench_async import read_events, through_client
 from benchmarks.contestants import PEERS, Contestant, ours
 from benchmarks.races import agree
 from streamlib.bench import growth
@@ -16,21 +17,29 @@ from streamlib.bench.feed import seconds
 from streamlib.bench.workloads import EVENT, FAST, WORKLOADS, chunked
 
 ROUNDS: Final = 2
-PATIENCE: Final = 9
-"""Times that many rounds at most, while a floor is not reached: a busy machine spoils some."""
+ATTEMPTS: Final = 9
+"""How often the rounds are repeated until a limit holds: on a busy machine some are too slow."""
 
 DOUBLED: Final = 2.3
+"""How many times longer twice the input may take."""
 
 
 def client(wire: str) -> Contestant:
     """The whole client, on asyncio."""
-    return through_client(wire, "streamlib", "asyncio", _single)
+    return through_client(wire, "streamlib", "asyncio", read_events)
 
 
 class Floor(NamedTuple):
-    """At least so many times ours a peer takes: about half of what docs/benchmarks.md shows, taken on a busy machine."""
+    """A peer must take at least so many times our time: about half of docs/benchmarks.md.
 
-    mine: Callable[[str], Contestant]
+    Attributes:
+        ours: makes our contestant for a wire.
+        peer: name of the peer.
+        size: of the chunks.
+        least: the ratio.
+    """
+
+    ours: Callable[[str], Contestant]
     peer: str
     size: int
     least: float
@@ -45,40 +54,41 @@ FLOORS: Final = {
     "botocore, 16 KiB": Floor(ours, "botocore", FAST, 4),
 }
 GROWING: Final = tuple(name for name in WORKLOADS if name != "huge-line")
-"""What a line of megabytes takes is the system's memory: tests/parsers/framing/test_sse_limits.py looks at that."""
+"""A line of megabytes is limited by the system's memory: test_sse_limits.py measures that."""
 
 
 def ratio(floor: Floor) -> float:
-    """How many times ours the peer takes, best against best, once both have read the same."""
-    peer = next(one for one in PEERS if one.name == floor.peer)
-    mine, events = floor.mine(peer.wire), WORKLOADS[peer.wire].events()
-    agree([mine, peer], events)
+    """The peer's best time relative to our best, once both have read the same."""
+    peer = next(peer for peer in PEERS if peer.name == floor.peer)
+    our, events = floor.ours(peer.wire), WORKLOADS[peer.wire].events()
+    agree([our, peer], events)
     chunks = chunked(events, floor.size)
-    best_mine = best_peer = float("inf")
-    for _ in range(PATIENCE):
+    best_ours = best_peer = float("inf")
+    for _ in range(ATTEMPTS):
         for _ in range(ROUNDS):
-            best_mine = min(best_mine, mine.seconds(chunks), mine.seconds(chunks))
+            best_ours = min(best_ours, our.seconds(chunks), our.seconds(chunks))
             best_peer = min(best_peer, peer.seconds(chunks))
-        if best_peer / best_mine >= floor.least:
+        if best_peer / best_ours >= floor.least:
             break
-    return best_peer / best_mine
+    return best_peer / best_ours
 
 
 def doubling(name: str) -> float:
-    """How many times longer twice the input takes, best against best: the least of some tries, each on its own. A busy machine spoils one
-    of them, quadratic code (4.0) all.
+    """How many times longer twice the input takes: the least of some attempts.
+
+    A busy machine makes some of them too slow, quadratic code (4.0) all.
     """
     workload = WORKLOADS[name]
-    once, twice = growth.doubled(workload, workload.chunks[-1], scale=1)
+    single, double = growth.doubled(workload, workload.chunks[-1], scale=1)
     least = float("inf")
-    for _ in range(PATIENCE):
-        pairs = [(seconds(once), seconds(twice)) for _ in range(ROUNDS + 1)]
-        least = min(
-            least,
-            growth.factor(once, twice, [short for short, _ in pairs], [long for _, long in pairs])[
-                0
-            ],
-        )
+    for _ in range(ATTEMPTS):
+        single_times: list[float] = []
+        double_times: list[float] = []
+        for _ in range(ROUNDS + 1):
+            single_times.append(seconds(single))
+            double_times.append(seconds(double))
+        best, _ = growth.factor(single, double, single_times, double_times)
+        least = min(least, best)
         if least <= DOUBLED:
             break
     return least

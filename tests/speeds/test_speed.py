@@ -1,4 +1,7 @@
-"""The gate on speed: ratios and growth on the same bytes, never nanoseconds (`tests/speeds/__main__.py` measures them)."""
+"""Limits of speed: ratios and growth on the same bytes, never absolute times.
+
+`tests/speeds/measure.py` takes them.
+"""
 
 from __future__ import annotations
 
@@ -14,31 +17,29 @@ from tests.support.shared import ROOT
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, float]:
-    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+def figures() -> dict[str, float]:
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     ran = subprocess.run(
         [sys.executable, "-m", "tests.speeds"],
         capture_output=True,
         text=True,
         check=True,
         cwd=ROOT,
-        env=paths,
+        env=environment,
     )
-    figures: dict[str, float] = json.loads(ran.stdout)
-    return figures
+    measured: dict[str, float] = json.loads(ran.stdout)
+    return measured
 
 
 @pytest.mark.parametrize("name", FLOORS)
-def test_the_same_answer_is_read_in_a_fraction_of_a_peers_time(
-    name: str, found: dict[str, float]
-) -> None:
-    sys.stdout.write(f"{name}: x{found[name]:.1f}, at least {FLOORS[name].least}\n")
-    assert found[name] >= FLOORS[name].least
+def test_peers_take_at_least_this_many_times_longer(name: str, figures: dict[str, float]) -> None:
+    sys.stdout.write(f"{name}: x{figures[name]:.1f}, at least {FLOORS[name].least}\n")
+    assert figures[name] >= FLOORS[name].least
 
 
 @pytest.mark.parametrize("name", GROWING)
 def test_twice_the_input_takes_at_most_2_3_times_as_long(
-    name: str, found: dict[str, float]
+    name: str, figures: dict[str, float]
 ) -> None:
-    sys.stdout.write(f"{name}: x{found[name]:.2f}\n")
-    assert found[name] <= DOUBLED
+    sys.stdout.write(f"{name}: x{figures[name]:.2f}\n")
+    assert figures[name] <= DOUBLED
