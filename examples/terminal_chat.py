@@ -1,10 +1,14 @@
-"""A chat in the terminal, with rich: the words appear as they stream, Markdown is set when a part is whole, Ctrl-C stops an answer.
+"""A chat in the terminal, with rich: text appears as it streams, complete parts become Markdown.
 
-    python examples/terminal_chat.py                                 offline: the model is the loopback provider
-    python examples/terminal_chat.py anthropic:claude-opus-5         needs that provider's key in the environment
+    python examples/terminal_chat.py
 
-Ctrl-C while it streams closes the connection to the model and keeps what was said; at the prompt it ends the program, as Ctrl-D
-does. Needs `pip install 'streamlib[cli]' rich`.
+It works offline: the model is the loopback provider. A real model needs that provider's key in the
+environment:
+
+    python examples/terminal_chat.py anthropic:claude-opus-5
+
+Ctrl-C during a response closes the connection to the model and keeps the partial response; at the
+prompt it ends the program, as Ctrl-D does. Needs `pip install 'streamlib[cli]' rich`.
 """
 
 import signal
@@ -25,6 +29,7 @@ from streamlib import (
     Message,
     Prompt,
     Reasoning,
+    Refusal,
     Response,
     ResponseItem,
     ResponseStream,
@@ -38,63 +43,65 @@ from streamlib.pipeline import coalesce, pipe
 
 
 class Tail:
-    """The end of something, as many lines as the screen has: what grows past the top of a `Live` would be drawn again and again."""
+    """The last lines of a renderable, as many as the screen has.
+
+    A `Live` that is taller than the screen would be drawn again and again.
+    """
 
     def __init__(self, inner: RenderableType) -> None:
         self.inner = inner
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Segment]:
         """The last lines."""
-        lines = console.render_lines(self.inner, options, pad=False)[-max(1, console.height - 2) :]
-        for n, line in enumerate(lines):
+        height = max(1, console.height - 2)
+        lines = console.render_lines(self.inner, options, pad=False)[-height:]
+        for number, line in enumerate(lines):
             yield from line
-            if n < len(lines) - 1:
+            if number < len(lines) - 1:
                 yield Segment.line()
 
 
-def shown(item: ResponseItem) -> RenderableType | None:
-    """An item on the screen, whole or still growing. What a model writes is made harmless first: it may hold escape sequences."""
-    whole = item.status == "completed"
+def rendered(item: ResponseItem) -> RenderableType | None:
+    """An open or completed item on the screen."""
+    # A model may write escape sequences: `printable` makes them harmless.
     if isinstance(item, Message):
-        said = printable(
-            item.text or "".join(getattr(part, "refusal", "") for part in item.content)
-        )
-        return (Markdown(said) if whole else Text(said)) if said else None
+        refusals = [part.refusal for part in item.content if isinstance(part, Refusal)]
+        text = printable(item.text or "".join(refusals))
+        if not text:
+            return None
+        return Markdown(text) if item.status == "completed" else Text(text)
     if isinstance(item, Reasoning):
-        return (
-            Padding(Text(printable(item.text), style="dim italic"), (0, 2)) if item.text else None
-        )
+        if not item.text:
+            return None
+        return Padding(Text(printable(item.text), style="dim italic"), (0, 2))
     if isinstance(item, (FunctionCall, ServerToolCall)):
-        return Text.assemble(
-            ("→ ", "cyan"),
-            (printable(item.name), "bold cyan"),
-            " ",
-            (printable(item.arguments), "cyan"),
-        )
+        name = (printable(item.name), "bold cyan")
+        arguments = (printable(item.arguments), "cyan")
+        return Text.assemble(("→ ", "cyan"), name, " ", arguments)
     return None
 
 
 def status(response: Response) -> Text:
-    """One line about an answer: who, how fast, how much, what is left."""
+    """One line about a response: model, speed, tokens, what is left."""
     timing, usage, limits = response.timing, response.usage, response.rate_limits
-    facts = [
-        response.model,
-        f"first token {timing.first_token * 1000:.0f} ms"
-        if timing and timing.first_token is not None
-        else None,
-        f"{timing.tokens_per_second:.0f} tokens/s" if timing and timing.tokens_per_second else None,
-        f"{usage.input_tokens} in" if usage and usage.input_tokens else None,
-        f"{usage.output_tokens} out" if usage and usage.output_tokens else None,
-        f"{limits.requests.remaining:,.0f} requests left"
-        if limits and limits.requests and limits.requests.remaining
-        else None,
-        None if response.stop_reason in ("stop", None) else response.stop_reason,
-    ]
-    return Text(printable(" · ".join(fact for fact in facts if fact)), style="dim")
+    facts = [response.model or ""]
+    if timing and timing.first_token is not None:
+        facts.append(f"first token {timing.first_token * 1000:.0f} ms")
+    if timing and timing.tokens_per_second:
+        facts.append(f"{timing.tokens_per_second:.0f} tokens/s")
+    if usage and usage.input_tokens:
+        facts.append(f"{usage.input_tokens} in")
+    if usage and usage.output_tokens:
+        facts.append(f"{usage.output_tokens} out")
+    if limits and limits.requests and limits.requests.remaining:
+        facts.append(f"{limits.requests.remaining:,.0f} requests left")
+    if response.stop_reason not in ("stop", None):
+        facts.append(response.stop_reason)
+    return Text(printable(" · ".join(filter(None, facts))), style="dim")
 
 
 async def show(console: Console, stream: ResponseStream) -> None:
-    """Draws the stream. Whole items are printed for good, in their order; below them stands what still grows."""
+    """Draw the stream: completed items are printed once, open items are redrawn below them."""
     printed = 0
     try:
         with Live(console=console, auto_refresh=False, transient=True) as live:
@@ -104,51 +111,43 @@ async def show(console: Console, stream: ResponseStream) -> None:
                     while printed < len(items) and items[printed].status == "completed":
                         put(console, items[printed])
                         printed += 1
-                    live.update(
-                        Tail(
-                            Group(
-                                *[part for part in map(shown, items[printed:]) if part is not None]
-                            )
-                        ),
-                        refresh=True,
-                    )
-    finally:  # also what an error or Ctrl-C has cut
+                    parts = filter(None, map(rendered, items[printed:]))
+                    live.update(Tail(Group(*parts)), refresh=True)
+    finally:  # also items that an error or Ctrl-C left open
         for item in stream.response.items[printed:]:
             put(console, item)
 
 
 def put(console: Console, item: ResponseItem) -> None:
-    """Prints an item for good."""
-    drawn = shown(item)
-    if drawn is not None:
-        console.print(drawn)
+    """Print an item once."""
+    part = rendered(item)
+    if part is not None:
+        console.print(part)
 
 
 async def turn(console: Console, model: str, history: list[ResponseItem]) -> None:
-    """Asks, shows the answer and keeps it. Ctrl-C cancels the reading, and with it the connection."""
+    """Send a request and show the response. Ctrl-C cancels reading, which closes the connection."""
     async with anyio.create_task_group() as group:
-        base_url = (
-            await group.start(serve, Behaviour(pace=0.03))
-            if model.startswith("loopback:")
-            else None
-        )
+        base_url = None
+        if model.startswith("loopback:"):
+            base_url = await group.start(serve, Behaviour(pace=0.03))
         async with Client(base_url=base_url) as client:
             with anyio.CancelScope() as scope:
                 group.start_soon(cancel_on_ctrl_c, scope)
                 try:
-                    await answer(console, client, model, history)
+                    await respond(console, client, model, history)
                 except StreamError as error:
-                    console.print(
-                        Text(printable(f"{error.kind}: {error.info.message}"), style="red"),
-                        end="\n\n",
-                    )
+                    message = printable(f"{error.kind}: {error.info.message}")
+                    console.print(Text(message, style="red"), end="\n\n")
         if scope.cancelled_caught:
             console.print(Text("stopped", style="yellow"), end="\n\n")
         group.cancel_scope.cancel()
 
 
-async def answer(console: Console, client: Client, model: str, history: list[ResponseItem]) -> None:
-    """One answer on the screen and in the history, as far as it came."""
+async def respond(
+    console: Console, client: Client, model: str, history: list[ResponseItem]
+) -> None:
+    """Show a response and append it to the history, also a partial one."""
     stream = client.stream(Prompt(history, reasoning="low"), model)
     try:
         async with stream:
@@ -159,16 +158,16 @@ async def answer(console: Console, client: Client, model: str, history: list[Res
 
 
 async def cancel_on_ctrl_c(scope: anyio.CancelScope) -> None:
-    """Waits for Ctrl-C."""
+    """Cancel the scope at Ctrl-C."""
     with anyio.open_signal_receiver(signal.SIGINT) as signals:
         async for _ in signals:
             scope.cancel()
 
 
 def main(model: str) -> None:
-    """Reads a line, shows an answer, until the input ends."""
+    """Read a line and show the response, until the input ends."""
     console, history = Console(), list[ResponseItem]()
-    console.print(Text(f"{model} · Ctrl-C stops an answer, Ctrl-D ends", style="dim"), end="\n\n")
+    console.print(Text(f"{model} · Ctrl-C stops a response, Ctrl-D ends", style="dim"), end="\n\n")
     while True:
         try:
             text = console.input("[bold green]>[/] ")

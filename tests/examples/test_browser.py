@@ -58,7 +58,7 @@ async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
 
 
 @each_look
-def test_the_page_has_no_complaint_and_asks_nobody_else(
+def test_page_logs_no_error_and_contacts_no_other_host(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
     found = seen(pictures, scheme, phone)
@@ -68,7 +68,7 @@ def test_the_page_has_no_complaint_and_asks_nobody_else(
 
 
 @each_look
-def test_thoughts_growing_arguments_output_usage_and_limits_are_shown(
+def test_page_shows_reasoning_calls_usage_and_limits(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
     found = seen(pictures, scheme, phone)
@@ -88,7 +88,7 @@ def test_thoughts_growing_arguments_output_usage_and_limits_are_shown(
 
 
 @each_look
-def test_markdown_is_rendered_and_nothing_in_it_can_act(
+def test_markdown_is_rendered_without_active_content(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
     found = seen(pictures, scheme, phone)
@@ -99,9 +99,7 @@ def test_markdown_is_rendered_and_nothing_in_it_can_act(
 
 
 @each_look
-def test_stop_ends_the_text_and_closes_the_connection_to_the_model(
-    pictures: Path, scheme: str, phone: bool
-) -> None:
+def test_stop_closes_the_connection_to_the_model(pictures: Path, scheme: str, phone: bool) -> None:
     found = seen(pictures, scheme, phone)
     assert found["stopped"]["note"] == ["Stopped. The connection to the model is closed."]
     assert found["stopped"]["same"]
@@ -110,7 +108,7 @@ def test_stop_ends_the_text_and_closes_the_connection_to_the_model(
 
 
 @each_look
-def test_an_error_is_shown_after_what_came_before_it_and_can_be_tried_again(
+def test_error_follows_the_partial_text_and_offers_a_retry(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
     found = seen(pictures, scheme, phone)

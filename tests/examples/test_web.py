@@ -46,7 +46,7 @@ async def answer_to(http: httpx.AsyncClient, url: str, **asked: Any) -> list[dic
         return [event async for event in events(response)]
 
 
-async def test_an_answer_streams_as_events_and_the_next_one_knows_it() -> None:
+async def test_response_streams_and_enters_the_history() -> None:
     async with web() as (url, provider), browser() as http:
         first = await answer_to(http, url, text="one")
         await answer_to(http, url, text="two")
@@ -68,7 +68,7 @@ async def test_an_answer_streams_as_events_and_the_next_one_knows_it() -> None:
     assert len(provider.prompts[1].items) == 3
 
 
-async def test_a_tool_is_called_its_output_shown_and_the_answer_goes_on() -> None:
+async def test_tool_is_run_and_the_response_continues() -> None:
     async with web() as (url, provider), browser() as http:
         told = await answer_to(http, url, tools=True, think=True)
     kinds = [event["type"] for event in told]
@@ -89,7 +89,7 @@ async def test_a_tool_is_called_its_output_shown_and_the_answer_goes_on() -> Non
     [Behaviour(pace=0.05), Behaviour(fault="stall", after=4)],
     ids=["streaming", "silent"],
 )
-async def test_a_browser_that_goes_closes_the_upstream(behaviour: Behaviour) -> None:
+async def test_disconnect_closes_the_connection_to_the_model(behaviour: Behaviour) -> None:
     async with web(behaviour) as (url, provider), browser() as http:
         async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
             async for event in events(response):
@@ -99,7 +99,7 @@ async def test_a_browser_that_goes_closes_the_upstream(behaviour: Behaviour) -> 
     assert provider.disconnects == 1
 
 
-async def test_what_was_said_before_a_stop_is_remembered() -> None:
+async def test_partial_response_stays_in_the_history_after_a_stop() -> None:
     async with web(Behaviour(pace=0.02)) as (url, provider), browser() as http:
         async with http.stream("POST", f"{url}/ask", json=ask("word " * 200)) as response:
             async for event in events(response):
@@ -123,7 +123,7 @@ async def test_what_was_said_before_a_stop_is_remembered() -> None:
         (Behaviour(status=529), "overloaded"),
     ],
 )
-async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(
+async def test_failure_is_an_event_and_the_turn_can_be_repeated(
     behaviour: Behaviour, kind: str
 ) -> None:
     async with web(behaviour, retry=NO_RETRY) as (url, provider), browser() as http:
@@ -134,7 +134,7 @@ async def test_a_failure_is_an_event_and_the_turn_can_be_tried_again(
     )
 
 
-async def test_what_cannot_even_be_asked_is_an_event_too() -> None:
+async def test_request_that_cannot_be_sent_is_an_event_too() -> None:
     async with web(model="nobody:model") as (url, _), browser() as http:
         (told,), (again,) = [await answer_to(http, url) for _ in range(2)]
         broken = await http.post(
@@ -145,7 +145,7 @@ async def test_what_cannot_even_be_asked_is_an_event_too() -> None:
     assert broken.status_code == 400
 
 
-async def test_other_sites_cannot_ask() -> None:
+async def test_requests_of_other_sites_are_refused() -> None:
     async with web() as (url, provider), browser() as http:
         form = await http.post(
             f"{url}/ask", content=json.dumps(ask()), headers={"content-type": "text/plain"}
@@ -155,7 +155,7 @@ async def test_other_sites_cannot_ask() -> None:
     assert provider.prompts == []
 
 
-async def test_the_page_is_served_and_asks_nobody_else() -> None:
+async def test_page_is_served_and_contacts_no_other_host() -> None:
     async with web() as (url, _), browser() as http:
         served = {
             name: await http.get(f"{url}/{name}")
@@ -180,7 +180,7 @@ async def test_the_page_is_served_and_asks_nobody_else() -> None:
     )
 
 
-def test_the_server_side_is_small(anyio_backend: str) -> None:
+def test_server_side_is_small(anyio_backend: str) -> None:
     source = (ROOT / "examples" / "web" / "app.py").read_text(encoding="utf-8")
     server = source[source.index("class StreamedResponse") : source.index("async def main")]
     code = [

@@ -1,7 +1,8 @@
-"""What is particular about each provider, row by row: what is said of it, how that shows in a request, and where it is known from.
+"""The differences of each provider, row by row: what it is, how a request shows it, how it is known.
 
-Where from: `recorded` (an answer of the provider in the corpus), `guide` (its own documentation), `client` (the source of another
-client that works with it), `issue` (what users reported), `memory` (nobody looked it up).
+Sources: `recorded` (a response of the provider in the corpus), `guide` (its own documentation),
+`client` (the source code of another client that works with it), `issue` (reports of users),
+`memory` (nobody looked it up).
 """
 
 from __future__ import annotations
@@ -33,11 +34,15 @@ FITTED: Final = {
     "properties": {"unit": {"type": "string"}, "days": {"minimum": 1, "type": "number"}},
     "required": [],
 }
-"""The same in Moonshot's subset."""
+"""`ANY_NULL` in Moonshot's subset."""
 
 
 class Quirk(NamedTuple):
-    """One row. body: JSON pointer -> what stands there (`ABSENT`: nothing); headers, url: the same; reported: paths in the report."""
+    """One row.
+
+    body: JSON pointer -> expected value (`ABSENT`: none). headers and url: expected values.
+    reported: expected paths in the report.
+    """
 
     provider: str
     name: str
@@ -62,7 +67,7 @@ class Quirk(NamedTuple):
 
 
 def at(request: Request, pointer: str) -> Any:
-    """What stands at a JSON pointer of the body."""
+    """The value at a JSON pointer of the body."""
     value = json.loads(request.body)
     for key in pointer.split("/")[1:]:
         index: Any = int(key) if isinstance(value, list) else key
@@ -154,7 +159,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           headers={"x-grok-conv-id": "c"}),
     Quirk("xai", "header-responses", "… in Responses too", "client", Prompt("x", conversation_id="c"),
           headers={"x-grok-conv-id": "c"}, wire="responses"),
-    Quirk("xai", "sealed", "Responses: encrypted reasoning is requested", "recorded", Prompt("x"),
+    Quirk("xai", "encrypted", "Responses: encrypted reasoning is requested", "recorded", Prompt("x"),
           {"/include": ["reasoning.encrypted_content"]}, wire="responses"),
     Quirk("xai", "no-level", "Grok 4 takes no level", "guide", thinking("high"), {"/reasoning_effort": ABSENT}, reported=("/reasoning",),
           model="grok-4"),
@@ -205,7 +210,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
           Prompt("x", conversation_id="c", metadata={"a": "b"}),
           {"/metadata": {"a": "b", "sessionId": "c"}}),
     Quirk("qwen-portal", "default", "65,536 output tokens unless you set a limit", "client", Prompt("x"), {"/max_tokens": 65_536}),
-    Quirk("qwen-portal", "said", "… your limit is sent", "client", Prompt("x", max_output_tokens=9), {"/max_tokens": 9}),
+    Quirk("qwen-portal", "own-limit", "… your limit is sent", "client", Prompt("x", max_output_tokens=9), {"/max_tokens": 9}),
     Quirk("minimax", "split", "reasoning is requested apart from the text", "client", Prompt("x"), {"/reasoning_split": True}),
     Quirk("minimax", "m3", "M3: adaptive …", "client", thinking("high"), {"/thinking": {"type": "adaptive"}}, reported=("/reasoning",)),
     Quirk("minimax", "m3-off", "… or off", "client", thinking("off"), {"/thinking": {"type": "disabled"}}),
@@ -285,7 +290,7 @@ QUIRKS: Final[tuple[Quirk, ...]] = (
     Quirk("nvidia", "template-of-deepseek", "… another one for DeepSeek and Kimi", "client", thinking("off"),
           {"/chat_template_kwargs": {"thinking": False}}, model="deepseek-ai/deepseek-v3.1"),
     Quirk("groq", "max-tokens", "`max_completion_tokens`", "client", Prompt("x", max_output_tokens=9), {"/max_completion_tokens": 9}),
-    Quirk("groq", "one-answer", "one choice, no logprobs", "client", Prompt("x", n=2, logprobs=0), {"/n": ABSENT, "/logprobs": ABSENT},
+    Quirk("groq", "one-choice", "one choice, no logprobs", "client", Prompt("x", n=2, logprobs=0), {"/n": ABSENT, "/logprobs": ABSENT},
           reported=("/n", "/logprobs")),
     Quirk("groq", "gpt-oss", "gpt-oss: a level; reasoning is sent back as `reasoning`", "recorded", Prompt(history("groq", "chat"), reasoning="low"),
           {"/reasoning_effort": "low", "/messages/1/reasoning": "It is about Paris."}),
