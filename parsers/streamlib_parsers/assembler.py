@@ -311,13 +311,21 @@ class EventAssembler:
             self._seq = seq = self._seq + 1
             self._events.append(FunctionCallArgumentsDelta(item.index, delta, seq=seq))
 
-    def refusal(self, item: OpenItem, delta: str, part: int = 0) -> None:
+    def refusal(
+        self,
+        item: OpenItem,
+        delta: str,
+        part: int = 0,
+        logprobs: Sequence[JsonObject] | None = None,
+    ) -> None:
         """Text with which the model declines."""
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "refusal", part), delta)
-        if delta:
+        if delta or logprobs:
             item.part(part).refusal_fragments.append(delta)
-            self._events.append(RefusalDelta(item.index, part, delta, seq=self._next_seq()))
+            self._events.append(
+                RefusalDelta(item.index, part, delta, logprobs, seq=self._next_seq())
+            )
 
     def media(
         self,

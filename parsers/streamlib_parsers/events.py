@@ -149,11 +149,15 @@ class FunctionCallArgumentsDelta(Event, frozen=True):
 
 
 class RefusalDelta(Event, frozen=True):
-    """Text with which the model declines (responses: refusal part · chat: delta.refusal)."""
+    """Text with which the model declines (responses: refusal part · chat: delta.refusal).
+
+    `logprobs` are the wire's own objects for its tokens (chat: ``logprobs.refusal``).
+    """
 
     index: int
     content_index: int
     delta: str
+    logprobs: Sequence[JsonObject] | None = None
 
 
 class MediaDelta(Event, frozen=True):

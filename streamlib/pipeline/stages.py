@@ -251,7 +251,7 @@ def _join(deltas: list[TextDelta]) -> TextDelta:
     changes: dict[str, Any] = {"delta": "".join([event.delta for event in deltas])}
     logprobs: list[Any] = []
     for event in deltas:
-        if isinstance(event, (OutputTextDelta, ReasoningContentDelta)):
+        if isinstance(event, (OutputTextDelta, ReasoningContentDelta, RefusalDelta)):
             logprobs += event.logprobs or ()
     if logprobs:
         changes["logprobs"] = tuple(logprobs)

@@ -239,8 +239,12 @@ class Encoder:
         return self._item_chunk(event.index, reasoning_content=self._gaps.with_gap(event))
 
     def _on_refusal(self, event: RefusalDelta) -> bytes:
-        self._refused.add(self._items[event.index].choice)
-        return self._item_chunk(event.index, refusal=event.delta)
+        choice = self._items[event.index].choice
+        self._refused.add(choice)
+        if not event.logprobs:
+            return self._item_chunk(event.index, refusal=event.delta)
+        logprobs = {"content": None, "refusal": list(event.logprobs)}
+        return self._choice_chunk(choice, {"refusal": event.delta}, logprobs=logprobs)
 
     def _on_arguments(self, event: FunctionCallArgumentsDelta) -> bytes:
         call_index = self._call_indexes.get(event.index)

@@ -256,6 +256,8 @@ class Encoder:
         output = self._outputs.get(event.index)
         if output is None:
             return b""
+        if event.logprobs:
+            self._report.dropped("/logprobs", "Responses has logprobs of text only")
         return self._text_delta(output, REFUSAL, event.content_index, event.delta)
 
     def _on_reasoning(self, event: ReasoningContentDelta) -> bytes:

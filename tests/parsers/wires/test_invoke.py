@@ -254,6 +254,16 @@ def test_stop_reason_is_normalized_and_kept(native: str, stop_reason: str) -> No
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
 
 
+def test_completions_form_reports_id_and_model() -> None:
+    """A14: of a body and of a stream."""
+    payload = {**BODY["completions"], "id": "cmpl-1", "model": "deepseek.r1-v1:0"}
+    body = parse_body("invoke", json.dumps(payload).encode())
+    for events in (body, events_of(stream([payload]))):
+        response = accumulate(events)
+        assert (response.model, response.response_id) == ("deepseek.r1-v1:0", "cmpl-1")
+        assert (response.text, response.metadata) == ("Hello", {})
+
+
 def test_stop_sequence_of_claude_2_is_kept() -> None:
     assert wires.response_of("invoke", stream(STREAMED["claude-2"])).stop_sequence == "\n\nHuman:"
 

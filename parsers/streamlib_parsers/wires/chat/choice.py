@@ -271,11 +271,11 @@ class ChoiceAssembler:
         if isinstance(signature, str):
             self.close_current(signature)
 
-    def read_refusal(self, value: Any) -> None:
+    def read_refusal(self, value: Any, logprobs: list[JsonObject] | None = None) -> None:
         """Read `refusal`: text with which the model declines."""
         text = value.get("refusal") if isinstance(value, dict) else value
         if isinstance(text, str):
-            self._assembler.refusal(self.open_item(REFUSAL), text)
+            self._assembler.refusal(self.open_item(REFUSAL), text, logprobs=logprobs)
         else:
             self.report_unexpected("refusal", value)
 

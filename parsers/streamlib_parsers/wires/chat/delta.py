@@ -46,12 +46,11 @@ EMPTY: Final[tuple[Any, ...]] = (None, "", [], {})
 """Values that carry no information, whatever the key."""
 
 READERS: Final[tuple[tuple[str, Callable[[ChoiceAssembler, Any], None]], ...]] = (
-    ("refusal", ChoiceAssembler.read_refusal),
     ("annotations", ChoiceAssembler.read_annotations),
     ("audio", ChoiceAssembler.read_audio),
     ("images", ChoiceAssembler.read_images),
 )
-"""Keys of a delta that are read after its content, in the order in which they are emitted."""
+"""Keys of a delta that are read after its content and refusal, in the order in which they are emitted."""
 
 NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "padding"})
 """Keys of a delta that are ignored."""
@@ -59,6 +58,7 @@ NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "paddi
 READ: Final = frozenset(
     {
         "content",
+        "refusal",
         "tool_calls",
         "function_call",
         "executed_tools",
@@ -140,12 +140,17 @@ def index_of(value: Any, name: str) -> int | None:
     raise malformed(f"the index of {name} is {str(index)[:50]}")
 
 
-def logprobs_of(choice: JsonObject) -> list[JsonObject] | None:
-    """The objects of ``choices[].logprobs.content``, one a token; None for legacy shapes."""
+def logprobs_of(choice: JsonObject, text: str = "content") -> list[JsonObject] | None:
+    """The objects of ``choices[].logprobs``, one a token; None for legacy shapes.
+
+    Args:
+        choice: The choice.
+        text: Which text's tokens: `content` or `refusal`.
+    """
     logprobs = choice.get("logprobs")
     if not isinstance(logprobs, dict):
         return None
-    tokens = logprobs.get("content")
+    tokens = logprobs.get(text)
     if not isinstance(tokens, list):
         return None
     return [token for token in tokens if isinstance(token, dict)] or None
@@ -168,7 +173,10 @@ def unknown_keys(delta: JsonObject) -> JsonObject:
 
 
 def read_delta(
-    choice: ChoiceAssembler, delta: JsonObject, logprobs: list[JsonObject] | None
+    choice: ChoiceAssembler,
+    delta: JsonObject,
+    logprobs: list[JsonObject] | None,
+    refusal_logprobs: list[JsonObject] | None = None,
 ) -> None:
     """Read everything but the calls."""
     content = delta.get("content")
@@ -183,6 +191,9 @@ def read_delta(
         choice.append_reasoning(content, logprobs)
     elif content or (content == "" and logprobs):  # a token may have no text of its own
         choice.read_content(content, logprobs)
+    refusal = delta.get("refusal")
+    if refusal or (refusal == "" and refusal_logprobs):
+        choice.read_refusal(refusal, refusal_logprobs)
     for key, read in READERS:
         if delta.get(key):
             read(choice, delta[key])

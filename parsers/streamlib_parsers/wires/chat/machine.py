@@ -365,7 +365,7 @@ class Machine:
         delta: Any = value.get(key) or {}  # null or missing in the last chunk of some servers (X38)
         if not isinstance(delta, dict):
             raise malformed(f"the {key} of a choice is not an object")
-        read_delta(choice, delta, logprobs_of(value))
+        read_delta(choice, delta, logprobs_of(value), logprobs_of(value, "refusal"))
         read_calls(choice, delta, raw, position, key)
 
         unknown = {key: member for key, member in value.items() if key not in CHOICE_KEYS}
@@ -461,7 +461,9 @@ class Machine:
         elif reason == "stop" and choice.kinds - {REASONING} == {REFUSAL}:
             reason = "refusal"
         elif reason == "tool_calls" and not choice.calls.started:
-            # The call may be in the text, where a dialect finds it.
+            # The call may be in the text, where a dialect finds it. If none does, a loop that goes
+            # by the stop reason must not send the same request again.
+            reason = "stop"
             self._assembler.notice(
                 "no_tool_call", f"the finish_reason is {native}, but no call came"
             )
@@ -494,4 +496,8 @@ def body_frames(body: bytes) -> Iterator[tuple[str | None, bytes]]:
 def _is_choice(choice: Any) -> bool:
     if not isinstance(choice, dict):
         return False
-    return any(isinstance(choice.get(key), dict) for key in ("message", "delta", "error"))
+    if any(isinstance(choice.get(key), dict) for key in ("message", "delta", "error")):
+        return True
+    # Azure leaves out the message of a choice that its filter removed. A choice with `text` is of
+    # the older Completions API.
+    return isinstance(choice.get("finish_reason"), str) and "text" not in choice

@@ -135,6 +135,7 @@ FAMILIES: Final = (
         ("choices.0.text",),
         text=("choices.0.text",),
         stop=("choices.0.stop_reason", "choices.0.finish_reason"),
+        ignored_keys=frozenset({"id", "model"}),
     ),
     # Jamba, Mistral Large, gpt-oss and every other model with Chat Completions.
     Family("chat", ("choices",), "chat", _with_finish_reason, b"[DONE]"),

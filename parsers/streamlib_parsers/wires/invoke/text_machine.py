@@ -87,9 +87,11 @@ class TextMachine:
 
     def _read_content(self, value: JsonObject) -> None:
         assembler = self._assembler
-        response_id = value.get("response_id")
-        if isinstance(response_id, str):
-            assembler.identify(response_id, None)
+        # Cohere's id, and id and model of the completions form.
+        response_id = _first_string(value, ("response_id", "id"))
+        model = _first_string(value, ("model",))
+        if response_id is not None or model is not None:
+            assembler.identify(response_id, model)
         text = _first_string(value, self._family.text)
         if text:
             if self._item is None:

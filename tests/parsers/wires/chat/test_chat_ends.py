@@ -52,7 +52,11 @@ from tests.support.chat_streams import (
 @pytest.mark.parametrize(("finish_reason", "stop_reason"), STOP_REASONS.items())
 def test_x12_every_known_finish_reason(finish_reason: str, stop_reason: str) -> None:
     native = finish_reason.upper()
-    response = response_of(HI, chunk({}, native))
+    # Without a call the reason would be repaired.
+    content = HI
+    if stop_reason == "tool_calls":
+        content = calls(call(0, "f", ARGS, "x"))
+    response = response_of(content, chunk({}, native))
     assert (response.stop_reason, response.native_stop_reason) == (stop_reason, native)
 
 
@@ -438,6 +442,20 @@ def test_body_is_complete_without_reason_and_text() -> None:
     assert (response.status, response.stop_reason, response.items) == ("completed", "other", ())
 
 
+def test_filtered_choice_of_a_body_needs_no_message() -> None:
+    """A14: Azure leaves the message out; the verdict is metadata."""
+    verdict = {"hate": {"filtered": True, "severity": "high"}}
+    filtered = {"index": 0, "finish_reason": "content_filter", "content_filter_results": verdict}
+    for sent in (filtered, {**filtered, "message": None}):
+        response = accumulate(body_events({"id": "c1", "model": "m", "choices": [sent]}))
+        assert (response.error, response.stop_reason, response.items) == (
+            None,
+            "content_filter",
+            (),
+        )
+        assert response.metadata["content_filter_results"] == verdict
+
+
 def test_body_message_outranks_an_empty_delta() -> None:
     body = {
         "choices": [
@@ -473,6 +491,7 @@ def test_x25_x27_body_is_read_where_a_stream_was_requested() -> None:
         {"choices": None},
         {"choices": [1]},
         {"choices": [{"text": "a"}]},
+        {"choices": [{"text": "a", "finish_reason": "stop"}]},
         {"id": "x"},
     ],
 )

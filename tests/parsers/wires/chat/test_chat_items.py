@@ -377,6 +377,18 @@ def test_annotations_refusals_and_logprobs() -> None:
     ]
 
 
+def test_logprobs_of_a_refusal_are_kept() -> None:
+    """A24: beside those of the content, which are another text's."""
+    tokens = [{"token": "no", "logprob": -0.1}]
+    events = events_of(
+        chunk({"content": "Hi"}, logprobs={"content": tokens[:0], "refusal": tokens}),
+        chunk({"refusal": "no"}, logprobs={"content": None, "refusal": tokens}),
+        STOP,
+    )
+    refusals = [event for event in events if isinstance(event, RefusalDelta)]
+    assert refusals == [RefusalDelta(1, 0, "no", tokens)]
+
+
 def test_logprobs_without_content_belong_to_the_reasoning() -> None:
     tokens = [{"token": "a"}]
     events = events_of(chunk({"reasoning_content": "a"}, logprobs={"content": tokens}), STOP)

@@ -297,7 +297,8 @@ TOOL_ROWS = [
         delta_chunk(content="a"),
         FINISH,
         text="a",
-        stop="tool_calls",
+        stop="stop",  # A20
+        native="tool_calls",
         notices=["no_tool_call"],
     ),
     row(
