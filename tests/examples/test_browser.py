@@ -1,4 +1,4 @@
-"""The web example in headless Chromium: every state a person can see, light and dark, on a desk and on a phone."""
+"""The web example in headless Chromium: every visible state, light and dark, desktop and phone."""
 
 from __future__ import annotations
 
@@ -77,9 +77,11 @@ def test_page_shows_reasoning_calls_usage_and_limits(
     assert (tool["name"], tool["state"]) == (["get_weather"], ["done"])
     assert json.loads(tool["arguments"][0])["city"] == "Lisbon"
     assert len(found["growing"][0]) < len(tool["arguments"][0])
-    assert tool["output"] == [
-        "Lisbon: 21 °C, a light breeze and sun for the next 3 days. Good for a long walk by the river with a stop for coffee."
-    ]
+    weather = (
+        "Lisbon: 21 °C, a light breeze and sun for the next 3 days. "
+        "Good for a long walk by the river with a stop for coffee."
+    )
+    assert tool["output"] == [weather]
     assert all(words.startswith("Thought for") for words in tool["thought"])
     assert found["unfolded"]
     assert tool["limits"] == ["999 requests left", "99,000 tokens left"]

@@ -1,4 +1,4 @@
-"""The web example without a browser: what its one endpoint streams, and that a browser that goes takes the upstream with it."""
+"""The web example without a browser: its endpoint, and that a disconnect stops the model."""
 
 from __future__ import annotations
 
@@ -75,9 +75,9 @@ async def test_tool_is_run_and_the_response_continues() -> None:
     assert kinds.count("completed") == 2
     assert kinds.count("function_call_arguments_delta") >= 1
     (output,) = [event for event in told if event["type"] == "function_call_output"]
-    assert (
-        output["output"]
-        == "Lisbon: 21 °C, a light breeze and sun for the next 3 days. Good for a long walk by the river with a stop for coffee."
+    assert output["output"] == (
+        "Lisbon: 21 °C, a light breeze and sun for the next 3 days. "
+        "Good for a long walk by the river with a stop for coffee."
     )
     assert kinds.index("completed") < kinds.index("function_call_output")
     assert "reasoning_content_delta" in kinds
