@@ -1,7 +1,8 @@
 """The Qwen portal, behind Qwen's own plans.
 
 The key is the plan's access token (`api_key=` accepts a function that fetches it). Content is
-always a list here, the system message carries a cache marker, and images are read in full resolution.
+always a list here, the system message carries a cache marker, and images are read in full
+resolution.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Writes what is generated from the providers' values: the tables of docs/providers.md, and the snapshots of their requests.
+"""Writes what is generated from the providers' values: the tables of docs/providers.md, and the
+snapshots of their requests.
 
 python -m tests.provider_pages
 """
@@ -6,14 +7,14 @@ python -m tests.provider_pages
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from streamlib.client.auth import variables_of
 from streamlib.providers import Provider
 from streamlib.providers.shapes import ChatShape, Thinking
 from streamlib.providers.wire_specs import WIRE_SPECS
-from tests.support.provider_cases import SNAPSHOTS, path_of, providers, snapshot, written
+from tests.support.provider_cases import SNAPSHOTS, formatted, path_of, providers, snapshot
 from tests.support.quirks import QUIRKS
 from tests.support.shared import ROOT
 
@@ -21,25 +22,27 @@ PAGE: Final = ROOT / "docs" / "providers.md"
 TEST: Final = "tests/streamlib/providers/test_providers.py"
 
 
-def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
     """A table of Markdown."""
-    lines = [list(head), ["---"] * len(list(head)), *map(list, rows)]
-    return "\n".join(
-        "| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines
-    )
+    titles = list(header)
+    lines: list[str] = []
+    for row in (titles, ["---"] * len(titles), *rows):
+        cells = [cell.replace("|", "\\|") for cell in row]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
-def code(*words: str) -> str:
-    """Words as code."""
-    return " ".join(f"`{word}`" for word in words if word)
+def code(*texts: str) -> str:
+    """The texts as code, without empty ones."""
+    return " ".join(f"`{text}`" for text in texts if text)
 
 
-# --- where they are ---
+# --- names, addresses, keys ---
 
 
-def places() -> str:
-    """Names, wires, addresses, keys."""
-    head = (
+def addresses() -> str:
+    """Names, wires, addresses, keys of each provider."""
+    header = (
         "provider",
         "also called",
         "wires, the default first",
@@ -48,79 +51,88 @@ def places() -> str:
         "key sent as",
         "list of models",
     )
-    return table(head, ([code(one.name), code(*one.aliases), code(*one.wires), _address(one), _keys(one), code(one.auth), _models(one)]
-                        for one in providers()))  # fmt: skip
+    rows: list[list[str]] = []
+    for provider in providers():
+        row = [
+            code(provider.name),
+            code(*provider.aliases),
+            code(*provider.wires),
+            _urls(provider),
+            _keys(provider),
+            code(provider.auth),
+            _models(provider),
+        ]
+        rows.append(row)
+    return table(header, rows)
 
 
-def _address(one: Provider) -> str:
-    return (
-        "<br>".join(
-            code(url)
-            for url in dict.fromkeys((one.base_url, *one.wire_urls.values(), *one.other_urls))
-            if url
-        )
-        or "`base_url=`"
-    )
+def _urls(provider: Provider) -> str:
+    urls = dict.fromkeys((provider.base_url, *provider.wire_urls.values(), *provider.other_urls))
+    return "<br>".join(code(url) for url in urls if url) or "`base_url=`"
 
 
-def _keys(one: Provider) -> str:
-    optional = ["none"] if one.key_optional or one.auth == "none" else []
-    return " or ".join([*([code(*variables_of(one))] if variables_of(one) else []), *optional])
+def _keys(provider: Provider) -> str:
+    sources: list[str] = []
+    variables = variables_of(provider)
+    if variables:
+        sources.append(code(*variables))
+    if provider.key_optional or provider.auth == "none":
+        sources.append("none")
+    return " or ".join(sources)
 
 
-def _models(one: Provider) -> str:
-    path = WIRE_SPECS[one.wires[0]].models_path if one.models_path is None else one.models_path
-    return code(path) if path else "no"
+def _models(provider: Provider) -> str:
+    path = provider.models_path
+    if path is None:
+        path = WIRE_SPECS[provider.wires[0]].models_path
+    return code(path) or "no"
 
 
-# --- what is particular ---
+# --- values ---
 
 
 def values() -> str:
     """Thinking, echo, and every value that changes a request."""
-    head = ("provider", "for models", "thinking", "reasoning is sent back as", "other values")
-    return table(head, (row for one in providers() for row in _rows(one)))
+    header = ("provider", "for models", "thinking", "reasoning is sent back as", "other values")
+    rows: list[list[str]] = []
+    for provider in providers():
+        rows += _value_rows(provider)
+    return table(header, rows)
 
 
-def _rows(one: Provider) -> Iterable[list[str]]:
-    chat = "chat" in one.wires
-    yield [
-        code(one.name),
-        "",
-        _thinking(one.chat.thinking) if chat else "",
-        code(*one.chat.reasoning_echo) if chat else "",
-        _others(one),
-    ]
-    for start, changed in one.model_overrides.items():
-        shape = changed.get("chat", one.chat)
-        other = ", ".join(
-            _said(field, value) for field, value in changed.items() if field != "chat"
-        )
-        different = ", ".join([*_shape(shape, one.chat), *([other] if other else [])])
+def _value_rows(provider: Provider) -> Iterator[list[str]]:
+    thinking = ""
+    echo = ""
+    if "chat" in provider.wires:
+        thinking = _thinking(provider.chat.thinking)
+        echo = code(*provider.chat.reasoning_echo)
+    yield [code(provider.name), "", thinking, echo, _other_values(provider)]
+    for prefix, changed in provider.model_overrides.items():
+        shape = changed.get("chat", provider.chat)
+        others = _shape_differences(shape, provider.chat)
+        for field, value in changed.items():
+            if field != "chat":
+                others.append(_field(field, value))
         yield [
-            code(one.name),
-            code(f"{start}…"),
+            code(provider.name),
+            code(f"{prefix}…"),
             _thinking(shape.thinking),
             code(*shape.reasoning_echo),
-            different or "as above",
+            ", ".join(others) or "as above",
         ]
 
 
 def _thinking(style: Thinking | None) -> str:
     if style is None:
         return "no field for it"
-    fields = {"on": style.on or style.plain, "off": style.off}
-    said = [f"{name} {code(json.dumps(value))}" for name, value in fields.items() if value]
-    return "<br>".join(
-        [
-            *said,
-            *(
-                f"{name} {code(path)}"
-                for name, path in (("level", style.effort), ("tokens", style.budget))
-                if path
-            ),
-        ]
-    )
+    lines: list[str] = []
+    for name, value in (("on", style.on or style.plain), ("off", style.off)):
+        if value:
+            lines.append(f"{name} {code(json.dumps(value))}")
+    for name, path in (("level", style.effort), ("tokens", style.budget)):
+        if path:
+            lines.append(f"{name} {code(path)}")
+    return "<br>".join(lines)
 
 
 FIELDS: Final = (
@@ -137,66 +149,80 @@ FIELDS: Final = (
 )
 
 
-def _others(one: Provider) -> str:
-    said = [_said(name, value) for name in FIELDS if (value := getattr(one, name))]
-    if one.call_ids:
-        said.append(f"call ids: {code(f'[{one.call_ids.allowed}]{{{one.call_ids.longest}}}')}")
-    return ", ".join([*said, *(_shape(one.chat, ChatShape()) if "chat" in one.wires else ())])
+def _other_values(provider: Provider) -> str:
+    parts: list[str] = []
+    for name in FIELDS:
+        value = getattr(provider, name)
+        if value:
+            parts.append(_field(name, value))
+    if provider.call_ids:
+        pattern = f"[{provider.call_ids.allowed}]{{{provider.call_ids.longest}}}"
+        parts.append(f"call ids: {code(pattern)}")
+    if "chat" in provider.wires:
+        parts += _shape_differences(provider.chat, ChatShape())
+    return ", ".join(parts)
 
 
-def _shape(shape: ChatShape, usual: ChatShape) -> list[str]:
-    skipped = ("thinking", "reasoning_echo")
-    names = [
-        name
-        for name in shape.__struct_fields__
-        if name not in skipped and getattr(shape, name) != getattr(usual, name)
-    ]
-    return [_said(name, getattr(shape, name)) for name in names]
+def _shape_differences(shape: ChatShape, usual: ChatShape) -> list[str]:
+    differences: list[str] = []
+    for name in shape.__struct_fields__:
+        if name in ("thinking", "reasoning_echo"):  # these have columns of their own
+            continue
+        value = getattr(shape, name)
+        if value != getattr(usual, name):
+            differences.append(_field(name, value))
+    return differences
 
 
-def _said(name: str, value: Any) -> str:
-    short = list(value) if name.startswith("unsupported") else value
-    return f"{name} {code(json.dumps(short, ensure_ascii=False))}"
+def _field(name: str, value: Any) -> str:
+    if name.startswith("unsupported"):
+        value = list(value)  # without the reasons
+    return f"{name} {code(json.dumps(value, ensure_ascii=False))}"
 
 
 # --- quirks ---
 
 
 def quirks() -> str:
-    """Row by row, with the test that shows each."""
-    rows = (
-        [
-            code(one.provider),
-            one.says,
-            code(one.wire or "", one.model or ""),
-            one.source,
-            code(f"test_a_quirk[{one.id}]"),
+    """Every difference with the test that shows it."""
+    header = (
+        "provider",
+        "difference",
+        "wire API, model",
+        "known from",
+        f"shown by, in `{TEST}`",
+    )
+    rows: list[list[str]] = []
+    for quirk in QUIRKS:
+        row = [
+            code(quirk.provider),
+            quirk.description,
+            code(quirk.wire or "", quirk.model or ""),
+            quirk.source,
+            code(f"test_quirk[{quirk.id}]"),
         ]
-        for one in QUIRKS
-    )
-    return table(
-        ("provider", "difference", "wire API, model", "known from", f"shown by, in `{TEST}`"), rows
-    )
+        rows.append(row)
+    return table(header, rows)
 
 
-PARTS: Final = {"places": places, "values": values, "quirks": quirks}
+PARTS: Final = {"addresses": addresses, "values": values, "quirks": quirks}
+"""Name in the page's markers -> the table between them."""
 
 
 def regenerated(page: str) -> str:
-    """The page with its tables made anew."""
+    """The page with new tables."""
     for name, part in PARTS.items():
-        begin, end = (
-            f"<!-- {name}: generated, see tests/provider_pages -->\n",
-            f"<!-- {name}: end -->",
-        )
+        begin = f"<!-- {name}: generated, see tests/provider_pages -->\n"
+        end = f"<!-- {name}: end -->"
         before, rest = page.split(begin)
-        page = before + begin + part() + "\n" + end + rest.split(end, 1)[1]
+        after = rest.split(end, 1)[1]
+        page = before + begin + part() + "\n" + end + after
     return page
 
 
 def main() -> None:
-    """Writes everything."""
+    """Writes the snapshots and the page."""
     SNAPSHOTS.mkdir(parents=True, exist_ok=True)
-    for one in providers():
-        path_of(one).write_text(written(snapshot(one)), encoding="utf-8")
+    for provider in providers():
+        path_of(provider).write_text(formatted(snapshot(provider)), encoding="utf-8")
     PAGE.write_text(regenerated(PAGE.read_text(encoding="utf-8")), encoding="utf-8")

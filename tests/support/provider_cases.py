@@ -1,14 +1,13 @@
-"""What the providers are asked in tests: one conversation, with and without thinking and tools, as a readable file for each.
+"""Requests to every provider in tests: one conversation, with and without thinking and tools.
 
-`python -m tests.provider_pages` writes the files and the tables of docs/providers.md anew; the tests only compare.
+The snapshots of these requests are readable files. `python -m tests.provider_pages` writes them and
+the tables of docs/providers.md; the tests only compare.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -66,14 +65,14 @@ MODELS: Final[dict[str, str]] = {
     "xiaomi": "mimo-v2.5-pro",
     "zai": "glm-5.3",
 }
-"""A model of each, where the name matters; `model` stands for all others."""
+"""Model names per provider, where the name matters; all others get `model`."""
 
-PLACES: Final = {
+URL_ENVIRONMENT: Final = {
     "AWS_REGION": "us-east-1",
     "GOOGLE_CLOUD_PROJECT": "project",
     "GOOGLE_CLOUD_LOCATION": "europe-west4",
 }
-"""The environment in which addresses are made."""
+"""Environment variables that URLs are made of."""
 
 WEATHER: Final = ToolSpec(
     "get_weather",
@@ -89,21 +88,19 @@ WEATHER: Final = ToolSpec(
 
 
 def providers() -> list[Provider]:
-    """All that are shipped, by name."""
-    return sorted({one.name: one for one in shipped().values()}.values(), key=lambda one: one.name)
+    """All shipped providers, by name."""
+    by_name = {provider.name: provider for provider in shipped().values()}
+    return [by_name[name] for name in sorted(by_name)]
 
 
-@contextmanager
-def placed() -> Iterator[None]:
-    """The environment of the snapshots, and nothing else that could name a place."""
-    with patch.dict(os.environ, PLACES):
-        yield
-
-
-def asked(provider: str, prompt: Prompt, *, wire: Any = None, model: str | None = None) -> Request:
+def build_request(
+    provider: str, prompt: Prompt, *, wire: Any = None, model: str | None = None
+) -> Request:
     """A request to a shipped provider; those without an address of their own get one."""
-    base_url = None if shipped()[provider].base_url else "https://example.test/v1"
-    with placed():
+    base_url = None
+    if not shipped()[provider].base_url:
+        base_url = "https://example.test/v1"
+    with patch.dict(os.environ, URL_ENVIRONMENT):
         return build(
             prompt,
             model or MODELS.get(provider, "model"),
@@ -113,12 +110,19 @@ def asked(provider: str, prompt: Prompt, *, wire: Any = None, model: str | None 
         )
 
 
-def history(provider: str, wire: Any, **thought: Any) -> list[ResponseItem]:
-    """A question, a thought and a call that this very provider made, and the result."""
+def history(provider: str, wire: Any, **reasoning: Any) -> list[ResponseItem]:
+    """A question, reasoning and a call made by this provider, and the call's result.
+
+    Args:
+        provider: origin of the reasoning and the call.
+        wire: theirs.
+        reasoning: fields of the `Reasoning`.
+    """
     origin = Origin(wire, provider)
+    reasoning.setdefault("content", "It is about Paris.")
     return [
         user("What is the weather in Paris?"),
-        Reasoning(**{"content": "It is about Paris.", **thought}, origin=origin, response_id="r1"),
+        Reasoning(**reasoning, origin=origin, response_id="r1"),
         FunctionCall("call_1", "get_weather", '{"city": "Paris"}', origin=origin, response_id="r1"),
         FunctionCallOutput("call_1", "18 degrees, clear"),
     ]
@@ -126,38 +130,40 @@ def history(provider: str, wire: Any, **thought: Any) -> list[ResponseItem]:
 
 def prompts(provider: str, wire: Any) -> dict[str, Prompt]:
     """Thinking off and on, without and with tools."""
-    said: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "instructions": "Be brief.",
         "temperature": 0.5,
         "max_output_tokens": 2000,
         "conversation_id": "talk-1",
     }
     plain = [user("Hello")]
-    called = history(provider, wire)
+    with_call = history(provider, wire)
     return {
-        "thinking off": Prompt(plain, reasoning="off", **said),
-        "thinking on": Prompt(plain, reasoning="high", **said),
+        "thinking off": Prompt(plain, reasoning="off", **settings),
+        "thinking on": Prompt(plain, reasoning="high", **settings),
         "thinking off, tools": Prompt(
-            called, reasoning="off", tools=[WEATHER], tool_choice="auto", **said
+            with_call, reasoning="off", tools=[WEATHER], tool_choice="auto", **settings
         ),
         "thinking on, tools": Prompt(
-            called, reasoning="high", tools=[WEATHER], tool_choice="auto", **said
+            with_call, reasoning="high", tools=[WEATHER], tool_choice="auto", **settings
         ),
     }
 
 
 def snapshot(provider: Provider) -> dict[str, Any]:
-    """All that is compared: every case of the default wire, the richest one of the others."""
+    """What is compared: every case of the default wire, the largest one of the others."""
     model = MODELS.get(provider.name, "model")
-    cases: dict[str, Any] = {}
+    cases: dict[str, Any] = {"model": f"{provider.name}:{model}"}
     for wire in provider.wires:
-        made = prompts(provider.name, wire)
-        names = list(made) if wire == provider.wires[0] else ["thinking on, tools"]
-        cases[wire] = {name: _shown(asked(provider.name, made[name], wire=wire)) for name in names}
-    return {"model": f"{provider.name}:{model}", **cases}
+        cases[wire] = {}
+        for name, prompt in prompts(provider.name, wire).items():
+            if wire == provider.wires[0] or name == "thinking on, tools":
+                request = build_request(provider.name, prompt, wire=wire)
+                cases[wire][name] = _comparable(request)
+    return cases
 
 
-def _shown(request: Request) -> dict[str, Any]:
+def _comparable(request: Request) -> dict[str, Any]:
     report = [f"{change.action} {change.path}: {change.reason}" for change in request.report]
     return {
         "url": request.url,
@@ -172,30 +178,21 @@ def path_of(provider: Provider) -> Path:
     return SNAPSHOTS / f"{provider.name}.json"
 
 
-def written(value: Any) -> str:
-    """JSON as the files hold it: what fits on a line stands on one."""
-    return _written(value, 0) + "\n"
+def formatted(value: Any) -> str:
+    """JSON as the files contain it: what fits on a line is on one."""
+    return _formatted(value, 0) + "\n"
 
 
-def _written(value: Any, depth: int) -> str:
+def _formatted(value: Any, depth: int) -> str:
     line = json.dumps(value, ensure_ascii=False)
     if len(line) + depth <= WIDTH or not isinstance(value, (dict, list)):
         return line
-    inner = "\n" + " " * (depth + 1)
+    indent = "\n" + " " * (depth + 1)
+    end = "\n" + " " * depth
     if isinstance(value, list):
-        return (
-            "["
-            + ",".join(inner + _written(one, depth + 1) for one in value)
-            + "\n"
-            + " " * depth
-            + "]"
-        )
-    return (
-        "{"
-        + ",".join(
-            f"{inner}{json.dumps(key)}: {_written(one, depth + 1)}" for key, one in value.items()
-        )
-        + "\n"
-        + " " * depth
-        + "}"
-    )
+        entries = [indent + _formatted(entry, depth + 1) for entry in value]
+        return "[" + ",".join(entries) + end + "]"
+    entries = []
+    for key, entry in value.items():
+        entries.append(f"{indent}{json.dumps(key)}: {_formatted(entry, depth + 1)}")
+    return "{" + ",".join(entries) + end + "}"

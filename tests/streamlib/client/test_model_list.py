@@ -15,7 +15,7 @@ from streamlib.client.model_list import models_request, read_models
 from streamlib.providers import provider
 from streamlib.transport.deadlines import Deadlines
 from tests.support.clients import KEY, MemoryTransport
-from tests.support.provider_cases import PLACES
+from tests.support.provider_cases import URL_ENVIRONMENT
 
 OPENAI = {"object": "list", "data": [{"id": "gpt-5.6", "owned_by": "openai"}, {"id": "o3"}]}
 
@@ -114,7 +114,7 @@ async def test_body_without_a_model_list_is_malformed(body: bytes) -> None:
     "name", ["bedrock", "vertex", "vertex-anthropic", "openai-codex", "perplexity", "xiaomi"]
 )
 def test_provider_without_a_model_list_raises(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for variable, value in PLACES.items():
+    for variable, value in URL_ENVIRONMENT.items():
         monkeypatch.setitem(os.environ, variable, value)
     with pytest.raises(StreamError) as caught:
         models_request(provider(name))

@@ -1,4 +1,4 @@
-"""Google's two hosts: which key goes where, and the address of every location."""
+"""Google's two hosts: which key is sent to which, and the address of every location."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ async def headers(model: str, environ: dict[str, str], **options: str) -> dict[s
     return dict(stamp.headers)
 
 
-async def test_the_developer_api_takes_the_key_of_its_own_header_and_the_first_variable() -> None:
+async def test_developer_api_key_is_the_first_variables() -> None:
     assert await headers("google:gemini-3.5-flash", KEYS) == {"x-goog-api-key": "first"}
     assert await headers("gemini:gemini-3.5-flash", {"GEMINI_API_KEY": "second"}) == {
         "x-goog-api-key": "second"
@@ -28,7 +28,7 @@ async def test_the_developer_api_takes_the_key_of_its_own_header_and_the_first_v
 
 
 @pytest.mark.parametrize("location", ["us-east5", "europe-west4", "global"])
-async def test_a_token_goes_to_every_region_of_vertex(
+async def test_token_is_sent_to_every_region_of_vertex(
     location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
@@ -37,19 +37,19 @@ async def test_a_token_goes_to_every_region_of_vertex(
         assert await headers(model, KEYS) == {"authorization": "Bearer token"}
 
 
-async def test_a_token_goes_nowhere_else() -> None:
+async def test_token_is_not_sent_to_other_hosts() -> None:
     with pytest.raises(StreamError) as caught:
         await headers("vertex:gemini-3.5-flash", KEYS, base_url="https://evil.example/v1")
     assert caught.value.kind == "authentication"
 
 
-def test_compatible_chat_stands_on_the_same_host() -> None:
+def test_chat_is_on_the_same_host() -> None:
     request = build(Prompt(input="x", reasoning="low"), "google:gemini-3.5-flash", wire_api="chat")
     assert request.url == "https://generativelanguage.googleapis.com/v1beta/openai/chat/completions"
     assert b'"reasoning_effort":"low"' in request.body
 
 
-def test_claude_on_vertex_is_messages_without_its_model(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_claude_on_vertex_has_no_model_in_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOOGLE_CLOUD_PROJECT", "p")
     monkeypatch.setenv("GOOGLE_CLOUD_REGION", "us-east5")
     request = build(

@@ -1,6 +1,6 @@
-"""Providers: names and how they are looked up, what each one's requests look like, and that the pages say what the values say.
+"""Providers: lookup by name, every provider's requests, and the generated page and snapshots.
 
-After a change: `python -m tests.provider_pages`, and read what differs.
+After a change of values run `python -m tests.provider_pages` and read the differences.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from tests.provider_pages.pages import PAGE, regenerated
 from tests.support.provider_cases import (
     MODELS,
     WEATHER,
-    asked,
+    build_request,
+    formatted,
     history,
     path_of,
     prompts,
     providers,
     snapshot,
-    written,
 )
-from tests.support.quirks import ABSENT, QUIRKS, Quirk, at
+from tests.support.quirks import ABSENT, QUIRKS, Quirk, value_at
 
-EACH = pytest.mark.parametrize("one", providers(), ids=lambda one: one.name)
+EACH = pytest.mark.parametrize("service", providers(), ids=lambda service: service.name)
 
 
 @pytest.fixture(autouse=True)
 def _registered_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a test registers is gone after it."""
+    """Removes what a test registers."""
     monkeypatch.setattr("streamlib.providers._registered", {})
 
 
@@ -51,7 +51,7 @@ def _registered_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_no_two_providers_share_a_name() -> None:
-    names = [name for one in providers() for name in (one.name, *one.aliases)]
+    names = [name for service in providers() for name in (service.name, *service.aliases)]
     assert len(names) == len(set(names))
 
 
@@ -69,98 +69,95 @@ def test_no_two_providers_share_a_name() -> None:
         ("llama.cpp:any", "llamacpp", "any"),
     ],
 )
-def test_a_model_is_found_by_the_name_or_alias_of_its_provider(
-    model: str, name: str, rest: str
-) -> None:
-    found, left = find(model)
-    assert (found.name, left) == (name, rest)
+def test_find_reads_the_name_or_alias_of_the_provider(model: str, name: str, rest: str) -> None:
+    service, model_name = find(model)
+    assert (service.name, model_name) == (name, rest)
 
 
-def test_the_longest_known_name_before_a_colon_wins() -> None:
+def test_find_prefers_the_longest_known_name() -> None:
     register(Provider(name="corp", base_url="https://a.example"))
     register(Provider(name="corp:eu", base_url="https://b.example"))
-    assert [
-        (find(f"corp:{rest}")[0].name, find(f"corp:{rest}")[1]) for rest in ("eu:m", "eu", "us:m")
-    ] == [
-        ("corp:eu", "m"),
-        ("corp", "eu"),
-        ("corp", "us:m"),
-    ]
+    expected = {
+        "corp:eu:m": ("corp:eu", "m"),
+        "corp:eu": ("corp", "eu"),
+        "corp:us:m": ("corp", "us:m"),
+    }
+    for model, names in expected.items():
+        service, model_name = find(model)
+        assert (service.name, model_name) == names
 
 
 @pytest.mark.parametrize(
-    ("name", "near"),
+    ("name", "similar"),
     [("antropic", "anthropic"), ("open-router", "openrouter"), ("deepsek", "deepseek")],
 )
-def test_an_unknown_provider_is_an_error_with_the_names_that_are_near(name: str, near: str) -> None:
+def test_unknown_provider_error_lists_similar_names(name: str, similar: str) -> None:
     with pytest.raises(StreamError) as caught:
         build(Prompt("hi"), f"{name}:m")
     assert (caught.value.kind, caught.value.code) == ("invalid_request", "unknown_provider")
     assert name in str(caught.value)
-    assert near in str(caught.value)
+    assert similar in str(caught.value)
 
 
-def test_where_nothing_is_near_all_names_are_given() -> None:
+def test_unknown_provider_error_lists_all_if_none_is_similar() -> None:
     with pytest.raises(StreamError, match=r"one of .*anthropic.*zai"):
         provider("0000000000")
 
 
-def test_a_name_without_a_colon_is_told_how_a_model_is_written() -> None:
+def test_model_without_a_colon_error_shows_the_format() -> None:
     with pytest.raises(StreamError, match="provider:model"):
         build(Prompt("hi"), "claude-opus-5")
 
 
-def test_three_lines_register_a_provider() -> None:
+def test_register_takes_three_lines() -> None:
     mine = Provider(name="acme", base_url="https://api.acme.example/v1", key_env=("ACME_API_KEY",))
     register(mine)
     assert build(Prompt("hi"), "acme:m").url == "https://api.acme.example/v1/chat/completions"
 
 
-def test_your_provider_comes_before_a_registered_one_and_that_before_ours() -> None:
-    ours = shipped()["mistral"]
-    register(msgspec.structs.replace(ours, base_url="https://registered.example"))
+def test_given_provider_wins_over_registered_over_shipped() -> None:
+    mistral = shipped()["mistral"]
+    register(msgspec.structs.replace(mistral, base_url="https://registered.example"))
     assert provider("mistral").base_url == "https://registered.example"
-    given = msgspec.structs.replace(ours, base_url="https://given.example")
-    assert known([given])["mistralai"].base_url == "https://given.example"
-    assert (
-        build(Prompt("hi"), "mistral:m", providers=(given,)).url
-        == "https://given.example/chat/completions"
-    )
+    own = msgspec.structs.replace(mistral, base_url="https://own.example")
+    assert known([own])["mistralai"].base_url == "https://own.example"
+    request = build(Prompt("hi"), "mistral:m", providers=(own,))
+    assert request.url == "https://own.example/chat/completions"
 
 
 # --- values ---
 
 
 @EACH
-def test_a_file_of_values_is_sound(one: Provider) -> None:
-    assert one.wires
-    assert one.auth in {*STYLES, "aws", "none"}
-    assert set(one.prepare) <= set(STEPS)
-    for url in (one.base_url, *one.wire_urls.values(), *one.other_urls):
-        local = one.key_optional
+def test_provider_values_are_consistent(service: Provider) -> None:
+    assert service.wires
+    assert service.auth in {*STYLES, "aws", "none"}
+    assert set(service.prepare) <= set(STEPS)
+    for url in (service.base_url, *service.wire_urls.values(), *service.other_urls):
+        local = service.key_optional
         assert not url or url.startswith("https://") or local
     variant: dict[str, Any]
-    for start, variant in one.model_overrides.items():
-        changed = for_model(one, f"{start}-x")
+    for start, variant in service.model_overrides.items():
+        changed = for_model(service, f"{start}-x")
         assert [getattr(changed, field) for field in variant] == list(variant.values())
 
 
 @EACH
-def test_a_providers_own_addresses_get_its_keys(one: Provider) -> None:
-    for url in (one.base_url, *one.wire_urls.values(), *one.other_urls):
+def test_own_addresses_get_the_keys(service: Provider) -> None:
+    for url in (service.base_url, *service.wire_urls.values(), *service.other_urls):
         if url and "{" not in url:
-            assert is_own_origin(one, origin_of(url))
-    assert is_own_origin(one, "https://evil.example:443") is (not one.base_url)
+            assert is_own_origin(service, origin_of(url))
+    assert is_own_origin(service, "https://evil.example:443") is (not service.base_url)
 
 
-def test_the_longest_beginning_of_a_models_name_says_what_differs() -> None:
+def test_for_model_uses_the_longest_prefix() -> None:
     base = Provider(name="x", model_overrides={"a": {"base_url": "1"}, "a-b": {"base_url": "2"}})
     assert [
         for_model(base, model).base_url for model in ("c", "a", "a-b-c", "vendor/A-B", "ba")
     ] == ["", "1", "2", "2", ""]
 
 
-def test_what_is_refused_while_a_model_thinks_is_sent_when_it_does_not() -> None:
+def test_unsupported_when_thinking_is_sent_without_thinking() -> None:
     mine = Provider(
         name="x", base_url="https://x.example", unsupported_when_thinking={"temperature": "why"}
     )
@@ -181,48 +178,49 @@ def test_what_is_refused_while_a_model_thinks_is_sent_when_it_does_not() -> None
 
 
 @pytest.mark.parametrize("wire", ["chat", "responses", "messages"])
-def test_a_conversations_name_goes_into_a_header_on_every_wire(wire: Any) -> None:
+def test_conversation_header_is_sent_on_every_wire(wire: Any) -> None:
     mine = Provider(
         name="x",
         wires=("chat", "responses", "messages"),
         base_url="https://x.example",
         conversation_header="x-conv",
     )
-    assert (
-        build(Prompt("x", conversation_id="c 1"), "m", provider=mine, wire_api=wire).headers[
-            "x-conv"
-        ]
-        == "c 1"
-    )
+    prompt = Prompt("x", conversation_id="c 1")
+    request = build(prompt, "m", provider=mine, wire_api=wire)
+    assert request.headers["x-conv"] == "c 1"
 
 
 @pytest.mark.parametrize("name", ["a\r\nb: c", "é", "a\x00", " a", ""])
-def test_a_conversations_name_never_breaks_a_header(name: str) -> None:
+def test_conversation_header_rejects_invalid_values(name: str) -> None:
     mine = Provider(name="x", base_url="https://x.example", conversation_header="x-conv")
     request = build(Prompt("x", conversation_id=name), "m", provider=mine)
     assert "x-conv" not in request.headers
-    assert [change.path for change in request.report] == (["/conversation_id"] if name else [])
+    paths = [change.path for change in request.report]
+    if name:
+        assert paths == ["/conversation_id"]
+    else:
+        assert paths == []
 
 
-def test_a_step_that_does_not_exist_is_named() -> None:
+def test_unknown_step_error_names_the_step() -> None:
     mine = Provider(name="x", base_url="https://x.example", prepare=("nothing",))
     with pytest.raises(StreamError, match="'nothing'"):
         build(Prompt("x"), "m", provider=mine)
 
 
-def test_steps_leave_what_they_were_given() -> None:
+def test_steps_do_not_change_the_prompt() -> None:
     prompt = Prompt([user("x")], instructions="i", tools=[WEATHER])
     for name in ("qwen-portal", "minimax", "moonshot", "copilot"):
-        asked(name, prompt)
+        build_request(name, prompt)
     assert WEATHER.strict
     assert prompt == Prompt([user("x")], instructions="i", tools=[WEATHER])
 
 
-# --- model gates ---
+# --- traits ---
 
 
 @pytest.mark.parametrize(
-    ("model", "gate", "value"),
+    ("model", "trait", "value"),
     [
         ("gpt-5-mini", "completion_tokens", True),
         ("gpt-4o", "completion_tokens", False),
@@ -238,20 +236,20 @@ def test_steps_leave_what_they_were_given() -> None:
         ("nobody-knows-it", "sampling", True),
     ],
 )
-def test_what_a_model_takes_stands_in_a_table(model: str, gate: str, value: Any) -> None:
-    assert getattr(traits(model), gate) == value
+def test_traits_of_known_models(model: str, trait: str, value: Any) -> None:
+    assert getattr(traits(model), trait) == value
 
 
-def test_a_users_table_comes_first() -> None:
+def test_callers_traits_win_over_the_librarys() -> None:
     mine = {"gpt-5": Traits(completion_tokens=False, developer_role=False)}
     prompt = Prompt(
         [streamlib.Message("developer", [streamlib.Text("x")]), user("y")], max_output_tokens=9
     )
-    ours, theirs = (
-        json.loads(build(prompt, "openai:gpt-5", wire_api="chat", models=table).body)
-        for table in (None, mine)
-    )
-    assert (ours["messages"][0]["role"], theirs["messages"][0]["role"]) == ("developer", "system")
+    roles: list[str] = []
+    for table in (None, mine):
+        request = build(prompt, "openai:gpt-5", wire_api="chat", models=table)
+        roles.append(json.loads(request.body)["messages"][0]["role"])
+    assert roles == ["developer", "system"]
     github = json.loads(build(prompt, "github:openai/gpt-5", models=mine).body)
     assert (github["max_tokens"], "max_completion_tokens" in github) == (9, False)
 
@@ -260,56 +258,57 @@ def test_a_users_table_comes_first() -> None:
 
 
 @EACH
-def test_requests_are_those_of_the_snapshot(one: Provider) -> None:
-    assert written(snapshot(one)) == path_of(one).read_text(encoding="utf-8"), (
+def test_requests_equal_the_snapshot(service: Provider) -> None:
+    assert formatted(snapshot(service)) == path_of(service).read_text(encoding="utf-8"), (
         "python -m tests.provider_pages"
     )
 
 
 def test_every_snapshot_has_its_provider() -> None:
     assert {path.stem for path in path_of(providers()[0]).parent.iterdir()} == {
-        one.name for one in providers()
+        service.name for service in providers()
     }
 
 
 CASES = [
     pytest.param(
-        one.name, wire, case, id=f"{one.name}-{wire}-{case.replace(', ', '-').replace(' ', '-')}"
+        service.name,
+        wire,
+        case,
+        id=f"{service.name}-{wire}-{case.replace(', ', '-').replace(' ', '-')}",
     )
-    for one in providers()
-    for wire in one.wires
-    for case in prompts(one.name, wire)
+    for service in providers()
+    for wire in service.wires
+    for case in prompts(service.name, wire)
 ]
 
 
 @pytest.mark.parametrize(("name", "wire", "case"), CASES)
-def test_every_provider_builds_a_request_that_its_wire_reads_back(
-    name: str, wire: Any, case: str
-) -> None:
+def test_every_request_is_read_back_by_its_wire(name: str, wire: Any, case: str) -> None:
     prompt = prompts(name, wire)[case]
-    request = asked(name, prompt, wire=wire)
+    request = build_request(name, prompt, wire=wire)
     read = streamlib.parse_request(wire, request.body, headers=request.headers)
     assert read.model == json.loads(request.body).get("model")
     assert (
         read.model == MODELS.get(name, "model")
         or quote(MODELS.get(name, "model"), safe="") in request.url
     )
-    dropped = any(change == Change("dropped", "/tools", change.reason) for change in request.report)
-    assert [tool.name for tool in read.tools] == (
-        [] if dropped else [tool.name for tool in prompt.tools]
-    )
+    tool_names = [tool.name for tool in prompt.tools]
+    # Perplexity accepts no tools.
+    if any(change == Change("dropped", "/tools", change.reason) for change in request.report):
+        tool_names = []
+    assert [tool.name for tool in read.tools] == tool_names
     calls = [item for item in read.items if isinstance(item, (FunctionCall, CustomToolCall))]
     outputs = [item for item in read.items if isinstance(item, FunctionCallOutput)]
-    assert len(calls) == len(outputs) == (1 if prompt.tools else 0)
-    assert [(call.name, call.parsed()) for call in calls] == [
-        ("get_weather", {"city": "Paris"})
-    ] * len(calls)
+    assert len(calls) == len(outputs) == int(bool(prompt.tools))
+    for call in calls:
+        assert (call.name, call.parsed()) == ("get_weather", {"city": "Paris"})
 
 
 @pytest.mark.parametrize(
     ("name", "wire", "case"), [case for case in CASES if case.values[1] in ("chat", "responses")]
 )
-def test_openais_own_types_read_what_is_sent(name: str, wire: Any, case: str) -> None:
+def test_openais_own_types_read_every_request(name: str, wire: Any, case: str) -> None:
     pydantic = pytest.importorskip(
         "pydantic", reason="pydantic is not installed: requests are not read by the official types"
     )
@@ -319,25 +318,25 @@ def test_openais_own_types_read_what_is_sent(name: str, wire: Any, case: str) ->
     from openai.types.chat import completion_create_params as chat
     from openai.types.responses import response_create_params as responses
 
-    kind = {
-        "chat": chat.CompletionCreateParamsStreaming,
-        "responses": responses.ResponseCreateParamsStreaming,
-    }[wire]
-    body = json.loads(asked(name, prompts(name, wire)[case], wire=wire).body)
+    official: Any = chat.CompletionCreateParamsStreaming
+    if wire == "responses":
+        official = responses.ResponseCreateParamsStreaming
+    body = json.loads(build_request(name, prompts(name, wire)[case], wire=wire).body)
     for message in body.get("messages", ()):
         if isinstance(message.get("content"), list):  # Mistral's own part
             message["content"] = [part for part in message["content"] if part["type"] != "thinking"]
     for item in body.get("input", ()):
-        if (
-            item["type"] == "reasoning"
-        ):  # the types want an id, the API refuses that of a response it has not stored
+        if item["type"] == "reasoning":
+            # The types require an id, the API refuses that of a response it has not stored.
             item.setdefault("id", "rs_1")
-    pydantic.TypeAdapter(kind).validate_python(body)
+    pydantic.TypeAdapter(official).validate_python(body)
 
 
-@pytest.mark.parametrize("name", [one.name for one in providers() if "chat" in one.wires])
-def test_a_conversation_that_goes_on_keeps_what_was_sent(name: str) -> None:
-    said = streamlib.Message(
+@pytest.mark.parametrize(
+    "name", [service.name for service in providers() if "chat" in service.wires]
+)
+def test_continued_conversation_keeps_its_prefix(name: str) -> None:
+    message = streamlib.Message(
         "assistant",
         [streamlib.Text("18 degrees.")],
         origin=streamlib.Origin("chat", name),
@@ -345,44 +344,42 @@ def test_a_conversation_that_goes_on_keeps_what_was_sent(name: str) -> None:
     )
     turns = [
         *history(name, "chat"),
-        said,
+        message,
         user("And Rome?"),
         *history(name, "chat")[1:3],
         FunctionCallOutput("call_1", "20 degrees"),
     ]
-    sent = [
-        json.loads(
-            asked(name, Prompt(turns[:end], instructions="i", tools=[WEATHER]), wire="chat").body
-        )
-        for end in (1, 4, 6, 9)
-    ]
-    for shorter, longer in pairwise(sent):
+    bodies: list[dict[str, Any]] = []
+    for end in (1, 4, 6, 9):
+        prompt = Prompt(turns[:end], instructions="i", tools=[WEATHER])
+        bodies.append(json.loads(build_request(name, prompt, wire="chat").body))
+    for shorter, longer in pairwise(bodies):
         assert longer["messages"][: len(shorter["messages"])] == shorter["messages"]
         assert longer.get("tools") == shorter.get("tools")
 
 
 @pytest.mark.parametrize("quirk", QUIRKS, ids=lambda quirk: quirk.id)
-def test_a_quirk(quirk: Quirk) -> None:
+def test_quirk(quirk: Quirk) -> None:
     request = quirk.request()
-    assert {pointer: at(request, pointer) for pointer in quirk.body} == quirk.body
+    assert {pointer: value_at(request, pointer) for pointer in quirk.body} == quirk.body
     assert {name: request.headers.get(name, ABSENT) for name in quirk.headers} == quirk.headers
     assert quirk.url in (None, request.url)
     assert set(quirk.reported) <= {change.path for change in request.report}
 
 
-def test_every_provider_with_a_peculiarity_has_a_row() -> None:
+def test_every_provider_with_own_values_has_a_quirk() -> None:
     plain = {"loopback", "vertex", "moonshot-cn", "minimax-cn"}  # no values of their own
-    assert {one.name for one in providers()} - plain == {quirk.provider for quirk in QUIRKS}
+    assert {service.name for service in providers()} - plain == {quirk.provider for quirk in QUIRKS}
 
 
-def test_rows_are_named_once() -> None:
+def test_quirk_names_are_unique() -> None:
     assert len({quirk.id for quirk in QUIRKS}) == len(QUIRKS)
 
 
 # --- pages ---
 
 
-def test_the_page_says_what_the_values_say() -> None:
+def test_page_equals_the_generated_one() -> None:
     page = PAGE.read_text(encoding="utf-8")
     assert regenerated(page) == page, "python -m tests.provider_pages"
 
@@ -422,7 +419,7 @@ def test_the_page_says_what_the_values_say() -> None:
         (True, True),
     ],
 )
-def test_a_schema_says_the_type_of_every_node(schema: Any, fitted: Any) -> None:
+def test_typed_schema_gives_every_node_a_type(schema: Any, fitted: Any) -> None:
     assert typed_schema(schema) == fitted
     assert typed_schema(fitted) == fitted
 
@@ -451,15 +448,15 @@ SCHEMAS = st.recursive(
 
 
 @given(SCHEMAS)
-def test_no_schema_is_too_odd_and_one_that_fits_stays(schema: Any) -> None:
+def test_typed_schema_is_idempotent_on_random_schemas(schema: Any) -> None:
     fitted = typed_schema(schema)
     assert typed_schema(fitted) == fitted
     if isinstance(schema, dict):
-        asked("moonshot", Prompt("x", tools=[ToolSpec("f", schema=schema)]))
+        build_request("moonshot", Prompt("x", tools=[ToolSpec("f", schema=schema)]))
 
 
-def test_schemas_that_fit_are_not_reported() -> None:
+def test_fitting_schemas_are_not_reported() -> None:
     tool = ToolSpec(
         "f", schema={"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
     )
-    assert asked("moonshot", Prompt("x", tools=[tool])).report == []
+    assert build_request("moonshot", Prompt("x", tools=[tool])).report == []
