@@ -59,10 +59,10 @@ WEATHER = ToolSpec(
         "required": ["city"],
     },
 )
-STREAMED = [
+SSE_HEADERS = [
     (b"content-type", b"text/event-stream"),
     (b"cache-control", b"no-cache"),
-    (b"x-accel-buffering", b"no"),
+    (b"x-accel-buffering", b"no"),  # nginx would buffer the stream
 ]
 
 
@@ -108,7 +108,7 @@ class StreamedResponse:
                 await send({"type": "http.response.body", "body": data, "more_body": True})
 
             group.start_soon(until_the_browser_leaves)
-            await send({"type": "http.response.start", "status": 200, "headers": STREAMED})
+            await send({"type": "http.response.start", "status": 200, "headers": SSE_HEADERS})
             try:
                 await self.turn(write)
             except StreamError as error:
@@ -168,11 +168,9 @@ def application(client: Client, model: str) -> Starlette:
 
 
 async def main(port: int = 8000) -> None:
-    """Serves the page on this machine; with the model `loopback:…` the provider too."""
-    model, base_url = (
-        os.environ.get("STREAMLIB_MODEL", "loopback:echo"),
-        os.environ.get("STREAMLIB_BASE_URL"),
-    )
+    """Serve the page on this machine, and the provider of a model `loopback:…`."""
+    model = os.environ.get("STREAMLIB_MODEL", "loopback:echo")
+    base_url = os.environ.get("STREAMLIB_BASE_URL")
     async with anyio.create_task_group() as group:
         if model.startswith("loopback:") and base_url is None:
             base_url = await group.start(serve, Behaviour(pace=0.04))

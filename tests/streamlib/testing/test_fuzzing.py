@@ -227,43 +227,57 @@ FIXED_BODIES = [
     ("messages", b'data:{"type":"content_block_delta","index":0,"delta":{"type":{}}}\n\n'),
     (
         "messages",
-        b'data:{"type":"content_block_start","index":0,"content_block":{"":"",'
-        b'"":[{"":"\xdc"}]}}\n\n',
+        (
+            b'data:{"type":"content_block_start","index":0,"content_block":{"":"",'
+            b'"":[{"":"\xdc"}]}}\n\n'
+        ),
     ),
     ("messages", b'data:{"type":"message_start","message":{"id":{"":null},"model":7}}\n\n'),
     (
         "messages",
-        b'data:{"type":"\\ud83d"}\n\n'
-        b'data:{"type":"content_block_start","index":0,'
-        b'"content_block":{"type":"thinking","signature":-1}}',
+        (
+            b'data:{"type":"\\ud83d"}\n\n'
+            b'data:{"type":"content_block_start","index":0,'
+            b'"content_block":{"type":"thinking","signature":-1}}'
+        ),
     ),
     (
         "messages",
-        b'data:{"type":"content_block_start","index":0,'
-        b'"content_block":{"type":"text","citations":5}}\n\n',
+        (
+            b'data:{"type":"content_block_start","index":0,'
+            b'"content_block":{"type":"text","citations":5}}\n\n'
+        ),
     ),
     ("responses", b'data:{"type":"response.output_text.delta","delta":"","logprobs":[[]]}\n\n'),
     (
         "responses",
-        b'data:{"type":"response.refusal.delta","delta":"a"}\n\n'
-        b'data:{"type":"response.output_text.delta","delta":"a"}\n\n',
+        (
+            b'data:{"type":"response.refusal.delta","delta":"a"}\n\n'
+            b'data:{"type":"response.output_text.delta","delta":"a"}\n\n'
+        ),
     ),
     (
         "responses",
-        b'data:{"type":"response.refusal.delta","":1,"delta":"8"}\n\n'
-        b'data:{"type":"response.output_item.done","item":{"type":"message",'
-        b'"content":[{"type":"output_text"}]}}\n\n',
+        (
+            b'data:{"type":"response.refusal.delta","":1,"delta":"8"}\n\n'
+            b'data:{"type":"response.output_item.done","item":{"type":"message",'
+            b'"content":[{"type":"output_text"}]}}\n\n'
+        ),
     ),
     (
         "ollama",
-        b'{"message":{"tool_calls":[{"":{"":"\xff"},"function":{"name":"f","":"\xff",'
-        b'"arguments":{}}}]},"done":false}\n',
+        (
+            b'{"message":{"tool_calls":[{"":{"":"\xff"},"function":{"name":"f","":"\xff",'
+            b'"arguments":{}}}]},"done":false}\n'
+        ),
     ),
     ("messages", b'{"type":"message","content":{"":null}}'),
     (
         "chat",
-        b'data:{"choices":[{"delta":{"audio":{"data":"UJd83d\\ude00"}}}]}\n\n'
-        b'data:{"choices":[{"delta":{"audio":{"data":"D"}}}]}',
+        (
+            b'data:{"choices":[{"delta":{"audio":{"data":"UJd83d\\ude00"}}}]}\n\n'
+            b'data:{"choices":[{"delta":{"audio":{"data":"D"}}}]}'
+        ),
     ),
 ]
 """Bodies on which a parser failed before it was fixed: an exception escaped, a field had the wrong
