@@ -259,6 +259,7 @@ class _Connection:
                 return
             body = await self._body()
             await self._respond(request, body)
+            # After a disconnect, a stall or `connection: close` there is no next request.
             if self._http.our_state is not h11.DONE:
                 return
             self._http.start_next_cycle()
@@ -322,6 +323,7 @@ class _Connection:
                 await self._stream.send(b"%x\r\n" % len(chunk) + chunk[: len(chunk) // 2])
                 _reset_on_close(self._stream)
             case "stall":
+                # Returns only when the client disconnects: it has sent its request.
                 await self._stream.receive(1)
         return True
 

@@ -116,6 +116,7 @@ MESSAGES: Final[Mapping[str, FrameGenerator]] = {
     "start_result": _start(
         type="web_search_tool_result", tool_use_id="srv_1", content=[{"title": "…"}]
     ),
+    # Encrypted reasoning: no delta follows.
     "start_redacted": _start(type="redacted_thinking", data="c2VhbGVk"),
     "start_nameless": _start(type="tool_use", id="call_…", input={}),
     "start_unknown": _start(type="hologram", text="…"),
@@ -206,6 +207,7 @@ RESPONSES: Final[Mapping[str, FrameGenerator]] = {
         "done", type="reasoning", summary=[{"type": "summary_text", "text": "…"}]
     ),
     "done_call": _item("done", **_CALL, arguments='{"k": "…"}'),
+    # A final item without the text that its deltas had.
     "done_empty": _item("done", type="message", role="assistant", content=[]),
     "done_unknown": _item("done", type="hologram", light="…"),
     "keepalive": _fixed(type="keepalive"),
@@ -260,6 +262,7 @@ CHAT: Final[Mapping[str, FrameGenerator]] = {
         id="call_…", type="function", function={"name": "f", "arguments": '{"k": "…"}'}
     ),
     "nameless_call": _call(id="call_…", type="function", function={"arguments": "{}"}),
+    # A tool whose input is free text.
     "custom_call": _call(id="call_…", type="custom", custom={"name": "g", "input": "…"}),
     "unknown_call": _call(id="call_…", type="hologram", hologram={"light": "…"}),
     "high_half": _chunk({"content": HALF_HIGH}),
@@ -312,6 +315,7 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "reasoning": _parts({"text": "…", "thought": True}),
     "signed": _parts({"text": "…", "thoughtSignature": "c2ln"}),
     "call": _parts({"functionCall": {"name": "f", "args": {"k": "…"}}}),
+    # A part with the id of an earlier call repeats that call.
     "call_again": _parts({"functionCall": {"id": "same", "name": "f", "args": {"k": "…"}}}),
     "begin_call": _parts({"functionCall": {"name": "f", "willContinue": True}}),
     "argument": _parts(
@@ -335,6 +339,7 @@ GEMINI: Final[Mapping[str, FrameGenerator]] = {
     "length": _parts({"text": "…"}, finish="MAX_TOKENS"),
     "filtered": _parts(finish="SAFETY"),
     "continuation": _parts(finish="CONTINUATION"),
+    # Clients that request integer enums get them.
     "number": _parts(finish=1),
     "usage": _fixed(usageMetadata={"promptTokenCount": 7, "candidatesTokenCount": 5}),
     "blocked": _fixed(promptFeedback={"blockReason": "SAFETY"}),
@@ -407,11 +412,13 @@ OLLAMA: Final[Mapping[str, FrameGenerator]] = {
     "text": _line(content="…"),
     "reasoning": _line(content="", thinking="…"),
     "call": _line(content="", tool_calls=[{"function": {"name": "f", "arguments": {"k": "…"}}}]),
+    # Some servers of the wire write arguments as JSON text.
     "text_arguments": _line(
         content="", tool_calls=[{"function": {"name": "f", "arguments": '{"k": "…"}'}}]
     ),
     "nameless_call": _line(content="", tool_calls=[{"function": {"arguments": {"k": "…"}}}]),
     "images": _line(content="", images=["iVBORw0KGgo="]),
+    # A line of /api/generate, which this wire does not use.
     "generate": _fixed(model="m", response="…", done=False),
     "unknown_key": _line(content="", hologram="…"),
     "high_half": _line(content=HALF_HIGH),

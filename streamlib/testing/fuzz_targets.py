@@ -109,6 +109,7 @@ def _wire(wire_api: WireApi) -> FuzzTarget:
             _check_events(body, parse_body(wire_api, body))
 
     def seed(rng: random.Random) -> bytes:
+        # Both sides: frames in any order, and responses that a server could send.
         if rng.random() < 0.4:
             return random_stream(wire_api, rng)
         events = random_response(rng, wire_api, failing=rng.random() < 0.2)
@@ -307,7 +308,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _external(name: str) -> FuzzTarget:
     module, _, attribute = name.partition(":")
     make: Any = importlib.import_module(module)
-    for part in attribute.split("."):
+    for part in attribute.split("."):  # a nested class has dots
         make = getattr(make, part)
     _check_parser(name, make)
 

@@ -139,6 +139,7 @@ class Campaign:
     def _bodies(self, rng: random.Random, until: float) -> Iterator[bytes]:
         yield from self.corpus
         while time.monotonic() < until:
+            # New bodies keep the search from staying close to the first ones.
             if not self._pool or rng.random() < 0.3:
                 body = self.target.seed(rng)
             else:
@@ -245,6 +246,7 @@ def shrink(target: FuzzTarget, finding: Finding, seconds: float = SHRINK_SECONDS
     if not fails(finding.body, finding.offsets):
         return finding
     size = len(best.body)
+    # Halves first: most of a long body has no part in the failure.
     while size:
         size = size // 2
         _remove_chunks(lambda: best, fails, max(1, size))

@@ -184,7 +184,7 @@ class Fault:
 
 
 def fault(rng: random.Random) -> Fault:
-    """Any fault; truncations and bombs are rare: the first leave little, the second are slow."""
+    """Any fault; truncations are rare, and bombs too, because they are slow."""
     names = (*FAULTS, *_FREQUENT_FAULTS * 4)
     return Fault(rng.choice(names), rng.randrange(1 << 20), rng.randrange(1, 64))
 
@@ -203,6 +203,7 @@ def random_stream(wire_api: WireApi, rng: random.Random, most: int = 14) -> byte
     generators = FRAME_GENERATORS[wire_api]
     names = list(generators)
     payloads: list[Any] = []
+    # The first generator of a wire is what starts its response.
     if rng.random() < 0.7:
         first = generators[names[0]]
         payloads.append(first(0, ""))
@@ -273,6 +274,7 @@ def _change_json(payload: bytes, rng: random.Random) -> bytes:
 
 
 def _changed(value: Any, rng: random.Random) -> Any:
+    # Mostly deeper: a value near the root replaces everything below it.
     if not isinstance(value, (dict, list)) or not value or rng.random() >= 0.9:
         return rng.choice(HOSTILE)
     if isinstance(value, list):

@@ -27,8 +27,8 @@ each_look = pytest.mark.parametrize(("scheme", "phone"), LOOKS)
 @pytest.fixture(scope="module")
 def pictures(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Where the screenshots go: STREAMLIB_PICTURES keeps them."""
-    kept = os.environ.get("STREAMLIB_PICTURES")
-    return Path(kept) if kept else tmp_path_factory.mktemp("pictures")
+    folder = os.environ.get("STREAMLIB_PICTURES")
+    return Path(folder) if folder else tmp_path_factory.mktemp("pictures")
 
 
 @cache
@@ -47,10 +47,12 @@ async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
         web(Behaviour(pace=0.03)) as (slow, provider),
         web(faulty, retry=NO_RETRY) as (bad, _),
     ):
-        asked = {"good": good, "slow": slow, "faulty": bad, "scheme": scheme, "phone": phone}
+        settings = {"good": good, "slow": slow, "faulty": bad, "scheme": scheme, "phone": phone}
         command = ["node", str(SCRIPT), str(HOME), chromium() or "", str(pictures)]
         with anyio.fail_after(120):
-            done = await anyio.run_process(command, input=json.dumps(asked).encode(), check=False)
+            done = await anyio.run_process(
+                command, input=json.dumps(settings).encode(), check=False
+            )
         assert done.returncode == 0, done.stderr.decode()
         with anyio.move_on_after(5):
             await provider.wait_for_disconnect()
@@ -61,9 +63,9 @@ async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
 def test_page_logs_no_error_and_contacts_no_other_host(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
-    found = seen(pictures, scheme, phone)
-    assert (found["complaints"], found["foreign"], found["wide"]) == ([], [], False)
-    assert found["idle"] == {"heading": ["Ask anything"], "send": True}
+    page = seen(pictures, scheme, phone)
+    assert (page["complaints"], page["foreign"], page["wide"]) == ([], [], False)
+    assert page["idle"] == {"heading": ["Ask anything"], "send": True}
     assert len(list(pictures.glob(f"*-{scheme}{'-phone' if phone else ''}.png"))) == 7
 
 
@@ -71,19 +73,19 @@ def test_page_logs_no_error_and_contacts_no_other_host(
 def test_page_shows_reasoning_calls_usage_and_limits(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
-    found = seen(pictures, scheme, phone)
-    tool = found["tool"]
-    assert found["growing"][0].startswith("{")
+    page = seen(pictures, scheme, phone)
+    tool = page["tool"]
+    assert page["growing"][0].startswith("{")
     assert (tool["name"], tool["state"]) == (["get_weather"], ["done"])
     assert json.loads(tool["arguments"][0])["city"] == "Lisbon"
-    assert len(found["growing"][0]) < len(tool["arguments"][0])
+    assert len(page["growing"][0]) < len(tool["arguments"][0])
     weather = (
         "Lisbon: 21 °C, a light breeze and sun for the next 3 days. "
         "Good for a long walk by the river with a stop for coffee."
     )
     assert tool["output"] == [weather]
-    assert all(words.startswith("Thought for") for words in tool["thought"])
-    assert found["unfolded"]
+    assert all(label.startswith("Thought for") for label in tool["thought"])
+    assert page["unfolded"]
     assert tool["limits"] == ["999 requests left", "99,000 tokens left"]
     assert tool["model"] == ["echo"]
     assert all(fact in tool["footer"][-1] for fact in ("first token", "tokens/s", " in", " out"))
@@ -93,30 +95,30 @@ def test_page_shows_reasoning_calls_usage_and_limits(
 def test_markdown_is_rendered_without_active_content(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
-    found = seen(pictures, scheme, phone)
-    assert found["markdown"]["strong"] == ["Bytes"]
-    assert found["markdown"]["code"] == ["async for event in stream:\n    screen.show(event)"]
-    assert found["markdown"]["items"] == 3
-    assert found["harmless"] == {"title": "streamlib chat", "images": 0, "links": 0}
+    page = seen(pictures, scheme, phone)
+    assert page["markdown"]["strong"] == ["Bytes"]
+    assert page["markdown"]["code"] == ["async for event in stream:\n    screen.show(event)"]
+    assert page["markdown"]["items"] == 3
+    assert page["harmless"] == {"title": "streamlib chat", "images": 0, "links": 0}
 
 
 @each_look
 def test_stop_closes_the_connection_to_the_model(pictures: Path, scheme: str, phone: bool) -> None:
-    found = seen(pictures, scheme, phone)
-    assert found["stopped"]["note"] == ["Stopped. The connection to the model is closed."]
-    assert found["stopped"]["same"]
-    assert len(found["stopped"]["text"]) < 400
-    assert found["left"] == 1, "the provider saw its client go, once"
+    page = seen(pictures, scheme, phone)
+    assert page["stopped"]["note"] == ["Stopped. The connection to the model is closed."]
+    assert page["stopped"]["same"]
+    assert len(page["stopped"]["text"]) < 400
+    assert page["left"] == 1, "the provider saw its client go, once"
 
 
 @each_look
 def test_error_follows_the_partial_text_and_offers_a_retry(
     pictures: Path, scheme: str, phone: bool
 ) -> None:
-    found = seen(pictures, scheme, phone)
-    assert found["error"]["text"][0].startswith("You said")
-    assert found["error"]["note"][0].startswith("The answer broke off")
-    assert "truncated" in found["error"]["note"][0]
-    assert "Try again" in found["error"]["note"][0]
-    assert found["error"]["alert"] == 1
-    assert found["again"] == {"turns": 1, "errors": 1}
+    page = seen(pictures, scheme, phone)
+    assert page["error"]["text"][0].startswith("You said")
+    assert page["error"]["note"][0].startswith("The answer broke off")
+    assert "truncated" in page["error"]["note"][0]
+    assert "Try again" in page["error"]["note"][0]
+    assert page["error"]["alert"] == 1
+    assert page["again"] == {"turns": 1, "errors": 1}

@@ -37,8 +37,8 @@ async def browser() -> AsyncIterator[httpx.AsyncClient]:
         yield http
 
 
-async def answer_to(http: httpx.AsyncClient, url: str, **asked: Any) -> list[dict[str, Any]]:
-    async with http.stream("POST", f"{url}/ask", json=ask(**asked)) as response:
+async def answer_to(http: httpx.AsyncClient, url: str, **fields: Any) -> list[dict[str, Any]]:
+    async with http.stream("POST", f"{url}/ask", json=ask(**fields)) as response:
         assert (response.status_code, response.headers["content-type"]) == (
             200,
             "text/event-stream",
@@ -70,11 +70,11 @@ async def test_response_streams_and_enters_the_history() -> None:
 
 async def test_tool_is_run_and_the_response_continues() -> None:
     async with web() as (url, provider), browser() as http:
-        told = await answer_to(http, url, tools=True, think=True)
-    kinds = [event["type"] for event in told]
+        streamed = await answer_to(http, url, tools=True, think=True)
+    kinds = [event["type"] for event in streamed]
     assert kinds.count("completed") == 2
     assert kinds.count("function_call_arguments_delta") >= 1
-    (output,) = [event for event in told if event["type"] == "function_call_output"]
+    (output,) = [event for event in streamed if event["type"] == "function_call_output"]
     assert output["output"] == (
         "Lisbon: 21 °C, a light breeze and sun for the next 3 days. "
         "Good for a long walk by the river with a stop for coffee."
@@ -110,9 +110,9 @@ async def test_partial_response_stays_in_the_history_after_a_stop() -> None:
             async for event in events(response):
                 if event["type"] == "created":
                     break
-    spoken = provider.prompts[-1].items
-    assert [item.role for item in spoken] == ["user", "assistant", "user"]
-    assert 0 < len(spoken[1].text) < 1000
+    items = provider.prompts[-1].items
+    assert [item.role for item in items] == ["user", "assistant", "user"]
+    assert 0 < len(items[1].text) < 1000
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ async def test_failure_is_an_event_and_the_turn_can_be_repeated(
     behaviour: Behaviour, kind: str
 ) -> None:
     async with web(behaviour, retry=NO_RETRY) as (url, provider), browser() as http:
-        told = [await answer_to(http, url, text="again") for _ in range(2)]
-    assert [events[-1]["error"]["kind"] for events in told] == [kind, kind]
+        streamed = [await answer_to(http, url, text="again") for _ in range(2)]
+    assert [events[-1]["error"]["kind"] for events in streamed] == [kind, kind]
     assert all(len(prompt.items) == 1 for prompt in provider.prompts), (
         "a failed turn leaves no trace"
     )
@@ -136,12 +136,12 @@ async def test_failure_is_an_event_and_the_turn_can_be_repeated(
 
 async def test_request_that_cannot_be_sent_is_an_event_too() -> None:
     async with web(model="nobody:model") as (url, _), browser() as http:
-        (told,), (again,) = [await answer_to(http, url) for _ in range(2)]
+        (streamed,), (again,) = [await answer_to(http, url) for _ in range(2)]
         broken = await http.post(
             f"{url}/ask", content=b"{", headers={"content-type": "application/json"}
         )
-    assert (told["type"], told["error"]["kind"]) == ("failed", "invalid_request")
-    assert again == told
+    assert (streamed["type"], streamed["error"]["kind"]) == ("failed", "invalid_request")
+    assert again == streamed
     assert broken.status_code == 400
 
 
@@ -172,7 +172,7 @@ async def test_page_is_served_and_contacts_no_other_host() -> None:
     assert all(page.status_code == 200 for page in served.values())
     assert "Content-Security-Policy" in served[""].text
     addresses = {
-        found for page in served.values() for found in re.findall(r"https?://[\w.]+", page.text)
+        url for page in served.values() for url in re.findall(r"https?://[\w.]+", page.text)
     }
     assert addresses <= {"http://www.w3.org"}, "of the drawing's name space"
     assert "innerHTML" not in "".join(page.text for page in served.values()), (
