@@ -1,1 +1,1 @@
-"""The proof command: the promises of this library, each with the tests that prove it and the figure they must reach."""
+"""The proof command: promises, the tests that prove them, the figures required."""

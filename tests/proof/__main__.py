@@ -1,12 +1,13 @@
-"""The proof: runs the tests of every promise, reads the figures they count, and writes docs/PROOF.md.
+"""The proof: runs the tests of every promise, reads the figures they count, writes docs/PROOF.md.
 
-    python -m tests.proof                 all of it: under 20 minutes on two cores that do nothing else
-    python -m tests.proof --only 1 9      some promises; the other rows of the page stay as they were measured last
+    python -m tests.proof                 everything: under 20 minutes on two idle cores
+    python -m tests.proof --only 1 9      some promises; the other rows keep their last measurement
     python -m tests.proof --jobs 1        one process at a time
-    python -m tests.proof --page          writes the page of what was measured before
+    python -m tests.proof --page          writes the page from the last measurements
 
-Vectors and recordings are read from `../shared` (tests/support/shared.py); without them some figures fall short, and are shown so.
-The default tests are the short form: they take the same proofs with fewer cases.
+Vectors and recordings are read from `../shared` (tests/support/shared.py); without them some
+figures fall short, and the page shows that. The default tests are the short form: the same proofs
+with fewer cases.
 """
 
 from __future__ import annotations
@@ -14,7 +15,6 @@ from __future__ import annotations
 import argparse
 import os
 import platform
-import shlex
 import subprocess
 import sys
 import tempfile
@@ -25,107 +25,116 @@ from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 
-from tests.proof.page import held, page, row
-from tests.proof.promises import PROMISES, Promise
-from tests.proof.results import Result, counted, known, load, quoted, save
+from tests.proof.page import is_kept, page, row
+from tests.proof.promises import PROMISES, Promise, pytest_arguments
+from tests.proof.results import Result, known_results, load, quoted, save, summarize
 from tests.support.metrics import VARIABLE, figures
 from tests.support.shared import ROOT
 
 PAGE = ROOT / "docs" / "PROOF.md"
-ASKED = ["-q", "-p", "no:cacheprovider", "-m", "not real", "-rfE", "--no-header"]
+OPTIONS = ["-q", "-p", "no:cacheprovider", "-m", "not real", "-rfE", "--no-header"]
+
+LONGEST_FIRST = (23, 17, 12, 10, 3, 11, 2, 7, 16, 15, 1, 9, 4, 8)
+"""Promises whose proofs take longest, longest first."""
 
 
-def pytest_words(words: str) -> list[str]:
-    """`file -k some words` as arguments: all after -k is one expression."""
-    path, _, expression = words.partition(" -k ")
-    return [*shlex.split(path), *(["-k", expression] if expression else [])]
+def failures_of(lines: list[str]) -> list[str]:
+    """The failed tests in the summary lines of pytest."""
+    failed: list[str] = []
+    for line in lines:
+        if line.startswith(("FAILED ", "ERROR ")):
+            failed.append(line.partition(" - ")[0].split(" ", 1)[1])
+    return failed
 
 
 def prove(promise: Promise) -> Result:
     """Runs the tests of one promise."""
     if promise.quoted:
         return quoted(promise.quoted)
-    began, tails, failed = time.monotonic(), list[str](), list[str]()
+    started = time.monotonic()
+    outcomes: list[str] = []
+    failed: list[str] = []
     with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder) / "figures"
-        environment = {**os.environ, VARIABLE: str(place), "PYTHONPATH": os.pathsep.join(sys.path)}
-        for words in promise.tests:
-            command = [sys.executable, "-m", "pytest", *ASKED, *pytest_words(words)]
-            ran = subprocess.run(
+        path = Path(folder) / "figures"
+        environment = {**os.environ, VARIABLE: str(path), "PYTHONPATH": os.pathsep.join(sys.path)}
+        for selection in promise.tests:
+            command = [sys.executable, "-m", "pytest", *OPTIONS, *pytest_arguments(selection)]
+            process = subprocess.run(
                 command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
             )
-            lines = ran.stdout.strip().splitlines() or [
-                ran.stderr.strip()[-200:] or "nothing was said"
-            ]
-            tails.append(lines[-1].strip("= "))
-            failed += [
-                line.partition(" - ")[0].split(" ", 1)[1]
-                for line in lines
-                if line.startswith(("FAILED ", "ERROR "))
-            ]
-            failed += [] if ran.returncode in {0, 1} else [f"{words}: exit {ran.returncode}"]
-        found = counted(figures(place))
+            lines = process.stdout.strip().splitlines()
+            if not lines:
+                lines = [process.stderr.strip()[-200:] or "no output"]
+            outcomes.append(lines[-1].strip("= "))
+            failed += failures_of(lines)
+            # 1: tests failed, and the summary lists them. Any other code: they did not run.
+            if process.returncode not in {0, 1}:
+                failed.append(f"{selection}: exit {process.returncode}")
+        summary = summarize(figures(path))
     return Result(
-        found,
-        time.monotonic() - began,
-        "; ".join(tails),
+        summary,
+        time.monotonic() - started,
+        "; ".join(outcomes),
         tuple(dict.fromkeys(failed)),
-        surroundings(),
+        conditions(),
     )
 
 
 def run(promises: Iterable[Promise], jobs: int) -> dict[int, Result]:
-    """All of them, some at a time; the long ones first, so that none is left over at the end. Kept as soon as they are there."""
-    order = sorted(
-        promises,
-        key=lambda promise: LONG.index(promise.number) if promise.number in LONG else len(LONG),
-    )
-    fresh: dict[int, Result] = {}
-    commit()  # before what is written makes it "dirty"
+    """Proves them, some at a time, the longest first so that none is left over at the end.
+
+    Each result is saved at once.
+    """
+
+    def rank(promise: Promise) -> int:
+        if promise.number in LONGEST_FIRST:
+            return LONGEST_FIRST.index(promise.number)
+        return len(LONGEST_FIRST)
+
+    results: dict[int, Result] = {}
+    commit()  # cached before the page is written, which makes the work tree "dirty"
     with ThreadPoolExecutor(jobs) as pool:
-        begun = {pool.submit(prove, promise): promise for promise in order}
-        for done in as_completed(begun):
-            promise = begun[done]
-            fresh[promise.number] = done.result()
-            save({**load(), **fresh})
+        running = {pool.submit(prove, promise): promise for promise in sorted(promises, key=rank)}
+        for done in as_completed(running):
+            promise = running[done]
+            results[promise.number] = done.result()
+            save({**load(), **results})
             write()
-            sys.stdout.write(row(promise, fresh[promise.number]) + "\n")
+            sys.stdout.write(row(promise, results[promise.number]) + "\n")
             sys.stdout.flush()
-    return fresh
+    return results
 
 
 def write() -> None:
-    """The page of all that is known."""
-    PAGE.write_text(
-        page(known((promise.number, promise.quoted) for promise in PROMISES)), encoding="utf-8"
+    """Writes the page from all that was measured."""
+    results = known_results((promise.number, promise.quoted) for promise in PROMISES)
+    PAGE.write_text(page(results), encoding="utf-8")
+
+
+def conditions() -> str:
+    """When, on what machine and at which commit it ran."""
+    load_average = os.getloadavg()[0]
+    machine = (
+        f"Python {platform.python_version()}, {os.cpu_count()} cores at load {load_average:.0f}"
     )
-
-
-LONG = (23, 17, 12, 10, 3, 11, 2, 7, 16, 15, 1, 9, 4, 8)
-"""Promises whose proofs take longest, longest first."""
-
-
-def surroundings() -> str:
-    """When and where it ran."""
-    machine = f"Python {platform.python_version()}, {os.cpu_count()} cores at load {os.getloadavg()[0]:.0f}"
     return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine}, {commit()}"
 
 
 @cache
 def commit() -> str:
-    """The short name of what was proved."""
-    ran = subprocess.run(
+    """The short name of the commit."""
+    process = subprocess.run(
         ["git", "describe", "--always", "--dirty"],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
-    return ran.stdout.strip() or "unknown"
+    return process.stdout.strip() or "unknown"
 
 
 def main() -> int:
-    """Exit code 1 where a promise is not held."""
+    """Runs the command; the exit code is 1 where a promise is not kept."""
     parser = argparse.ArgumentParser(
         prog="python -m tests.proof",
         description=__doc__,
@@ -143,26 +152,18 @@ def main() -> int:
     parser.add_argument(
         "--page",
         action="store_true",
-        help="measure nothing: write the page of what was measured before",
+        help="measure nothing: write the page from the last measurements",
     )
-    asked = parser.parse_args()
-    if asked.page:
+    options = parser.parse_args()
+    if options.page:
         write()
         return 0
-    results = run(
-        [promise for promise in PROMISES if not asked.only or promise.number in asked.only],
-        asked.jobs,
-    )
+    chosen = [promise for promise in PROMISES if not options.only or promise.number in options.only]
+    results = run(chosen, options.jobs)
     sys.stdout.write(f"wrote {PAGE.relative_to(ROOT)}\n")
-    return (
-        0
-        if all(
-            held(promise, results[promise.number])
-            for promise in PROMISES
-            if promise.number in results
-        )
-        else 1
-    )
+    if all(is_kept(promise, results[promise.number]) for promise in chosen):
+        return 0
+    return 1
 
 
 if __name__ == "__main__":

@@ -1,55 +1,76 @@
-"""The promises, what each must reach, and the tests that prove it: data for the proof command.
+"""The promises, the figures each requires, and the tests that prove it: data for the proof command.
 
-A demand names a figure that those tests count while they run (tests/support/metrics.py), how its lines become one number (`fold`), and the
-bound. `sum`, `max` and `min` are over all lines; `names` counts how many different figures begin with the name (`fault/…`), so that the
-same vector on two loops is one.
+A requirement names a figure that the tests count while they run (tests/support/metrics.py), how its
+counts become one number (`fold`), and the bound. `sum`, `max` and `min` are over all counts;
+`names` counts the different figures that begin with the name (`fault/…`), so that the same vector
+on two event loops counts once.
 """
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Final, Literal, NamedTuple
 
-from tests.proof.results import Counted
+from tests.proof.results import Summary
 
 Fold = Literal["sum", "max", "min", "names"]
 
 
-class Demand(NamedTuple):
-    """A figure and its bound. `least`: it must be so much or more; otherwise so much or less."""
+class Requirement(NamedTuple):
+    """A figure and its bound."""
 
     figure: str
     bound: float
     fold: Fold = "sum"
-    least: bool = True
+    is_minimum: bool = True
+    """Whether the bound is the least value; otherwise it is the largest."""
 
-    def value(self, figures: Mapping[str, Counted]) -> float | None:
-        """The one number; None where nothing was counted."""
+    def value(self, figures: Mapping[str, Summary]) -> float | None:
+        """The figure as one number; None if it was not counted."""
         if self.fold == "names":
-            return sum(name.startswith(self.figure) for name in figures) or None
-        found = figures.get(self.figure)
-        return None if found is None else getattr(found, self.fold)
+            count = sum(name.startswith(self.figure) for name in figures)
+            return count or None
+        summary = figures.get(self.figure)
+        if summary is None:
+            return None
+        return float(getattr(summary, self.fold))
 
-    def held(self, figures: Mapping[str, Counted]) -> bool:
-        """Whether the bound is kept; what was not counted is not."""
+    def is_met(self, figures: Mapping[str, Summary]) -> bool:
+        """Whether the figure meets its bound; one that was not counted does not."""
         value = self.value(figures)
-        return value is not None and (value >= self.bound if self.least else value <= self.bound)
+        if value is None:
+            return False
+        if self.is_minimum:
+            return value >= self.bound
+        return value <= self.bound
 
 
-def most(figure: str, bound: float, fold: Fold = "max") -> Demand:
-    """A figure that may not be more than this."""
-    return Demand(figure, bound, fold, least=False)
+def at_most(figure: str, bound: float, fold: Fold = "max") -> Requirement:
+    """A figure that must not exceed the bound."""
+    return Requirement(figure, bound, fold, is_minimum=False)
 
 
 class Promise(NamedTuple):
-    """One promise. tests: pytest's arguments, `-k` last; none where the figures are those of another command's last run (`quoted`)."""
+    """One promise."""
 
     number: int
-    words: str
-    demands: tuple[Demand, ...]
+    title: str
+    requirements: tuple[Requirement, ...]
     tests: tuple[str, ...]
+    """Selections of tests: `PATH` or `PATH -k EXPRESSION`. Empty if the figures are quoted."""
     quoted: str | None = None
+    """Name of another command's result, if its last run is quoted instead (`results.quoted`)."""
     remark: str = ""
+
+
+def pytest_arguments(selection: str) -> list[str]:
+    """A selection as arguments of pytest; everything after `-k` is one expression."""
+    path, _, expression = selection.partition(" -k ")
+    arguments = shlex.split(path)
+    if expression:
+        arguments += ["-k", expression]
+    return arguments
 
 
 STOPPING: Final = "tests/streamlib/client/test_stream_stopping.py"
@@ -58,66 +79,80 @@ PROOF: Final = "tests/proof"
 PROMISES: Final = (
     Promise(
         1,
-        "An answer is never silently cut",
-        (Demand("cuts", 200_000), most("false ends", 0, "sum"), Demand("fault/", 97, "names")),
+        "A response is never silently truncated",
         (
-            f"{PROOF}/test_cuts.py -k test_1_",
+            Requirement("truncations", 200_000),
+            at_most("false completions", 0, "sum"),
+            Requirement("fault/", 97, "names"),
+        ),
+        (
+            f"{PROOF}/test_truncations.py -k test_1_",
             "tests/streamlib/client/test_faults.py",
             f"{STOPPING} -k leaving_after_any_event or cancellation_at_any_await",
             "tests/streamlib/client/test_stream.py -k dropped_open",
             "tests/streamlib/transport/test_connections.py -k reused_connection",
             "tests/properties/test_invariants.py -k invariant_3 and sample",
         ),
-        remark="cut at every byte of a recorded stream, by a clean end or a reset, and every fault of the catalogue on a real socket",
+        remark=(
+            "recorded streams end early at every byte, cleanly or by a reset, and every fault "
+            "of the catalogue is made on a real socket"
+        ),
     ),
     Promise(
         2,
-        "The events do not depend on how the bytes arrive",
-        (Demand("split runs", 1_000_000), most("differences", 0, "sum")),
+        "Events do not depend on how the bytes are split",
+        (Requirement("partitions", 1_000_000), at_most("differences", 0, "sum")),
         (
-            f"{PROOF}/test_cuts.py -k test_2_",
+            f"{PROOF}/test_truncations.py -k test_2_",
             "tests/parsers/framing/test_sse.py -k no_partition_changes_a_vector",
             "tests/properties/test_invariants.py -k invariant_1 and sample",
         ),
     ),
     Promise(
         3,
-        "Nothing leaks, wherever you stop",
-        (Demand("stops", 10_000),),
+        "Nothing leaks, wherever a stream is stopped",
+        (Requirement("stops", 10_000),),
         (
-            f"{STOPPING} -k ten_thousand_stops or leaving_after_any_event or unshielded_cancellation",
+            f"{STOPPING} -k ten_thousand_stops or leaving_after_any_event"
+            " or unshielded_cancellation",
         ),
-        remark="a cancellation at every place where the code waits, three wires, both loops, both HTTP libraries; warnings are errors",
+        remark=(
+            "a cancellation at every await, on three wires, both event loops and both HTTP "
+            "libraries; warnings are errors"
+        ),
     ),
     Promise(
         4,
-        "Cancelling never breaks the client",
-        (Demand("cancellations", 10_000, "min"),),
+        "Cancellation never breaks the client",
+        (Requirement("cancellations", 10_000, "min"),),
         ("tests/streamlib/transport/test_connections.py -k ten_thousand_cancellations",),
-        remark="on each loop with each HTTP library; then every connection of the pool must still work",
+        remark=(
+            "on each event loop with each HTTP library; afterwards every connection of the pool "
+            "must still work"
+        ),
     ),
     Promise(
         5,
-        "No hang: pings do not count as progress",
-        (Demand("stalls", 500), most("late by", 0.001)),
+        "No stream hangs: pings do not count as progress",
+        (Requirement("stalls", 500), at_most("seconds late", 0.001)),
         ("tests/streamlib/client/test_deadlines.py",),
         remark="seconds of a virtual clock",
     ),
     Promise(
         6,
-        "Keys stay home",
-        (Demand("exposures", 1_000),),
+        "API keys are not exposed",
+        (Requirement("exposures", 1_000),),
         (
             "tests/streamlib/client/test_auth.py",
             "tests/streamlib/client/test_auth_aws.py",
             "tests/streamlib/client/test_key_exposure.py",
         ),
-        remark="each searched for the key and free of it",
+        remark="every output is searched for the key",
     ),
     Promise(
         7,
-        "Text is always valid Unicode, emoji whole",
-        (Demand("texts", 200_000), most("broken texts", 0, "sum")),
+        "Text is always valid Unicode, surrogate pairs joined",
+        (Requirement("texts", 200_000), at_most("invalid texts", 0, "sum")),
         (
             f"{PROOF}/test_hostile.py -k test_7_",
             "tests/parsers/wires/messages/test_messages.py -k halves",
@@ -125,40 +160,49 @@ PROMISES: Final = (
     ),
     Promise(
         8,
-        "A tool call is given only when whole and meant",
+        "A tool call is callable only if complete and intended",
         (
-            Demand("cuts", 100_000),
-            most("broken calls", 0, "sum"),
-            Demand("attack/", 12, "names"),
-            Demand("recovered/", 6, "names"),
+            Requirement("truncations", 100_000),
+            at_most("incomplete calls", 0, "sum"),
+            Requirement("attack/", 12, "names"),
+            Requirement("recovered/", 6, "names"),
         ),
         (
-            f"{PROOF}/test_cuts.py -k test_8_",
+            f"{PROOF}/test_truncations.py -k test_8_",
             "tests/parsers/dialects/test_dialect_recordings.py -k text_of_others",
         ),
-        remark="of the 18 vectors 12 are attacks, none of which became a call; the 6 others are calls, and did",
+        remark=(
+            "12 of the 18 vectors are attacks, none of which becomes a call; the other 6 are "
+            "calls and do"
+        ),
     ),
     Promise(
         9,
         "Memory of a stream is bounded",
-        (most("over the ceiling", 2), most("over twice the ceiling", 2)),
+        (at_most("MiB over the limit", 2), at_most("MiB over twice the limit", 2)),
         (f"{PROOF}/test_bombs.py",),
-        remark="MiB traced above a ceiling of 8 MiB, everything included; text and arguments are held in pieces and joined once, so twice",
+        remark=(
+            "MiB traced above limits of 8 MiB, everything included; text and arguments are "
+            "stored as fragments and joined once, so they count twice"
+        ),
     ),
     Promise(
         10,
         "Time is linear",
-        (most("worst doubling", 2.3),),
+        (at_most("worst doubling", 2.3),),
         (f"{PROOF}/test_growth.py",),
-        remark="the worst ratio of times from 1 MiB to 32 MiB, chunks of 1 KiB, eight kinds of input",
+        remark=(
+            "the worst ratio of times when the input doubles, from 1 MiB to 32 MiB in chunks of "
+            "1 KiB, for eight kinds of input"
+        ),
     ),
     Promise(
         11,
-        "SSE as the standard has it",
+        "SSE is parsed as the standard says",
         (
-            Demand("vector/", 96, "names"),
-            Demand("random inputs", 200_000),
-            most("differences", 0, "sum"),
+            Requirement("vector/", 96, "names"),
+            Requirement("random inputs", 200_000),
+            at_most("differences", 0, "sum"),
         ),
         (
             "tests/parsers/framing/test_sse.py -k vectors_hold",
@@ -167,33 +211,33 @@ PROMISES: Final = (
     ),
     Promise(
         12,
-        "Only our errors come out",
+        "Only documented errors are raised",
         (
-            Demand("hostile inputs", 500_000),
-            Demand("odd keys", 500_000),
-            most("foreign exceptions", 0, "sum"),
+            Requirement("hostile inputs", 500_000),
+            Requirement("wrong types", 500_000),
+            at_most("undocumented exceptions", 0, "sum"),
         ),
         (
             f"{PROOF}/test_hostile.py -k test_12_",
             "tests/properties/test_type_confusion.py -k test_12_",
             "tests/properties/test_invariants.py -k invariant_9",
         ),
-        remark="an odd key: a key that the code knows, at any place of a message, with a value of another kind",
+        remark="a wrong type: a known key anywhere in a message has a value of another type",
     ),
     Promise(
         13,
-        "Retries are honest",
+        "Retries follow the policy, never after output",
         (
-            Demand("vector/", 34, "names"),
-            Demand("faults after output", 10),
-            most("repeats after output", 0, "sum"),
+            Requirement("vector/", 34, "names"),
+            Requirement("faults after output", 10),
+            at_most("repeats after output", 0, "sum"),
         ),
         ("tests/streamlib/client/test_retry.py",),
     ),
     Promise(
         14,
-        "AWS frames: no wrong message, no silent end",
-        (Demand("flips", 50_000), Demand("vector/", 40, "names")),
+        "Damaged AWS frames are never accepted",
+        (Requirement("bit flips", 50_000), Requirement("vector/", 40, "names")),
         (
             "tests/parsers/framing/test_eventstream.py",
             "tests/parsers/framing/test_eventstream_damage.py",
@@ -203,74 +247,85 @@ PROMISES: Final = (
         15,
         "asyncio and trio behave the same",
         (
-            Demand("logs", 500),
-            most("differences", 0, "sum"),
-            Demand("async tests on both, %", 100, "min"),
+            Requirement("logs", 500),
+            at_most("differences", 0, "sum"),
+            Requirement("async tests on both, %", 100, "min"),
         ),
         (f"{PROOF}/test_loops.py",),
-        remark="what is missing to 100 % are tests of what trio has not: asyncio's own cancellation",
+        remark=(
+            "the tests missing to 100 % concern what trio does not have: asyncio's own cancellation"
+        ),
     ),
     Promise(
         16,
-        "Histories come back as they were",
-        (Demand("histories", 50_000),),
+        "Histories are replayed exactly",
+        (Requirement("histories", 50_000),),
         ("tests/streamlib/wires/test_cross_wire.py -k interleaving",),
-        remark="thoughts, text and calls in any order, replayed byte for byte",
+        remark="reasoning, text and calls in any order, replayed byte for byte",
     ),
     Promise(
         17,
-        "State machines refuse nonsense",
+        "State machines accept no illegal transition",
         (
-            Demand("sequences", 20_000),
-            Demand("transitions", 100),
-            most("transitions never made", 0, "sum"),
+            Requirement("sequences", 20_000),
+            Requirement("transitions", 100),
+            at_most("transitions never made", 0, "sum"),
         ),
         (f"{PROOF}/test_machines.py",),
-        remark="illegal moves on every wire, in every state; brackets, one end, no words of two places in one item",
+        remark=(
+            "illegal frames on every wire, in every state: items stay bracketed, the stream "
+            "ends once, and text of two indexes is never joined"
+        ),
     ),
     Promise(
         18,
         "Connections are reused",
-        (most("connections", 1),),
+        (at_most("connections", 1),),
         ("tests/streamlib/transport/test_connections.py -k hundred_streams_in_a_row",),
     ),
     Promise(
         19,
-        "The tests can fail",
-        (Demand("mutants", 1_000), Demand("killed, %", 95, "min")),
+        "The tests detect defects",
+        (Requirement("mutants", 1_000), Requirement("killed, %", 95, "min")),
         (),
         quoted="mutation",
     ),
     Promise(
         20,
-        "Fuzzing that never stops",
-        (Demand("executions", 1e7), most("crashes", 0, "sum")),
+        "Fuzzing finds no crash",
+        (Requirement("executions", 1e7), at_most("crashes", 0, "sum")),
         (),
         quoted="atheris",
     ),
     Promise(
         21,
-        "Printing is safe",
-        (Demand("vector/", 17, "names"), Demand("splits", 100)),
+        "Terminal output is safe",
+        (Requirement("vector/", 17, "names"), Requirement("partitions", 100)),
         ("tests/streamlib/cli/test_cli.py -k terminal",),
     ),
     Promise(
         22,
-        "Few and small parts",
-        (most("distributions beside ours", 8), most("MB", 3), most("import s", 0.25, "min")),
+        "Few and small dependencies",
+        (at_most("other distributions", 8), at_most("MB", 3), at_most("import s", 0.25, "min")),
         (f"{PROOF}/test_parts.py",),
-        remark="megabytes on the disk, this library included, without compiled files; CPU seconds of the import",
+        remark=(
+            "megabytes on disk including this library, without compiled files; CPU seconds of "
+            "the import"
+        ),
     ),
     Promise(
         23,
-        "A soak leaves nothing behind",
+        "Long use leaks nothing",
         (
-            Demand("streams", 20_000),
-            most("memory growth KiB", 100),
-            most("descriptors more", 1),
-            most("tasks more", 1),
+            Requirement("streams", 20_000),
+            at_most("memory growth KiB", 100),
+            at_most("added descriptors", 1),
+            at_most("added tasks", 1),
         ),
         (f"{PROOF}/test_soak.py",),
-        remark="a third broken off, a third faulted; the worst of four runs of 5,000 on real sockets",
+        remark=(
+            "a third is stopped early, a third fails; the worst of four runs of 5,000 on real "
+            "sockets"
+        ),
     ),
 )

@@ -1,4 +1,7 @@
-"""The streams that the long proofs cut, break and damage: our own recordings, and the shared ones where they lie beside the repository."""
+"""The streams that the long proofs truncate, split and damage.
+
+Our own recordings, and the shared ones if they are present.
+"""
 
 from __future__ import annotations
 
@@ -33,13 +36,13 @@ from tests.support.response_bodies import (
     stop,
     text,
 )
-from tests.support.shared import ROOT, WIRES, recordings
+from tests.support.shared import ROOT, WIRES, Recording, recordings
 
 HOME = ROOT / "tests" / "recordings"
 
 
 class Stream(NamedTuple):
-    """One whole answer as bytes, and its events."""
+    """One complete response as bytes, and its events."""
 
     name: str
     wire: Any
@@ -49,12 +52,15 @@ class Stream(NamedTuple):
 
 def read(wire: Any, *chunks: bytes) -> list[ResponseEvent]:
     """The events of these chunks."""
-    p = parser(wire)
-    return [*(event for chunk in chunks for event in p.feed(chunk)), *p.close()]
+    wire_parser = parser(wire)
+    events: list[ResponseEvent] = []
+    for chunk in chunks:
+        events += wire_parser.feed(chunk)
+    return events + wire_parser.close()
 
 
-def said(events: list[ResponseEvent]) -> tuple[str, list[tuple[str, str]]]:
-    """Text and calls of an answer, whole or not."""
+def content_of(events: list[ResponseEvent]) -> tuple[str, list[tuple[str, str]]]:
+    """Text and calls of a response, complete or not."""
     items = [event.item for event in events if isinstance(event, OutputItemDone)]
     text = "".join(
         part.text
@@ -80,33 +86,35 @@ def own() -> list[Stream]:
 
 @cache
 def shared(largest: int) -> list[Stream]:
-    """The shared recordings of whole answers up to that many bytes, in an order that mixes the wires; [] where there are none."""
-    found = [
-        one
-        for folder in WIRES
-        for one in recordings(folder)
-        if 0 < one.path.stat().st_size <= largest
-    ]
-    random.Random(0).shuffle(found)
-    streams = (_stream(one.path.name, one.wire, one.body) for one in found)
-    return [one for one in streams if isinstance(one.events[-1], Completed)]
+    """The shared recordings of complete responses up to `largest` bytes; [] if absent."""
+    chosen: list[Recording] = []
+    for folder in WIRES:
+        for recording in recordings(folder):
+            if 0 < recording.path.stat().st_size <= largest:
+                chosen.append(recording)
+    random.Random(0).shuffle(chosen)
+    streams = [_stream(entry.path.name, entry.wire, entry.body) for entry in chosen]
+    return [stream for stream in streams if isinstance(stream.events[-1], Completed)]
 
 
 @cache
 def short() -> list[Stream]:
-    """An answer of two words or one call on every wire, a few hundred bytes each."""
-    said = {
+    """A response of two words or one call on every wire, a few hundred bytes each."""
+    chunk = {
         "candidates": [{"content": {"parts": [{"text": HELLO_TEXT}]}, "finishReason": "STOP"}],
         "responseId": "r",
     }
-    line = b'{"model":"m","message":{"role":"assistant","content":"Hello there"},"done":true,"done_reason":"stop"}\n'
+    line = (
+        b'{"model":"m","message":{"role":"assistant","content":"Hello there"},'
+        b'"done":true,"done_reason":"stop"}\n'
+    )
     call = calls({"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a":1}'}})
     bodies = [
         ("messages", OPENED + text(HELLO_TEXT) + stop() + LAST),
         ("chat", part({"content": HELLO_TEXT}) + part(finish_reason="stop") + DONE),
         ("chat", call + part(finish_reason="tool_calls")),
         ("responses", CREATED + response_end("completed")),
-        ("gemini", sse(said)),
+        ("gemini", sse(chunk)),
         (
             "converse",
             converse("contentBlockDelta", contentBlockIndex=0, delta={"text": HELLO_TEXT})
@@ -116,8 +124,10 @@ def short() -> list[Stream]:
         (
             "invoke",
             b"".join(
-                aws({"bytes": b64encode(one.partition(b"data: ")[2]).decode()}, event_type="chunk")
-                for one in (START, LAST)
+                aws(
+                    {"bytes": b64encode(event.partition(b"data: ")[2]).decode()}, event_type="chunk"
+                )
+                for event in (START, LAST)
             ),
         ),
     ]
@@ -125,10 +135,10 @@ def short() -> list[Stream]:
 
 
 def up_to(size: int, largest: int = 6_000) -> Iterator[Stream]:
-    """Our streams, then the shared ones, until they are so many bytes together."""
-    for one in [*own(), *shared(largest)]:
-        yield one
-        size -= len(one.body)
+    """Our streams, then the shared ones, until they have `size` bytes together."""
+    for stream in [*own(), *shared(largest)]:
+        yield stream
+        size -= len(stream.body)
         if size <= 0:
             return
 

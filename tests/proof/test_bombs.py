@@ -1,6 +1,7 @@
-"""Promise 9: what a stream may hold, against servers that never end. Ceilings of 8 MiB, an input that is offered without end.
+"""Promise 9: the memory of a stream, against servers that never stop sending, with limits of 8 MiB.
 
-Peaks are what tracemalloc saw above the start, everything included: parser, stream, events, the response so far.
+Peaks are measured by tracemalloc above the start, everything included: parser, stream, events, the
+partial response.
 """
 
 from __future__ import annotations
@@ -24,24 +25,25 @@ from streamlib_parsers import Limits, parser
 from streamlib_parsers.limits import MIB
 from tests.support.clients import make_client, make_request
 from tests.support.metrics import figure
+from tests.support.partitions import byte_by_byte
 from tests.support.response_bodies import CALL, OPENED, START, arguments, block, part, stop, text
 from tests.support.scripted_server import Repeat, scripted
 
 pytestmark = [pytest.mark.slow]
 
-CEILING: Final = 8 * MIB
+LIMIT: Final = 8 * MIB
 LIMITS: Final = Limits(
-    event_bytes=CEILING, response_bytes=CEILING, argument_bytes=CEILING, held_bytes=CEILING
+    event_bytes=LIMIT, response_bytes=LIMIT, argument_bytes=LIMIT, held_bytes=LIMIT
 )
 GIB: Final = 1 << 30
 
 
-def again(piece: bytes, first: bytes = b"", total: int = GIB) -> Iterator[bytes]:
-    """The same piece over and over, a GiB in all: one object, so that only what is kept of it is counted."""
+def repeated(chunk: bytes, first: bytes = b"", total: int = GIB) -> Iterator[bytes]:
+    """The same chunk over and over, a GiB in all; one object, so that only copies count."""
     if first:
         yield first
-    for _ in range(total // len(piece)):
-        yield piece
+    for _ in range(total // len(chunk)):
+        yield chunk
 
 
 def million_blocks() -> Iterator[bytes]:
@@ -52,7 +54,7 @@ def million_blocks() -> Iterator[bytes]:
 
 
 def million_calls() -> Iterator[bytes]:
-    """The same on Chat: calls that never end."""
+    """Calls on Chat that never end."""
     for n in range(1_000_000):
         yield part(
             {
@@ -63,44 +65,44 @@ def million_calls() -> Iterator[bytes]:
         )
 
 
-def packed() -> Iterator[bytes]:
+def compressed() -> Iterator[bytes]:
     """A GiB of one comment line, in about a MiB of gzip."""
-    packer = zlib.compressobj(wbits=31)
+    compressor = zlib.compressobj(wbits=31)
     zeros = b" " * (4 * MIB)
-    yield packer.compress(b":")
+    yield compressor.compress(b":")
     for _ in range(GIB // len(zeros)):
-        yield packer.compress(zeros)
-    yield packer.flush()
+        yield compressor.compress(zeros)
+    yield compressor.flush()
 
 
 def endless_headers() -> Iterator[bytes]:
-    """One AWS frame whose header block is as long as the wire allows it to say."""
+    """One AWS frame that declares the longest header block the wire allows."""
     prelude = struct.pack(">II", 0x7FFFFFFF, 0x7FFFFF00)
     yield prelude + struct.pack(">I", zlib.crc32(prelude))
-    yield from again(b"\x01a\x07\x00\x10" + b"x" * 16)
+    yield from repeated(b"\x01a\x07\x00\x10" + b"x" * 16)
 
 
 BOMBS: Final[dict[str, tuple[Any, Callable[[], Iterator[bytes]]]]] = {
-    "line of 1 GiB": ("messages", lambda: again(b"x" * 65_536, b"data: ")),
-    "line of 1 GiB, Ollama": ("ollama", lambda: again(b"x" * 65_536, b'{"model":"')),
-    "lines without an end": ("chat", lambda: again(b"data: %b\n" % (b"x" * 90) * 500)),
-    "comments without an end": ("chat", lambda: again(b": %b\n\n" % (b"ping" * 20) * 500)),
+    "line of 1 GiB": ("messages", lambda: repeated(b"x" * 65_536, b"data: ")),
+    "line of 1 GiB on Ollama": ("ollama", lambda: repeated(b"x" * 65_536, b'{"model":"')),
+    "endless lines": ("chat", lambda: repeated(b"data: %b\n" % (b"x" * 90) * 500)),
+    "endless comments": ("chat", lambda: repeated(b": %b\n\n" % (b"ping" * 20) * 500)),
     "10^6 blocks": ("messages", million_blocks),
     "10^6 calls": ("chat", million_calls),
-    "arguments without an end": ("messages", lambda: again(arguments("9" * 4000), CALL)),
-    "text without an end": ("messages", lambda: again(text("y" * 4000), OPENED)),
-    "text a character at a time": ("messages", lambda: again(text("y") * 100, OPENED)),
-    "text on Chat": ("chat", lambda: again(part({"content": "y" * 4000}))),
-    "headers without an end": ("converse", endless_headers),
-    "JSON array without an end": (
+    "endless arguments": ("messages", lambda: repeated(arguments("9" * 4000), CALL)),
+    "endless text": ("messages", lambda: repeated(text("y" * 4000), OPENED)),
+    "text a character at a time": ("messages", lambda: repeated(text("y") * 100, OPENED)),
+    "endless text on Chat": ("chat", lambda: repeated(part({"content": "y" * 4000}))),
+    "endless headers": ("converse", endless_headers),
+    "endless JSON array": (
         "gemini",
-        lambda: again(b'{"candidates":[],"%b":0},' % (b"k" * 900), b"["),
+        lambda: repeated(b'{"candidates":[],"%b":0},' % (b"k" * 900), b"["),
     ),
 }
 
 
-async def drained(chunks: AsyncIterator[bytes], wire: Any) -> Any:
-    """Why the stream ended; its events are not kept."""
+async def drain(chunks: AsyncIterator[bytes], wire: Any) -> Any:
+    """The error that ended the stream; its events are discarded."""
     async with ResponseStream.from_chunks(
         chunks, parser(wire, limits=LIMITS), errors="event"
     ) as stream:
@@ -109,14 +111,14 @@ async def drained(chunks: AsyncIterator[bytes], wire: Any) -> Any:
     return stream.response.error
 
 
-async def given(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """Chunks as a socket gives them."""
+async def received(chunks: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """Chunks as a socket delivers them."""
     for chunk in chunks:
         yield chunk
 
 
 def traced(run: Callable[[], Any]) -> tuple[Any, int]:
-    """What came of it, and the peak of memory meanwhile."""
+    """The result, and the peak of memory in bytes above the start."""
     gc.collect()
     tracemalloc.start(1)
     began = tracemalloc.get_traced_memory()[0]
@@ -129,48 +131,49 @@ def traced(run: Callable[[], Any]) -> tuple[Any, int]:
 @pytest.mark.parametrize("name", BOMBS)
 def test_9_an_endless_input_ends_and_memory_stays_near_its_limit(name: str) -> None:
     wire, chunks = BOMBS[name]
-    error, peak = traced(lambda: anyio.run(drained, given(chunks()), wire))
+    error, peak = traced(lambda: anyio.run(drain, received(chunks()), wire))
     figure(f"bomb/{name}", peak / MIB)
-    figure("over the ceiling", (peak - CEILING) / MIB)
-    figure("over twice the ceiling", (peak - 2 * CEILING) / MIB)
+    figure("MiB over the limit", (peak - LIMIT) / MIB)
+    figure("MiB over twice the limit", (peak - 2 * LIMIT) / MIB)
     assert error is not None
     assert error.kind in {"limit_exceeded", "malformed"}
-    assert (
-        peak <= 2 * CEILING + 2 * MIB
-    )  # DESIGN.md's law 8; what RELIABILITY.md demands is stricter, and reported
+    # Invariant 8. The requirement of the proof is stricter, and is reported.
+    assert peak <= 2 * LIMIT + 2 * MIB
 
 
 def test_9_a_gzip_bomb_ends_within_the_same_bounds() -> None:
-    bomb = list(packed())
-    pieces = [piece[at : at + 4096] for piece in bomb for at in range(0, len(piece), 4096)]
-    assert sum(map(len, pieces)) < 2 * MIB
-    assert gzip.compress(b"")[:2] == pieces[0][:2]
+    bomb = list(compressed())
+    chunks: list[bytes] = []
+    for part_of_bomb in bomb:
+        chunks += byte_by_byte(part_of_bomb, 4096)
+    assert sum(map(len, chunks)) < 2 * MIB
+    assert gzip.compress(b"")[:2] == chunks[0][:2]
     headers = {"content-encoding": "gzip"}
     error, peak = traced(
-        lambda: anyio.run(drained, decode_content(given(iter(pieces)), headers), "messages")
+        lambda: anyio.run(drain, decode_content(received(iter(chunks)), headers), "messages")
     )
     figure("bomb/gzip of 1 GiB", peak / MIB)
-    figure("over the ceiling", (peak - CEILING) / MIB)
-    figure("over twice the ceiling", (peak - 2 * CEILING) / MIB)
+    figure("MiB over the limit", (peak - LIMIT) / MIB)
+    figure("MiB over twice the limit", (peak - 2 * LIMIT) / MIB)
     assert error.kind == "limit_exceeded"
 
 
 def test_9_endless_http_headers_end_within_the_same_bounds() -> None:
-    """On a socket: what the HTTP library holds is counted too, and so is the server of the test."""
+    """On a socket: the memory of the HTTP library and of the test's server counts too."""
 
-    async def asking() -> Any:
+    async def request_once() -> Any:
         options: Any = {
             "deadlines": Deadlines(total=20),
             "retry": RetryPolicy(retries=0),
             "errors": "event",
         }
         script = [b"HTTP/1.1 200 OK\r\n", Repeat(b"x-more: " + b"y" * 100 + b"\r\n")]
-        async with scripted(script) as server, make_client(server.url, **options) as made:
-            return (await made.respond(make_request(server.url))).error
+        async with scripted(script) as server, make_client(server.url, **options) as client:
+            return (await client.respond(make_request(server.url))).error
 
-    anyio.run(asking)  # the first loads the library
-    error, peak = traced(lambda: anyio.run(asking))
+    anyio.run(request_once)  # the first loads the library
+    error, peak = traced(lambda: anyio.run(request_once))
     figure("bomb/HTTP headers", peak / MIB)
-    figure("over the ceiling", (peak - CEILING) / MIB)
-    figure("over twice the ceiling", (peak - 2 * CEILING) / MIB)
+    figure("MiB over the limit", (peak - LIMIT) / MIB)
+    figure("MiB over twice the limit", (peak - 2 * LIMIT) / MIB)
     assert error.kind == "malformed"

@@ -1,4 +1,4 @@
-"""Promise 15: the same events on asyncio and on trio; and how many of the tests of async code run on both."""
+"""Promise 15: the same events on asyncio and on trio, and how many async tests run on both."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ENCODE = msgspec.json.Encoder()
 
 
 async def log(wire: Any, *steps: bytes | BaseException) -> list[bytes]:
-    """The events of these bytes through the client's stream."""
+    """The events of these bytes through a response stream."""
 
     async def bytes_of() -> AsyncIterator[bytes]:
         for step in steps:
@@ -41,27 +41,27 @@ async def log(wire: Any, *steps: bytes | BaseException) -> list[bytes]:
         return [ENCODE.encode(event) async for event in stream]
 
 
-async def asked_log(wire: Any, body: bytes) -> list[bytes]:
-    """The events of a whole request, retries and all."""
-    http = MemoryTransport([OVERLOADED], [body]) if wire == "messages" else MemoryTransport([body])
-    made: Client = make_client("http://memory.example", http, errors="event")
-    async with made, made.stream(make_request("http://memory.example", wire)) as stream:
+async def request_log(wire: Any, body: bytes) -> list[bytes]:
+    """The events of a complete request, retries included."""
+    http = MemoryTransport([body])
+    if wire == "messages":
+        http = MemoryTransport([OVERLOADED], [body])
+    client: Client = make_client("http://memory.example", http, errors="event")
+    async with client, client.stream(make_request("http://memory.example", wire)) as stream:
         return [ENCODE.encode(event) async for event in stream]
 
 
 def test_15_both_loops_give_the_same_events() -> None:
     logs = different = 0
-    for one in own():
-        ways: list[tuple[Any, ...]] = [
-            (log, one.wire, *byte_by_byte(one.body, size)) for size in (7, 100, 10_000)
-        ]
-        ways += [
-            (log, one.wire, one.body[:place], ConnectionResetError())
-            for place in range(1, len(one.body), max(1, len(one.body) // 20))
-        ]
-        ways += [(asked_log, one.wire, one.body)]
-        for way in ways:
-            different += anyio.run(*way, backend="asyncio") != anyio.run(*way, backend="trio")
+    for recorded in own():
+        wire, body = recorded.wire, recorded.body
+        runs: list[tuple[Any, ...]] = [(request_log, wire, body)]
+        for size in (7, 100, 10_000):
+            runs.append((log, wire, *byte_by_byte(body, size)))
+        for offset in range(1, len(body), max(1, len(body) // 20)):
+            runs.append((log, wire, body[:offset], ConnectionResetError()))
+        for run in runs:
+            different += anyio.run(*run, backend="asyncio") != anyio.run(*run, backend="trio")
             logs += 1
     figure("logs", logs)
     figure("differences", different)
@@ -69,8 +69,8 @@ def test_15_both_loops_give_the_same_events() -> None:
 
 
 def test_15_async_tests_run_on_both_loops() -> None:
-    """All but those of what only one loop has: asyncio's own cancellation, which no shield holds back."""
-    words = [
+    """All but those of asyncio's own cancellation, which no shield stops and trio does not have."""
+    arguments = [
         "-m",
         "pytest",
         "--collect-only",
@@ -82,23 +82,22 @@ def test_15_async_tests_run_on_both_loops() -> None:
         "tests/streamlib",
         "tests/examples",
     ]
-    ran = subprocess.run(
-        [sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=True
+    process = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, check=True
     )
     loops: dict[str, set[str]] = {}
-    for line in ran.stdout.splitlines():
-        found = re.search(r"[\[-](asyncio|trio)[\]-]", line)
-        if found:
-            loops.setdefault(line.replace(found[1], "*", 1), set()).add(found[1])
-    both = sum(on == {"asyncio", "trio"} for on in loops.values())
-    alone = sorted(
-        {
-            name.split("[")[0].rpartition("::")[2]
-            for name, on in loops.items()
-            if on != {"asyncio", "trio"}
-        }
-    )
-    for name in alone:
+    for line in process.stdout.splitlines():
+        match = re.search(r"[\[-](asyncio|trio)[\]-]", line)
+        if match:
+            loops.setdefault(line.replace(match[1], "*", 1), set()).add(match[1])
+    alone: set[str] = set()
+    both = 0
+    for name, backends in loops.items():
+        if backends == {"asyncio", "trio"}:
+            both += 1
+        else:
+            alone.add(name.split("[")[0].rpartition("::")[2])
+    for name in sorted(alone):
         figure(f"one loop only/{name}")
     figure("async tests", len(loops))
     figure("async tests on both, %", 100 * both / len(loops))

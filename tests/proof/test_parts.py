@@ -1,4 +1,4 @@
-"""Promise 22: how many distributions, how large, how long an import."""
+"""Promise 22: the number and size of the dependencies, and the time of the import."""
 
 from __future__ import annotations
 
@@ -15,26 +15,27 @@ from tests.support.shared import ROOT
 pytestmark = [pytest.mark.slow]
 
 
-def needed(name: str, found: dict[str, metadata.Distribution]) -> None:
-    """A distribution and all that it needs, without extras."""
+def add_dependencies(name: str, distributions: dict[str, metadata.Distribution]) -> None:
+    """Adds a distribution and everything it requires, without extras."""
     key = re.sub(r"[-_.]+", "-", name).lower()
-    if key in found:
+    if key in distributions:
         return
-    found[key] = metadata.distribution(key)
-    for line in found[key].requires or ():
+    distributions[key] = metadata.distribution(key)
+    for line in distributions[key].requires or ():
         requirement, _, marker = line.partition(";")
         if "extra" not in marker and _applies(marker):
-            needed(re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0], found)
+            required = re.split(r"[^A-Za-z0-9._-]", requirement.strip(), maxsplit=1)[0]
+            add_dependencies(required, distributions)
 
 
 def _applies(marker: str) -> bool:
-    """Markers of these few distributions name a Python version at most."""
-    wanted = re.search(r"python_version\s*<\s*['\"]3\.(\d+)", marker)
-    return not wanted or sys.version_info[1] < int(wanted[1])
+    """Whether a marker applies; those of these distributions name at most a Python version."""
+    newest = re.search(r"python_version\s*<\s*['\"]3\.(\d+)", marker)
+    return not newest or sys.version_info[1] < int(newest[1])
 
 
 def size_of(distribution: metadata.Distribution) -> int:
-    """Bytes on the disk, without compiled Python."""
+    """Bytes on disk, without compiled Python."""
     return sum(
         (
             path.locate().stat().st_size
@@ -45,24 +46,27 @@ def size_of(distribution: metadata.Distribution) -> int:
     )  # type: ignore[attr-defined]
 
 
-def test_22_few_and_small_parts() -> None:
-    found: dict[str, metadata.Distribution] = {}
+def test_22_dependencies_are_few_and_small() -> None:
+    distributions: dict[str, metadata.Distribution] = {}
     for name in ("anyio", "httpx", "msgspec"):
-        needed(name, found)
+        add_dependencies(name, distributions)
     ours = sum(
         path.stat().st_size
         for folder in ("streamlib", "parsers/streamlib_parsers")
         for path in (ROOT / folder).rglob("*.py")
     )
-    figure("distributions beside ours", len(found))
-    figure("MB", (sum(map(size_of, found.values())) + ours) / 1e6)
-    for name, distribution in found.items():
+    figure("other distributions", len(distributions))
+    figure("MB", (sum(map(size_of, distributions.values())) + ours) / 1e6)
+    for name, distribution in distributions.items():
         figure(f"MB/{name}", size_of(distribution) / 1e6)
     figure("MB/streamlib", ours / 1e6)
-    assert len(found) < 12
+    assert len(distributions) < 12
 
 
-IMPORT = "import time; t = time.process_time(); import streamlib, sys; sys.stdout.write(str(time.process_time() - t))"
+IMPORT = (
+    "import time; t = time.process_time(); import streamlib, sys; "
+    "sys.stdout.write(str(time.process_time() - t))"
+)
 
 
 def test_22_the_import_is_quick() -> None:

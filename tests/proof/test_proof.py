@@ -1,7 +1,12 @@
-"""The proof and the comparison themselves: figures add up, bounds can fail, verdicts are fair, the committed pages are generated."""
+"""The proof and the comparison themselves.
+
+Figures add up, bounds can fail, verdicts are fair, the committed pages are generated.
+"""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,9 +14,15 @@ import pytest
 
 from tests.peers.cases import CASES, THEMES
 from tests.peers.told import Told, Want, verdict
-from tests.proof.page import bound, held, number, page, row
-from tests.proof.promises import PROMISES, Demand, Promise, most
-from tests.proof.results import Result, counted, known
+from tests.proof.page import bound, is_kept, number, page, row
+from tests.proof.promises import (
+    PROMISES,
+    Promise,
+    Requirement,
+    at_most,
+    pytest_arguments,
+)
+from tests.proof.results import Result, known_results, summarize
 from tests.support.metrics import VARIABLE, figure, figures
 from tests.support.shared import ROOT
 
@@ -21,45 +32,46 @@ from tests.support.shared import ROOT
 def test_figures_are_recorded_only_when_collected(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = tmp_path / "figures"
+    path = tmp_path / "figures"
     figure("runs", 3)
-    monkeypatch.setenv(VARIABLE, str(place))
+    monkeypatch.setenv(VARIABLE, str(path))
     figure("runs", 3)
     figure("runs")
     figure("ratio", 2.25)
-    assert figures(place) == {"runs": [3, 1], "ratio": [2.25]}
+    assert figures(path) == {"runs": [3, 1], "ratio": [2.25]}
     assert figures(tmp_path / "none") == {}
 
 
 @pytest.mark.parametrize(
-    ("demand", "value", "kept"),
+    ("requirement", "value", "met"),
     [
-        (Demand("runs", 7), 7, True),
-        (Demand("runs", 8), 7, False),
-        (most("runs", 4), 4, True),
-        (most("runs", 3), 4, False),
-        (Demand("runs", 3, "min"), 3, True),
-        (Demand("case/", 2, "names"), 2, True),
-        (Demand("case/", 3, "names"), 2, False),
-        (Demand("absent", 0), None, False),
-        (most("absent", 9), None, False),
-        (Demand("other/", 0, "names"), None, False),
+        (Requirement("runs", 7), 7, True),
+        (Requirement("runs", 8), 7, False),
+        (at_most("runs", 4), 4, True),
+        (at_most("runs", 3), 4, False),
+        (Requirement("runs", 3, "min"), 3, True),
+        (Requirement("case/", 2, "names"), 2, True),
+        (Requirement("case/", 3, "names"), 2, False),
+        (Requirement("absent", 0), None, False),
+        (at_most("absent", 9), None, False),
+        (Requirement("other/", 0, "names"), None, False),
     ],
 )
-def test_a_bound_is_met_only_by_a_figure_that_was_counted(
-    demand: Demand, value: float | None, kept: bool
+def test_a_bound_is_met_only_by_a_figure_that_was_summarize(
+    requirement: Requirement, value: float | None, met: bool
 ) -> None:
-    found = counted({"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]})
-    assert (demand.value(found), demand.held(found)) == (value, kept)
+    figures_of_run = summarize({"runs": [3.0, 4.0], "case/a": [1.0, 1.0], "case/b": [1.0]})
+    outcome = (requirement.value(figures_of_run), requirement.is_met(figures_of_run))
+    assert outcome == (value, met)
 
 
 def test_a_promise_fails_with_a_failed_test_or_a_missed_bound() -> None:
-    promise = Promise(1, "It holds", (Demand("runs", 5),), ("tests",))
-    enough, few = counted({"runs": [5]}), counted({"runs": [4]})
-    assert held(promise, Result(enough))
-    assert not held(promise, Result(few))
-    assert not held(promise, Result({}))
-    assert not held(promise, Result(enough, failed=("test_x",)))
+    promise = Promise(1, "It holds", (Requirement("runs", 5),), ("tests",))
+    enough, few = summarize({"runs": [5]}), summarize({"runs": [4]})
+    assert is_kept(promise, Result(enough))
+    assert not is_kept(promise, Result(few))
+    assert not is_kept(promise, Result({}))
+    assert not is_kept(promise, Result(enough, failed=("test_x",)))
     assert (
         row(promise, Result(few, 2.4, run="today"))
         == "| 1 | It holds | ≥ 5 runs | 4 runs | **no** | 2 | today |"
@@ -75,7 +87,7 @@ def test_numbers_can_be_read() -> None:
         "0.0012",
         "12,346",
     ]
-    assert bound(most("import s", 0.25)) == "≤ 0.25 import s"
+    assert bound(at_most("import s", 0.25)) == "≤ 0.25 import s"
 
 
 # --- promises ---
@@ -84,15 +96,44 @@ def test_numbers_can_be_read() -> None:
 def test_every_promise_has_bounds_and_tests_or_a_command() -> None:
     assert [promise.number for promise in PROMISES] == list(range(1, 24))
     for promise in PROMISES:
-        assert promise.demands
+        assert promise.requirements
         assert bool(promise.tests) != bool(promise.quoted)
-        assert [words for words in promise.tests if not (ROOT / words.split(" ")[0]).exists()] == []
+        for selection in promise.tests:
+            assert (ROOT / pytest_arguments(selection)[0]).exists(), selection
+
+
+def test_every_selection_of_a_promise_selects_a_test() -> None:
+    """A `-k` expression that matches nothing would prove its promise with no test."""
+    selections = [selection for promise in PROMISES for selection in promise.tests]
+    arguments = [pytest_arguments(selection) for selection in selections]
+    files = sorted({path for path, *expression in arguments if expression})
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
+    process = subprocess.run(
+        [*command, "-m", "not real", *files], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    collected = [line for line in process.stdout.splitlines() if "::" in line]
+    empty: list[str] = []
+    for path, *expression in arguments:
+        if not expression:
+            continue
+        names = [line for line in collected if line.startswith(f"{path}::")]
+        if not any(matches(expression[1], name) for name in names):
+            empty.append(f"{path} -k {expression[1]}")
+    assert empty == []
+
+
+def matches(expression: str, name: str) -> bool:
+    """Whether `-k` selects a test: words joined by `and`, these groups joined by `or`."""
+    for group in expression.split(" or "):
+        if all(word in name for word in group.split(" and ")):
+            return True
+    return False
 
 
 def test_the_page_is_generated_from_the_measurements() -> None:
-    """After a change of promises: `python -m tests.proof --page`."""
-    found = known((promise.number, promise.quoted) for promise in PROMISES)
-    assert (ROOT / "docs" / "PROOF.md").read_text(encoding="utf-8") == page(found)
+    """After a change of the promises, run `python -m tests.proof --page`."""
+    results = known_results((promise.number, promise.quoted) for promise in PROMISES)
+    assert (ROOT / "docs" / "PROOF.md").read_text(encoding="utf-8") == page(results)
 
 
 # --- peers ---

@@ -1,4 +1,7 @@
-"""Promise 23: twenty thousand streams through one client, a third broken off, a third faulted; memory, descriptors and tasks stay flat."""
+"""Promise 23: memory, descriptors and tasks stay flat over 20,000 streams of one client.
+
+A third of the streams is stopped early, a third fails.
+"""
 
 from __future__ import annotations
 
@@ -48,32 +51,36 @@ FAULTS: Final[Sequence[Script]] = (
 
 def descriptors() -> int:
     """Open files and sockets of this process."""
-    return len(list(Path("/proc/self/fd").iterdir())) if Path("/proc/self/fd").exists() else -1
+    folder = Path("/proc/self/fd")
+    if not folder.exists():
+        return -1
+    return len(list(folder.iterdir()))
 
 
 def tasks(backend: str) -> int:
     """Tasks of the running loop."""
-    return (
-        len(asyncio.all_tasks())
-        if backend == "asyncio"
-        else trio.lowlevel.current_statistics().tasks_living
-    )
+    if backend == "asyncio":
+        return len(asyncio.all_tasks())
+    return trio.lowlevel.current_statistics().tasks_living
 
 
-class Turns:
-    """Which answer the server gives next: every third is a fault."""
+class Responses:
+    """The response the server sends next: every third is a fault."""
 
     def __init__(self) -> None:
-        self.n = 0
+        self.count = 0
+        """Requests so far."""
 
     def __call__(self, request: bytes) -> Script:
-        self.n += 1
-        return FAULTS[self.n // 3 % len(FAULTS)] if self.n % 3 == 0 else complete_response(MESSAGE)
+        self.count += 1
+        if self.count % 3 == 0:
+            return FAULTS[self.count // 3 % len(FAULTS)]
+        return complete_response(MESSAGE)
 
 
-async def one(made: Client, url: str, n: int) -> str:
-    """A stream: every third is left after its second event. How it ended."""
-    async with made.stream(make_request(url)) as stream:
+async def read_stream(client: Client, url: str, n: int) -> str:
+    """Reads a stream, every third only to its second event; the status of its response."""
+    async with client.stream(make_request(url)) as stream:
         seen = 0
         async for _ in stream:
             seen += 1
@@ -84,8 +91,8 @@ async def one(made: Client, url: str, n: int) -> str:
     return response.status
 
 
-def held() -> int:
-    """Traced bytes that outlive a collection."""
+def traced_bytes() -> int:
+    """Traced bytes that survive a collection."""
     gc.collect()
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
@@ -102,28 +109,28 @@ async def test_23_a_soak_leaves_memory_sockets_and_tasks_flat(
         "errors": "event",
     }
     async with (
-        scripted(choose=Turns()) as server,
+        scripted(choose=Responses()) as server,
         open_http(http) as inner,
-        make_client(server.url, inner, **options) as made,
+        make_client(server.url, inner, **options) as client,
     ):
         for n in range(WARM):
-            await one(made, server.url, n)
+            await read_stream(client, server.url, n)
         server.requests.clear()
         tracemalloc.start(1)
-        before = (held(), descriptors(), tasks(anyio_backend))
+        before = (traced_bytes(), descriptors(), tasks(anyio_backend))
         for n in range(STREAMS):
-            status = await one(made, server.url, n)
+            status = await read_stream(client, server.url, n)
             ends[status] = ends.get(status, 0) + 1
             if n % 500 == 499:
                 server.requests.clear()  # the test's own log
         await anyio.sleep(0.1)
-        after = (held(), descriptors(), tasks(anyio_backend))
+        after = (traced_bytes(), descriptors(), tasks(anyio_backend))
         tracemalloc.stop()
     figure("streams", sum(ends.values()))
-    figure("broken off or faulted", ends.get("cancelled", 0) + ends.get("failed", 0))
+    figure("stopped or faulted", ends.get("cancelled", 0) + ends.get("failed", 0))
     figure("memory growth KiB", (after[0] - before[0]) / 1024)
-    figure("descriptors more", after[1] - before[1])
-    figure("tasks more", after[2] - before[2])
+    figure("added descriptors", after[1] - before[1])
+    figure("added tasks", after[2] - before[2])
     assert ends.keys() == {"completed", "cancelled", "failed"}
     assert after[0] - before[0] < 100 * 1024
     assert after[1] <= before[1] + 1

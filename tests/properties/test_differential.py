@@ -1,7 +1,8 @@
-"""The same bytes through somebody else's reader: where it and ours differ, the difference is written here, with its reason.
+"""The same bytes through another project's reader; every difference is listed with its reason.
 
-SSE against httpx-sse (and, in tests/real, eventsource-parser); AWS frames against botocore; accumulated answers against the official SDKs'
-own accumulators. A difference that is not in a table fails; so does a row of a table that no input shows any more.
+SSE against httpx-sse (and, in tests/real, eventsource-parser), AWS frames against botocore,
+accumulated responses against the official SDKs. A difference that no table lists fails, and so does
+a row that no input shows any more.
 """
 
 from __future__ import annotations
@@ -45,43 +46,48 @@ def httpx_sse(body: bytes) -> list[Event]:
     decoder = _decoders.SSEDecoder()
     lines = _decoders.SSELineDecoder()
     text = body.decode("utf-8", "replace")
-    found = [decoder.decode(line) for line in [*lines.decode(text), *lines.flush()]]
-    return [(event.event, event.data, event.id) for event in found if event is not None]
+    decoded = [decoder.decode(line) for line in [*lines.decode(text), *lines.flush()]]
+    return [(event.event, event.data, event.id) for event in decoded if event is not None]
 
 
 class Difference(NamedTuple):
-    """One thing that the other reader does otherwise. body: shows it. known: whether an input may show it."""
+    """One difference of the other reader."""
 
-    why: str
+    reason: str
     body: bytes
-    known: Callable[[bytes], bool]
+    """An input that shows it."""
+    may_occur: Callable[[bytes], bool]
+    """Whether an input may show it."""
 
 
 HTTPX_SSE: Final = (
     Difference(
-        "a byte order mark is not taken off: the first line is no field",
+        "a byte order mark is not removed: the first line is no field",
         b"\xef\xbb\xbfdata: x\n\n",
         lambda body: body.startswith(b"\xef\xbb\xbf"),
     ),
     Difference(
-        "an event without data is given, with empty data",
+        "an event without data is emitted, with empty data",
         b"event: x\n\n",
         lambda body: b"event" in body or b"retry" in body,
     ),
     Difference(
-        "once an id was seen, every blank line gives an event",
+        "after an id, every blank line emits an event",
         b"id: 7\ndata: x\n\n: ping\n\n",
         lambda body: b"id" in body,
     ),
     Difference(
-        "a lone CR at the end of the input closes a line that may go on",
+        "a lone CR at the end of the input ends a line that may continue",
         b"data: x\n\r",
         lambda body: body.endswith(b"\r"),
     ),
 )
-"""Known differences of httpx-sse 0.4.3 to the standard; ours are none (tests/parsers/framing/test_sse.py holds it to an oracle)."""
+"""Where httpx-sse 0.4.3 differs from the standard.
 
-PIECES: Final = st.sampled_from(
+Our framing does not (tests/parsers/framing/test_sse.py compares it with an oracle).
+"""
+
+FRAGMENTS: Final = st.sampled_from(
     [
         *(
             b"\n",
@@ -109,15 +115,15 @@ PIECES: Final = st.sampled_from(
 )
 
 
-@given(st.lists(PIECES, max_size=12).map(b"".join))
+@given(st.lists(FRAGMENTS, max_size=12).map(b"".join))
 def test_httpx_sse_reads_the_same_events_but_known_differences(body: bytes) -> None:
-    if not any(difference.known(body) for difference in HTTPX_SSE):
+    if not any(difference.may_occur(body) for difference in HTTPX_SSE):
         assert httpx_sse(body) == ours(body)
 
 
-@pytest.mark.parametrize("difference", HTTPX_SSE[:3], ids=lambda difference: difference.why)
+@pytest.mark.parametrize("difference", HTTPX_SSE[:3], ids=lambda difference: difference.reason)
 def test_a_known_difference_of_httpx_sse_is_still_there(difference: Difference) -> None:
-    assert difference.known(difference.body)
+    assert difference.may_occur(difference.body)
     assert httpx_sse(difference.body) != ours(difference.body)
 
 
@@ -134,24 +140,24 @@ def test_httpx_sse_reads_our_recordings_as_we_do(path: Path) -> None:
 
 
 def botocore(body: bytes) -> tuple[list[bytes], str]:
-    """The payloads it gives, and the name of what it raised."""
+    """The payloads it emits, and the name of the exception it raised."""
     from botocore.eventstream import EventStreamBuffer
 
     buffer = EventStreamBuffer()
-    found: list[bytes] = []
+    payloads: list[bytes] = []
     try:
         buffer.add_data(body)
-        found.extend(message.payload for message in buffer)
-    except Exception as error:  # noqa: BLE001  # which one is told
-        return found, type(error).__name__
-    return found, ""
+        payloads.extend(message.payload for message in buffer)
+    except Exception as error:  # noqa: BLE001  # its name is compared
+        return payloads, type(error).__name__
+    return payloads, ""
 
 
 def frames_of(body: bytes) -> tuple[list[bytes], bool]:
     framing = EventStreamFraming()
-    found = [message.payload for message in framing.messages(body)]
+    payloads = [message.payload for message in framing.messages(body)]
     framing.close()
-    return found, framing.failure is not None
+    return payloads, framing.failure is not None
 
 
 FRAMES: Final = tuple(
@@ -169,29 +175,31 @@ FRAMES: Final = tuple(
     st.booleans(),
 )
 def test_botocore_accepts_and_rejects_the_same_messages(
-    body: bytes, where: int, bit: int, flip: bool
+    body: bytes, position: int, bit: int, flip: bool
 ) -> None:
-    """One flipped bit may be anywhere: a length, a checksum, a header, the payload. Known difference: botocore has no end of input, so
-    that it does not notice a message that was cut.
+    """One flipped bit may be anywhere: a length, a checksum, a header, the payload.
+
+    Known difference: botocore has no end of input, so that it does not notice a truncated message.
     """
     if flip and body:
-        at = where % len(body)
-        body = body[:at] + bytes([body[at] ^ (1 << bit)]) + body[at + 1 :]
-    theirs, refused = botocore(body)
-    found, failed = frames_of(body)
-    assert found == theirs
-    assert failed or not refused
+        offset = position % len(body)
+        body = body[:offset] + bytes([body[offset] ^ (1 << bit)]) + body[offset + 1 :]
+    theirs, raised = botocore(body)
+    payloads, failed = frames_of(body)
+    assert payloads == theirs
+    assert failed or not raised
     assert failed == (
-        sum(16 + len(payload) for payload in found) + header_bytes(body, len(found)) != len(body)
+        sum(16 + len(payload) for payload in payloads) + header_bytes(body, len(payloads))
+        != len(body)
     )
 
 
 def header_bytes(body: bytes, count: int) -> int:
-    """How long the header blocks of the first messages are."""
-    size = at = 0
+    """The length of the header blocks of the first messages."""
+    size = offset = 0
     for _ in range(count):
-        size += int.from_bytes(body[at + 4 : at + 8])
-        at += int.from_bytes(body[at : at + 4])
+        size += int.from_bytes(body[offset + 4 : offset + 8])
+        offset += int.from_bytes(body[offset : offset + 4])
     return size
 
 
@@ -202,7 +210,7 @@ def test_botocore_reads_our_recordings_as_we_do(path: Path) -> None:
     assert frames_of(path.read_bytes()) == (botocore(path.read_bytes())[0], False)
 
 
-# --- answers: the official SDKs' accumulators ---
+# --- responses: the official SDKs' accumulators ---
 
 
 def calls_of(response: Response) -> list[tuple[str, Any]]:
@@ -210,7 +218,7 @@ def calls_of(response: Response) -> list[tuple[str, Any]]:
 
 
 def anthropic(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
-    """What anthropic's own accumulation of the events is."""
+    """Text, calls and stop reason as the Anthropic SDK accumulates them."""
     from anthropic._models import construct_type
     from anthropic.lib.streaming._messages import accumulate_event
     from anthropic.types import RawMessageStreamEvent
@@ -221,11 +229,9 @@ def anthropic(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
         event: Any = construct_type(
             type_=RawMessageStreamEvent, value=json.loads(frame.data or b"null")
         )
-        snapshot = (
-            accumulate_event(event=event, current_snapshot=snapshot, json_bufs=inputs)
-            if event.type != "ping"
-            else snapshot
-        )
+        if event.type == "ping":
+            continue
+        snapshot = accumulate_event(event=event, current_snapshot=snapshot, json_bufs=inputs)
     text = "".join(block.text for block in snapshot.content if block.type == "text")
     return (
         text,
@@ -235,7 +241,7 @@ def anthropic(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
 
 
 def openai_chat(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
-    """What openai's own accumulation of the chunks is."""
+    """Text, calls and finish reason as the OpenAI SDK accumulates them."""
     from openai._models import construct_type
     from openai._types import omit
     from openai.lib.streaming.chat._completions import ChatCompletionStreamState
@@ -256,33 +262,33 @@ def openai_chat(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
 
 
 def openai_responses(body: bytes) -> tuple[str, list[tuple[str, Any]], str | None]:
-    """What stands in the response of the SDK's last event, item by item as its types have it."""
+    """Text, calls and status of the response in the last event, read with the SDK's types."""
     from openai._models import construct_type
-    from openai.types.responses import Response as Whole
+    from openai.types.responses import Response as SdkResponse
 
     last = [
         json.loads(frame.data or b"null")
         for frame in SSEFraming().feed(body)
         if frame.data and frame.data != b"[DONE]"
     ][-1]
-    whole: Any = construct_type(type_=Whole, value=last["response"])
+    response: Any = construct_type(type_=SdkResponse, value=last["response"])
     calls = [
         (item.name, json.loads(item.arguments or "{}"))
-        for item in whole.output
+        for item in response.output
         if item.type == "function_call"
     ]
-    return whole.output_text, calls, whole.status
+    return response.output_text, calls, response.status
 
 
 def joined(text: str) -> str:
-    """Known difference: the SDKs hand out halves of emoji as they came, which no terminal and no encoder takes."""
+    """Known difference: the SDKs emit lone surrogates, which no terminal and no encoder accepts."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16")
 
 
 SDKS: Final = {"messages": anthropic, "chat": openai_chat, "responses": openai_responses}
 
 
-REFUSED: Final = {
+REJECTED: Final = {
     (
         "chat",
         "litellm-over-messages.sse",
@@ -292,14 +298,14 @@ REFUSED: Final = {
 
 
 def bodies(wire: Any) -> Iterator[tuple[str, bytes]]:
-    """Our recordings of a wire, and answers as our encoder writes them."""
+    """Our recordings of a wire, and responses written by our encoder."""
     yield from ((path.name, path.read_bytes()) for path in OURS if wire_of(path) == wire)
     rng = random.Random(9)
-    yield from ((f"made {n}", encode_all(wire, random_response(rng, wire))) for n in range(40))
+    yield from ((f"generated {n}", encode_all(wire, random_response(rng, wire))) for n in range(40))
 
 
 @pytest.mark.parametrize("wire", SDKS)
-def test_the_official_sdk_accumulates_the_same_answer(wire: Any) -> None:
+def test_the_official_sdk_accumulates_the_same_response(wire: Any) -> None:
     compared = 0
     for name, body in bodies(wire):
         events = events_of(wire, [body])
@@ -307,7 +313,7 @@ def test_the_official_sdk_accumulates_the_same_answer(wire: Any) -> None:
         response = accumulate(events)
         if response.status != "completed":
             continue
-        if (wire, name) in REFUSED:
+        if (wire, name) in REJECTED:
             with pytest.raises(RuntimeError, match="index"):
                 SDKS[wire](body)
             continue

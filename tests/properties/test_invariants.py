@@ -1,6 +1,8 @@
-"""The laws of the event stream, on every recording: any cut, brackets, one terminal, never silently cut, valid text.
+"""The invariants of the event stream, on every recording.
 
-The default run takes a seeded sample of the recordings of each wire; `-m slow` takes them all, with more cuts.
+Any partition gives the same events; items are bracketed; the stream ends once; truncation is never
+silent; text is valid. The default run takes a seeded sample of the recordings of each wire;
+`-m slow` takes them all, with more partitions.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ from streamlib_parsers import (
 from streamlib_parsers.json_text import is_json
 from streamlib_parsers.protocol import WIRE_APIS
 from tests.support.metrics import figure
-from tests.support.partitions import byte_by_byte, every_single_cut, random_partitions
+from tests.support.partitions import byte_by_byte, every_single_split, random_partitions
 from tests.support.shared import STREAMS, WIRES, Recording, recordings
 
 FOLDERS = sorted(WIRES)
@@ -43,18 +45,23 @@ ENCODE = msgspec.json.Encoder()
 
 
 def events_of(wire: Any, chunks: list[bytes]) -> list[ResponseEvent]:
-    p = parser(wire)
-    return [*(event for chunk in chunks for event in p.feed(chunk)), *p.close()]
+    wire_parser = parser(wire)
+    events: list[ResponseEvent] = []
+    for chunk in chunks:
+        events += wire_parser.feed(chunk)
+    return events + wire_parser.close()
 
 
 def log(events: list[ResponseEvent]) -> list[bytes]:
-    """Events as JSON, `seq` and all: what must not depend on the cuts."""
+    """Events as JSON with `seq`: what must not depend on the partition."""
     return [ENCODE.encode(event) for event in events]
 
 
 def streams(folder: str, sample: int | None) -> list[Recording]:
-    found = recordings(folder, STREAMS)
-    return found if sample is None else random.Random(folder).sample(found, min(sample, len(found)))
+    available = recordings(folder, STREAMS)
+    if sample is None:
+        return available
+    return random.Random(folder).sample(available, min(sample, len(available)))
 
 
 @pytest.fixture(
@@ -65,24 +72,24 @@ def sample(request: pytest.FixtureRequest) -> Any:
 
 
 def each(folder: str, sample: int | None) -> Iterator[tuple[Recording, bytes, list[ResponseEvent]]]:
-    found = streams(folder, sample)
-    if not found:
+    chosen = streams(folder, sample)
+    if not chosen:
         pytest.skip("shared test data is absent: no corpus")
-    for recording in found:
+    for recording in chosen:
         yield recording, recording.body, events_of(recording.wire, [recording.body])
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_invariant_1_events_do_not_depend_on_the_partition(folder: str, sample: int | None) -> None:
-    for recording, body, whole in each(folder, sample):
-        reference = log(whole)
-        ways = [
+    for recording, body, complete in each(folder, sample):
+        reference = log(complete)
+        several = [
             byte_by_byte(body, 1 if len(body) < 20_000 else 13),
             *random_partitions(body, 2 if sample else 50),
         ]
-        for chunks in ways:
+        for chunks in several:
             assert log(events_of(recording.wire, chunks)) == reference, recording.path.name
-        figure("split runs", len(ways))
+        figure("partitions", len(several))
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
@@ -127,8 +134,8 @@ def test_created_precedes_every_item_and_rate_limits_everything(
     folder: str, sample: int | None
 ) -> None:
     for recording, body, _ in each(folder, sample):
-        p = parser(recording.wire, headers={"retry-after": "1"})  # type: ignore[arg-type]
-        events = [*p.feed(body), *p.close()]
+        wire_parser = parser(recording.wire, headers={"retry-after": "1"})  # type: ignore[arg-type]
+        events = [*wire_parser.feed(body), *wire_parser.close()]
         assert isinstance(events[0], RateLimits), recording.path.name
         firsts = [type(event) for event in events if isinstance(event, (Created, OutputItemAdded))]
         assert firsts[:1] in ([], [Created]), recording.path.name
@@ -137,22 +144,26 @@ def test_created_precedes_every_item_and_rate_limits_everything(
 
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_invariant_3_a_truncated_stream_never_completes(folder: str, sample: int | None) -> None:
-    """False would be: Completed with less than the whole recording said. Gemini has no terminal: a cut between its finishReason
-    and the end of the stream may lack a tail, and is excepted."""
+    """`Completed` with less content than the complete recording would be wrong.
+
+    Gemini has no terminator: what follows its finishReason may be missing, which is excepted.
+    """
     rng = random.Random(folder)
-    for recording, body, whole in each(folder, sample):
-        if not isinstance(whole[-1], Completed):
+    for recording, body, complete in each(folder, sample):
+        if not isinstance(complete[-1], Completed):
             continue
-        places = [rng.randrange(len(body)) for _ in range(12 if sample else 400)]
-        for place in places:
-            events = events_of(recording.wire, [body[:place]])
+        offsets = [rng.randrange(len(body)) for _ in range(12 if sample else 400)]
+        for offset in offsets:
+            events = events_of(recording.wire, [body[:offset]])
             if isinstance(events[-1], Completed) and not (
-                recording.wire == "gemini" and b"inishReason" in body[:place]
+                recording.wire == "gemini" and b"inishReason" in body[:offset]
             ):
-                assert said(events) == said(whole), f"{recording.path.name} cut at {place}"
+                assert content_of(events) == content_of(complete), (
+                    f"{recording.path.name} at {offset}"
+                )
 
 
-def said(events: list[ResponseEvent]) -> tuple[str, list[tuple[str, str]]]:
+def content_of(events: list[ResponseEvent]) -> tuple[str, list[tuple[str, str]]]:
     items = [event.item for event in events if isinstance(event, OutputItemDone)]
     text = "".join(
         part.text
@@ -165,13 +176,13 @@ def said(events: list[ResponseEvent]) -> tuple[str, list[tuple[str, str]]]:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_a_call_whose_arguments_are_not_whole_is_never_callable(
+def test_a_call_with_incomplete_arguments_is_never_callable(
     folder: str, sample: int | None
 ) -> None:
     rng = random.Random(folder)
     for recording, body, _ in each(folder, sample):
-        for place in [rng.randrange(len(body) + 1) for _ in range(6)]:
-            for event in events_of(recording.wire, [body[:place]]):
+        for offset in [rng.randrange(len(body) + 1) for _ in range(6)]:
+            for event in events_of(recording.wire, [body[:offset]]):
                 if (
                     isinstance(event, OutputItemDone)
                     and isinstance(event.item, FunctionCall)
@@ -256,10 +267,10 @@ def test_invariant_9_any_json_in_frames_raises_nothing(wire: str, values: list[A
 
 @pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
-def test_every_single_cut_of_the_smaller_recordings(folder: str) -> None:
-    for recording, body, whole in each(folder, None):
+def test_every_single_split_of_the_smaller_recordings(folder: str) -> None:
+    for recording, body, complete in each(folder, None):
         if len(body) <= 6_000:
-            reference = log(whole)
-            for chunks in every_single_cut(body):
+            reference = log(complete)
+            for chunks in every_single_split(body):
                 assert log(events_of(recording.wire, chunks)) == reference, recording.path.name
-            figure("split runs", len(body) + 1)
+            figure("partitions", len(body) + 1)

@@ -1,6 +1,8 @@
-"""The laws of the event stream on generated streams and on our own recordings, one test a law; the corpus is in `test_laws.py`.
+"""The invariants of the event stream on generated streams and on our own recordings.
 
-Law 1 for dialects, 5 and 10 word for word: in the tests of the dialects, builders and encoders. The long forms: `test_laws_long.py`.
+The recordings of the corpus are in `test_invariants.py`, the long forms in
+`test_invariants_long.py`; invariant 1 for dialects, and 5 and 10 byte for byte, in the tests of
+dialects, builders and encoders.
 """
 
 from __future__ import annotations
@@ -36,7 +38,14 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from tests.support.invariants import OURS, WIRE_APIS, cut_falsely, events_of, said, wire_of
+from tests.support.invariants import (
+    OURS,
+    WIRE_APIS,
+    content_of,
+    events_of,
+    is_false_completion,
+    wire_of,
+)
 from tests.support.partitions import byte_by_byte, random_partitions
 from tests.support.wire_rules import elements
 
@@ -66,17 +75,17 @@ def test_invariant_1_generated_streams_parse_alike_when_split(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     body = data.draw(any_stream(wire_api))
-    whole = log(events_of(wire_api, [body]))
-    assert log(events_of(wire_api, data.draw(strategies.splits(body)))) == whole
-    assert log(events_of(wire_api, byte_by_byte(body))) == whole
+    reference = log(events_of(wire_api, [body]))
+    assert log(events_of(wire_api, data.draw(strategies.splits(body)))) == reference
+    assert log(events_of(wire_api, byte_by_byte(body))) == reference
 
 
 @each_recording
 def test_invariant_1_recordings_parse_alike_when_split(path: Path) -> None:
     body = path.read_bytes()
-    whole = log(events_of(wire_of(path), [body]))
+    reference = log(events_of(wire_of(path), [body]))
     for chunks in random_partitions(body, 5):
-        assert log(events_of(wire_of(path), chunks)) == whole
+        assert log(events_of(wire_of(path), chunks)) == reference
 
 
 @each_wire
@@ -103,44 +112,46 @@ def test_invariant_3_truncated_generated_streams_never_complete(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     body = data.draw(strategies.streams(wire_api, failing=False))
-    whole = said(events_of(wire_api, [body]))
-    assert not cut_falsely(wire_api, body, data.draw(st.integers(0, len(body))), whole)
+    complete = content_of(events_of(wire_api, [body]))
+    offset = data.draw(st.integers(0, len(body)))
+    assert not is_false_completion(wire_api, body, offset, complete)
 
 
 @each_recording
 def test_invariant_3_truncated_recordings_never_complete(path: Path) -> None:
     body, rng = path.read_bytes(), random.Random(path.name)
-    whole = said(events_of(wire_of(path), [body]))
-    assert not [
-        place
-        for place in sorted(rng.sample(range(len(body)), 40))
-        if cut_falsely(wire_of(path), body, place, whole)
+    complete = content_of(events_of(wire_of(path), [body]))
+    wrong = [
+        offset
+        for offset in sorted(rng.sample(range(len(body)), 40))
+        if is_false_completion(wire_of(path), body, offset, complete)
     ]
+    assert wrong == []
 
 
 # --- 4 ---
 
-SAID_ELSEWHERE: Final = {
-    ("responses", "add_nameless"): "what is told at its place or under its id takes its place",
-    ("responses", "text_done"): "a `.done` about an item that is done tells nothing new",
+REPLACED: Final = {
+    ("responses", "add_nameless"): "a later object with its index or id replaces it",
+    ("responses", "text_done"): "a `.done` event of an item that is done adds nothing",
     ("responses", "arguments_done"): "the same",
-    ("chat", "begin_call"): "a call's id is its first one; some servers change it in every chunk",
+    ("chat", "begin_call"): "a call keeps its first id; some servers change it in every chunk",
     ("chat", "nameless_call"): "the same",
-    ("gemini", "nameless_call"): "the last `args` of a streamed call stand",
+    ("gemini", "nameless_call"): "the last `args` of a streamed call count",
     ("ollama", "unknown_key"): "keys inside a delta are not kept",
 }
-"""Texts that a wire's rules replace or leave out, each with the rule (docs/wires)."""
+"""Texts that a wire's rules replace or omit, each with the rule (docs/wires)."""
 
 
 def marks_of(
-    wire_api: WireApi, names: list[str], places: list[int]
+    wire_api: WireApi, names: list[str], indexes: list[int]
 ) -> tuple[list[Any], dict[str, str]]:
-    """Payloads, each with a mark of its own, and the marks that must come out again."""
+    """Payloads, each with a unique mark, and the marks that events must contain."""
     payloads: list[Any] = []
     marks: dict[str, str] = {}
-    for n, (name, place) in enumerate(zip(names, places, strict=True)):
-        payloads.append(FRAME_GENERATORS[wire_api][name](place, f"<mark{n}>"))
-        if f"<mark{n}>" in repr(payloads[-1]) and (wire_api, name) not in SAID_ELSEWHERE:
+    for n, (name, index) in enumerate(zip(names, indexes, strict=True)):
+        payloads.append(FRAME_GENERATORS[wire_api][name](index, f"<mark{n}>"))
+        if f"<mark{n}>" in repr(payloads[-1]) and (wire_api, name) not in REPLACED:
             marks[f"<mark{n}>"] = name
     return payloads, marks
 
@@ -149,11 +160,10 @@ def marks_of(
 @few
 @given(st.data())
 def test_invariant_4_all_content_is_in_some_event(wire_api: WireApi, data: st.DataObject) -> None:
-    """Known kinds, unknown kinds, unknown items, unknown deltas: each says a word of its own, and the word is there."""
-    moves = [
-        name for name in FRAME_GENERATORS[wire_api] if name not in ("done", "done_mark")
-    ]  # nothing behind `[DONE]` is looked at
-    names = [moves[0], *data.draw(st.lists(st.sampled_from(moves), max_size=6))]
+    """Known and unknown kinds, items and deltas each carry a mark, and an event contains it."""
+    # Nothing after `[DONE]` is read.
+    kinds = [name for name in FRAME_GENERATORS[wire_api] if name not in ("done", "done_mark")]
+    names = [kinds[0], *data.draw(st.lists(st.sampled_from(kinds), max_size=6))]
     payloads, marks = marks_of(
         wire_api,
         names,
@@ -164,24 +174,24 @@ def test_invariant_4_all_content_is_in_some_event(wire_api: WireApi, data: st.Da
             ),
         ],
     )
-    for until in range(len(payloads), 0, -1):  # what stands behind the end is not looked at
+    for until in range(len(payloads), 0, -1):  # nothing after the end is read
         if not ended(events_of(wire_api, [framed_all(wire_api, payloads[:until])])):
             break
     else:
         return
-    told = b"".join(
+    logged = b"".join(
         line if isinstance(line, bytes) else line.encode()
         for line in log(events_of(wire_api, [framed_all(wire_api, payloads[:until])]))
     )
     assert {
         mark: name
         for mark, name in marks.items()
-        if int(mark[5:-1]) < until and mark.encode() not in told
+        if int(mark[5:-1]) < until and mark.encode() not in logged
     } == {}
 
 
 def ended(events: list[ResponseEvent]) -> bool:
-    """Ended by the wire itself, or refused; a stream that only stopped is `truncated`."""
+    """Whether the wire ended it or it was rejected; a stream that only stopped is `truncated`."""
     last = events[-1]
     return isinstance(last, Completed) or (
         isinstance(last, Failed) and last.error.kind != "truncated"
@@ -205,9 +215,9 @@ TOOLS: Final = [
 def test_invariant_5_each_request_begins_with_the_previous_one(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
-    """Element by element: what a cache of prefixes needs. Turns of the user are where an agent asks again."""
+    """Element by element, as a prefix cache needs it; an agent sends a request at each user turn."""
     history = data.draw(strategies.histories(wire_api))
-    asked = [n + 1 for n, item in enumerate(history) if getattr(item, "role", "") == "user"]
+    lengths = [n + 1 for n, item in enumerate(history) if getattr(item, "role", "") == "user"]
     requests = [
         build(
             Prompt(history[:n], tools=TOOLS),
@@ -215,13 +225,13 @@ def test_invariant_5_each_request_begins_with_the_previous_one(
             wire_api=wire_api,
             base_url="https://example.test/v1",
         )
-        for n in asked
+        for n in lengths
     ]
     for shorter, longer in pairwise(map(elements, requests)):
         assert longer[: len(shorter)] == shorter
 
 
-SEAL: Final = "U0VBTEVE"
+ENCRYPTED: Final = "U0VBTEVE"
 
 
 @each_wire
@@ -233,48 +243,46 @@ def test_invariant_6_foreign_encrypted_state_is_never_sent(
     made: WireApi = "chat" if wire_api == "messages" else "messages"
     history = [
         *data.draw(strategies.histories(made)),
-        Reasoning("Hm.", signature=SEAL, encrypted_content=SEAL, origin=None),
+        Reasoning("Hm.", signature=ENCRYPTED, encrypted_content=ENCRYPTED, origin=None),
     ]
-    history[-1] = type(history[-1])(content="Hm.", signature=SEAL, origin=history[1].origin)  # type: ignore[call-arg]
+    origin = history[1].origin
+    history[-1] = Reasoning("Hm.", signature=ENCRYPTED, origin=origin)
     request = build(
         Prompt([*history, *history[:1]]),
         "custom:any",
         wire_api=wire_api,
         base_url="https://example.test/v1",
     )
-    assert SEAL.encode() not in request.body
+    assert ENCRYPTED.encode() not in request.body
     assert [change for change in request.report if change.action in ("downgraded", "dropped")]
 
 
 # --- 7 ---
 
-SPOKEN: Final = st.text(
+TEXTS: Final = st.text(
     st.sampled_from('a\u00e9\u4e16\U0001f600\U0001d11e \\"'), min_size=1, max_size=12
 )
 
 
 @each_wire
 @few
-@given(SPOKEN, st.data())
+@given(TEXTS, st.data())
 def test_invariant_7_text_split_between_code_units_is_joined(
     wire_api: WireApi, text: str, data: st.DataObject
 ) -> None:
-    """As gateways in JavaScript cut it: each delta some UTF-16 units, an emoji's halves in two of them."""
+    """As gateways in JavaScript split it: each delta some UTF-16 units, a surrogate pair in two."""
     units = text.encode("utf-16-be")
-    places = sorted(
-        {2 * place for place in data.draw(st.lists(st.integers(0, len(units) // 2)))}
-        | {0, len(units)}
-    )
-    pieces = [units[a:b].decode("utf-16-be", "surrogatepass") for a, b in pairwise(places)]
-    start = ["start_text"] if wire_api in ("messages", "invoke") else []
-    moves = FRAME_GENERATORS[wire_api]
-    body = framed_all(
-        wire_api,
-        [
-            *(moves[name](0, "") for name in [next(iter(moves)), *start]),
-            *(moves["text"](0, piece) for piece in pieces),
-        ],
-    )
+    offsets = {2 * offset for offset in data.draw(st.lists(st.integers(0, len(units) // 2)))}
+    fragments: list[str] = []
+    for start, end in pairwise(sorted(offsets | {0, len(units)})):
+        fragments.append(units[start:end].decode("utf-16-be", "surrogatepass"))
+    generators = FRAME_GENERATORS[wire_api]
+    payloads = [next(iter(generators.values()))(0, "")]
+    if wire_api in ("messages", "invoke"):
+        payloads.append(generators["start_text"](0, ""))
+    for fragment in fragments:
+        payloads.append(generators["text"](0, fragment))
+    body = framed_all(wire_api, payloads)
     events = events_of(wire_api, [body])
     deltas = [event.delta for event in events if isinstance(event, OutputTextDelta)]
     assert "".join(deltas) == accumulate(events).text == text
@@ -286,7 +294,7 @@ def test_invariant_7_text_split_between_code_units_is_joined(
 
 @each_wire
 def test_invariant_8_each_limit_ends_the_stream_and_is_named(wire_api: WireApi) -> None:
-    body = encode_all(wire_api, an_answer(wire_api))
+    body = encode_all(wire_api, events_of_text(wire_api))
     for limits, code in (
         (Limits(response_bytes=len(body) - 9), "response_bytes"),
         (Limits(event_bytes=40), "event_bytes"),
@@ -297,8 +305,8 @@ def test_invariant_8_each_limit_ends_the_stream_and_is_named(wire_api: WireApi) 
             assert (last.error.kind, last.error.code) == ("limit_exceeded", code)
 
 
-def an_answer(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
-    moves = FRAME_GENERATORS[wire_api]
+def events_of_text(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
+    generators = FRAME_GENERATORS[wire_api]
     start = ["start_text"] if wire_api in ("messages", "invoke") else []
     end = {
         "messages": ["stop", "message_delta", "message_stop"],
@@ -311,20 +319,22 @@ def an_answer(wire_api: WireApi, words: int = 1) -> list[ResponseEvent]:
         "converse": ["stop", "message_stop", "metadata"],
         "ollama": ["done"],
     }
-    names = [next(iter(moves)), *start, *["text"] * words, *end[wire_api]]
-    return events_of(wire_api, [framed_all(wire_api, [moves[name](0, "word ") for name in names])])
+    names = [next(iter(generators)), *start, *["text"] * words, *end[wire_api]]
+    return events_of(
+        wire_api, [framed_all(wire_api, [generators[name](0, "word ") for name in names])]
+    )
 
 
 @each_wire
 def test_invariant_8_memory_stays_near_the_size_of_the_content(wire_api: WireApi) -> None:
-    """Twice the response's own bytes and 2 MiB, in chunks, with the events thrown away."""
-    body = encode_all(wire_api, an_answer(wire_api, words=1_000))
+    """Twice the response's bytes and 2 MiB, in chunks, with the events discarded."""
+    body = encode_all(wire_api, events_of_text(wire_api, words=1_000))
     chunks = byte_by_byte(body, 1024)
     tracemalloc.start()
-    one = parser(wire_api)
+    wire_parser = parser(wire_api)
     for chunk in chunks:
-        one.feed(chunk)
-    one.close()
+        wire_parser.feed(chunk)
+    wire_parser.close()
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak <= 2 * len(body) + (2 << 20)
@@ -361,15 +371,15 @@ def test_invariant_10_a_response_survives_as_stream_and_body(
         wire_api, [b"".join([*(encode.feed(event) for event in events), encode.close()])]
     )
     body = parse_body(wire_api, encode_body(wire_api, accumulate(events)))
-    assert said(again) == said(events)
+    assert content_of(again) == content_of(events)
     assert squeezed(body) == squeezed(events)
     assert isinstance(again[-1], Completed)
 
 
 def squeezed(events: list[ResponseEvent]) -> Any:
-    """A body has one place for all thoughts: what parts them there is space."""
-    text, thoughts, calls = said(events)
-    return "".join(text.split()), "".join(thoughts.split()), calls
+    """Content without white space: a body has one field for all reasoning, joined by space."""
+    text, reasoning, calls = content_of(events)
+    return "".join(text.split()), "".join(reasoning.split()), calls
 
 
 @each_wire
@@ -379,7 +389,10 @@ def test_invariant_10_a_failure_stays_a_failure(wire_api: WireApi, data: st.Data
     events = data.draw(strategies.responses(wire_api, failing=True))
     last = events_of(wire_api, [encode_all(wire_api, events)])[-1]
     assert isinstance(last, Failed)
-    assert last.error.kind == events[-1].error.kind or wire_api == "ollama"  # type: ignore[union-attr]  # its errors are words alone
+    sent = events[-1]
+    assert isinstance(sent, Failed)
+    # An error of Ollama is text alone, without a kind.
+    assert last.error.kind == sent.error.kind or wire_api == "ollama"
 
 
 # --- 11 ---
@@ -389,11 +402,11 @@ def test_invariant_10_a_failure_stays_a_failure(wire_api: WireApi, data: st.Data
 def test_invariant_11_both_loops_give_the_same_events(path: Path) -> None:
     body = path.read_bytes()
 
-    async def told() -> list[bytes | str]:
+    async def logged() -> list[bytes | str]:
         async with (
             replay(body, wire_of(path), split=97) as client,
             client.stream(Prompt("hi"), model=MODEL) as stream,
         ):
             return log([event async for event in stream])
 
-    assert anyio.run(told, backend="asyncio") == anyio.run(told, backend="trio")
+    assert anyio.run(logged, backend="asyncio") == anyio.run(logged, backend="trio")

@@ -1,8 +1,10 @@
-"""The long forms of the laws, which count: `python -m pytest -m slow tests/properties/test_invariants_long.py -rP`, some ten minutes.
+"""The long forms of the tests of invariants, about ten minutes.
 
-    1,000,000 readings of cut bodies, 500,000 hostile inputs, 200,000 truncations: no difference, no foreign exception, no false end
+    python -m pytest -m slow tests/properties/test_invariants_long.py -rP
 
-Every run has other inputs than the last one, unless STREAMLIB_SEED says which. What breaks is printed as the test that shows it.
+1,000,000 partitions, 500,000 hostile inputs, 200,000 truncations: no difference, no undocumented
+exception, no false completion. Every run has new inputs, unless STREAMLIB_SEED is set. A failure
+prints a test that reproduces it.
 """
 
 from __future__ import annotations
@@ -23,8 +25,8 @@ from streamlib.testing.responses import random_response
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers import Completed
 from streamlib_parsers.protocol import WIRE_APIS
-from tests.support.invariants import OURS, cut_falsely, events_of, said, wire_of
-from tests.support.partitions import every_single_cut, random_partitions
+from tests.support.invariants import OURS, content_of, events_of, is_false_completion, wire_of
+from tests.support.partitions import every_single_split, random_partitions
 from tests.support.shared import STREAMS, WIRES, recordings
 
 SEED: Final = int(os.environ.get("STREAMLIB_SEED", "0")) or random.SystemRandom().randrange(1 << 32)
@@ -35,16 +37,17 @@ TRUNCATIONS: Final = 200_000
 pytestmark = pytest.mark.slow
 
 
-def tell(figures: str) -> None:
-    """Figures of this run; `pytest -rP` shows them."""
+def report(figures: str) -> None:
+    """Prints the figures of this run; `pytest -rP` shows them."""
     sys.stdout.write(f"{figures}; STREAMLIB_SEED={SEED}\n")
 
 
 def bodies() -> Iterator[tuple[Any, bytes]]:
-    """Our recordings, the corpus where it is, then generated streams without end."""
+    """Our recordings, the corpus if present, then generated streams without end."""
     yield from ((wire_of(path), path.read_bytes()) for path in OURS)
     for folder in sorted(WIRES):
-        yield from ((one.wire, one.body) for one in recordings(folder, STREAMS))
+        for recording in recordings(folder, STREAMS):
+            yield recording.wire, recording.body
     rng = random.Random(SEED)
     while True:
         wire_api = rng.choice(WIRE_APIS)
@@ -55,16 +58,17 @@ def bodies() -> Iterator[tuple[Any, bytes]]:
 
 
 def test_invariant_1_a_million_partitions() -> None:
-    """Generated streams and recordings under 2 KB at every place, the others at random."""
+    """Generated streams and recordings up to 2 KB at every offset, the others at random."""
     runs = counted = 0
     for wire_api, body in bodies():
-        whole = log(events_of(wire_api, [body]))
-        several = (
-            every_single_cut(body) if len(body) <= 2_000 else random_partitions(body, 8, seed=SEED)
-        )
+        reference = log(events_of(wire_api, [body]))
+        if len(body) <= 2_000:
+            several = every_single_split(body)
+        else:
+            several = random_partitions(body, 8, seed=SEED)
         for chunks in several:
             runs += 1
-            assert log(events_of(wire_api, chunks)) == whole, (
+            assert log(events_of(wire_api, chunks)) == reference, (
                 wire_api,
                 body,
                 [len(chunk) for chunk in chunks],
@@ -72,12 +76,15 @@ def test_invariant_1_a_million_partitions() -> None:
         counted += 1
         if runs >= SPLIT_RUNS:
             break
-    tell(f"law 1: {counted:,} bodies, {runs:,} readings of cut ones, 0 differences")
+    report(f"invariant 1: {counted:,} bodies, {runs:,} partitions, 0 differences")
 
 
 def test_invariants_2_7_9_half_a_million_hostile_inputs() -> None:
-    """Generated and mutated streams of every wire, each whole and cut at random: brackets, valid text, only our errors."""
-    told = []
+    """Generated and mutated streams of every wire, at once and split at random.
+
+    Items are bracketed, text is valid, errors are documented.
+    """
+    outcomes: list[str] = []
     for n, name in enumerate(WIRE_APIS):
         campaign = Campaign(find_target(name), seed=SEED + n, splits=1)
         rng = random.Random(SEED + n)
@@ -89,8 +96,8 @@ def test_invariants_2_7_9_half_a_million_hostile_inputs() -> None:
         while campaign.executions < -(-HOSTILE_INPUTS // len(WIRE_APIS)):
             campaign.try_body(_hostile(campaign, pool, rng), rng)
             assert campaign.finding is None, reproducer(campaign.finding)
-        told.append(f"{name} {campaign.executions:,} ({campaign.kinds:,} kinds of outcome)")
-    tell(f"laws 2, 7, 9: {', '.join(told)}: 0 broken")
+        outcomes.append(f"{name} {campaign.executions:,} ({campaign.kinds:,} kinds of outcome)")
+    report(f"invariants 2, 7, 9: {', '.join(outcomes)}: 0 violations")
 
 
 def _hostile(campaign: Campaign, pool: list[bytes], rng: random.Random) -> bytes:
@@ -99,28 +106,35 @@ def _hostile(campaign: Campaign, pool: list[bytes], rng: random.Random) -> bytes
 
 
 def test_invariant_3_two_hundred_thousand_truncations() -> None:
-    """Every recording of ours at every byte, the smaller ones of the corpus at every byte, generated streams at every byte."""
-    cuts = counted = 0
+    """Our recordings, the smaller ones of the corpus and generated streams, at every byte."""
+    truncations = counted = 0
     for wire_api, body in bodies():
         if len(body) > 6_000:
             continue
         events = events_of(wire_api, [body])
         if not isinstance(events[-1], Completed):
             continue
-        whole = said(events)
-        for place in range(len(body)):
-            cuts += 1
-            assert not cut_falsely(wire_api, body, place, whole), (wire_api, place, body)
+        complete = content_of(events)
+        for offset in range(len(body)):
+            truncations += 1
+            assert not is_false_completion(wire_api, body, offset, complete), (
+                wire_api,
+                offset,
+                body,
+            )
         counted += 1
-        if cuts >= TRUNCATIONS:
+        if truncations >= TRUNCATIONS:
             break
-    tell(f"law 3: {counted:,} bodies, {cuts:,} truncations, 0 false ends")
+    report(f"invariant 3: {counted:,} bodies, {truncations:,} truncations, 0 false completions")
 
 
 @pytest.mark.parametrize("path", OURS, ids=lambda path: f"{path.parent.name}-{path.name}")
 def test_invariant_3_recordings_truncated_at_every_byte(path: Path) -> None:
     body = path.read_bytes()
-    whole = said(events_of(wire_of(path), [body]))
-    assert not [
-        place for place in range(len(body)) if cut_falsely(wire_of(path), body, place, whole)
+    complete = content_of(events_of(wire_of(path), [body]))
+    wrong = [
+        offset
+        for offset in range(len(body))
+        if is_false_completion(wire_of(path), body, offset, complete)
     ]
+    assert wrong == []

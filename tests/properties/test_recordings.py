@@ -1,4 +1,4 @@
-"""Our own recordings of real servers: each says what its name promises, at every cut."""
+"""Our own recordings of real servers: each holds what its name says, for every partition."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streamlib_parsers import (
     parse_body,
     parser,
 )
-from tests.support.partitions import byte_by_byte, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split
 from tests.support.shared import ROOT
 
 HOME = ROOT / "tests" / "recordings"
@@ -33,8 +33,11 @@ def wire(path: Path) -> Any:
 
 
 def events_of(path: Path, chunks: list[bytes]) -> list[ResponseEvent]:
-    p = parser(wire(path))
-    return [*(event for chunk in chunks for event in p.feed(chunk)), *p.close()]
+    wire_parser = parser(wire(path))
+    events: list[ResponseEvent] = []
+    for chunk in chunks:
+        events += wire_parser.feed(chunk)
+    return events + wire_parser.close()
 
 
 def response_of(path: Path) -> Response:
@@ -65,7 +68,7 @@ def test_a_recorded_stream_completes(path: Path) -> None:
 
 
 @each([path for path in STREAMS if "tool" in path.name])
-def test_a_recorded_call_is_whole_and_ends_the_turn(path: Path) -> None:
+def test_a_recorded_call_is_complete_and_ends_the_turn(path: Path) -> None:
     response = response_of(path)
     calls = [call.parsed() for call in response.calls if isinstance(call, FunctionCall)]
     assert calls[0] == {"city": "Paris", "days": 3}
@@ -81,7 +84,7 @@ def test_recorded_reasoning_is_not_part_of_the_text(path: Path) -> None:
 
 
 @each([path for path in STREAMS if "halves" in path.name])
-def test_an_emoji_whose_halves_came_apart_is_whole_again(path: Path) -> None:
+def test_an_emoji_split_between_deltas_is_joined(path: Path) -> None:
     assert re.search(rb"\\ud8[0-9a-f]{2}\"", path.read_bytes()), "no delta ends in half an emoji"
     events = events_of(path, [path.read_bytes()])
     text = "".join(event.delta for event in events if isinstance(event, OutputTextDelta))
@@ -94,11 +97,11 @@ def test_an_emoji_whose_halves_came_apart_is_whole_again(path: Path) -> None:
 
 
 @each(STREAMS)
-def test_every_single_cut_gives_the_same_events(path: Path) -> None:
+def test_every_split_gives_the_same_events(path: Path) -> None:
     body = path.read_bytes()
-    whole = [ENCODE.encode(event) for event in events_of(path, [body])]
-    for chunks in (byte_by_byte(body), *every_single_cut(body, 700)):
-        assert [ENCODE.encode(event) for event in events_of(path, chunks)] == whole
+    reference = [ENCODE.encode(event) for event in events_of(path, [body])]
+    for chunks in (byte_by_byte(body), *every_single_split(body, 700)):
+        assert [ENCODE.encode(event) for event in events_of(path, chunks)] == reference
 
 
 @pytest.mark.parametrize(
@@ -116,8 +119,8 @@ def test_a_recorded_error_body_has_its_kind(name: str, kind: str) -> None:
     assert error.kind == kind
 
 
-def test_llama_sends_a_signature_after_the_next_block_began() -> None:
-    """The late signature of the real server finds its own thought."""
+def test_a_signature_after_the_next_block_started_is_assigned() -> None:
+    """The late signature of llama.cpp belongs to the reasoning before it."""
     body = (HOME / "messages" / "llama-thinking.sse").read_bytes()
     assert body.index(b'"index":1') < body.index(b"signature_delta")
     assert (

@@ -1,8 +1,11 @@
-"""Each wire as a machine that is told anything in any order: right moves, wrong places, deltas of closed blocks, ends twice.
+"""Each wire's state machine gets any frames in any order.
 
-After every message the events so far keep the brackets; at the end no item holds words of two places and none are out of order. Chance
-picks the sequences that hypothesis tries and shrinks, so that every move is made after every other is a test of its own, without chance.
-tests/proof/test_machines.py is the long form: 20,000 seeded walks that must make every transition.
+Legal ones, wrong indexes, deltas of closed blocks, repeated ends.
+
+After every frame the events so far are bracketed; at the end no item holds text of two indexes, and
+none is out of order. Hypothesis picks random sequences and shrinks them; a deterministic test feeds
+every frame after every other. tests/proof/test_machines.py is the long form: 20,000 seeded walks
+that must make every transition.
 """
 
 from __future__ import annotations
@@ -33,8 +36,8 @@ from streamlib_parsers.protocol import WIRE_APIS
 
 MARK: Final = re.compile(r"<(.*?)\|(\d+)>")
 
-LEGALLY: Final = st.sampled_from(LEGAL[:2])
-ANYWHERE: Final = st.sampled_from(INDEXES)
+LEGAL_INDEX: Final = st.sampled_from(LEGAL[:2])
+ANY_INDEX: Final = st.sampled_from(INDEXES)
 
 
 class WireMachine(RuleBasedStateMachine):
@@ -45,25 +48,28 @@ class WireMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self._parser = parser(self.wire_api)
-        self._watch = InvariantChecker()
+        self._checker = InvariantChecker()
         self._accumulator = Accumulator()
-        self._said = 0
+        self._count = 0
 
     @rule(data=st.data())
-    def one_message(self, data: st.DataObject) -> None:
-        """The next message: any move, mostly where it is allowed, in one or two pieces."""
+    def next_frame(self, data: st.DataObject) -> None:
+        """The next frame: any kind, mostly at a legal index, in one or two chunks."""
         name = data.draw(st.sampled_from(sorted(FRAME_GENERATORS[self.wire_api])))
-        place = data.draw(st.one_of(LEGALLY, LEGALLY, LEGALLY, ANYWHERE))
-        self._said += 1
-        move = FRAME_GENERATORS[self.wire_api][name]
-        word = f"<{_place(place) if move(0, '') != move(1, '') else '?'}|{self._said}>"  # some moves have no place
-        body = encode_payloads(self.wire_api, [move(place, word)])
-        cut = data.draw(st.integers(0, len(body)))
-        self._take(self._parser.feed(body[:cut]))
-        self._take(self._parser.feed(body[cut:]))
+        index = data.draw(st.one_of(LEGAL_INDEX, LEGAL_INDEX, LEGAL_INDEX, ANY_INDEX))
+        self._count += 1
+        generator = FRAME_GENERATORS[self.wire_api][name]
+        position = "?"
+        if generator(0, "") != generator(1, ""):  # some frames have no index
+            position = position_of(index)
+        mark = f"<{position}|{self._count}>"
+        body = encode_payloads(self.wire_api, [generator(index, mark)])
+        offset = data.draw(st.integers(0, len(body)))
+        self._take(self._parser.feed(body[:offset]))
+        self._take(self._parser.feed(body[offset:]))
 
     def _take(self, events: list[ResponseEvent]) -> None:
-        self._watch.feed(events)
+        self._checker.feed(events)
         for event in events:
             self._accumulator.feed(event)
         assert self._accumulator.response.items is not None
@@ -73,28 +79,33 @@ class WireMachine(RuleBasedStateMachine):
         self._take(self._parser.close())
         assert self._parser.close() == []
         assert self._parser.feed(b"data: {}\n\n") == []
-        self._watch.close()
-        for item in self._watch.done.values():
+        self._checker.close()
+        for item in self._checker.done.values():
             check_joins(item)
 
 
-def _place(place: Any) -> str:
-    """Which of the allowed places it is, "?" for all others."""
-    return str(int(place)) if place in LEGAL and not isinstance(place, bool) else "?"
+def position_of(index: Any) -> str:
+    """A legal index as text, "?" for all others."""
+    if index in LEGAL and not isinstance(index, bool):
+        return str(int(index))
+    return "?"
 
 
 def check_joins(item: ResponseItem) -> None:
-    """Words of one place only, in the order in which they were said."""
-    marks = MARK.findall(
-        item.text if isinstance(item, (Message, Reasoning)) else getattr(item, "arguments", "")
-    )
-    assert len({place for place, _ in marks} - {"?"}) <= 1, marks
+    """Checks that an item holds text of one index only, in the order it was sent."""
+    if isinstance(item, (Message, Reasoning)):
+        text = item.text
+    else:
+        text = getattr(item, "arguments", "")
+    marks = MARK.findall(text)
+    assert len({position for position, _ in marks} - {"?"}) <= 1, marks
     if isinstance(item, Message):
-        assert [int(n) for _, n in marks] == sorted(int(n) for _, n in marks), marks
+        numbers = [int(number) for _, number in marks]
+        assert numbers == sorted(numbers), marks
 
 
 @pytest.mark.parametrize("wire_api", WIRE_APIS)
-def test_no_sequence_of_messages_breaks_a_wire(wire_api: WireApi) -> None:
+def test_no_sequence_of_frames_breaks_a_wire(wire_api: WireApi) -> None:
     run_state_machine_as_test(
         type(f"{wire_api}Machine", (WireMachine,), {"wire_api": wire_api}),
         settings=settings(
@@ -109,15 +120,15 @@ def test_no_sequence_of_messages_breaks_a_wire(wire_api: WireApi) -> None:
 
 
 @pytest.mark.parametrize("wire_api", WIRE_APIS)
-def test_every_move_may_follow_every_other(wire_api: WireApi) -> None:
-    """So each is made in a fresh stream, beside an open item, after a closed one and after the end."""
-    moves = FRAME_GENERATORS[wire_api]
-    for first, second in itertools.product(moves.values(), repeat=2):
-        parse, watch = parser(wire_api), InvariantChecker()
-        for move in (first, second):
-            watch.feed(parse.feed(encode_payloads(wire_api, [move(0, "word")])))
-        watch.feed(parse.close())
-        watch.close()
+def test_every_frame_may_follow_every_other(wire_api: WireApi) -> None:
+    """In a fresh stream, beside an open item, after a closed one and after the end."""
+    generators = FRAME_GENERATORS[wire_api]
+    for first, second in itertools.product(generators.values(), repeat=2):
+        wire_parser, checker = parser(wire_api), InvariantChecker()
+        for generator in (first, second):
+            checker.feed(wire_parser.feed(encode_payloads(wire_api, [generator(0, "text")])))
+        checker.feed(wire_parser.close())
+        checker.close()
 
 
 def test_the_join_check_can_fail() -> None:

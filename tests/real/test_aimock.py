@@ -32,7 +32,7 @@ from streamlib import (
 from streamlib.client.retry import RetryPolicy
 from streamlib.recording import Recorder
 from tests.real.asking import PATHS, WEATHER, client, every
-from tests.support.partitions import byte_by_byte, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split
 from tests.support.wires import events_of
 
 pytestmark = pytest.mark.real
@@ -307,5 +307,5 @@ async def test_however_its_bytes_are_cut_the_answer_is_the_same(
         await every(asking.stream(Prompt(said, **SCRIPT), MODEL))
     body = recorder.recordings[0].body
     whole = events_of(wire, body)
-    for chunks in (byte_by_byte(body), *every_single_cut(body, 150)):
+    for chunks in (byte_by_byte(body), *every_single_split(body, 150)):
         assert events_of(wire, *chunks) == whole

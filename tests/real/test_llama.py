@@ -32,7 +32,7 @@ from streamlib import (
 )
 from streamlib.recording import Recorder, Recording
 from tests.real.asking import EXAMPLES, PATHS, THOUGHTFUL, WEATHER, client, every, question
-from tests.support.partitions import byte_by_byte, every_single_cut, random_partitions
+from tests.support.partitions import byte_by_byte, every_single_split, random_partitions
 from tests.support.wires import events_of
 
 pytestmark = pytest.mark.real
@@ -310,7 +310,11 @@ def test_however_its_bytes_are_cut_the_answer_is_the_same(
     body, origin = recording.body, stream.request.origin
     whole = events_of(wire, body, origin=origin)
     assert [event for event in events if type(event) is not RateLimits] == whole
-    for chunks in (byte_by_byte(body), *every_single_cut(body, 100), *random_partitions(body, 20)):
+    for chunks in (
+        byte_by_byte(body),
+        *every_single_split(body, 100),
+        *random_partitions(body, 20),
+    ):
         assert events_of(wire, *chunks, origin=origin) == whole
 
 

@@ -1,4 +1,4 @@
-"""What the tests of the laws share: bodies to hold them against, and what a stream may never say."""
+"""What the tests of the invariants share: recordings, and the content of an event list."""
 
 from __future__ import annotations
 
@@ -37,41 +37,48 @@ def wire_of(path: Path) -> Any:
 
 def events_of(wire_api: WireApi, chunks: Iterable[bytes], **options: Any) -> list[ResponseEvent]:
     """All events of a stream in these chunks."""
-    one = parser(wire_api, **options)
-    return [*(event for chunk in chunks for event in one.feed(chunk)), *one.close()]
+    wire_parser = parser(wire_api, **options)
+    events: list[ResponseEvent] = []
+    for chunk in chunks:
+        events += wire_parser.feed(chunk)
+    return events + wire_parser.close()
 
 
-Said = tuple[str, str, list[tuple[str, str]]]
+Content = tuple[str, str, list[tuple[str, str]]]
 
 
-def said(events: Iterable[ResponseEvent]) -> Said:
-    """Text, thoughts, and the calls that may be answered."""
-    items = [event.item for event in events if isinstance(event, OutputItemDone)]
-    calls = [
-        item for item in items if isinstance(item, FunctionCall) and item.status == "completed"
-    ]
-    return (
-        "".join(item.text for item in items if isinstance(item, Message)),
-        "".join(item.text for item in items if isinstance(item, Reasoning)),
-        [
-            (item.name, json.dumps(json.loads(item.arguments or "{}"), sort_keys=True))
-            for item in calls
-        ],
-    )
+def content_of(events: Iterable[ResponseEvent]) -> Content:
+    """Text, reasoning, and the callable calls with normalized arguments."""
+    texts: list[str] = []
+    reasoning: list[str] = []
+    calls: list[tuple[str, str]] = []
+    for event in events:
+        if not isinstance(event, OutputItemDone):
+            continue
+        item = event.item
+        if isinstance(item, Message):
+            texts.append(item.text)
+        elif isinstance(item, Reasoning):
+            reasoning.append(item.text)
+        elif isinstance(item, FunctionCall) and item.status == "completed":
+            arguments = json.loads(item.arguments or "{}")
+            calls.append((item.name, json.dumps(arguments, sort_keys=True)))
+    return "".join(texts), "".join(reasoning), calls
 
 
-def cut_falsely(wire_api: WireApi, body: bytes, place: int, whole: Said) -> bool:
-    """Whether the body cut there counts as an answer, with less than it says.
+def is_false_completion(wire_api: WireApi, body: bytes, offset: int, complete: Content) -> bool:
+    """Whether the body truncated at `offset` is reported as complete although content is missing.
 
-    Gemini has no terminal: a cut between its finishReason and the end may lack a tail, which no reader can know. Chat may end behind its
-    finish_reason, but says then that the end is inferred.
+    Gemini has no terminator: content between its finishReason and the end of input may be missing,
+    which no reader can know. Chat may end after its finish_reason, but then reports that the end is
+    inferred.
     """
-    events = events_of(wire_api, [body[:place]])
-    if not isinstance(events[-1], Completed) or (
-        wire_api == "gemini" and b"inishReason" in body[:place]
-    ):
+    events = events_of(wire_api, [body[:offset]])
+    if not isinstance(events[-1], Completed):
         return False
-    return said(events) != whole
+    if wire_api == "gemini" and b"inishReason" in body[:offset]:
+        return False
+    return content_of(events) != complete
 
 
-__all__ = ["OURS", "WIRE_APIS", "cut_falsely", "events_of", "said", "wire_of"]
+__all__ = ["OURS", "WIRE_APIS", "content_of", "events_of", "is_false_completion", "wire_of"]

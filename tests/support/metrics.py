@@ -1,9 +1,9 @@
-"""What a test counts while it runs, for the page of measured promises.
+"""Figures that a test counts while it runs, for docs/PROOF.md.
 
-    figure("cuts", runs)
+    figure("partitions", runs)
 
-Where nobody collects (the usual run), this does nothing. `python -m tests.proof` names a file in `STREAMLIB_FIGURES`, and every
-call adds a line to it; how the lines of one name become one number is said where the figure is demanded (tests/proof/promises.py).
+Does nothing in a usual run. `python -m tests.proof` names a file in `STREAMLIB_FIGURES`, and every
+call appends a line to it; tests/proof/promises.py says how the lines of one name become one number.
 """
 
 from __future__ import annotations
@@ -17,17 +17,19 @@ VARIABLE: Final = "STREAMLIB_FIGURES"
 
 
 def figure(name: str, value: float = 1) -> None:
-    """One count or measurement of the test that is running."""
-    place = os.environ.get(VARIABLE)
-    if place:
-        with Path(place).open("a", encoding="utf-8") as lines:
+    """Records one count or measurement of the running test."""
+    path = os.environ.get(VARIABLE)
+    if path:
+        with Path(path).open("a", encoding="utf-8") as lines:
             lines.write(json.dumps([name, value]) + "\n")
 
 
-def figures(place: Path) -> dict[str, list[float]]:
-    """All that was counted, by name."""
-    found: dict[str, list[float]] = {}
-    for line in place.read_text(encoding="utf-8").splitlines() if place.exists() else ():
+def figures(path: Path) -> dict[str, list[float]]:
+    """All recorded values by name; empty if the file is absent."""
+    values: dict[str, list[float]] = {}
+    if not path.exists():
+        return values
+    for line in path.read_text(encoding="utf-8").splitlines():
         name, value = json.loads(line)
-        found.setdefault(name, []).append(value)
-    return found
+        values.setdefault(name, []).append(value)
+    return values

@@ -1,7 +1,10 @@
-"""Ways to cut a body into chunks. (The one fold under which event lists may be compared is `streamlib.testing.invariants.fold`.)
+"""Partitions of a body into chunks.
 
-A parser must give the same events for every partition of its input, so the tests feed each body whole, cut once at every
-place, one byte at a time, and cut at random. Empty chunks occur on purpose: sockets give none, but callers may.
+Event lists may be compared only after `streamlib.testing.invariants.join_deltas`.
+
+A parser must give the same events for every partition of its input, so the tests feed each body at
+once, split in two at every offset, one byte at a time, and split at random. Empty chunks occur on
+purpose: sockets give none, but callers may.
 """
 
 from __future__ import annotations
@@ -15,33 +18,35 @@ from hypothesis import strategies as st
 Chunks = list[bytes]
 
 
-def cut_at(body: bytes, places: Iterable[int]) -> Chunks:
-    """The pieces of `body` between the given places (any order, repeats allowed: they give empty chunks)."""
-    return [body[a:b] for a, b in pairwise([0, *sorted(places), len(body)])]
+def split_at(body: bytes, offsets: Iterable[int]) -> Chunks:
+    """The chunks of `body` between these offsets, in any order; repeated ones give empty chunks."""
+    return [body[start:end] for start, end in pairwise([0, *sorted(offsets), len(body)])]
 
 
-def every_single_cut(body: bytes, at_most: int | None = None) -> Iterator[Chunks]:
-    """`body` in two pieces, cut at every place; with `at_most`, at that many places spread evenly over it."""
-    step = 1 if at_most is None else max(1, -(-len(body) // at_most))
-    return (cut_at(body, [place]) for place in range(0, len(body) + 1, step))
+def every_single_split(body: bytes, at_most: int | None = None) -> Iterator[Chunks]:
+    """`body` in two chunks, split at every offset, or at `at_most` offsets spread evenly."""
+    step = 1
+    if at_most is not None:
+        step = max(1, -(-len(body) // at_most))
+    return (split_at(body, [offset]) for offset in range(0, len(body) + 1, step))
 
 
 def byte_by_byte(body: bytes, size: int = 1) -> Chunks:
     """`body` in chunks of one byte, or of `size`."""
-    return [body[at : at + size] for at in range(0, len(body), size)]
+    return [body[start : start + size] for start in range(0, len(body), size)]
 
 
 def random_partitions(
-    body: bytes, count: int, seed: int = 0, most_cuts: int = 40
+    body: bytes, count: int, seed: int = 0, most_splits: int = 40
 ) -> Iterator[Chunks]:
-    """`count` partitions with up to `most_cuts` cuts each, the same ones for the same seed."""
+    """`count` partitions, split at up to `most_splits` offsets; the same ones for the same seed."""
     rng = random.Random(seed)
     for _ in range(count):
-        yield cut_at(body, [rng.randint(0, len(body)) for _ in range(rng.randint(1, most_cuts))])
+        offsets = [rng.randint(0, len(body)) for _ in range(rng.randint(1, most_splits))]
+        yield split_at(body, offsets)
 
 
-def cuts(body: bytes, most_cuts: int = 40) -> st.SearchStrategy[Chunks]:
-    """Partitions of `body`; shrinks to few cuts near its start."""
-    return st.lists(st.integers(0, len(body)), max_size=most_cuts).map(
-        lambda places: cut_at(body, places)
-    )
+def partitions(body: bytes, most_splits: int = 40) -> st.SearchStrategy[Chunks]:
+    """Partitions of `body`; shrinks to few splits near its start."""
+    offsets = st.lists(st.integers(0, len(body)), max_size=most_splits)
+    return offsets.map(lambda drawn: split_at(body, drawn))

@@ -38,7 +38,13 @@ from tests.support.eventstream_messages import (
 )
 from tests.support.framings import growth, read
 from tests.support.metrics import figure
-from tests.support.partitions import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
+from tests.support.partitions import (
+    byte_by_byte,
+    every_single_split,
+    partitions,
+    random_partitions,
+    split_at,
+)
 from tests.support.shared import Recording, each_recording, each_vector
 
 # --- published vectors and recorded streams ---
@@ -60,7 +66,7 @@ def test_vectors_read_the_same_in_every_partition(
     vector: dict[str, Any],
 ) -> None:
     body = base64.b64decode(vector["raw_b64"])
-    for chunks in ([body], byte_by_byte(body), *every_single_cut(body)):
+    for chunks in ([body], byte_by_byte(body), *every_single_split(body)):
         messages, failure = messages_of(chunks)
         if "error" in vector:
             assert failure is not None
@@ -80,7 +86,7 @@ def test_published_files_are_read_or_refused_as_specified(
     recording: Recording,
 ) -> None:
     body, expected = recording.body, recording.expected
-    for chunks in ([body], byte_by_byte(body), *every_single_cut(body)):
+    for chunks in ([body], byte_by_byte(body), *every_single_split(body)):
         messages, failure = messages_of(chunks)
         if not expected["valid"]:
             assert failure is not None
@@ -115,7 +121,7 @@ def check_recording(recording: Recording) -> None:
     for chunks in (
         byte_by_byte(body),
         *random_partitions(body, 5),
-        *every_single_cut(body, at_most=40),
+        *every_single_split(body, at_most=40),
     ):
         assert read(EventStreamFraming(), chunks) == expected
 
@@ -232,7 +238,7 @@ def test_failure_is_final_and_keeps_the_frames_before_it() -> None:
     assert framing.feed(events(1)) == []
     assert framing.close() == []
     assert framing.failure is failure
-    for chunks in (byte_by_byte(body), *every_single_cut(body)):
+    for chunks in (byte_by_byte(body), *every_single_split(body)):
         assert read(EventStreamFraming(), chunks) == read(EventStreamFraming(), [body])
 
 
@@ -268,7 +274,7 @@ def test_foreign_body_is_malformed_with_the_same_excerpt(body: bytes) -> None:
     assert expected.kind == "malformed"
     assert expected.failure is not None
     assert expected.failure.detail == body[:200].decode("utf-8", "replace")
-    for chunks in (byte_by_byte(body), *every_single_cut(body, at_most=250)):
+    for chunks in (byte_by_byte(body), *every_single_split(body, at_most=250)):
         assert read(EventStreamFraming(), chunks) == expected
 
 
@@ -455,7 +461,7 @@ def test_valid_messages_read_the_same_in_any_partition(
     payloads: list[bytes], data: st.DataObject
 ) -> None:
     body = b"".join(encode_message(EVENT, payload) for payload in payloads)
-    reading = read(EventStreamFraming(), data.draw(cuts(body)))
+    reading = read(EventStreamFraming(), data.draw(partitions(body)))
     assert reading.data == payloads
     assert reading.failure is None
 
@@ -466,7 +472,7 @@ def test_every_double_split_of_a_stream_reads_the_same() -> None:
     assert len(expected.frames) == 3
     for a in range(len(body) + 1):
         for b in range(a, len(body) + 1):
-            assert read(EventStreamFraming(), cut_at(body, [a, b])) == expected
+            assert read(EventStreamFraming(), split_at(body, [a, b])) == expected
 
 
 def test_message_of_twice_the_size_takes_twice_the_time() -> None:

@@ -23,7 +23,7 @@ from tests.support.eventstream_messages import (
 )
 from tests.support.framings import read
 from tests.support.metrics import figure
-from tests.support.partitions import cuts
+from tests.support.partitions import partitions
 from tests.support.shared import each_vector
 
 # --- damage ---
@@ -66,7 +66,7 @@ def test_flipped_bit_never_emits_a_wrong_message() -> None:
             assert failure is not None
             assert messages == valid[: len(messages)]
             assert len(messages) < len(valid)
-    figure("flips", flips)
+    figure("bit flips", flips)
     assert flips >= 50_000
 
 
@@ -97,7 +97,7 @@ def test_damaged_stream_reads_the_same_in_any_partition(data: st.DataObject) -> 
     broken = damaged(body, data.draw(st.lists(bits, max_size=3))) + data.draw(
         st.binary(max_size=30)
     )
-    assert read(EventStreamFraming(), data.draw(cuts(broken))) == read(
+    assert read(EventStreamFraming(), data.draw(partitions(broken))) == read(
         EventStreamFraming(), [broken]
     )
 
@@ -107,7 +107,7 @@ def test_any_bytes_end_in_our_failure_in_any_partition(body: bytes, data: st.Dat
     expected = read(EventStreamFraming(), [body])
     assert expected.frames == []
     assert (expected.kind is None) == (body == b"")
-    assert read(EventStreamFraming(), data.draw(cuts(body))) == expected
+    assert read(EventStreamFraming(), data.draw(partitions(body))) == expected
 
 
 @given(st.binary(max_size=120), st.data())
@@ -118,4 +118,4 @@ def test_any_header_block_is_read_or_malformed_in_any_partition(
     messages, failure = messages_of([body])
     assert (failure is None) == (len(messages) == 1)
     assert failure is None or failure.kind == "malformed"
-    assert messages_of(data.draw(cuts(body))) == (messages, failure)
+    assert messages_of(data.draw(partitions(body))) == (messages, failure)

@@ -13,7 +13,13 @@ from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.json_array import JsonArrayFraming
 from streamlib_parsers.limits import LIMITS, Limits
 from tests.support.framings import Reading, growth, read
-from tests.support.partitions import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
+from tests.support.partitions import (
+    byte_by_byte,
+    every_single_split,
+    partitions,
+    random_partitions,
+    split_at,
+)
 from tests.support.shared import Recording, each_recording
 
 BOM = b"\xef\xbb\xbf"
@@ -56,7 +62,7 @@ def test_recorded_elements_do_not_depend_on_partition(recording: Recording) -> N
     for chunks in (
         byte_by_byte(body, 1 if len(body) < 100_000 else 7),
         *random_partitions(body, 5),
-        *every_single_cut(body, at_most=50),
+        *every_single_split(body, at_most=50),
     ):
         assert read(JsonArrayFraming(), chunks) == expected
 
@@ -66,7 +72,7 @@ def test_braces_quotes_and_escapes_inside_strings_are_text() -> None:
     assert values(expected) == TRICKY
     assert expected.failure is None
     assert not expected.blank
-    for chunks in (byte_by_byte(BODY), *every_single_cut(BODY), *random_partitions(BODY, 300)):
+    for chunks in (byte_by_byte(BODY), *every_single_split(BODY), *random_partitions(BODY, 300)):
         assert read(JsonArrayFraming(), chunks) == expected
 
 
@@ -76,7 +82,7 @@ def test_every_double_split_of_an_array_reads_the_same() -> None:
     assert values(expected) == [{"a\\": '}"'}, {"b": {}}]
     for a in range(len(body) + 1):
         for b in range(a, len(body) + 1):
-            assert read(JsonArrayFraming(), cut_at(body, [a, b])) == expected
+            assert read(JsonArrayFraming(), split_at(body, [a, b])) == expected
 
 
 def test_element_is_emitted_unchanged_at_its_last_brace() -> None:
@@ -186,7 +192,7 @@ def test_non_json_is_malformed_with_the_same_excerpt(
     assert expected.failure is not None
     assert expected.failure.kind == "malformed"
     assert expected.failure.detail == shown
-    for chunks in (byte_by_byte(body), *every_single_cut(body)):
+    for chunks in (byte_by_byte(body), *every_single_split(body)):
         assert read(JsonArrayFraming(), chunks) == expected
 
 
@@ -212,7 +218,7 @@ def test_element_over_the_limit_fails_after_earlier_elements() -> None:
     assert expected.data == [b'{"a":"xx"}', b'{"a":"}"}']
     assert expected.failure is not None
     assert (expected.kind, expected.failure.code) == ("limit_exceeded", "event_bytes")
-    for chunks in (byte_by_byte(body), *every_single_cut(body)):
+    for chunks in (byte_by_byte(body), *every_single_split(body)):
         assert read(JsonArrayFraming(limits), chunks) == expected
 
 
@@ -246,7 +252,7 @@ def test_any_objects_are_read_back_in_any_partition(
     objects: list[Any], escape: bool, indent: int | None, data: st.DataObject
 ) -> None:
     body = json.dumps(objects, ensure_ascii=escape, indent=indent).encode("utf-8", "surrogatepass")
-    reading = read(JsonArrayFraming(), data.draw(cuts(body)))
+    reading = read(JsonArrayFraming(), data.draw(partitions(body)))
     assert reading.failure is None
     assert values(reading) == objects
 
@@ -298,7 +304,7 @@ def test_scanner_agrees_with_a_byte_by_byte_scan(
     snippets: list[bytes], data: st.DataObject
 ) -> None:
     body = b'[{"k":' + b"".join(snippets)
-    reading = read(JsonArrayFraming(), data.draw(cuts(body)))
+    reading = read(JsonArrayFraming(), data.draw(partitions(body)))
     assert reading.data == scan_byte_by_byte(body)[: len(reading.data)]
     assert reading.data[:1] == scan_byte_by_byte(body)[:1]
     assert reading == elements(body)
@@ -309,7 +315,7 @@ def test_any_bytes_read_the_same_in_any_partition(
     snippets: list[bytes], data: st.DataObject
 ) -> None:
     body, limits = b"".join(snippets), Limits(event_bytes=12)
-    assert read(JsonArrayFraming(limits), data.draw(cuts(body))) == elements(body, limits)
+    assert read(JsonArrayFraming(limits), data.draw(partitions(body))) == elements(body, limits)
 
 
 # --- growth ---

@@ -16,7 +16,7 @@ from streamlib_parsers.framing import Frame, Framing
 from streamlib_parsers.framing.ndjson import NdjsonFraming
 from streamlib_parsers.limits import Limits
 from tests.support.framings import Reading, growth, read
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut, random_partitions
+from tests.support.partitions import byte_by_byte, every_single_split, partitions, random_partitions
 from tests.support.shared import Recording, each_recording
 
 BOM = b"\xef\xbb\xbf"
@@ -37,7 +37,7 @@ def test_recorded_lines_do_not_depend_on_partition(recording: Recording) -> None
     for chunks in (
         byte_by_byte(body),
         *random_partitions(body, 10),
-        *every_single_cut(body, at_most=100),
+        *every_single_split(body, at_most=100),
     ):
         assert read(NdjsonFraming(), chunks) == expected
 
@@ -49,7 +49,7 @@ def test_blank_lines_line_ends_and_bom_are_not_data() -> None:
         for data in (b'{"a":1}', '{"b":"é\\n"}'.encode(), b"[2]", b'"x\ry"', b'{"last":true}')
     ]
     assert expected.failure is None
-    for chunks in (byte_by_byte(MIXED), *every_single_cut(MIXED)):
+    for chunks in (byte_by_byte(MIXED), *every_single_split(MIXED)):
         assert read(NdjsonFraming(), chunks) == expected
 
 
@@ -93,7 +93,7 @@ def test_last_line_that_cannot_begin_json_is_malformed(body: bytes) -> None:
     assert expected.failure is not None
     assert expected.failure.kind == "malformed"
     assert expected.failure.detail == body.split(b"\n")[-1].decode()
-    for chunks in (byte_by_byte(body), *every_single_cut(body)):
+    for chunks in (byte_by_byte(body), *every_single_split(body)):
         assert read(NdjsonFraming(), chunks) == expected
 
 
@@ -111,7 +111,7 @@ def test_line_over_the_limit_fails_after_earlier_lines() -> None:
     assert expected.data == [b"12345678", b"123456", b"1234567"]
     assert expected.failure is not None
     assert (expected.kind, expected.failure.code) == ("limit_exceeded", "event_bytes")
-    for chunks in (byte_by_byte(body), *every_single_cut(body)):
+    for chunks in (byte_by_byte(body), *every_single_split(body)):
         assert read(NdjsonFraming(limits), chunks) == expected
 
 
@@ -145,7 +145,7 @@ def test_any_json_values_are_read_back_in_any_partition(
     body = end.join(
         json.dumps(value, ensure_ascii=escape).encode("utf-8", "surrogatepass") for value in values
     )
-    reading = read(NdjsonFraming(), data.draw(cuts(body)))
+    reading = read(NdjsonFraming(), data.draw(partitions(body)))
     assert reading.failure is None
     assert [json.loads(line or b"") for line in reading.data] == values
 
@@ -161,7 +161,9 @@ def test_any_bytes_read_the_same_in_any_partition(
     fragments: list[bytes], data: st.DataObject
 ) -> None:
     body, limits = b"".join(fragments), Limits(event_bytes=12)
-    assert read(NdjsonFraming(limits), data.draw(cuts(body))) == read(NdjsonFraming(limits), [body])
+    assert read(NdjsonFraming(limits), data.draw(partitions(body))) == read(
+        NdjsonFraming(limits), [body]
+    )
 
 
 def test_line_of_twice_the_size_takes_twice_the_time() -> None:

@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.sse import MAX_RETRY, SSEFraming
 from tests.support.metrics import figure
-from tests.support.partitions import byte_by_byte, cut_at, cuts, every_single_cut, random_partitions
+from tests.support.partitions import (
+    byte_by_byte,
+    every_single_split,
+    partitions,
+    random_partitions,
+    split_at,
+)
 from tests.support.shared import CORPUS, Recording, each_vector, recordings, require, vectors
 from tests.support.sse_oracle import BODIES, BOM, oracle, report, run
 
@@ -36,7 +42,8 @@ def events(frames: Iterable[Frame]) -> list[dict[str, str]]:
 
 def double_splits(body: bytes) -> Iterator[list[bytes]]:
     return (
-        cut_at(body, offsets) for offsets in combinations_with_replacement(range(len(body) + 1), 2)
+        split_at(body, offsets)
+        for offsets in combinations_with_replacement(range(len(body) + 1), 2)
     )
 
 
@@ -64,11 +71,11 @@ def test_no_partition_changes_a_vector() -> None:
     for body in bodies:
         expected = run([body])
         several = double_splits(body) if len(body) <= 130 else random_partitions(body, 30)
-        for chunks in [*every_single_cut(body), byte_by_byte(body), *several]:
+        for chunks in [*every_single_split(body), byte_by_byte(body), *several]:
             runs += 1
             different += run(chunks) != expected
     report(f"{len(bodies)} vectors, {runs} split runs, {different} differences")
-    figure("split runs", runs)
+    figure("partitions", runs)
     assert different == 0
     assert runs > 60_000
 
@@ -129,7 +136,7 @@ def test_any_body_in_any_partition_reads_as_the_standard(
     assert run([body]) == expected
     assert run(byte_by_byte(body)) == expected
     if data is not None:
-        assert run(data.draw(cuts(body, 6))) == expected
+        assert run(data.draw(partitions(body, 6))) == expected
 
 
 ALIKE: Final = st.sampled_from(
@@ -170,7 +177,7 @@ def test_fast_path_reads_as_the_standard(
         == expected
     )
     if data is not None:
-        assert run(data.draw(cuts(body, 6))) == expected
+        assert run(data.draw(partitions(body, 6))) == expected
 
 
 def test_carriage_return_emits_the_event_at_once() -> None:

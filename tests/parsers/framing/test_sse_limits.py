@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streamlib_parsers.framing import Frame
 from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.limits import LIMITS, MIB, Limits
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.sse_oracle import BODIES, oracle, report, run
 
 # ---------------------------------------------------------------- limits
@@ -29,7 +29,7 @@ def test_limit_fails_at_the_same_byte_in_any_partition(
 ) -> None:
     limits = Limits(event_bytes=limit)
     expected = oracle(body, limit)
-    for chunks in ([body], byte_by_byte(body), data.draw(cuts(body, 6))):
+    for chunks in ([body], byte_by_byte(body), data.draw(partitions(body, 6))):
         outcome = run(chunks, limits)
         assert (outcome.tolerant, outcome.failed) == (expected.tolerant, expected.failed)
 
@@ -64,7 +64,7 @@ def test_block_over_the_limit_fails_after_earlier_frames(
 ) -> None:
     limits = Limits(event_bytes=100)
     body = b"data: 1\n\nevent: e\ndata: 2\n\n" + block + b"\n\ndata: 3\n\n"
-    for chunks in [[body], byte_by_byte(body), *every_single_cut(body)]:
+    for chunks in [[body], byte_by_byte(body), *every_single_split(body)]:
         outcome = run(chunks, limits)
         assert outcome.failed
         assert outcome.tolerant == [Frame(None, b"1"), Frame("e", b"2")]

@@ -11,7 +11,7 @@ from streamlib_parsers.framing.sse import SSEFraming
 from streamlib_parsers.framing.sse_or_json import SSEOrJsonFraming
 from streamlib_parsers.limits import Limits
 from tests.support.framings import growth, read
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 
 BOM = b"\xef\xbb\xbf"
 EVENTS = b'data: {"a":1}\r\n\r\nevent: x\ndata: {"b":2}\n\n{"error":{"code":503}}\n\n'
@@ -38,7 +38,7 @@ def test_first_byte_chooses_the_framing_in_any_partition(
         [body],
         byte_by_byte(body),
         [b"", *byte_by_byte(body, 3), b""],
-        *every_single_cut(body),
+        *every_single_split(body),
     ):
         assert read(SSEOrJsonFraming(), chunks) == expected
 
@@ -64,7 +64,7 @@ def test_any_bytes_read_the_same_in_any_partition(
     data: st.DataObject, start: bytes, rest: bytes
 ) -> None:
     body = start + rest
-    assert read(SSEOrJsonFraming(), data.draw(cuts(body))) == read(SSEOrJsonFraming(), [body])
+    assert read(SSEOrJsonFraming(), data.draw(partitions(body))) == read(SSEOrJsonFraming(), [body])
 
 
 @pytest.mark.parametrize("byte", [b"\n", b" "])

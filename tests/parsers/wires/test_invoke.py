@@ -42,7 +42,7 @@ from tests.support.invoke_payloads import (
     stream,
     titan,
 )
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 every_family = pytest.mark.parametrize("name", [family.name for family in FAMILIES])
@@ -106,7 +106,7 @@ def test_events_are_independent_of_every_single_split(name: str) -> None:
     body = stream(STREAMED[name])
     expected = events_of(body)
     assert events_of(*byte_by_byte(body)) == expected
-    assert all(events_of(*chunks) == expected for chunks in every_single_cut(body, at_most=80))
+    assert all(events_of(*chunks) == expected for chunks in every_single_split(body, at_most=80))
 
 
 LONG = stream(
@@ -118,7 +118,7 @@ LONG = stream(
 )
 
 
-@given(cuts(LONG))
+@given(partitions(LONG))
 def test_events_are_independent_of_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(LONG)
 

@@ -44,7 +44,7 @@ from streamlib_parsers.wires.ollama import (
     usage,
 )
 from tests.support import wires
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.shared import BODIES, STREAMS, Recording, each_recording
 
 Json = dict[str, Any]
@@ -479,7 +479,7 @@ MIXED = (
 )
 
 
-@given(cuts(MIXED))
+@given(partitions(MIXED))
 def test_events_do_not_depend_on_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(MIXED)
 
@@ -487,7 +487,7 @@ def test_events_do_not_depend_on_partition(chunks: list[bytes]) -> None:
 def test_events_do_not_depend_on_any_single_split() -> None:
     expected = events_of(MIXED)
     assert events_of(*byte_by_byte(MIXED)) == expected
-    assert all(events_of(*chunks) == expected for chunks in every_single_cut(MIXED))
+    assert all(events_of(*chunks) == expected for chunks in every_single_split(MIXED))
 
 
 VALUE = st.recursive(

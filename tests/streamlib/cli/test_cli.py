@@ -26,7 +26,7 @@ def test_printable_keeps_the_terminal_safe_at_any_split(vector: dict[str, Any]) 
         output = Printable()
         assert output.feed(text[:index]) + output.feed(text[index:]) + output.close() == safe
     figure(f"vector/{vector}")
-    figure("splits", len(text) + 1)
+    figure("partitions", len(text) + 1)
 
 
 def test_inspect_prints_one_json_object_per_file(capsys: pytest.CaptureFixture[str]) -> None:

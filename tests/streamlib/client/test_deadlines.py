@@ -169,7 +169,7 @@ async def test_stall_after_any_event_ends_at_its_deadline(wire: str, keepalive: 
         assert failure(error) == ("stalled", "idle")
         assert elapsed == pytest.approx(2 * count + 30, abs=1e-3), count
         figure("stalls")
-        figure("late by", abs(elapsed - (2 * count + 30)))
+        figure("seconds late", abs(elapsed - (2 * count + 30)))
         assert (
             stream.response.timing.longest_gap is None
             or stream.response.timing.longest_gap == pytest.approx(2)

@@ -58,7 +58,7 @@ from tests.support.chat_streams import (
     sse,
     usage_chunk,
 )
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.shared import BODIES, PAYLOADS, ROOT, STREAMS, Recording, each_recording
 
 RICH = sse(
@@ -85,7 +85,7 @@ def test_stream_is_equal_for_every_partition() -> None:
     expected = wires.events_of("chat", RICH)
     assert isinstance(expected[-1], Completed)
     assert wires.events_of("chat", *byte_by_byte(RICH)) == expected
-    assert all(wires.events_of("chat", *chunks) == expected for chunks in every_single_cut(RICH))
+    assert all(wires.events_of("chat", *chunks) == expected for chunks in every_single_split(RICH))
 
 
 # --- generated streams ---
@@ -166,7 +166,7 @@ def test_generated_stream_keeps_invariants_for_any_partition(
     body = sse(*chunks)
     expected = wires.events_of("chat", body)
     assert_invariants(expected)
-    assert wires.events_of("chat", *data.draw(cuts(body))) == expected
+    assert wires.events_of("chat", *data.draw(partitions(body))) == expected
 
 
 @given(CHUNKS)

@@ -60,7 +60,7 @@ from tests.support.converse_frames import (
     stop,
     texts,
 )
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
 
 # --- tables ---
@@ -321,7 +321,7 @@ MIXED = (
 )
 
 
-@given(cuts(MIXED))
+@given(partitions(MIXED))
 def test_events_are_independent_of_partition(chunks: list[bytes]) -> None:
     assert events_of(*chunks) == events_of(MIXED)
 
@@ -329,7 +329,7 @@ def test_events_are_independent_of_partition(chunks: list[bytes]) -> None:
 def test_events_are_independent_of_every_single_split() -> None:
     expected = events_of(MIXED)
     assert events_of(*byte_by_byte(MIXED)) == expected
-    assert all(events_of(*chunks) == expected for chunks in every_single_cut(MIXED, at_most=200))
+    assert all(events_of(*chunks) == expected for chunks in every_single_split(MIXED, at_most=200))
 
 
 PAYLOAD = st.recursive(

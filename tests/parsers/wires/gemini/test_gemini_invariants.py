@@ -34,7 +34,7 @@ from tests.support.gemini_streams import (
     sse,
     text,
 )
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut, random_partitions
+from tests.support.partitions import byte_by_byte, every_single_split, partitions, random_partitions
 from tests.support.shared import Recording, each_recording
 
 # --- invariants, on generated streams ---
@@ -128,7 +128,7 @@ def test_generated_stream_is_equal_for_any_partition(
     body = sse(*chunks) if form == "sse" else array(*chunks)
     expected = run(body)
     assert_brackets(expected)
-    assert run(*data.draw(cuts(body))) == expected
+    assert run(*data.draw(partitions(body))) == expected
     assert run(*byte_by_byte(body, 3)) == expected
 
 
@@ -238,7 +238,7 @@ def test_recording_is_equal_for_any_partition(recording: Recording) -> None:
     for chunks in (
         byte_by_byte(body, 1 if len(body) < 30_000 else 7),
         *random_partitions(body, 4),
-        *every_single_cut(body, at_most=4),
+        *every_single_split(body, at_most=4),
     ):
         assert run(*chunks) == expected
 

@@ -44,7 +44,7 @@ from tests.support.messages_frames import (
     start,
     text_deltas,
 )
-from tests.support.partitions import byte_by_byte, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split
 from tests.support.shared import each_vector
 
 # --- tables ---
@@ -387,7 +387,7 @@ def test_surrogate_halves_are_joined_across_deltas(vector: Json) -> None:
         expected = [
             text for text in [*texts_by_block[n], stops[n] if n < len(stops) else ""] if text
         ]
-        for chunks in (*every_single_cut(body, 200), [body], byte_by_byte(body)):
+        for chunks in (*every_single_split(body, 200), [body], byte_by_byte(body)):
             emitted = [
                 event.delta for event in events_of(*chunks) if isinstance(event, OutputTextDelta)
             ]

@@ -40,7 +40,7 @@ from tests.support.messages_frames import (
     start,
     text_deltas,
 )
-from tests.support.partitions import byte_by_byte, cuts
+from tests.support.partitions import byte_by_byte, partitions
 from tests.support.shared import BODIES, Recording, each_recording
 
 # --- ends and failures ---
@@ -304,7 +304,7 @@ def test_recorded_bodies_end_in_a_terminal_event(recording: Recording) -> None:
 
 
 @given(
-    cuts(
+    partitions(
         start()
         + block(0, THINKING, {"kind": "thinking_delta", "thinking": "é😀"})
         + block(1, TEXT, *text_deltas("a\u2028b"))

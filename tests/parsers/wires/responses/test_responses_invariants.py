@@ -15,7 +15,7 @@ from streamlib_parsers import (
     ResponseEvent,
     accumulate,
 )
-from tests.support.partitions import byte_by_byte, cuts, every_single_cut
+from tests.support.partitions import byte_by_byte, every_single_split, partitions
 from tests.support.responses_frames import (
     PLAIN,
     SYNTHETIC_STREAMS,
@@ -98,7 +98,7 @@ def log(events: list[ResponseEvent]) -> list[bytes]:
 def test_no_single_split_changes_the_events(name: str) -> None:
     expected = log(events_of(SYNTHETIC_STREAMS[name]))
     for chunks in [
-        *every_single_cut(SYNTHETIC_STREAMS[name], 300),
+        *every_single_split(SYNTHETIC_STREAMS[name], 300),
         byte_by_byte(SYNTHETIC_STREAMS[name]),
     ]:
         assert log(events_of(*chunks)) == expected
@@ -110,7 +110,7 @@ def test_no_partition_changes_the_events(name: str, data: st.DataObject) -> None
     sent = SYNTHETIC_STREAMS[name].replace(
         b"\n", data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"]))
     )
-    assert log(events_of(*data.draw(cuts(sent)))) == log(events_of(sent))
+    assert log(events_of(*data.draw(partitions(sent)))) == log(events_of(sent))
 
 
 @given(st.lists(st.sampled_from([*PLAIN, *UNUSUAL]), max_size=30), st.booleans())
