@@ -112,10 +112,7 @@ PROMISES: Final = (
         3,
         "Nothing leaks, wherever a stream is stopped",
         (Requirement("stops", 10_000),),
-        (
-            f"{STOPPING} -k ten_thousand_stops or leaving_after_any_event"
-            " or unshielded_cancellation",
-        ),
+        (f"{STOPPING} -k ten_thousand_stops or leaving_after_any_event or unshielded",),
         remark=(
             "a cancellation at every await, on three wires, both event loops and both HTTP "
             "libraries; warnings are errors"
