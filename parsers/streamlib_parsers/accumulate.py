@@ -176,10 +176,15 @@ class Accumulator:
 
         Raises:
             TypeError: the argument is not an event.
+            ValueError: the event belongs to an item whose `OutputItemAdded` was not fed, or that
+                is done: the events are not those of a stream from its start.
         """
         handler = _HANDLERS.get(type(event))
         if handler is not None:
-            handler(self, event)
+            try:
+                handler(self, event)
+            except KeyError:
+                raise ValueError(_not_open(event)) from None
         elif not isinstance(event, Event):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise TypeError(f"a {type(event).__name__} is not an event of a stream")
 
@@ -319,8 +324,20 @@ _on(Completed, Accumulator._completed)
 _on(Failed, Accumulator._failed)
 
 
+def _not_open(event: ResponseEvent) -> str:
+    index = getattr(event, "index", None)
+    return (
+        f"{type(event).__name__} for item {index}, which is not open: "
+        "an accumulator needs every event of a stream from its start"
+    )
+
+
 def accumulate(events: Iterable[ResponseEvent]) -> Response:
-    """The response of a list of events."""
+    """The response of a list of events.
+
+    Raises:
+        ValueError: the events do not begin at the start of a stream.
+    """
     accumulator = Accumulator()
     for event in events:
         accumulator.feed(event)

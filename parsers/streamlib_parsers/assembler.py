@@ -123,9 +123,9 @@ class EventAssembler:
         """The open items by index, in the order they were opened."""
         self._item_count = 0
         """Items opened so far: the index of the next one."""
-        self._has_call = False
+        self.has_call = False
         """Whether a call for the caller was opened."""
-        self._has_complete_call = False
+        self.has_complete_call = False
         """Whether one was closed as `completed`."""
         self._generated_ids = 0
         """Call ids generated so far: the argument of the next call of `call_id`."""
@@ -246,7 +246,7 @@ class EventAssembler:
         open_item = self._open[self._item_count] = OpenItem(self._item_count, item)
         self._item_count += 1
         if isinstance(item, (FunctionCall, CustomToolCall)):
-            self._has_call = True
+            self.has_call = True
         self._events.append(OutputItemAdded(open_item.index, item, seq=self._next_seq()))
         return open_item
 
@@ -403,8 +403,7 @@ class EventAssembler:
         if replaced:
             self.notice("text_replaced", "the final item differs from the streamed one", item)
         item.item = fill_missing(final, streamed)
-        # From here on `item.item` holds all text: the snapshot of `close` must not add fragments to
-        # it.
+        # From here on `item.item` holds all text: `close` must not add the fragments to it.
         item.fields.clear()
         item.parts.clear()
         item.summary.clear()
@@ -427,28 +426,10 @@ class EventAssembler:
         item.item = self._clean_item(final)
         del self._open[item.index]
         if isinstance(final, (FunctionCall, CustomToolCall)) and final.status == "completed":
-            self._has_complete_call = True
+            self.has_complete_call = True
         self._events.append(OutputItemDone(item.index, item.item, seq=self._next_seq()))
 
     # --- the end ---
-
-    def reconcile_stop_reason(self, stop_reason: StopReason, native: str | None) -> StopReason:
-        """The stop reason that agrees with the calls of a response of one choice.
-
-        An agent loop goes by the stop reason. Servers say `stop` beside a call that waits for its
-        result, and announce calls that never come (the call may be in the text, where a dialect
-        finds it).
-
-        Args:
-            stop_reason: what the wire's own word stands for.
-            native: that word; None where the wire sent none.
-        """
-        if self._has_complete_call and (native is None or stop_reason == "stop"):
-            return "tool_calls"
-        if stop_reason == "tool_calls" and not self._has_call:
-            self.notice("no_tool_call", f"the stop reason is {native}, but no call came")
-            return "stop"
-        return stop_reason
 
     def complete(
         self,

@@ -2,7 +2,7 @@
 
 Repairs, in this order, each one in the report:
 
-1. an incomplete call is dropped, and so is its output;
+1. an incomplete call is dropped, and so is its output; so is an incomplete item of an unknown kind;
 2. a call id used twice is made unique, on the call and on its output;
 3. every call gets exactly one output, directly after the turn that made the calls: a missing one is
    generated as an error, a late one is moved up, a second one is dropped, and an output without a
@@ -158,7 +158,7 @@ def repair(items: Iterable[ResponseItem], report: Report) -> list[IndexedItem]:
 
 
 def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[IndexedItem]:
-    """Drops incomplete calls and their outputs."""
+    """Drops incomplete calls and their outputs, and incomplete items of unknown kinds."""
     incomplete: set[str] = set()
     complete: set[str] = set()
     for entry in entries:
@@ -174,6 +174,9 @@ def _drop_incomplete(entries: list[IndexedItem], report: Report) -> list[Indexed
             report.dropped(entry.path, "the call is incomplete: its arguments were truncated")
         elif isinstance(item, OUTPUTS) and item.call_id in incomplete_only:
             report.dropped(entry.path, "its call is incomplete and was dropped")
+        elif isinstance(item, Opaque) and item.status == "incomplete":
+            # It has what its start contained: sent alone, that would pass for the complete item.
+            report.dropped(entry.path, f"{item.kind} is incomplete: not all of it was read")
         else:
             remaining.append(entry)
     return remaining

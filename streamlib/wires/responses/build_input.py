@@ -138,7 +138,7 @@ def _bodies(item: ResponseItem, entry: IndexedItem, context: ResponsesContext) -
         case Compaction():
             return _compaction(item, entry, context)
         case Opaque():
-            return _opaque(item, entry, context)
+            return _opaque(item)
 
 
 # --- messages and reasoning ---
@@ -298,10 +298,7 @@ def _downgraded(item: ResponseItem, entry: IndexedItem, context: ResponsesContex
         yield from _bodies(replacement, entry, context)
 
 
-def _opaque(item: Opaque, entry: IndexedItem, context: ResponsesContext) -> Bodies:
-    if item.status == "incomplete":
-        context.report.dropped(entry.path, f"{item.kind} is truncated (R8)")
-        return
+def _opaque(item: Opaque) -> Bodies:
     body = wire_item(item)
     if item.kind:
         body = {"type": item.kind, **body}

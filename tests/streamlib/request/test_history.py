@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 from hypothesis import given
@@ -17,15 +19,19 @@ from streamlib import (
     Message,
     Opaque,
     Origin,
+    Prompt,
     Reasoning,
     Refusal,
     ResponseItem,
     ServerToolCall,
     ServerToolResult,
     Text,
+    accumulate,
+    build,
     dump_history,
     keep_last_images,
     load_history,
+    parser,
     user,
 )
 from streamlib.request.history import CALLS, INTERRUPTED, OUTPUTS, repair
@@ -189,6 +195,37 @@ def test_an_incomplete_call_is_left_out_with_its_output() -> None:
     )
 
 
+def test_unknown_block_with_unknown_deltas_is_not_sent_again() -> None:
+    """A12: what the deltas brought is lost, and the start alone is another block."""
+    block = {"type": "future_block", "title": ""}
+    delta = {"type": "future_delta", "title": "Grown"}
+    frames: list[dict[str, Any]] = [
+        {"type": "message_start", "message": {"id": "msg_1", "model": "claude-sonnet-4-5"}},
+        {"type": "content_block_start", "index": 0, "content_block": block},
+        {"type": "content_block_delta", "index": 0, "delta": delta},
+        {"type": "content_block_stop", "index": 0},
+        {"type": "content_block_start", "index": 1, "content_block": {"type": "text", "text": "a"}},
+        {"type": "content_block_stop", "index": 1},
+        {"type": "message_delta", "delta": {"stop_reason": "end_turn"}},
+        {"type": "message_stop"},
+    ]
+    p = parser("messages")
+    events = [event for sent in frames for event in p.feed_event(msgspec.json.encode(sent))]
+    items = accumulate([*events, *p.close()]).items
+    request = build(Prompt([user("x"), *items, user("y")]), "anthropic:claude-sonnet-4-5")
+    assert b"future_block" not in request.body
+    assert [(change.action, change.path) for change in request.report] == [("dropped", "/input/1")]
+
+
+@pytest.mark.parametrize("model", ["anthropic:claude-sonnet-4-5", "gemini:gemini-2.5-pro"])
+def test_incomplete_item_of_an_unknown_kind_is_not_sent(model: str) -> None:
+    """A12: on every wire, and the report says so."""
+    item = Opaque("future", {"type": "future", "hollow": True}, status="incomplete")
+    request = build(Prompt([user("x"), item, user("y")]), model)
+    assert b"hollow" not in request.body
+    assert [(change.action, change.path) for change in request.report] == [("dropped", "/input/1")]
+
+
 def test_only_the_last_screenshots_stay() -> None:
     shot = Image(data="AA==", media_type="image/png")
     history: list[ResponseItem] = [
@@ -218,7 +255,7 @@ STEPS = st.lists(
 )
 
 
-def build(steps: list[tuple[str, int, str | None]]) -> list[ResponseItem]:
+def history_of(steps: list[tuple[str, int, str | None]]) -> list[ResponseItem]:
     made: dict[str, ResponseItem] = {}
     items: list[ResponseItem] = []
     for kind, n, response in steps:
@@ -239,7 +276,7 @@ def build(steps: list[tuple[str, int, str | None]]) -> list[ResponseItem]:
 def test_after_repair_every_call_has_one_output_after_its_turn(
     steps: list[tuple[str, int, str | None]],
 ) -> None:
-    items, _ = repaired(build(steps))
+    items, _ = repaired(history_of(steps))
     calls = [item.call_id for item in items if isinstance(item, CALLS)]
     outputs = [item.call_id for item in items if isinstance(item, OUTPUTS)]
     assert sorted(calls) == sorted(outputs)
@@ -256,5 +293,5 @@ def test_after_repair_every_call_has_one_output_after_its_turn(
 
 @given(STEPS)
 def test_repairing_twice_changes_nothing_more(steps: list[tuple[str, int, str | None]]) -> None:
-    once, _ = repaired(build(steps))
+    once, _ = repaired(history_of(steps))
     assert repaired(once) == (once, [])

@@ -52,6 +52,7 @@ from streamlib_parsers.items import (
 )
 from streamlib_parsers.json_text import decode_any
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.stop_reasons import reconcile
 from streamlib_parsers.usage import overlay
 from streamlib_parsers.wires.converse.blocks import (
     BLOCKS,
@@ -183,7 +184,7 @@ class Machine:
         if reason is not None and reason not in STOP_REASONS:
             self._assembler.notice("unknown_finish_reason", reason)
         stop_reason = STOP_REASONS.get(reason or "", "other")
-        stop_reason = self._assembler.reconcile_stop_reason(stop_reason, reason)
+        stop_reason = reconcile(self._assembler, stop_reason, reason)
         self._assembler.complete(stop_reason, reason, self._stop_sequence)
 
     # --- which event ---

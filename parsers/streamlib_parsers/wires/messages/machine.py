@@ -53,6 +53,7 @@ from streamlib_parsers.json_text import (
     string_or_none,
 )
 from streamlib_parsers.open_items import OpenItem
+from streamlib_parsers.stop_reasons import reconcile
 from streamlib_parsers.usage import count, overlay, total
 from streamlib_parsers.wires.messages.blocks import item_of, string_at
 from streamlib_parsers.wires.messages.events import (
@@ -198,7 +199,7 @@ class Machine:
                 detail = {"stop_reason": self._stop_reason}
             raise truncated("the stream ended before message_stop", detail)
         stop_reason = STOP_REASONS.get(self._stop_reason or "", "other")
-        stop_reason = self._assembler.reconcile_stop_reason(stop_reason, self._stop_reason)
+        stop_reason = reconcile(self._assembler, stop_reason, self._stop_reason)
         self._assembler.complete(stop_reason, self._stop_reason, self._stop_sequence)
 
     def _apply(self, message: WireEvent, data: bytes) -> None:
