@@ -109,7 +109,7 @@ def parse_duration(text: str | None) -> float | None:
 
 
 def _without_iso_letters(text: str) -> str:
-    """`p1dt2h` (ISO 8601) as `1d2h`; other texts unchanged."""
+    """``p1dt2h`` (ISO 8601) as `1d2h`; other texts unchanged."""
     match = _ISO_DURATION.fullmatch(text)
     if match is None:
         return text

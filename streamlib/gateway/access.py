@@ -93,9 +93,9 @@ class AccessControl:
 
 
 def _is_local(address: str) -> bool:
-    """Whether a `Host` or `Origin` header names this machine."""
+    """Whether a ``Host`` or `Origin` header names this machine."""
     url = address
-    # A `Host` has no scheme; without slashes `urlsplit` would take it for a path.
+    # A ``Host`` has no scheme; without slashes `urlsplit` would take it for a path.
     if "//" not in url:
         url = f"//{url}"
     try:

@@ -1,7 +1,8 @@
 """The Responses API behind ChatGPT plans.
 
 The key is the plan's access token, `account` the ChatGPT account id. No other product's identity is
-sent: `originator`, `User-Agent` and instructions are the caller's own (`headers`, `instructions`).
+sent: ``originator``, `User-Agent` and instructions are the caller's own (`headers`,
+`instructions`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """OpenRouter: https://openrouter.ai/docs/api-reference/overview.
 
 Upstream providers are chosen with `extra={"provider": {"order": […], "allow_fallbacks": False}}`,
-further models with `models`, plugins with `plugins`. Reasoning of every upstream is sent back
+further models with `models`, plugins with ``plugins``. Reasoning of every upstream is sent back
 unmodified, with its signatures, as `reasoning_details`.
 """
 

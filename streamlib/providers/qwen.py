@@ -2,7 +2,7 @@
 
 https://www.alibabacloud.com/help/en/model-studio/compatibility-of-openai-with-dashscope
 
-Further switches, such as `preserve_thinking`, are set with `extra`.
+Further switches, such as ``preserve_thinking``, are set with `extra`.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ becomes `UNKNOWN_POOL`, and a connection that a cancelled request left half open
 What is read:
 
 - `AsyncClient._transport` and `AsyncClient._mounts` (httpx): its transports
-- `AsyncHTTPTransport._pool` (httpx): the `AsyncConnectionPool`
-- `AsyncConnectionPool._max_connections`
-- `AsyncHTTPConnection._connection` and `AsyncHTTP11Connection._network_stream`: the socket
+- ``AsyncHTTPTransport._pool`` (httpx): the ``AsyncConnectionPool``
+- ``AsyncConnectionPool._max_connections``
+- ``AsyncHTTPConnection._connection`` and ``AsyncHTTP11Connection._network_stream``: the socket
 - `connection.info()`, public, whose text holds the state: `'http://host:80', HTTP/1.1, NEW, ...`
 """
 

@@ -1,6 +1,6 @@
 """Encodes events as the Vercel AI SDK's UI message stream.
 
-`useChat` and `readUIMessageStream` read it:
+`useChat` and ``readUIMessageStream`` read it:
 
     data: {"type":"start","messageId":"resp_1"}
     data: {"type":"start-step"}

@@ -46,7 +46,7 @@ def message_metadata(usage: Usage | None, model: str | None) -> JsonObject:
 
 
 def usage_metadata(usage: Usage) -> JsonObject:
-    """Returns the SDK's `LanguageModelUsage`: totals, and what they consist of."""
+    """Returns the SDK's ``LanguageModelUsage``: totals, and what they consist of."""
     read = usage.cache_read_input_tokens
     written = usage.cache_write_input_tokens
     reasoning = usage.reasoning_output_tokens

@@ -66,6 +66,7 @@ terms that stand for them."""
 
 ALLOWED_NAMES: Final = {
     ("machine.py", "thought"): "a field of Gemini's parts",
+    ("files.py", "at"): "a field of saved recordings",
     ("cursor.py", "word"): "a documented method for authors of grammars",
 }
 """(file, name) -> why the name stays."""

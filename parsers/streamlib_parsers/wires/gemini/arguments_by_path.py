@@ -1,6 +1,6 @@
 """A JSON object received as pairs of a path and a value, emitted as text that only grows.
 
-Vertex streams a call's arguments like that (`streamFunctionCallArguments`):
+Vertex streams a call's arguments like that (``streamFunctionCallArguments``):
 
     $.city     "Par" …              ->  {"city":"Par
     $.city     "is"                 ->  is"

@@ -1,6 +1,6 @@
 """The function calls of one Gemini candidate. They stay open to the end of the stream.
 
-A `functionCall` comes complete, or, from Vertex with `streamFunctionCallArguments`, in parts:
+A `functionCall` comes complete, or, from Vertex with ``streamFunctionCallArguments``, in parts:
 
     {"name":"book","willContinue":true}               the call starts; it mostly has no id
     {"partialArgs":[{"jsonPath":"$.city","stringValue":"Par","willContinue":true}],

@@ -107,9 +107,9 @@ TO_ANSWER: Final[dict[str, tuple[str, str]]] = {
 
 XAI_CALL_ID: Final = "xs_call"
 """How xAI's ids of the searches begin that it runs itself (`xs_call-557c03fd-0`, tools
-`x_keyword_search`, `x_thread_fetch` …). It sends them as custom tool calls, although no custom tool
-was offered; later models send `x_search_call`. Source: recorded items in the tests of clients of
-xAI's Responses API; a caller's own call has an id `call_…`."""
+`x_keyword_search`, ``x_thread_fetch`` …). It sends them as custom tool calls, although no custom
+tool was offered; later models send `x_search_call`. Source: recorded items in the tests of clients
+of xAI's Responses API; a caller's own call has an id `call_…`."""
 
 _TEXT_KEYS: Final = ("type", "text", "annotations", "logprobs")
 _REFUSAL_KEYS: Final = ("type", "refusal")

@@ -302,14 +302,14 @@ def _without_repetition(opened: OpenItem, final: Reasoning) -> Reasoning:
     if not isinstance(streamed, Reasoning):
         return final
     if streamed.content and not streamed.summary:
-        if _words("".join(final.summary)) == _words(streamed.content):
+        if _without_blanks("".join(final.summary)) == _without_blanks(streamed.content):
             return msgspec.structs.replace(final, summary=())
     elif streamed.summary and not streamed.content:
-        if _words(final.content) == _words("".join(streamed.summary)):
+        if _without_blanks(final.content) == _without_blanks("".join(streamed.summary)):
             return msgspec.structs.replace(final, content="")
     return final
 
 
-def _words(text: str) -> str:
+def _without_blanks(text: str) -> str:
     """Returns the text without blanks: paragraphs are joined by different ones."""
     return "".join(text.split())
