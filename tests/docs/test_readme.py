@@ -41,7 +41,7 @@ def blocks() -> list[object]:
 
 
 @pytest.mark.parametrize(("page", "line", "code", "printed"), blocks())
-def test_example_prints_what_the_page_says(
+def test_example_prints_what_its_page_shows(
     page: Path,
     line: int,
     code: str,

@@ -14,7 +14,7 @@ import streamlib
 from tests.support.shared import ROOT
 
 SOURCES = sorted([*ROOT.glob("streamlib/**/*.py"), *ROOT.glob("parsers/**/*.py")])
-LONGEST_FILE = 640  # the aim is under 500
+LONGEST_FILE = 580  # the aim is under 500
 LONGEST_FUNCTION = 80  # the aim is 7 to 10
 
 PYPROJECT: dict[str, Any] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

@@ -131,7 +131,7 @@ def test_capture_is_timed_by_its_events(
     ],
     ids=["no wire", "another wire", "no file", "no such workload"],
 )
-def test_command_says_what_is_wrong_with_an_argument(
+def test_command_names_what_is_wrong_with_an_argument(
     arguments: list[str],
     code: int,
     message: str,

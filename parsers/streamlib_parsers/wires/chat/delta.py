@@ -50,7 +50,8 @@ READERS: Final[tuple[tuple[str, Callable[[ChoiceAssembler, Any], None]], ...]] =
     ("audio", ChoiceAssembler.read_audio),
     ("images", ChoiceAssembler.read_images),
 )
-"""Keys of a delta that are read after its content and refusal, in the order in which they are emitted."""
+"""Keys of a delta that are read after its content and refusal, in the order in which they are
+emitted."""
 
 NOISE: Final = frozenset({"role", "name", "index", "channel", "token_id", "padding"})
 """Keys of a delta that are ignored."""
