@@ -39,6 +39,9 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
         developer_role: the role `developer`, where its provider knows it.
         completion_tokens: in Chat only `max_completion_tokens`, whatever its provider's other
             models accept.
+        sampling_while_thinking: any sampling parameters while it thinks; otherwise a temperature
+            of 1, and a `top_p` from 0.95 on.
+        forced_while_adaptive: a forced tool choice beside adaptive thinking.
     """
 
     thinking: tuple[str, ...] = ("budget", "adaptive", "level")
@@ -59,6 +62,8 @@ class Traits(Struct, frozen=True, gc=False, omit_defaults=True):
     penalties: bool = True
     developer_role: bool = True
     completion_tokens: bool = False
+    sampling_while_thinking: bool = True
+    forced_while_adaptive: bool = True
 
 
 _LOW_TO_HIGH = ("low", "medium", "high")
@@ -66,13 +71,24 @@ _LOW_TO_MAX = ("low", "medium", "high", "max")
 _ALL = ("low", "medium", "high", "xhigh", "max")
 
 _CLAUDE_3 = Traits(thinking=(), efforts=(), system_role=False, max_output=8_192)
-_BUDGET = Traits(thinking=("budget",), efforts=(), system_role=False, max_output=64_000)
+_BUDGET = Traits(
+    thinking=("budget",),
+    efforts=(),
+    system_role=False,
+    max_output=64_000,
+    # platform.claude.com/docs, "Extended thinking", feature compatibility.
+    sampling_while_thinking=False,
+)
 _BUDGET_OR_ADAPTIVE = Traits(
     thinking=("budget", "adaptive"),
     efforts=_LOW_TO_MAX,
     prefill=False,
     system_role=False,
     max_output=128_000,
+    sampling_while_thinking=False,
+    # Bedrock refuses it up to Claude 4.7, and takes it from 4.8 on (langchain-aws#1141, #1151);
+    # Anthropic's own API takes it from 4.6 on (pydantic-ai#7200), but does not think then.
+    forced_while_adaptive=False,
 )
 _ADAPTIVE = Traits(
     thinking=("adaptive",),
@@ -81,6 +97,7 @@ _ADAPTIVE = Traits(
     prefill=False,
     system_role=False,
     max_output=128_000,
+    forced_while_adaptive=False,
 )
 
 
@@ -109,13 +126,11 @@ def _adaptive(
 CLAUDE: Final[dict[str, Traits]] = {
     "claude-3": _CLAUDE_3,
     "claude-3-7": _BUDGET,
-    "claude-opus-4": Traits(thinking=("budget",), efforts=(), system_role=False, max_output=32_000),
+    "claude-opus-4": replace(_BUDGET, max_output=32_000),
     "claude-sonnet-4": _BUDGET,
     "claude-haiku-4-5": _BUDGET,
     "claude-sonnet-4-5": _BUDGET,
-    "claude-opus-4-5": Traits(
-        thinking=("budget",), efforts=_LOW_TO_HIGH, system_role=False, max_output=64_000
-    ),
+    "claude-opus-4-5": replace(_BUDGET, efforts=_LOW_TO_HIGH),
     "claude-opus-4-6": _BUDGET_OR_ADAPTIVE,
     "claude-sonnet-4-6": _BUDGET_OR_ADAPTIVE,
     "claude-opus-4-7": _ADAPTIVE,

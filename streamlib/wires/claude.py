@@ -26,6 +26,11 @@ BINDING_BETA: Final = "thinking-binding-controls-2026-08-01"
 MIN_BUDGET: Final = 1024
 """The smallest thinking budget the API takes, in tokens."""
 
+THINKING_ON: Final = ("enabled", "adaptive")
+"""Types of `thinking` with which the model thinks."""
+MIN_THINKING_TOP_P: Final = 0.95
+"""The smallest `top_p` that the API takes while the model thinks."""
+
 
 def thinking(
     prompt: Prompt,
@@ -54,6 +59,11 @@ def thinking(
     if options.effort == "off":
         return _off(context)
     if _takes_adaptive(options, target):
+        if forced_call and not target.traits.forced_while_adaptive:
+            report.dropped(
+                "/reasoning", "the model does not think where a call is forced (T6)"
+            )
+            return {}
         return _adaptive(options, prompt.thinking_mismatch)
     fields = _budget(options, max_tokens, context)
     if forced_call or unreasoned_tool_turn:
@@ -117,6 +127,27 @@ def _budget(options: ReasoningOptions, max_tokens: int | None, context: BuildCon
         )
     fields["budget_tokens"] = fitted
     return {"thinking": fields, "max_tokens": min(fitted + max_tokens, limit)}
+
+
+def is_refused_while_thinking(
+    name: str, value: float, thinking: JsonObject | None, context: BuildContext
+) -> bool:
+    """Whether the model takes no such sampling parameter beside `thinking`; then it is reported.
+
+    Args:
+        name: Of the prompt: `temperature`, `top_p` or `top_k`.
+        thinking: The `thinking` that is sent.
+    """
+    if context.target.traits.sampling_while_thinking:
+        return False
+    if thinking is None or thinking.get("type") not in THINKING_ON:
+        return False
+    if name == "temperature" and value == 1:
+        return False
+    if name == "top_p" and MIN_THINKING_TOP_P <= value <= 1:
+        return False
+    context.report.dropped(f"/{name}", f"{context.target.model} takes none while it thinks (S1)")
+    return True
 
 
 def effort(prompt: Prompt, context: BuildContext, thinking: JsonObject | None) -> str | None:

@@ -45,7 +45,9 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
         prompt, choice, context, unreasoned_tool_turn=is_unreasoned_tool_turn(turns)
     )
     raised_max_tokens = fields.pop("max_tokens", None)
-    inference_config = settings.inference_config(prompt, raised_max_tokens, context)
+    inference_config = settings.inference_config(
+        prompt, raised_max_tokens, fields.get("thinking"), context
+    )
     fix_last_turn(turns, fields.get("thinking"), context)
     tools = build_tools.tools(prompt, items, context)
     if family is CLAUDE and tools and not prompt.tools:

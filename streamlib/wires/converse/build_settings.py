@@ -45,6 +45,8 @@ UNSUPPORTED: Final = (
     "user_id",
 )
 """Settings that other wires have and Converse has not."""
+SAMPLING: Final = {"temperature": "temperature", "topP": "top_p"}
+"""Field of `inferenceConfig` -> the prompt's."""
 STOP_SEQUENCE_PATHS: Final = ("/stop_sequence", "/delta/stop_sequence")
 """Where Claude names the stop sequence it met: in a complete response, in a stream."""
 REASONING_USAGE_PATH: Final = "/usage/output_tokens_details"
@@ -74,6 +76,11 @@ def model_fields(
             prompt, choice, context, unreasoned_tool_turn=unreasoned_tool_turn
         )
         fields.update(thinking_fields)
+        thinking: JsonObject | None = fields.get("thinking")
+        if prompt.top_k is not None and "top_k" in fields:
+            # decided last, for the thinking that is sent depends on the rest
+            if claude.is_refused_while_thinking("top_k", prompt.top_k, thinking, context):
+                del fields["top_k"]
         return fields
     if choice.keys() == {"none"}:
         report.dropped(
@@ -140,12 +147,16 @@ def _thinking_level(prompt: Prompt, context: ConverseContext) -> JsonObject:
 
 
 def inference_config(
-    prompt: Prompt, raised_max_tokens: int | None, context: ConverseContext
+    prompt: Prompt,
+    raised_max_tokens: int | None,
+    thinking: JsonObject | None,
+    context: ConverseContext,
 ) -> JsonObject:
     """`inferenceConfig`.
 
     Args:
         raised_max_tokens: `max_tokens` where a thinking budget raised it.
+        thinking: Claude's `thinking` that is sent.
     """
     target, report = context.target, context.report
     for name in UNSUPPORTED:
@@ -160,10 +171,11 @@ def inference_config(
         max_tokens = limit
     if max_tokens is not None:
         config["maxTokens"] = max_tokens
-    if prompt.temperature is not None:
-        _add_sampling(config, "temperature", "temperature", prompt.temperature, context)
-    if prompt.top_p is not None:
-        _add_sampling(config, "topP", "top_p", prompt.top_p, context)
+    for key, name in SAMPLING.items():
+        value = getattr(prompt, name)
+        if value is None or claude.is_refused_while_thinking(name, value, thinking, context):
+            continue
+        _add_sampling(config, key, name, value, context)
     # a blank stop sequence is refused
     stop = [text for text in prompt.stop if text.strip()]
     if stop:

@@ -64,7 +64,7 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     output_config = settings.output_config(prompt, thinking, context)
     if output_config is not None:
         body["output_config"] = output_config
-    body.update(settings.sampling(prompt, context))
+    body.update(settings.sampling(prompt, thinking, context))
     body.update(settings.renamed_settings(prompt))
     _fix_last_turn(turns, thinking, context)
     if prompt.cache is not None:

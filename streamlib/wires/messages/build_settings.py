@@ -118,8 +118,10 @@ def output_config(
     return config or None
 
 
-def sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
-    """Temperature and its kin, where the model and the version of the API take them (S1)."""
+def sampling(
+    prompt: Prompt, thinking: JsonObject | None, context: BuildContext
+) -> JsonObject:
+    """Temperature and its kin, where model, version and thinking allow them (S1)."""
     target, report = context.target, context.report
     for name in UNSUPPORTED:
         if getattr(prompt, name) is not None:
@@ -132,10 +134,10 @@ def sampling(prompt: Prompt, context: BuildContext) -> JsonObject:
         value = getattr(prompt, name)
         if value is None:
             continue
-        if is_allowed:
-            values[name] = value
-        else:
+        if not is_allowed:
             report.dropped(f"/{name}", f"{target.model} takes no sampling parameters (S1)")
+        elif not claude.is_refused_while_thinking(name, value, thinking, context):
+            values[name] = value
     return values
 
 

@@ -304,3 +304,17 @@ def test_extra_is_merged_into_the_body() -> None:
         {"latency": "optimized"},
     )
     assert fields(request) == {"thinking": {"type": "enabled", "budget_tokens": 2048}, **beta}
+
+
+def test_s1_sampling_is_left_out_while_claude_thinks() -> None:
+    """B2: Claude refuses it beside thinking."""
+    request = built(temperature=0.5, top_p=0.9, top_k=3, reasoning="high", model=CLAUDE)
+    sent = body(request)
+    assert "inferenceConfig" not in sent
+    assert "top_k" not in sent["additionalModelRequestFields"]
+    assert {change.path for change in request.report} >= {"/temperature", "/top_p", "/top_k"}
+
+
+def test_s1_sampling_that_thinking_allows_is_sent() -> None:
+    sent = body(built(temperature=1, top_p=0.95, reasoning="high", model=CLAUDE))
+    assert sent["inferenceConfig"].items() >= {"temperature": 1, "topP": 0.95}.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 
 from streamlib import (
@@ -24,6 +25,7 @@ from streamlib import (
     build,
     parse_request,
 )
+from streamlib.providers.models import Traits, traits
 from tests.support.bedrock_readers import request_of, validated
 from tests.support.shared import BODIES, PAYLOADS, STREAMS, Recording, each_recording
 
@@ -40,9 +42,14 @@ def decoded(request: Any, path: str = PATH) -> Prompt:
     return parse_request("converse", json.dumps(request).encode(), path=path)
 
 
-def rebuilt(prompt: Prompt) -> dict[str, Any]:
+def rebuilt(prompt: Prompt, models: dict[str, Traits] | None = None) -> dict[str, Any]:
     request = build(
-        prompt, prompt.model or MODEL, provider="custom", wire_api="converse", base_url="http://x"
+        prompt,
+        prompt.model or MODEL,
+        provider="custom",
+        wire_api="converse",
+        base_url="http://x",
+        models=models,
     )
     return validated(request)
 
@@ -266,7 +273,13 @@ def members(request: Any) -> list[list[str]]:
 def test_the_complete_request_is_rebuilt() -> None:
     request: Any = {**REQUEST, "messages": list(REQUEST["messages"])}  # type: ignore[call-overload]
     request["messages"][1]["content"].pop()  # botocore does not know `hologram`
-    again = rebuilt(decoded(request))
+    # The request has every field at once: Opus 4.6 would refuse its sampling and its forced choice
+    # beside thinking, which the builder leaves out.
+    takes_everything = traits(MODEL)
+    takes_everything = msgspec.structs.replace(
+        takes_everything, sampling_while_thinking=True, forced_while_adaptive=True
+    )
+    again = rebuilt(decoded(request), {MODEL: takes_everything})
     assert members(again) == members(request)
     assert again["messages"][2]["content"][-2] == {
         "guardContent": {"text": {"text": "look", "qualifiers": ["query"]}}

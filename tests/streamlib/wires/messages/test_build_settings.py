@@ -280,3 +280,37 @@ def test_settings_the_wire_lacks_are_reported() -> None:
         "/frequency_penalty",
         "/verbosity",
     }
+
+
+# --- sampling beside thinking (B2) ---
+
+THINKERS = ["claude-sonnet-4-5", "claude-opus-4", "claude-opus-4-6", "claude-3-7-sonnet"]
+
+
+@pytest.mark.parametrize("model", THINKERS)
+def test_s1_sampling_is_left_out_while_claude_thinks(model: str) -> None:
+    settings: Any = {"temperature": 0.5, "top_p": 0.9, "top_k": 5}
+    request = built(reasoning="high", model=f"anthropic:{model}", **settings)
+    assert not settings.keys() & body(request).keys()
+    assert {change.path for change in request.report} >= {"/temperature", "/top_p", "/top_k"}
+
+
+@pytest.mark.parametrize("model", THINKERS)
+def test_s1_sampling_that_thinking_allows_is_sent(model: str) -> None:
+    sent = body(built(reasoning="high", temperature=1, top_p=0.95, model=f"anthropic:{model}"))
+    assert (sent["temperature"], sent["top_p"]) == (1, 0.95)
+
+
+@pytest.mark.parametrize("model", THINKERS)
+def test_s1_sampling_is_sent_with_thinking_off(model: str) -> None:
+    sent = body(built(reasoning="off", temperature=0.5, top_k=5, model=f"anthropic:{model}"))
+    assert (sent["temperature"], sent["top_k"]) == (0.5, 5)
+
+
+def test_t6_adaptive_thinking_gives_way_to_a_forced_call() -> None:
+    """B2: refused, or the model does not think; Claude 5 takes both."""
+    forced: Any = {"reasoning": "high", "tools": [TOOL], "tool_choice": "required"}
+    request = built(model="anthropic:claude-opus-4-6", **forced)
+    assert "thinking" not in body(request)
+    assert "T6" in reasons(request)[0]
+    assert "thinking" in body(built(model="anthropic:claude-opus-5", **forced))
