@@ -60,9 +60,7 @@ def thinking(
         return _off(context)
     if _takes_adaptive(options, target):
         if forced_call and not target.traits.forced_while_adaptive:
-            report.dropped(
-                "/reasoning", "the model does not think where a call is forced (T6)"
-            )
+            report.dropped("/reasoning", "the model does not think where a call is forced (T6)")
             return {}
         return _adaptive(options, prompt.thinking_mismatch)
     fields = _budget(options, max_tokens, context)

@@ -6,7 +6,7 @@ those of docs/wires/messages.md.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from streamlib.errors import invalid_request
@@ -85,7 +85,7 @@ def turns_of(
     turns: list[Turn] = []
     if not context.family.system:
         _append_blocks(turns, _system_as_user_text(system, report))
-    _append_blocks(turns, _blocks(items, context))
+    _append_blocks(turns, _drop_final_reasoning(list(_blocks(items, context)), report))
     if not turns:
         raise invalid_request("there is nothing to send: the input is empty", "empty_input")
     for turn in turns:
@@ -104,7 +104,7 @@ def turns_of(
     return separated
 
 
-def _append_blocks(turns: list[Turn], blocks: Iterator[Block]) -> None:
+def _append_blocks(turns: list[Turn], blocks: Iterable[Block]) -> None:
     for block in blocks:
         if not turns or turns[-1].role != block.role:
             turns.append(Turn(block.role, []))
@@ -123,6 +123,26 @@ def _blocks(items: list[IndexedItem], context: ConverseContext) -> Iterator[Bloc
                 context.report.dropped(entry.path, "blank text (B2)")
             else:
                 yield Block(role, body, entry.position)
+
+
+def _drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
+    """No turn ends with reasoning (A14).
+
+    One does if the call behind its reasoning was truncated, and therefore is not sent.
+    """
+    kept: list[Block] = []
+    dropped: list[Block] = []
+    is_end = True
+    for block in reversed(blocks):
+        if block.role == "assistant" and block.member == "reasoningContent" and is_end:
+            dropped.append(block)
+            continue
+        is_end = block.role != "assistant"
+        kept.append(block)
+    for block in reversed(dropped):
+        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
+    kept.reverse()
+    return kept
 
 
 def _put_results_first(turn: Turn, report: Report) -> None:
@@ -177,8 +197,8 @@ def is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
 def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: ConverseContext) -> None:
     """Removes or adds what the API wants at the end of a request.
 
-    It refuses blank ends, reasoning at the end or while thinking is off, and for some models a last
-    turn of the assistant.
+    It refuses blank ends, reasoning while thinking is off, and for some models a last turn of the
+    assistant.
     """
     last = turns[-1]
     if last.role != "assistant":
@@ -186,14 +206,6 @@ def fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: Conve
     report = context.report
     if _is_thinking_off(thinking, context):
         _drop_reasoning(last, report)
-    # several blocks: redacted reasoning may follow the readable
-    while last.blocks and last.blocks[-1].member == "reasoningContent":
-        block = last.blocks.pop()
-        report.dropped(f"/input/{block.item_index}", "a request does not end with reasoning (A14)")
-    if not last.blocks:
-        # the turn before is not the assistant's: turns alternate, and the first is the user's
-        turns.pop()
-        return
     if last.blocks[-1].member == "text":
         _trim_end(last)
     if not context.target.traits.prefill and not _is_paused(last):

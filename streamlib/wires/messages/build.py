@@ -39,7 +39,8 @@ class Turn(NamedTuple):
 def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> BuiltRequest:
     """Returns the body and the beta headers."""
     instructions, items = _split_leading_system(prompt, items)
-    turns = _turns(_blocks(items, context), context.report)
+    blocks = _drop_final_reasoning(list(_blocks(items, context)), context.report)
+    turns = _turns(blocks, context.report)
     max_tokens = settings.max_tokens(prompt, context)
     body: JsonObject = {"model": context.target.model, "max_tokens": max_tokens}
     if prompt.tools:
@@ -114,7 +115,27 @@ def _blocks(items: list[IndexedItem], context: BuildContext) -> Iterator[Block]:
                 yield Block(role, body, entry.position)
 
 
-def _turns(blocks: Iterator[Block], report: Report) -> list[Turn]:
+def _drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
+    """No turn ends with reasoning (A14).
+
+    One does if the call behind its reasoning was truncated, and therefore is not sent.
+    """
+    kept: list[Block] = []
+    dropped: list[Block] = []
+    is_end = True
+    for block in reversed(blocks):
+        if block.role == "assistant" and block.is_reasoning and is_end:
+            dropped.append(block)
+            continue
+        is_end = block.role != "assistant"
+        kept.append(block)
+    for block in reversed(dropped):
+        report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
+    kept.reverse()
+    return kept
+
+
+def _turns(blocks: list[Block], report: Report) -> list[Turn]:
     """Runs of one role (A3)."""
     turns: list[Turn] = []
     for block in blocks:
@@ -161,28 +182,17 @@ def _is_unreasoned_tool_turn(turns: Sequence[Turn]) -> bool:
 def _fix_last_turn(turns: list[Turn], thinking: JsonObject | None, context: BuildContext) -> None:
     """Removes or adds what the API wants at the end of a request.
 
-    It refuses blank ends, reasoning at the end or while thinking is off, and for some models a last
-    turn of the assistant.
+    It refuses blank ends, reasoning while thinking is off, and for some models a last turn of the
+    assistant.
     """
     last = turns[-1]
     if last.role != "assistant":
         return
     if _is_thinking_off(thinking, context):
         _drop_reasoning(last, context.report)
-    elif last.blocks[-1].is_reasoning:
-        block = last.blocks.pop()
-        context.report.dropped(
-            f"/input/{block.item_index}", "a request does not end with reasoning (A14)"
-        )
-    if not last.blocks:
-        # it held reasoning alone
-        turns.pop()
-    elif last.blocks[-1].type == "text":
+    if last.blocks[-1].type == "text":
         _trim_end(last)
-    if not turns:
-        raise invalid_request("nothing is left to send", "empty_input")
-    last = turns[-1]
-    if last.role == "assistant" and not context.target.traits.prefill and not _is_paused(last):
+    if not context.target.traits.prefill and not _is_paused(last):
         context.report.add(
             "generated",
             "/input",

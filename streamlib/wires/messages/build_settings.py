@@ -118,9 +118,7 @@ def output_config(
     return config or None
 
 
-def sampling(
-    prompt: Prompt, thinking: JsonObject | None, context: BuildContext
-) -> JsonObject:
+def sampling(prompt: Prompt, thinking: JsonObject | None, context: BuildContext) -> JsonObject:
     """Temperature and its kin, where model, version and thinking allow them (S1)."""
     target, report = context.target, context.report
     for name in UNSUPPORTED:

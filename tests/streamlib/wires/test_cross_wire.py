@@ -398,8 +398,13 @@ def _turn(kind: str, n: int, made: Origin) -> list[ResponseItem]:
 
 
 def random_blocks(chance: random.Random) -> list[bytes]:
-    """Blocks of a response as JSON: reasoning, encrypted reasoning, text, calls, in any order."""
-    return [BLOCKS[chance.randrange(len(BLOCKS))](chance, n) for n in range(chance.randint(1, 12))]
+    """Blocks of a response as JSON: reasoning, encrypted reasoning, text, calls, in any order.
+
+    The last is text or a call: a turn does not end with reasoning (A14).
+    """
+    count = chance.randint(1, 12)
+    blocks = [BLOCKS[chance.randrange(len(BLOCKS))](chance, n) for n in range(count)]
+    return [*blocks, BLOCKS[chance.randint(2, 3)](chance, count)]
 
 
 def _random_text(chance: random.Random) -> str:

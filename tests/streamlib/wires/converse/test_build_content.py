@@ -310,9 +310,9 @@ def test_t10_unsigned_reasoning_is_text_for_claude() -> None:
 
 
 def test_t10_unsigned_reasoning_is_kept_for_local_servers() -> None:
-    prompt = Prompt([user("x"), Reasoning("hm", origin=HERE), user("y")])
+    prompt = Prompt([user("x"), Reasoning("hm", origin=HERE), REPLY, user("y")])
     request = build(prompt, "custom:any", wire_api="converse", base_url="http://x")
-    assert turns(request)[1] == ("assistant", ["reasoningContent"])
+    assert turns(request)[1] == ("assistant", ["reasoningContent", "text"])
 
 
 def test_b18_the_status_of_a_result_is_sent_by_family() -> None:

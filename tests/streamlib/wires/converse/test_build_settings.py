@@ -318,3 +318,18 @@ def test_s1_sampling_is_left_out_while_claude_thinks() -> None:
 def test_s1_sampling_that_thinking_allows_is_sent() -> None:
     sent = body(built(temperature=1, top_p=0.95, reasoning="high", model=CLAUDE))
     assert sent["inferenceConfig"].items() >= {"temperature": 1, "topP": 0.95}.items()
+
+
+def test_a14_no_turn_ends_with_reasoning() -> None:
+    """B6: its call was truncated, so it is not sent; Claude refuses reasoning at a turn's end."""
+    cut = msgspec.structs.replace(CALL, call_id="tooluse_2", status="incomplete")
+    history = [user("x"), SIGNED, CALL, SIGNED, cut, CALL.output("1"), user("y")]
+    request = built(*history, tools=[TOOL], model=CLAUDE)
+    assert turns(request) == [
+        ("user", ["text"]),
+        ("assistant", ["reasoningContent", "toolUse"]),
+        ("user", ["toolResult", "text"]),
+    ]
+    assert any("A14" in reason for reason in reasons(request))
+    alone = built(user("x"), SIGNED, cut, user("y"), model=CLAUDE)
+    assert turns(alone) == [("user", ["text", "text"])]

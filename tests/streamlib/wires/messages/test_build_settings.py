@@ -9,6 +9,7 @@ import pytest
 from streamlib import (
     Compaction,
     CustomToolCall,
+    FunctionCall,
     Message,
     Opaque,
     Origin,
@@ -123,7 +124,9 @@ def test_t10_unsigned_reasoning_is_text_for_anthropic() -> None:
 
 def test_t10_unsigned_reasoning_is_kept_for_local_servers() -> None:
     unsigned = Reasoning("hm", origin=HERE)
-    assert turns(built(user("x"), unsigned, user("y")))[1] == ("assistant", ["thinking"])
+    reply = Message("assistant", [Text("so")], origin=HERE)
+    sent = turns(built(user("x"), unsigned, reply, user("y")))
+    assert sent[1] == ("assistant", ["thinking", "text"])
 
 
 def test_t11_drop_block_is_an_option_with_its_beta() -> None:
@@ -314,3 +317,28 @@ def test_t6_adaptive_thinking_gives_way_to_a_forced_call() -> None:
     assert "thinking" not in body(request)
     assert "T6" in reasons(request)[0]
     assert "thinking" in body(built(model="anthropic:claude-opus-5", **forced))
+
+
+# --- reasoning at the end of a turn (B6) ---
+
+CUT = FunctionCall("toolu_2", "f", '{"a', status="incomplete", origin=HERE, response_id="r1")
+
+
+def test_a14_reasoning_alone_in_a_turn_is_dropped() -> None:
+    """Its call was truncated, so it is not sent; the API refuses reasoning at a turn's end."""
+    request = built(user("x"), SIGNED, CUT, user("y"), model="anthropic:claude-opus-5")
+    assert turns(request) == [("user", ["text", "text"])]
+    dropped = [change.path for change in request.report if "A14" in change.reason]
+    assert dropped == ["/input/1"]
+
+
+def test_a14_reasoning_behind_a_call_is_dropped() -> None:
+    history = [user("x"), SIGNED, CALL, SIGNED, CUT, CALL.output("1"), user("y")]
+    request = built(*history, tools=[TOOL], model="anthropic:claude-opus-5")
+    assert turns(request) == [
+        ("user", ["text"]),
+        ("assistant", ["thinking", "tool_use"]),
+        ("user", ["tool_result", "text"]),
+    ]
+    dropped = [change.path for change in request.report if "A14" in change.reason]
+    assert dropped == ["/input/3"]
