@@ -1,1 +1,1 @@
-"""The tests. A regular package, so that no other distribution's `tests` folder can stand in for it."""
+"""The tests; a regular package, so that no other `tests` folder can stand in for it."""

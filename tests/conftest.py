@@ -1,4 +1,4 @@
-"""Settings of every run: hypothesis profiles, both event loops, and a last line that counts what absent data left untested."""
+"""Settings of every run: hypothesis profiles, both event loops, a count of tests without data."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, settings
 
 from tests.support.shared import CORPUS, MISSING, SHARED
 
-# No deadline: the machines that run this share their cores, and speed is measured in benchmarks/, not here.
-# Parametrised tests draw inside one function on purpose (a recording, then its cuts).
-# The same examples each time: what is right on one machine must not fail on the next. `thorough` looks for new ones.
+# No deadline: the machines share their cores, and speed is measured in benchmarks/, not here.
+# Parametrised tests draw inside one function on purpose (a recording, then its partition).
+# The same examples each time, so that a test does not pass here and fail elsewhere; `thorough`
+# looks for new ones.
 settings.register_profile(
     "default",
     deadline=None,
@@ -34,13 +35,13 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
 
 
 def pytest_collection_finish() -> None:
-    """Fifteen thousand collected tests live to the end: a garbage collector that walks them again and again doubles every measured time."""
+    """Freezes the 15,000 collected tests: collecting garbage among them doubles measured times."""
     gc.collect()
     gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say how much was not tested, so that a run without the recordings cannot pass for a whole one."""
+    """Reports how much was not tested, so that a run without recordings does not seem complete."""
     skipped = [
         report
         for report in terminalreporter.stats.get("skipped", [])
@@ -49,5 +50,6 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     if skipped:
         terminalreporter.section("shared test data is absent", yellow=True)
         terminalreporter.line(
-            f"{len(skipped)} skipped for want of it; looked for vectors in {SHARED}, recordings in {CORPUS}"
+            f"{len(skipped)} tests skipped without it;"
+            f" looked for vectors in {SHARED}, recordings in {CORPUS}"
         )

@@ -1,9 +1,9 @@
-"""Line and branch coverage of the pure package, each part by its own tests alone and without the shared recordings.
+"""Line and branch coverage of the parsers, each part by its own tests, without shared recordings.
 
-    python -m tests.coverage_by_part            # every part, some minutes; exit code 1 where a line or a branch was not run
+    python -m tests.coverage_by_part            # every part, some minutes; exit code 1 if one is incomplete
     python -m tests.coverage_by_part chat sse   # these alone
 
-Coverage by accident is no knowledge: what the tests of another part, or somebody's recording, happen to run does not count here.
+What the tests of another part, or a recording, happen to run does not count here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The house rules that no tool has a switch for: sizes, one list of development tools, a changelog that knows the version."""
+"""Rules that no tool checks: sizes, one list of development tools, the version in the changelog."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def group(name: str) -> set[str]:
     """A dependency group with the groups it includes."""
     entries = PYPROJECT["dependency-groups"][name]
     return {
-        one
+        package
         for entry in entries
-        for one in (group(entry["include-group"]) if isinstance(entry, dict) else {entry})
+        for package in (group(entry["include-group"]) if isinstance(entry, dict) else {entry})
     }
 
 
@@ -38,7 +38,7 @@ def functions(path: Path) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
     ]
 
 
-def test_there_are_sources_to_look_at() -> None:
+def test_there_are_sources_to_check() -> None:
     assert SOURCES
 
 
@@ -58,7 +58,7 @@ def test_the_dev_extra_and_the_dev_group_are_one_list() -> None:
     assert set(PYPROJECT["project"]["optional-dependencies"]["dev"]) == group("dev")
 
 
-def test_the_changelog_speaks_of_the_version_being_built() -> None:
+def test_the_changelog_names_the_version_being_built() -> None:
     version = PYPROJECT["project"]["version"]
     headings = re.findall(
         r"^## \[([^\]]+)\](.*)", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE

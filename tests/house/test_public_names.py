@@ -1,4 +1,7 @@
-"""What may be imported, from where, and what it costs: the names are the contract, and the lower package stays light and alone."""
+"""What may be imported, from where, and what the import loads.
+
+The names are the contract; the parsers load neither HTTP nor the upper package.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,13 @@ from tests.support.shared import ROOT
 CONTRACT = re.findall(
     r"\w+",
     """
-    parser parse_body accumulate Accumulator Response Choice Timing Parser LIMITS Limits user Message Reasoning FunctionCall
-    FunctionCallOutput CustomToolCall CustomToolCallOutput ServerToolCall ServerToolResult Compaction Opaque Text Image Document
-    Audio Refusal Origin ToolSpec WireApi ResponseItem RateLimits Window Created OutputItemAdded OutputTextDelta
-    ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta AnnotationAdded ItemProgress
-    OutputItemDone TokenCount ResponseMetadata Passthrough Notice Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments
+    parser parse_body accumulate Accumulator Response Choice Timing Parser LIMITS Limits user
+    Message Reasoning FunctionCall FunctionCallOutput CustomToolCall CustomToolCallOutput
+    ServerToolCall ServerToolResult Compaction Opaque Text Image Document Audio Refusal Origin
+    ToolSpec WireApi ResponseItem RateLimits Window Created OutputItemAdded OutputTextDelta
+    ReasoningContentDelta ReasoningSummaryDelta FunctionCallArgumentsDelta RefusalDelta MediaDelta
+    AnnotationAdded ItemProgress OutputItemDone TokenCount ResponseMetadata Passthrough Notice
+    Completed Failed ResponseEvent Usage ErrorInfo InvalidArguments
     """,
 )
 
@@ -34,11 +39,12 @@ NOT_FOR_PARSERS = (*HTTP, "anyio", "streamlib", "trio")
 
 def modules_after(statement: str) -> set[str]:
     """Top-level names in `sys.modules` of a fresh interpreter that ran `statement`."""
-    code = f"import sys; sys.path[:0] = {[str(ROOT), str(ROOT / 'parsers')]!r}\n{statement}\nprint(*sys.modules)"
-    ran = subprocess.run(
+    paths = [str(ROOT), str(ROOT / "parsers")]
+    code = f"import sys; sys.path[:0] = {paths!r}\n{statement}\nprint(*sys.modules)"
+    process = subprocess.run(
         [sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True
     )
-    return {name.partition(".")[0] for name in ran.stdout.split()}
+    return {name.partition(".")[0] for name in process.stdout.split()}
 
 
 @pytest.mark.parametrize(

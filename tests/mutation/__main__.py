@@ -1,13 +1,15 @@
-"""Mutation testing of framings, wires and dialects: small mistakes are made in the code, and the tests of its part must notice.
+"""Mutation testing of framings, wires and dialects.
 
-    python -m tests.mutation --quote                # up to 100 mistakes a file, an hour or two; kept for docs/PROOF.md
-    python -m tests.mutation --part chat --each 20  # a seeded sample of one part; survivors are listed
-    python -m tests.mutation --again --quote        # after new tests: the survivors of the run that was kept, once more
+    python -m tests.mutation --quote                # up to 100 mutants a file, an hour or two; saved
+    python -m tests.mutation --part chat --each 20  # a seeded sample of one part; lists survivors
+    python -m tests.mutation --again --quote        # after new tests: the saved survivors again
 
-One mistake at a time, in a copy of the package: a comparison turned round, `and` for `or`, a constant off by one, a condition negated, a
-statement left out. Each mutant gets those of the part's own tests (`own_coverage.PARTS`) that run its line, without the shared
-recordings, until the first that fails. A mutant that hangs or eats the machine's memory counts as noticed. What changes nothing
-anybody can see is no mistake: whether a struct is frozen or known to the garbage collector, imports for type checkers.
+`--quote` saves the result for docs/PROOF.md. Each mutant is one deliberate defect in a copy of the
+package: a comparison changed, `and` for `or`, a constant off by one, a condition negated, a statement
+removed. It gets those tests of its part (`coverage_by_part.parts.PARTS`) that run its line, without
+the shared recordings, until the first that fails. A mutant that hangs or exhausts the memory counts
+as killed. Equivalent mutants are excluded: whether a struct is frozen or known to the garbage
+collector, imports for type checkers.
 """
 
 from __future__ import annotations
@@ -71,47 +73,47 @@ COMPUTED: Final[dict[type, type]] = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Bit
 
 
 class Mutant(NamedTuple):
-    """One mistake. number: which of the places in the file, in the order of `places`."""
+    """One deliberate defect. number: its index in `mutable_nodes` of the file."""
 
     part: str
     path: Path
     number: int
 
 
-class Place(NamedTuple):
-    """Something that can be got wrong: the node, and what is done to it."""
+class MutableNode(NamedTuple):
+    """A node that can be mutated, and how."""
 
     node: Any
     name: str
 
     @property
     def lines(self) -> range:
-        """Where it stands."""
+        """The lines it is on."""
         node = self.node.test if self.name == "condition" else self.node
         return range(node.lineno, node.end_lineno + 1)
 
 
-def places(tree: ast.Module) -> Iterator[Place]:
-    """Every place of a file where one of the mistakes can be made. Type hints, docstrings and imports are left alone."""
+def mutable_nodes(tree: ast.Module) -> Iterator[MutableNode]:
+    """Every node of a file that can be mutated; type hints, docstrings and imports cannot."""
     for node in _meaningful(tree):
         if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in COMPARED:
-            yield Place(node, "comparison")
+            yield MutableNode(node, "comparison")
         elif isinstance(node, ast.BoolOp):
-            yield Place(node, "and/or")
+            yield MutableNode(node, "and/or")
         elif isinstance(node, ast.BinOp) and type(node.op) in COMPUTED and not _is_type(node):
-            yield Place(node, "arithmetic")
+            yield MutableNode(node, "arithmetic")
         elif isinstance(node, (ast.If, ast.While, ast.IfExp)):
-            yield Place(node, "condition")
+            yield MutableNode(node, "condition")
         elif isinstance(node, ast.Constant) and type(node.value) in (int, bool):
-            yield Place(node, "constant")
+            yield MutableNode(node, "constant")
         elif isinstance(node, (ast.AugAssign, ast.Delete, ast.Raise)) or (
             isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)
         ):
-            yield Place(node, "statement")
+            yield MutableNode(node, "statement")
 
 
 def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
-    """As `ast.walk`, without the keywords of classes (`frozen`, `gc`) and without what only type checkers read."""
+    """As `ast.walk`, without keywords of classes (`frozen`, `gc`) and code for type checkers."""
     todo = deque([tree])
     while todo:
         node = todo.popleft()
@@ -126,7 +128,7 @@ def _meaningful(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _unseen(node: ast.AST) -> list[ast.AST | None]:
-    """What of a node changes nothing: keywords of classes, and annotations, which are never evaluated."""
+    """The children without effect: keywords of classes, and annotations, never evaluated."""
     if isinstance(node, ast.ClassDef):
         return [*node.keywords]
     if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -142,23 +144,21 @@ def _is_type(node: ast.BinOp) -> bool:
 
 
 def mutate(source: str, number: int) -> tuple[str, str]:
-    """The source with that mistake, and what it is."""
+    """The source of that mutant, and a description of it."""
     tree = ast.parse(source)
-    place = list(places(tree))[number]
-    node = place.node
+    mutable = list(mutable_nodes(tree))[number]
+    node = mutable.node
     before = ast.unparse(node).splitlines()[0]
-    if place.name == "statement":
-        tree = _Without(node).visit(tree)
-        return ast.unparse(
-            ast.fix_missing_locations(tree)
-        ), f"line {node.lineno}: left out {before}"
-    _spoil(node, place.name)
+    if mutable.name == "statement":
+        tree = _RemoveStatement(node).visit(tree)
+        return ast.unparse(ast.fix_missing_locations(tree)), f"line {node.lineno}: removed {before}"
+    _change(node, mutable.name)
     return ast.unparse(
         ast.fix_missing_locations(tree)
     ), f"line {node.lineno}: {before} -> {ast.unparse(node).splitlines()[0]}"
 
 
-def _spoil(node: Any, name: str) -> None:
+def _change(node: Any, name: str) -> None:
     if name == "comparison":
         node.ops = [COMPARED[type(node.ops[0])]()]
     elif name == "and/or":
@@ -171,8 +171,8 @@ def _spoil(node: Any, name: str) -> None:
         node.value = not node.value if isinstance(node.value, bool) else node.value + 1
 
 
-class _Without(ast.NodeTransformer):
-    """Puts `pass` in the place of one statement."""
+class _RemoveStatement(ast.NodeTransformer):
+    """Replaces one statement by `pass`."""
 
     def __init__(self, node: ast.AST) -> None:
         self._node = node
@@ -195,7 +195,7 @@ def part_of(path: Path) -> str | None:
 
 
 def sample(each: int, seed: int, only: str | None) -> list[Mutant]:
-    """Up to that many mutants of each file, one of every file in turn, the same ones for the same seed."""
+    """Up to `each` mutants of a file, files alternating, the same for the same seed."""
     files = sorted(path for folder in MUTATED for path in (PACKAGE / folder).rglob("*.py"))
     rng = random.Random(seed)
     queues = [
@@ -209,13 +209,14 @@ def sample(each: int, seed: int, only: str | None) -> list[Mutant]:
 
 
 def _drawn(part: str, path: Path, each: int, rng: random.Random) -> list[Mutant]:
-    numbers = range(len(list(places(ast.parse(path.read_text(encoding="utf-8"))))))
+    numbers = range(len(list(mutable_nodes(ast.parse(path.read_text(encoding="utf-8"))))))
     return [Mutant(part, path, number) for number in rng.sample(numbers, min(each, len(numbers)))]
 
 
-def told(mutant: Mutant) -> str:
-    """The file and the mistake, in words."""
-    return f"{mutant.path.relative_to(PACKAGE)} {mutate(mutant.path.read_text(encoding='utf-8'), mutant.number)[1]}"
+def describe(mutant: Mutant) -> str:
+    """The file and the defect as text."""
+    _, description = mutate(mutant.path.read_text(encoding="utf-8"), mutant.number)
+    return f"{mutant.path.relative_to(PACKAGE)} {description}"
 
 
 Tests: TypeAlias = dict[str, dict[int, set[str]]]
@@ -223,20 +224,23 @@ Tests: TypeAlias = dict[str, dict[int, set[str]]]
 
 
 def prepare(home: Path, parts: Iterable[str]) -> Tests:
-    """A copy of the project with every file compiled, so that each mutant compiles one file alone; and which tests run which line."""
+    """Copies the project, compiled so that each mutant compiles one file alone.
+
+    Returns which tests run which line.
+    """
     for name in ("parsers", "streamlib", "tests", "docs"):
         shutil.copytree(ROOT / name, home / name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", home)
     (home / "nothing").mkdir()
-    found: Tests = {}
+    tests_by_file: Tests = {}
     for part in sorted(set(parts)):
-        sys.stdout.write(f"which tests of {part} run which line\n")
+        sys.stdout.write(f"measuring which tests of {part} run which line\n")
         sys.stdout.flush()
         settings, data = home / f"{part}.ini", home / f"{part}.data"
         settings.write_text(
             f"[run]\ndata_file = {data}\nsource_pkgs = streamlib_parsers\n", encoding="utf-8"
         )
-        words = [
+        arguments = [
             "-m",
             "coverage",
             "run",
@@ -249,32 +253,31 @@ def prepare(home: Path, parts: Iterable[str]) -> Tests:
             *_all_tests(part, home),
         ]
         subprocess.run(
-            [sys.executable, *words],
+            [sys.executable, *arguments],
             env=os.environ | _environment(home),
             cwd=home,
             capture_output=True,
             check=True,
         )
-        found |= _by_line(data, home, part)
-        if (
-            _pytest(_all_tests(part, home), home) != 0
-        ):  # else every mistake would seem to be noticed
-            raise SystemExit(f"the tests of {part} fail where nothing is wrong")
-    return found
+        tests_by_file |= _by_line(data, home, part)
+        # Otherwise every mutant would seem to be killed.
+        if _pytest(_all_tests(part, home), home) != 0:
+            raise SystemExit(f"the tests of {part} fail without a mutant")
+    return tests_by_file
 
 
 def _by_line(data: Path, home: Path, part: str) -> Tests:
     measured = coverage.CoverageData(str(data))
     measured.read()
-    found: Tests = {}
+    tests_by_file: Tests = {}
     for path in measured.measured_files():
         relative = Path(path).relative_to(home / "parsers" / "streamlib_parsers")
         if part_of(PACKAGE / relative) == part:
             lines = measured.contexts_by_lineno(path)
-            found[str(relative)] = {
+            tests_by_file[str(relative)] = {
                 line: {test for test in tests if test} for line, tests in lines.items()
             }
-    return found
+    return tests_by_file
 
 
 def _all_tests(part: str, home: Path) -> list[str]:
@@ -286,18 +289,17 @@ def _all_tests(part: str, home: Path) -> list[str]:
 
 
 def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
-    """Whether no test noticed the mistake. What runs at import, or in helpers alone, gets all tests of the part."""
+    """Whether no test kills the mutant; code that only runs at import gets all tests of the part."""
     relative = mutant.path.relative_to(PACKAGE)
     copy = home / "parsers" / "streamlib_parsers" / relative
     source = mutant.path.read_text(encoding="utf-8")
-    place = list(places(ast.parse(source)))[mutant.number]
-    fitting = sorted(
-        {test for line in place.lines for test in tests.get(str(relative), {}).get(line, ())}
+    mutable = list(mutable_nodes(ast.parse(source)))[mutant.number]
+    selected = sorted(
+        {test for line in mutable.lines for test in tests.get(str(relative), {}).get(line, ())}
     )
     copy.write_text(mutate(source, mutant.number)[0], encoding="utf-8")
-    os.utime(
-        copy, (0, mutant.number + 1)
-    )  # a time of its own, or the bytecode of a mistake of the same second would be run
+    # A distinct time, or the bytecode of another mutant of the same second would be run.
+    os.utime(copy, (0, mutant.number + 1))
     limits = [
         "-x",
         "-o",
@@ -306,14 +308,17 @@ def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
         "faulthandler_exit_on_timeout=true",
     ]
     try:
-        return _pytest([*limits, *(fitting or _all_tests(mutant.part, home))], home) == 0
+        return _pytest([*limits, *(selected or _all_tests(mutant.part, home))], home) == 0
     finally:
         shutil.copy2(mutant.path, copy)
 
 
-def _pytest(words: list[str], home: Path) -> int:
-    """The exit code of pytest in the copy; 1 where it takes too long or too much memory. A fork has what is slow to import already."""
-    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(words, home))
+def _pytest(arguments: list[str], home: Path) -> int:
+    """The exit code of pytest in the copy; nonzero if it takes too long or too much memory.
+
+    A fork, which has imported already what is slow to import.
+    """
+    child = multiprocessing.get_context("fork").Process(target=_in_child, args=(arguments, home))
     child.start()
     child.join(SECONDS)
     child.kill()
@@ -321,7 +326,7 @@ def _pytest(words: list[str], home: Path) -> int:
     return child.exitcode or 0
 
 
-def _in_child(words: list[str], home: Path) -> None:
+def _in_child(arguments: list[str], home: Path) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     silence = os.open(os.devnull, os.O_WRONLY)
     os.dup2(silence, 1)
@@ -336,7 +341,7 @@ def _in_child(words: list[str], home: Path) -> None:
         if name.partition(".")[0] in {"tests", "streamlib", "streamlib_parsers"}
     ]:
         del sys.modules[name]
-    os._exit(int(pytest.main([*QUIET, *words])))
+    os._exit(int(pytest.main([*QUIET, *arguments])))
 
 
 def _environment(home: Path) -> dict[str, str]:
@@ -344,76 +349,79 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def main() -> None:
-    """Tries the sample and says what survived."""
+    """Tries the sample and lists what survived."""
     command = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    command.add_argument("--each", type=int, default=100, help="mistakes a file (default 100)")
+    command.add_argument("--each", type=int, default=100, help="mutants a file (default 100)")
     command.add_argument("--seed", type=int, default=1)
     command.add_argument("--part", choices=sorted(PARTS))
     command.add_argument(
         "--again",
         action="store_true",
-        help="of the run that was kept only the survivors; its other mutants stay noticed",
+        help="only the survivors of the saved run; its other mutants stay killed",
     )
     command.add_argument(
         "--quote",
         action="store_true",
-        help="keep the result for docs/PROOF.md (then: python -m tests.proof --page)",
+        help="save the result for docs/PROOF.md (then: python -m tests.proof --page)",
     )
     arguments = command.parse_args()
     mutants = sample(arguments.each, arguments.seed, arguments.part)
-    doubted, drawn = mutants, len(mutants)
+    remaining, drawn = mutants, len(mutants)
     if arguments.again:
-        mutants, doubted = _kept(mutants)
-    words = "".join(
+        mutants, remaining = _saved(mutants)
+    options = "".join(
         f" --{name} {value}"
         for name in ("each", "seed", "part")
         if (value := getattr(arguments, name)) is not None
     )
     with tempfile.TemporaryDirectory() as folder:
-        tests = prepare(Path(folder), (mutant.part for mutant in doubted))
+        tests = prepare(Path(folder), (mutant.part for mutant in remaining))
         survived: list[str] = []
-        for number, mutant in enumerate(doubted, 1):
+        for number, mutant in enumerate(remaining, 1):
             survived += _tried(mutant, Path(folder), tests)
             done = mutants if arguments.again else mutants[:number]
             if arguments.quote and (
-                number == len(doubted) or (number % 50 == 0 and not arguments.again)
+                number == len(remaining) or (number % 50 == 0 and not arguments.again)
             ):
-                keep(f"python -m tests.mutation{words}", done, drawn, survived)
+                save(f"python -m tests.mutation{options}", done, drawn, survived)
     score = 100 * (1 - len(survived) / len(mutants))
     sys.stdout.write(
-        f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} noticed, {score:.1f} %\n"
+        f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} killed, {score:.1f} %\n"
     )
 
 
-def _kept(mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
-    """Those of the run on record, which may have been stopped, and those of them that survived. It must have been the same code."""
+def _saved(mutants: list[Mutant]) -> tuple[list[Mutant], list[Mutant]]:
+    """The mutants of the saved run, which may have been stopped, and its survivors.
+
+    The code must be unchanged.
+    """
     record = json.loads(QUOTE.read_bytes())
     tried = mutants[: record["figures"]["mutants"]]
     survived = {
         note.removeprefix("survived: ") for note in record["notes"] if note.startswith("survived: ")
     }
-    if unknown := survived - {told(mutant) for mutant in tried}:
+    if unknown := survived - {describe(mutant) for mutant in tried}:
         raise SystemExit(f"the code has changed since: {min(unknown)}")
-    return tried, [mutant for mutant in tried if told(mutant) in survived]
+    return tried, [mutant for mutant in tried if describe(mutant) in survived]
 
 
 def _tried(mutant: Mutant, home: Path, tests: Tests) -> list[str]:
     if not survives(mutant, home, tests):
         return []
-    sys.stdout.write(f"survived: {told(mutant)}\n")
+    sys.stdout.write(f"survived: {describe(mutant)}\n")
     sys.stdout.flush()
-    return [told(mutant)]
+    return [describe(mutant)]
 
 
-def keep(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -> None:
-    """Keeps a run for the page of promises."""
+def save(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -> None:
+    """Saves a run for docs/PROOF.md."""
     files = Counter(str(mutant.path.relative_to(PACKAGE)) for mutant in mutants)
     most = max(files.values())
     fewer = ", ".join(f"{name} {count}" for name, count in files.most_common() if count < most - 1)
     stopped = f"stopped after {len(mutants):,} of {drawn:,}; " if len(mutants) < drawn else ""
-    kept = {
+    document = {
         "command": command,
         "date": f"{datetime.now(UTC):%Y-%m-%d}",
         "figures": {
@@ -421,12 +429,12 @@ def keep(command: str, mutants: list[Mutant], drawn: int, survived: list[str]) -
             "killed, %": round(100 * (1 - len(survived) / len(mutants)), 1),
         },
         "notes": [
-            f"{stopped}{most} of a file, all of one that has fewer places: {fewer}",
-            *(f"survived: {one}" for one in survived),
+            f"{stopped}{most} per file, all where a file has fewer: {fewer}",
+            *(f"survived: {description}" for description in survived),
         ],
     }
     QUOTED.mkdir(exist_ok=True)
-    QUOTE.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    QUOTE.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A plugin of pytest for `tests.mutation`: coverage notes each line under the name of the test that runs it, hypothesis' tests too."""
+"""A pytest plugin for `tests.mutation`: coverage records which test runs each line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None]:
-    """Named without its parameters."""
+    """Switches the context to the test's name without parameters."""
     running = coverage.Coverage.current()
     assert running is not None
     running.switch_context(item.nodeid.partition("[")[0])

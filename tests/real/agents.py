@@ -1,11 +1,12 @@
-"""Coding agents as judges: Claude Code and Codex CLI, each with a HOME of its own, at the gateway in front of every wire.
+"""Coding agents against the gateway in front of every wire: Claude Code and Codex CLI.
 
-    python -m tests.real.agents                     # installs both (650 MB of npm packages, into `.real/`), runs every case
+    python -m tests.real.agents               # installs both (650 MB of npm, into `.real/`), runs all
     python -m tests.real.agents --only codex
 
-The model is a script: it thinks, runs one command through the tool that the agent offers, and says what came of it. A case is passed when
-the command has run, the agent has said the model's last words and ended well, and what the model signed came back to it in the next turn.
-No key, no network: only 127.0.0.1 is asked. Not for CI, by its size.
+Each agent has its own HOME. The model is a script: it reasons, runs one command through the tool that
+the agent offers, and reports the result. A case passes if the command ran, the agent printed the
+model's final text and exited with 0, and the signed reasoning was sent back in the next turn. Needs no
+key and no network but 127.0.0.1. Too large for CI.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ PACKAGES: Final = {"claude": "@anthropic-ai/claude-code@2.1.197", "codex": "@ope
 WIRES: Final = ("messages", "chat", "responses", "gemini")
 COMMAND: Final = "echo written by the model > proof.txt"
 SIGNED: Final = "c2lnbmVkIGJ5IHRoZSBzY3JpcHQ="
-LAST_WORDS: Final = "The proof is written."
+FINAL_TEXT: Final = "The proof is written."
 ARGUMENTS: Final[dict[str, dict[str, Any]]] = {
     "Bash": {"command": COMMAND, "description": "Writes the proof"},
     "exec_command": {"cmd": COMMAND},
@@ -52,11 +53,12 @@ ARGUMENTS: Final[dict[str, dict[str, Any]]] = {
 
 
 class Script:
-    """The model. `came_back`: how many requests held what it had signed."""
+    """The model."""
 
     def __init__(self) -> None:
         self.requests = 0
         self.came_back = 0
+        """How many requests contained its signature."""
 
     def __call__(self, prompt: Prompt, wire: Any = "messages") -> Sequence[ResponseEvent]:
         self.requests += 1
@@ -67,18 +69,18 @@ class Script:
         name = next((tool.name for tool in prompt.tools if tool.name in ARGUMENTS), None)
         answered = any(isinstance(item, OUTPUTS) for item in prompt.items)
         if name and not answered:
-            thought = assembly.open(Reasoning())
-            assembly.reasoning(thought, "One command will do.")
-            thought.fields["encrypted_content" if wire == "responses" else "signature"] = SIGNED
-            assembly.close(thought)
-            call = assembly.open(FunctionCall(assembly.mint(), name))
-            for piece in msgspec.json.encode(ARGUMENTS[name]).decode().partition(":"):
-                assembly.arguments(call, piece)
+            reasoning = assembly.open(Reasoning())
+            assembly.reasoning(reasoning, "One command will do.")
+            reasoning.fields["encrypted_content" if wire == "responses" else "signature"] = SIGNED
+            assembly.close(reasoning)
+            call = assembly.open(FunctionCall(assembly.new_call_id(), name))
+            for fragment in msgspec.json.encode(ARGUMENTS[name]).decode().partition(":"):
+                assembly.arguments(call, fragment)
             assembly.close(call)
         else:
-            words = assembly.open(Message("assistant"))
-            assembly.text(words, LAST_WORDS)
-            assembly.close(words)
+            message = assembly.open(Message("assistant"))
+            assembly.text(message, FINAL_TEXT)
+            assembly.close(message)
         assembly.usage(Usage(input_tokens=100, output_tokens=20))
         assembly.complete("tool_calls" if name and not answered else "stop")
         return assembly.take()
@@ -95,12 +97,12 @@ def claude(url: str, home: Path) -> tuple[list[str], dict[str, str]]:
         "--allowedTools",
         "Bash",
     ]
-    said = {
+    environment = {
         "ANTHROPIC_BASE_URL": url,
         "ANTHROPIC_API_KEY": "dummy",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
     }
-    return command, {**said, "MAX_THINKING_TOKENS": "2000"}
+    return command, {**environment, "MAX_THINKING_TOKENS": "2000"}
 
 
 def codex(url: str, home: Path) -> tuple[list[str], dict[str, str]]:
@@ -136,7 +138,7 @@ def program(name: str) -> Path:
 
 
 def install() -> None:
-    """Both from npm. Claude Code's own installer puts its binary in place: the package's scripts are not run by themselves."""
+    """Installs both from npm; Claude Code's installer, which places its binary, is run separately."""
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         raise FileNotFoundError("there is no npm")
@@ -155,8 +157,8 @@ def install() -> None:
         ],
         check=True,
     )
-    place = home / "node_modules" / "@anthropic-ai" / "claude-code"
-    subprocess.run([node, "install.cjs"], cwd=place, check=True, capture_output=True)
+    package = home / "node_modules" / "@anthropic-ai" / "claude-code"
+    subprocess.run([node, "install.cjs"], cwd=package, check=True, capture_output=True)
 
 
 @asynccontextmanager
@@ -170,7 +172,7 @@ async def gateway_before(script: Script, wire: Any) -> AsyncGenerator[str]:
             uvicorn.Config(gateway(Gateway(table)), port=0, log_level="warning")
         )
         group.start_soon(server.serve)
-        while not server.started:  # noqa: ASYNC110  # uvicorn tells nobody
+        while not server.started:  # noqa: ASYNC110  # uvicorn has no event for it
             await anyio.sleep(0.02)
         yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
         server.should_exit = True
@@ -194,15 +196,17 @@ async def case(agent: str, wire: str) -> str | None:
                 done = await run(env={"PATH": os.environ["PATH"], "HOME": str(home), **environment})
             if patience.cancelled_caught:
                 return f"it did not end; {script.requests} requests"
-            said = done.stdout.decode("utf-8", "replace")
-            faults = {
-                f"it ended with {done.returncode}: {(said + done.stderr.decode('utf-8', 'replace'))[-800:]}": done.returncode
-                != 0,
-                "the command did not run": not (work / "proof.txt").exists(),
-                "the last words were not said": LAST_WORDS not in said,
-                "what was signed did not come back": not script.came_back,
-            }
-            return next((fault for fault, failed in faults.items() if failed), None)
+            output = done.stdout.decode("utf-8", "replace")
+            if done.returncode != 0:
+                log = output + done.stderr.decode("utf-8", "replace")
+                return f"it ended with {done.returncode}: {log[-800:]}"
+            if not (work / "proof.txt").exists():
+                return "the command did not run"
+            if FINAL_TEXT not in output:
+                return "the final text was not printed"
+            if not script.came_back:
+                return "the signature was not sent back"
+            return None
 
 
 async def run(only: Sequence[str]) -> int:

@@ -1,16 +1,16 @@
-"""What the tests read from outside the repository: recorded bodies and vectors that lie beside it and are never committed.
+"""What the tests read from outside the repository: recorded bodies and vectors, never committed.
 
     STREAMLIB_SHARED   the folder that holds `vectors/` and `corpus/`; else `../shared` beside the repository
     STREAMLIB_CORPUS   the folder that holds `data/`; else `corpus` in the folder above
 
-Where they are absent the tests that need them are skipped, each saying so, and the last lines of the run count them. A path
-given by one of the variables must exist: a typing error there must not turn the suite green.
+Without them the tests that need them are skipped with that reason, and the last lines of the run
+count them. A path in one of the variables must exist: a misspelt path must not turn the suite green.
 
     @each_recording("anthropic-messages")
-    def test_promise(recording: Recording) -> None: ...
+    def test_parser(recording: Recording) -> None: ...
 
     @each_vector("sse_vectors")
-    def test_promise(vector: dict[str, Any]) -> None: ...
+    def test_framing(vector: dict[str, Any]) -> None: ...
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ WIRES: Final[Mapping[str, str]] = {
 """Folder of the corpus -> our name of the wire."""
 
 STREAMS: Final = (".sse", ".eventstream", ".ndjson")
-"""Bodies as they came over the wire."""
+"""Bodies as received."""
 BODIES: Final = (".json",)
-"""Whole, non-streaming bodies."""
+"""Complete, non-streaming bodies."""
 PAYLOADS: Final = (".jsonl",)
-"""Recordings that kept only the decoded `data:` payloads, one a line: they enter above the framing."""
+"""Recordings of the decoded `data:` payloads alone, one a line: they bypass the framing."""
 
 MISSING: Final = "shared test data is absent"
 """How every such skip begins; `conftest.py` counts them by it."""
@@ -68,7 +68,7 @@ class Recording:
 
     @property
     def wire(self) -> str:
-        """Our name of the wire; the folder's own name where it is none of ours (conformance vectors)."""
+        """Our name of the wire, else the folder's name (conformance vectors)."""
         return WIRES.get(self.path.parent.name, self.path.parent.name)
 
     @property
@@ -97,7 +97,7 @@ class Recording:
 
 
 def require(path: Path) -> Path:
-    """`path` itself, or a skip that says what is absent. Skips the whole module when called at import time."""
+    """`path`, or a skip that names it; the whole module is skipped when called at import time."""
     if not path.exists():
         pytest.skip(_reason(path), allow_module_level=True)
     return path
@@ -105,36 +105,38 @@ def require(path: Path) -> Path:
 
 @cache
 def vectors(name: str) -> dict[str, Any]:
-    """The document `vectors/<name>.json`: `about`, `vectors` and whatever else it says. Skips where it is absent."""
+    """The document `vectors/<name>.json`: `about`, `vectors` and more. Skips if it is absent."""
     document: dict[str, Any] = json.loads(require(SHARED / "vectors" / f"{name}.json").read_bytes())
     return document
 
 
 def recordings(folder: str, suffixes: Iterable[str] = STREAMS) -> list[Recording]:
-    """The recordings of one folder of the corpus, sorted by name. `[]` where there is no corpus; an empty folder is an error."""
+    """The recordings of one folder of the corpus by name; `[]` without a corpus.
+
+    An empty folder is an error.
+    """
     wanted = tuple(suffixes)
     home = CORPUS / "data" / folder
     if not CORPUS.is_dir():
         return []
-    found = [
+    entries = [
         Recording(path)
         for path in sorted(home.glob("*"))
         if path.suffix in wanted and not _is_note(path)
     ]
-    assert found, f"no {'/'.join(wanted)} in {home}"
-    return found
+    assert entries, f"no {'/'.join(wanted)} in {home}"
+    return entries
 
 
 def each_recording(folder: str, suffixes: Iterable[str] = STREAMS) -> pytest.MarkDecorator:
-    """Run the test once for every recording of a folder, as its argument `recording`; one loud skip where there is no corpus."""
-    found = recordings(folder, suffixes)
-    return pytest.mark.parametrize(
-        "recording", [pytest.param(one, id=one.path.name) for one in found] or [_absent(CORPUS)]
-    )
+    """Runs the test for every recording of a folder, as `recording`; one skip without a corpus."""
+    entries = recordings(folder, suffixes)
+    cases = [pytest.param(entry, id=entry.path.name) for entry in entries]
+    return pytest.mark.parametrize("recording", cases or [_absent(CORPUS)])
 
 
 def each_vector(name: str) -> pytest.MarkDecorator:
-    """Run the test once for every vector of `vectors/<name>.json`, as its argument `vector`; one loud skip where it is absent."""
+    """Runs the test for every vector of `vectors/<name>.json`, as `vector`; one skip without it."""
     path = SHARED / "vectors" / f"{name}.json"
     if not path.exists():
         return pytest.mark.parametrize("vector", [_absent(path)])
@@ -149,7 +151,8 @@ def _is_note(path: Path) -> bool:
 
 
 def _reason(path: Path) -> str:
-    return f"{MISSING}: {path.name} (looked in {path.parent}; set STREAMLIB_SHARED or STREAMLIB_CORPUS)"
+    hint = "set STREAMLIB_SHARED or STREAMLIB_CORPUS"
+    return f"{MISSING}: {path.name} (looked in {path.parent}; {hint})"
 
 
 def _absent(path: Path) -> Any:

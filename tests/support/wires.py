@@ -1,4 +1,4 @@
-"""What the tests of several wires share: a stream in, events out; the tables of a wire's page; agreement with a recording's facts."""
+"""What the tests of several wires share: parsing, tables of a wire's page, facts of a recording."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from tests.support.shared import BODIES, PAYLOADS, ROOT, Recording
 
 
 def events_of(wire: Any, *chunks: bytes, **options: Any) -> list[ResponseEvent]:
-    """All events of a stream, given in these chunks."""
+    """All events of a stream in these chunks."""
     p = parser(wire, **options)
     return [*(event for chunk in chunks for event in p.feed(chunk)), *p.close()]
 
 
 def events_of_lines(wire: Any, lines: Iterable[bytes | str]) -> list[ResponseEvent]:
-    """All events of messages that are framed already and have lost their names."""
+    """All events of payloads that are framed already, without event names."""
     p = parser(wire)
     return [*(event for line in lines for event in p.feed_event(line)), *p.close()]
 
 
 def response_of(wire: Any, *chunks: bytes) -> Response:
-    """What a stream said."""
+    """The response of a stream."""
     return accumulate(events_of(wire, *chunks))
 
 
@@ -46,7 +46,10 @@ def error_of(wire: Any, *chunks: bytes) -> ErrorInfo:
 
 
 def documented(wire: str, heading: str) -> dict[str, list[list[str]]]:
-    """The first table under a heading of `docs/wires/<wire>.md`: first code word of a row -> the code words of its other cells."""
+    """The first table under a heading of `docs/wires/<wire>.md`.
+
+    First code span of a row -> the code spans of its other cells.
+    """
     page = (ROOT / "docs" / "wires" / f"{wire}.md").read_text(encoding="utf-8")
     section = re.split(
         r"^## ", page.split(f"\n## {heading}\n", 1)[1], maxsplit=1, flags=re.MULTILINE
@@ -69,7 +72,10 @@ def parsed(recording: Recording) -> list[ResponseEvent]:
 
 
 def disagreements(recording: Recording, stops: Mapping[str, str]) -> list[str]:
-    """Where the parser and the recording's facts differ. `stops`: the wire's table of stop reasons."""
+    """Differences between the parser and a recording's facts.
+
+    stops: the wire's table of stop reasons.
+    """
     facts, response = recording.expected.get("facts"), accumulate(parsed(recording))
     if not facts:
         return []
@@ -81,7 +87,7 @@ def disagreements(recording: Recording, stops: Mapping[str, str]) -> list[str]:
         if isinstance(item, (FunctionCall, ServerToolCall))
     ]
     reason = facts.get("stop_reason")
-    told = {
+    pairs = {
         "text": (squeezed(facts.get("text")), squeezed(response.text)),
         "reasoning": (squeezed(facts.get("reasoning")), squeezed(response.reasoning)),
         "calls": (
@@ -97,7 +103,7 @@ def disagreements(recording: Recording, stops: Mapping[str, str]) -> list[str]:
         else (None, None),
         "model": (facts["model"], response.model) if facts.get("model") else (None, None),
     }
-    return [f"{name}: {want!r} != {have!r}" for name, (want, have) in told.items() if want != have]
+    return [f"{name}: {want!r} != {have!r}" for name, (want, have) in pairs.items() if want != have]
 
 
 def arguments(call: FunctionCall | ServerToolCall) -> Any:
