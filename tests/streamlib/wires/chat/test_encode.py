@@ -15,11 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-openai = pytest.importorskip(
-    "openai", reason="the official SDK is the reader here; it comes with the bench extra"
-)
-
-from streamlib import (  # noqa: E402  # after the SDK is known to be there
+from streamlib import (
     Audio,
     Choice,
     Completed,
@@ -55,13 +51,14 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     parse_body,
     parser,
 )
-from streamlib.loopback import echo_response  # noqa: E402
-from streamlib.testing.invariants import join_deltas  # noqa: E402
-from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembler import EventAssembler  # noqa: E402
-from streamlib_parsers.events import FinishedChoice  # noqa: E402
-from streamlib_parsers.limits import LIMITS  # noqa: E402
-from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings  # noqa: E402
+from streamlib.loopback import echo_response
+from streamlib.testing.invariants import join_deltas
+from streamlib.wires.encoders import encode_all, error_body
+from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.events import FinishedChoice
+from streamlib_parsers.limits import LIMITS
+from tests.support.sdks import openai
+from tests.support.shared import BODIES, STREAMS, WIRES, Recording, each_recording, recordings
 
 PROMPT = Prompt(
     input="Weather?",
@@ -643,7 +640,6 @@ def client(stream: bytes, body: bytes) -> tuple[Any, Any]:
 
 
 REQUEST: Any = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
-TRUNCATION_ERRORS = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
 on_asyncio = pytest.mark.parametrize("anyio_backend", ["asyncio"])
 """The client leaves its generators to the garbage collector, which trio counts as a leak."""
 
@@ -653,7 +649,8 @@ async def read(stream: bytes, body: bytes) -> tuple[Any, Any, Any]:
     http, sdk = client(stream, body)
     async with http:
         async with sdk.chat.completions.stream(**REQUEST) as events:
-            with contextlib.suppress(*TRUNCATION_ERRORS):
+            truncation = (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError)
+            with contextlib.suppress(*truncation):
                 async for _ in events:
                     pass
             summed = events.current_completion_snapshot

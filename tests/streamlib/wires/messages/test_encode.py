@@ -11,11 +11,7 @@ import httpx2
 import msgspec
 import pytest
 
-anthropic = pytest.importorskip(
-    "anthropic", reason="the official SDK is the reader here; it comes with the dev extra"
-)
-
-from streamlib import (  # noqa: E402  # after the SDK is known to be there
+from streamlib import (
     Completed,
     ErrorInfo,
     Failed,
@@ -33,14 +29,15 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     parse_body,
     parser,
 )
-from streamlib.loopback import echo_response  # noqa: E402
-from streamlib.request.prompt import Prompt  # noqa: E402
-from streamlib.testing.invariants import join_deltas  # noqa: E402
-from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembler import EventAssembler  # noqa: E402
-from streamlib_parsers.items import ToolSpec  # noqa: E402
-from streamlib_parsers.limits import LIMITS  # noqa: E402
-from tests.support.shared import STREAMS, Recording, each_recording  # noqa: E402
+from streamlib.loopback import echo_response
+from streamlib.request.prompt import Prompt
+from streamlib.testing.invariants import join_deltas
+from streamlib.wires.encoders import encode_all, error_body
+from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.items import ToolSpec
+from streamlib_parsers.limits import LIMITS
+from tests.support.sdks import anthropic
+from tests.support.shared import STREAMS, Recording, each_recording
 
 PROMPT = Prompt(
     input="Weather?",

@@ -16,11 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-openai = pytest.importorskip(
-    "openai", reason="the official SDK is the reader here; it comes with the dev extra"
-)
-
-from streamlib import (  # noqa: E402  # after the SDK is known to be there
+from streamlib import (
     Compaction,
     Completed,
     Created,
@@ -49,12 +45,13 @@ from streamlib import (  # noqa: E402  # after the SDK is known to be there
     encoder,
     parse_body,
 )
-from streamlib.testing.invariants import join_deltas  # noqa: E402
-from streamlib.wires.encoders import encode_all, error_body  # noqa: E402
-from streamlib_parsers.assembler import EventAssembler  # noqa: E402
-from streamlib_parsers.errors import ErrorKind  # noqa: E402
-from streamlib_parsers.limits import LIMITS  # noqa: E402
-from tests.support.shared import (  # noqa: E402
+from streamlib.testing.invariants import join_deltas
+from streamlib.wires.encoders import encode_all, error_body
+from streamlib_parsers.assembler import EventAssembler
+from streamlib_parsers.errors import ErrorKind
+from streamlib_parsers.limits import LIMITS
+from tests.support.sdks import openai
+from tests.support.shared import (
     BODIES,
     PAYLOADS,
     STREAMS,
@@ -63,7 +60,7 @@ from tests.support.shared import (  # noqa: E402
     each_recording,
     recordings,
 )
-from tests.support.wires import events_of, parsed  # noqa: E402
+from tests.support.wires import events_of, parsed
 
 HERE = Origin("responses")
 

@@ -1,0 +1,29 @@
+"""The official SDKs as readers of what is encoded, imported at first use.
+
+Each takes a second to import: collecting the tests must not wait for them. A missing one skips the
+test that needs it, with the reason.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import pytest
+
+
+class LazySDK:
+    """A module that is imported when its first attribute is read."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        # pytest looks for marks on every global of a test module.
+        if attribute.startswith(("_", "pytest")):
+            raise AttributeError(attribute)
+        reason = "the official SDK is the reader here; it comes with the dev extra"
+        return getattr(pytest.importorskip(self._name, reason=reason), attribute)
+
+
+anthropic: Final = LazySDK("anthropic")
+openai: Final = LazySDK("openai")
