@@ -125,8 +125,8 @@ class EventAssembler:
         """Items opened so far: the index of the next one."""
         self.has_call = False
         """Whether a call for the caller was opened."""
-        self.has_complete_call = False
-        """Whether one was closed as `completed`."""
+        self.complete_calls: list[FunctionCall | CustomToolCall] = []
+        """Those that were closed as `completed`."""
         self._generated_ids = 0
         """Call ids generated so far: the argument of the next call of `call_id`."""
         self._inferred_end = ""
@@ -426,7 +426,7 @@ class EventAssembler:
         item.item = self._clean_item(final)
         del self._open[item.index]
         if isinstance(final, (FunctionCall, CustomToolCall)) and final.status == "completed":
-            self.has_complete_call = True
+            self.complete_calls.append(final)
         self._events.append(OutputItemDone(item.index, item.item, seq=self._next_seq()))
 
     # --- the end ---

@@ -9,7 +9,13 @@ from streamlib_parsers.assembler import EventAssembler
 from streamlib_parsers.events import StopReason
 
 
-def reconcile(assembler: EventAssembler, stop_reason: StopReason, native: str | None) -> StopReason:
+def reconcile(
+    assembler: EventAssembler,
+    stop_reason: StopReason,
+    native: str | None,
+    *,
+    call_waits: bool,
+) -> StopReason:
     """Returns the stop reason that agrees with the calls.
 
     An agent loop goes by the stop reason. Servers say `stop` beside a call that waits for its
@@ -17,11 +23,12 @@ def reconcile(assembler: EventAssembler, stop_reason: StopReason, native: str | 
     finds it.
 
     Args:
-        assembler: Holds the calls; emits `Notice("no_tool_call")`.
+        assembler: Knows whether there was any call; emits `Notice("no_tool_call")`.
         stop_reason: What the wire's own value stands for.
         native: That value; None where the wire sent none.
+        call_waits: Whether a complete call waits for its result.
     """
-    if assembler.has_complete_call and (native is None or stop_reason == "stop"):
+    if call_waits and (native is None or stop_reason == "stop"):
         return "tool_calls"
     if stop_reason == "tool_calls" and not assembler.has_call:
         assembler.notice("no_tool_call", f"the stop reason is {native}, but no call came")

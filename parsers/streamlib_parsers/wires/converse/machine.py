@@ -184,7 +184,12 @@ class Machine:
         if reason is not None and reason not in STOP_REASONS:
             self._assembler.notice("unknown_finish_reason", reason)
         stop_reason = STOP_REASONS.get(reason or "", "other")
-        stop_reason = reconcile(self._assembler, stop_reason, reason)
+        stop_reason = reconcile(
+            self._assembler,
+            stop_reason,
+            reason,
+            call_waits=bool(self._assembler.complete_calls),
+        )
         self._assembler.complete(stop_reason, reason, self._stop_sequence)
 
     # --- which event ---

@@ -158,6 +158,8 @@ class Machine:
         self._inputs: dict[int, bytes] = {}
         # Indexes that were opened in this message: none may be opened twice.
         self._seen: set[int] = set()
+        # Ids of the provider-run calls whose results were received.
+        self._results: set[str] = set()
         # The wire's usage object, merged over the stream.
         self._usage: dict[str, Any] = {}
         # The last values that were not null.
@@ -199,8 +201,22 @@ class Machine:
                 detail = {"stop_reason": self._stop_reason}
             raise truncated("the stream ended before message_stop", detail)
         stop_reason = STOP_REASONS.get(self._stop_reason or "", "other")
-        stop_reason = reconcile(self._assembler, stop_reason, self._stop_reason)
+        stop_reason = reconcile(
+            self._assembler, stop_reason, self._stop_reason, call_waits=self._call_waits()
+        )
         self._assembler.complete(stop_reason, self._stop_reason, self._stop_sequence)
+
+    def _call_waits(self) -> bool:
+        """Whether a complete call waits for its result.
+
+        Code that the provider runs may call a tool (`caller.tool_id`): once the code has its own
+        result, the call has had its own.
+        """
+        for call in self._assembler.complete_calls:
+            caller = (call.native or {}).get("caller")
+            if not isinstance(caller, dict) or string_at(caller, "tool_id") not in self._results:
+                return True
+        return False
 
     def _apply(self, message: WireEvent, data: bytes) -> None:
         name = tag(type(message))
@@ -323,6 +339,8 @@ class Machine:
 
     def _open(self, item: ResponseItem) -> OpenItem:
         """Opens an item; a call without an id gets one, a call without a name ends incomplete."""
+        if isinstance(item, ServerToolResult):
+            self._results.add(item.call_id)
         if not isinstance(item, (FunctionCall, ServerToolCall)):
             return self._assembler.open(item)
         if not item.call_id:

@@ -81,6 +81,18 @@ def test_complete_call_makes_the_stop_reason_tool_calls(reason: str | None) -> N
     assert (response.unfinished, len(response.calls), response.notices) == (True, 1, ())
 
 
+@pytest.mark.parametrize(("has_result", "expected"), [(True, "stop"), (False, "tool_calls")])
+def test_call_made_by_finished_code_does_not_wait(has_result: bool, expected: str) -> None:
+    """A20: code that the provider ran called the tool, got its result and ended."""
+    code = {"type": "server_tool_use", "id": "srv_1", "name": "code_execution", "input": {}}
+    called = {**TOOL, "caller": {"type": "code_execution_20250825", "tool_id": "srv_1"}}
+    result = {"type": "code_execution_tool_result", "tool_use_id": "srv_1", "content": {}}
+    body = start() + block(0, code) + block(1, called)
+    if has_result:
+        body += block(2, result)
+    assert response_of(body + end("end_turn")).stop_reason == expected
+
+
 @pytest.mark.parametrize(
     ("reason", "expected"), [("max_tokens", "length"), ("refusal", "refusal"), ("new", "other")]
 )
