@@ -322,9 +322,9 @@ class DialectFilter:
 
     def _search_reasoning(self, index: int, choice: ChoiceState, reason: StopReason) -> None:
         """A choice without any output: its calls may be in its reasoning."""
-        dialects = [
-            dialect for dialect in self._dialects if dialect.in_thoughts or reason == "tool_calls"
-        ]
+        # A wire that announced a call and sent none says `stop`, with a notice.
+        announced = reason == "tool_calls" or self._no_call is not None
+        dialects = [dialect for dialect in self._dialects if dialect.in_thoughts or announced]
         table = OpenerTable(dialects, reasoning=False)
         for reasoning in choice.reasoning:
             for call in calls_in(reasoning.content, table, self._tools, self._limits.held_bytes):
