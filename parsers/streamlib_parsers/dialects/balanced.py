@@ -5,6 +5,7 @@ Strings and brackets are followed; nothing is decoded.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from streamlib_parsers.errors import ParseFailure
@@ -20,10 +21,25 @@ CONTROL: Final = {code: f"\\u{code:04x}" for code in range(0x20)} | {
 """Characters that JSON strings must escape. Models write line breaks and tabs there as they are."""
 
 
+FOREIGN_TO_JSON: Final = re.compile(r"[^\s{}\[\]:,\"0-9+\-.EeTtruFfalsNniIy]")
+FOREIGN_TO_PYTHON: Final = re.compile(r"[^\s\w{}\[\]():,=\"'+\-.*/]")
+"""A character that stands in no value outside of its strings: not even in the constants of other
+languages that models write (`True`, `None`, `NaN`, `Infinity`)."""
+
+
 class BalancedValue:
     """One value from its first character on: an object, array, string, or list of arguments."""
 
-    __slots__ = ("_depth", "_is_json", "_open_quote", "_quotes", "_skips_next", "complete")
+    __slots__ = (
+        "_depth",
+        "_foreign",
+        "_is_json",
+        "_open_quote",
+        "_quotes",
+        "_skips_next",
+        "complete",
+        "malformed",
+    )
 
     def __init__(self, quotes: str = '"') -> None:
         """Begins before the value.
@@ -34,8 +50,11 @@ class BalancedValue:
         """
         self.complete = False
         """Set once the end of the value was read."""
+        self.malformed = False
+        """Set where JSON contains what it cannot: nothing after that is read."""
         self._quotes = quotes
         self._is_json = len(quotes) == 1
+        self._foreign = FOREIGN_TO_JSON if self._is_json else FOREIGN_TO_PYTHON
         self._depth = 0
         """Brackets that are open."""
         self._open_quote = ""
@@ -47,11 +66,11 @@ class BalancedValue:
         """Reads on from `index`.
 
         Returns:
-            Where it stopped (behind the value, or at the end of `text`), and the value's text up to
-            there.
+            Where it stopped (behind the value, before what makes it malformed, or at the end of
+            `text`), and the value's text up to there.
         """
         parts: list[str] = []
-        while index < len(text) and not self.complete:
+        while index < len(text) and not (self.complete or self.malformed):
             if self._open_quote:
                 end = self._read_string(text, index)
                 part = text[index:end]
@@ -60,6 +79,12 @@ class BalancedValue:
             else:
                 end = self._read_structure(text, index)
                 part = text[index:end]
+                foreign = self._foreign.search(part)
+                if foreign is not None:
+                    # Its end was lost, and would else be searched for in all that follows.
+                    self.malformed, self.complete = True, False
+                    end = index + foreign.start()
+                    part = text[index:end]
             parts.append(part)
             index = end
         return index, "".join(parts)

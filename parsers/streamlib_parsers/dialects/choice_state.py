@@ -15,10 +15,13 @@ class RecoveredCall(Struct, frozen=True):
     Args:
         item: the open item of the call.
         literal: the call as the model wrote it.
+        has_end: whether its own end was read. One whose JSON is closed and whose end token is
+            missing counts only where the model stopped there.
     """
 
     item: OpenItem
     literal: str
+    has_end: bool = True
 
 
 class WireCall:

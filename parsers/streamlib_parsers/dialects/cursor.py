@@ -229,7 +229,7 @@ class Cursor:
         Line breaks inside its strings are escaped.
 
         Raises:
-            NoMatch: it does not end.
+            NoMatch: it does not end, or is no JSON.
         """
         yield from self._balanced(BalancedValue(), sink)
 
@@ -249,7 +249,7 @@ class Cursor:
                 sink(text)
             if value.complete:
                 return
-            if self.ended:
+            if value.malformed or self.ended:
                 raise NoMatch
             yield
 

@@ -201,7 +201,14 @@ _ALL: Final = (
         [_deepseek(("\n```json\n", "\n```json", "\n```\n"), separator=">", fence="```")],
     ),
     Dialect("deepseek_v31", [_deepseek(ascii_too("<｜tool▁sep｜>"))]),
-    Dialect("deepseek_v32", [_invoke(pairs(DSML, "function_calls", "tool_calls", "calls"), DSML)]),
+    Dialect(
+        "deepseek_v32",
+        [
+            replace(
+                _invoke(pairs(DSML, "function_calls", "tool_calls", "calls"), DSML), private=True
+            )
+        ],
+    ),
     # Both syntaxes for both models, the own one first.
     Dialect("minimax_m2", [MINIMAX_M2, MINIMAX_M3]),
     Dialect("minimax_m3", [MINIMAX_M3, MINIMAX_M2]),

@@ -25,7 +25,7 @@ from streamlib_parsers.dialects.definitions import resolve_dialects
 from streamlib_parsers.dialects.grammar import Dialect
 from streamlib_parsers.dialects.reasoning_calls import calls_in
 from streamlib_parsers.dialects.rewriter import MessageRewriter
-from streamlib_parsers.dialects.scanner import OpenerTable, Scanner
+from streamlib_parsers.dialects.scanner import UNFINISHED, OpenerTable, Scanner
 from streamlib_parsers.dialects.sink import OfferedTools
 from streamlib_parsers.errors import ErrorInfo, ParseFailure
 from streamlib_parsers.events import (
@@ -273,12 +273,12 @@ class DialectFilter:
         """
         self._ended = True
         for index, choice in self._choices.items():
-            reason = None if reasons is None else reasons.get(index)
+            reason = None if reasons is None else reasons.get(index, "other")
             self._decide_reasoning(choice, reason)  # may find text, and calls
             is_empty = not (choice.has_text or choice.wire_calls or choice.recovered)
             if is_empty and reason is not None and reason in ("stop", "tool_calls"):
                 self._search_reasoning(index, choice, reason)
-            self._close_calls(index, choice, failed=reasons is None)
+            self._close_calls(index, choice, reason)
 
     def _emit_no_call(self) -> None:
         """The wire missed a call: emits its Notice, unless a dialect found one."""
@@ -293,18 +293,27 @@ class DialectFilter:
                 self._undecided.remove(rewriter)
                 rewriter.resolve(reason)
 
-    def _close_calls(self, index: int, choice: ChoiceState, *, failed: bool) -> None:
-        """Closes the recovered calls: they stand unless the wire sent calls of its own."""
-        # Beside calls of the wire itself those in text do not count.
-        stand = not failed and not choice.wire_calls
+    def _close_calls(self, index: int, choice: ChoiceState, reason: StopReason | None) -> None:
+        """Closes the recovered calls: they stand unless the wire sent calls of its own.
+
+        Args:
+            index: of the choice.
+            choice: its state.
+            reason: why it ended; None where the stream failed.
+        """
         while choice.recovered:
             recovered = choice.recovered.pop(0)
             item = recovered.item
+            is_finished = recovered.has_end or reason in ("stop", "tool_calls")
+            # Beside calls of the wire itself those in text do not count.
+            stands = is_finished and reason is not None and not choice.wire_calls
+            if not is_finished:
+                self._assembler.notice("leaked_tool_call", UNFINISHED, item)
             # Not `close`: the arguments were checked when the call's end was read.
-            self._assembler.close_as(item, item.snapshot("completed" if stand else "incomplete"))
-            if stand:
+            self._assembler.close_as(item, item.snapshot("completed" if stands else "incomplete"))
+            if stands:
                 choice.calls_stand = True
-            elif not failed:
+            elif is_finished and reason is not None:
                 self._undo_call(index, choice, recovered)
 
     def _undo_call(self, index: int, choice: ChoiceState, recovered: RecoveredCall) -> None:

@@ -66,17 +66,22 @@ class LeakFilter:
         """Always None: this filter has no limit."""
         self._assembler: FilterAssembler | None = None
         """Renumbers the events from the first Notice on; None before it."""
+        self._reported: set[int] = set()
+        """Indexes of messages about which a dialect emitted the Notice already: one is enough."""
 
     def feed(self, events: list[ResponseEvent]) -> list[ResponseEvent]:
         """The same events, with a Notice before the end of each message that shows a call."""
+        types = set(map(type, events))
+        if Notice in types:
+            self._remember(events)
         if self._assembler is not None:
             for event in events:
-                _forward(event, self._assembler)
+                self._forward(event, self._assembler)
             return self._assembler.take()
-        if OutputItemDone not in map(type, events):  # most batches: a single pass in C
+        if OutputItemDone not in types:  # most batches
             return events
         for index, event in enumerate(events):
-            if _leaked_marker(event):
+            if self._leaked_marker(event):
                 # Events up to here keep their numbers: they were passed on as they are.
                 self._assembler = FilterAssembler(first_seq=event.seq)
                 return [*events[:index], *self.feed(events[index:])]
@@ -86,22 +91,36 @@ class LeakFilter:
         """Nothing is buffered."""
         return []
 
+    def _remember(self, events: list[ResponseEvent]) -> None:
+        """Notes the messages that a dialect has reported."""
+        for event in events:
+            if isinstance(event, Notice) and event.code == "leaked_tool_call":
+                if event.index is not None:
+                    self._reported.add(event.index)
 
-def _forward(event: ResponseEvent, assembler: FilterAssembler) -> None:
-    """Forwards the event, behind a Notice where it ends a message that shows a call."""
-    marker = _leaked_marker(event)
-    if marker and isinstance(event, OutputItemDone):
-        detail = f"text looks like a tool call: {marker}"
-        assembler.forward(Notice("leaked_tool_call", detail, event.index))
-        if marker.startswith(UNREADABLE):
-            event = replace(event, item=replace(event.item, status="incomplete"))
-    assembler.forward(event)
+    def _leaked_marker(self, event: ResponseEvent) -> str:
+        """The marker of a call in a finished message; "" for none, or where nothing is to do."""
+        if not isinstance(event, OutputItemDone):
+            return ""
+        marker = _marker_in(event)
+        if event.index in self._reported and not marker.startswith(UNREADABLE):
+            return ""
+        return marker
+
+    def _forward(self, event: ResponseEvent, assembler: FilterAssembler) -> None:
+        """Forwards the event, behind a Notice where it ends a message that shows a call."""
+        marker = self._leaked_marker(event)
+        if marker and isinstance(event, OutputItemDone):
+            detail = f"text looks like a tool call: {marker}"
+            if event.index not in self._reported:
+                assembler.forward(Notice("leaked_tool_call", detail, event.index))
+            if marker.startswith(UNREADABLE):
+                event = replace(event, item=replace(event.item, status="incomplete"))
+        assembler.forward(event)
 
 
-def _leaked_marker(event: ResponseEvent) -> str:
+def _marker_in(event: OutputItemDone) -> str:
     """The marker of a call outside of code in a finished message of the assistant; "" for none."""
-    if not isinstance(event, OutputItemDone):
-        return ""
     item = event.item
     if not isinstance(item, Message) or item.role != "assistant":
         return ""

@@ -61,15 +61,16 @@ class _Call:
     def add(self, text: str) -> None:
         self._arguments.add(text)
 
-    def complete(self, literal: str) -> bool:
+    def complete(self, literal: str, *, has_end: bool) -> bool:
         arguments = self._arguments.text()
         if not is_json(arguments):
             raise NoMatch
         self._calls.append(ReasoningCall(self._name, self._call_id, arguments))
         return True
 
-    def discard(self) -> None:
+    def discard(self, detail: str = "") -> bool:
         """Nothing of it was kept."""
+        return False
 
 
 def calls_in(

@@ -290,24 +290,33 @@ class MessageRewriter:
     def call(self, name: str, call_id: str) -> DuplicateCallCheck | StreamedCall:
         """A call begins. Beside calls of the wire itself it is only compared with them."""
         self._emit_pending()
-        self._changed = self.choice.has_content = True
         if self.choice.wire_calls:
             return DuplicateCallCheck(name, self.choice, self._assembler)
-        self._close("completed")
-        self._logprobs.clear()  # they are of the call's tokens
-        item = FunctionCall(
-            self._assembler.unique_call_id(call_id),
-            name,
-            choice=self._skeleton.choice,
-            origin=self._skeleton.origin,
+        self._call = StreamedCall(
+            lambda: self._open_call(name, call_id), self.choice, self._assembler
         )
-        self._call = StreamedCall(item, self.choice, self._assembler)
         return self._call
 
-    def notice(self, code: str, detail: str) -> None:
-        """An anomaly."""
+    def _open_call(self, name: str, call_id: str) -> OpenItem:
+        """The item of a call whose first argument was read."""
         self._emit_pending()
-        self._assembler.notice(code, detail)
+        self._changed = self.choice.has_content = True
+        self._close("completed")
+        self._logprobs.clear()  # they are of the call's tokens
+        return self._assembler.open(
+            FunctionCall(
+                self._assembler.unique_call_id(call_id),
+                name,
+                choice=self._skeleton.choice,
+                origin=self._skeleton.origin,
+            )
+        )
+
+    def notice(self, code: str, detail: str) -> None:
+        """An anomaly. One about a call that is text now names the message."""
+        self._emit_pending()
+        item = self._open if code == "leaked_tool_call" else None
+        self._assembler.notice(code, detail, item)
 
     # --- items ---
 

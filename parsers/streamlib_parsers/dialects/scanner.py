@@ -26,6 +26,8 @@ FREE: Final = 65_536
 """So many characters may be searched again in any message, however short."""
 LEAST: Final = 1024
 """No limit may be lower than the beginning of a call is long."""
+UNFINISHED: Final = "the message ended inside a call"
+MALFORMED: Final = "a call is malformed"
 QUOTES: Final = " \t\"'`([{*"
 """Directly before a closing tag these tell that the text mentions the tag."""
 
@@ -226,7 +228,10 @@ class Scanner:
             # White space behind a call that the grammar read in search of another one.
             self._grammar_sink.emit_as_text()
         except NoMatch:
-            self._search_again()
+            if self._cursor.ended:
+                self._end_inside_call()
+            else:
+                self._search_again()
         except NestedMatch:
             self._grammar_sink.discard_call()
             self._grammar_sink.emit_as_text()
@@ -234,6 +239,23 @@ class Scanner:
             return False
         self._reading = None
         return True
+
+    def _end_inside_call(self) -> None:
+        """The message ended inside what may be a call: it is not callable.
+
+        Where arguments were emitted, they are its incomplete item; otherwise it is text. It is not
+        searched again: a call in it may stand in one of its values.
+        """
+        cursor, sink = self._cursor, self._grammar_sink
+        is_call = cursor.opener in self._table.markers or sink.has_named_tool
+        cursor.take(len(cursor.text))
+        if sink.discard_call(UNFINISHED):
+            cursor.commit()
+            return
+        is_text = bool(cursor.uncommitted())
+        sink.emit_as_text()
+        if is_call and is_text:
+            self._sink.notice("leaked_tool_call", UNFINISHED)
 
     def _search_again(self) -> None:
         """No call: its opener is text, and what follows is searched again."""

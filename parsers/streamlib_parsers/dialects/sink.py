@@ -24,11 +24,12 @@ class CallWriter(Protocol):
         """A fragment of its arguments."""
         ...
 
-    def complete(self, literal: str) -> bool:
-        """The end of the call was read.
+    def complete(self, literal: str, *, has_end: bool) -> bool:
+        """The call was read.
 
         Args:
             literal: the call as the model wrote it.
+            has_end: False where its JSON is closed, but the message ended before its end token.
 
         Returns:
             False where it does not count and `literal` must be emitted as text.
@@ -38,8 +39,15 @@ class CallWriter(Protocol):
         """
         ...
 
-    def discard(self) -> None:
-        """Not a call after all."""
+    def discard(self, detail: str = "") -> bool:
+        """Not a complete call after all.
+
+        Args:
+            detail: for the Notice about the incomplete item; "" for none.
+
+        Returns:
+            Whether arguments were emitted, so that there is an incomplete item.
+        """
         ...
 
 
@@ -172,14 +180,21 @@ class GrammarSink:
         else:
             self._call = self._sink.call(original_name, call_id)
             self._add_arguments = self._call.add
+            # Where the arguments do not match, what stands before them must not be searched again:
+            # the same call would be begun twice.
+            self._text.opener = self._text.uncommitted()
 
     def arguments(self, text: str) -> None:
         """A fragment of the call's arguments, which together are a JSON object."""
         if self._add_arguments is not None:
             self._add_arguments(text)
 
-    def end_call(self) -> None:
-        """The end of the call was read: what was read so far is decided.
+    def end_call(self, *, has_end: bool = True) -> None:
+        """The call was read: what was read so far is decided.
+
+        Args:
+            has_end: False where the message ended before the call's end token. Such a call counts
+                only where the model itself stopped there.
 
         Raises:
             NoMatch: its arguments are not JSON, or a deferred call is of a tool that was not
@@ -193,15 +208,17 @@ class GrammarSink:
         # `complete` raises for arguments that are not JSON: then the call stays open to be
         # discarded.
         if self._call is not None:
-            self._call_stands = self._call.complete(self._text.uncommitted())
+            self._call_stands = self._call.complete(self._text.uncommitted(), has_end=has_end)
         self._call = self._add_arguments = None
         self.end_section()
 
-    def add_call(self, name: str, arguments: str, call_id: str = "") -> None:
-        """A complete call at once."""
+    def add_call(
+        self, name: str, arguments: str, call_id: str = "", *, has_end: bool = True
+    ) -> None:
+        """A complete call at once; see `end_call`."""
         self.call(name, call_id)
         self.arguments(arguments)
-        self.end_call()
+        self.end_call(has_end=has_end)
 
     def end_section(self) -> None:
         """The end of a section of calls was read: left out after a call that counts, else text."""
@@ -280,8 +297,22 @@ class GrammarSink:
         """An anomaly."""
         self._sink.notice(code, detail)
 
-    def discard_call(self) -> None:
-        """The grammar did not match: the call that it began is none."""
+    def discard_call(self, detail: str = "") -> bool:
+        """The grammar did not match: the call that it began is none.
+
+        Args:
+            detail: for the Notice about the incomplete item; "" for none.
+
+        Returns:
+            Whether there is an incomplete item, because arguments were emitted.
+        """
+        has_item = False
         if self._call is not None:
-            self._call.discard()
+            has_item = self._call.discard(detail)
         self._call = self._add_arguments = self._deferred = None
+        return has_item
+
+    @property
+    def has_named_tool(self) -> bool:
+        """Whether the grammar has read the name of an offered tool that is not complete yet."""
+        return self._add_arguments is not None

@@ -5,11 +5,17 @@ The numbers are repeated here: changing a limit is a decision, not an accident.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
 from streamlib_parsers import Failed, ToolSpec, accumulate
+from streamlib_parsers.dialects import Dialect, Opener
+from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
+from streamlib_parsers.dialects.grammar import anywhere
+from streamlib_parsers.dialects.sink import GrammarSink
 from streamlib_parsers.limits import Limits
 from tests.support.dialect_calls import (
     TOOLS,
@@ -102,37 +108,45 @@ def test_call_longer_than_held_bytes_is_text(held_bytes: int, largest: int) -> N
                 filtered(chunks, ["xai"], limits=Limits(held_bytes=held_bytes))
             )
             assert (output, recovered) == ("" if calls else text, calls)
-            assert notices == ([] if calls else ["leaked_tool_call"] * 2)
+            assert notices == ([] if calls else ["leaked_tool_call"])
+
+
+class ToTheMark(Struct, frozen=True):
+    """A grammar that reads from `@` to `!` and then finds that it is no call."""
+
+    openers: Sequence[Opener] = anywhere("@")
+    first: str = ""
+
+    def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
+        yield from text.until(("!",), lambda _: None)
+        raise NoMatch
+
+
+TO_THE_MARK = [Dialect("to-the-mark", [ToTheMark()]), "hermes"]
 
 
 def test_text_is_searched_again_up_to_twice_the_message() -> None:
-    """Three openers that never end make the scanner read the text three times.
+    """Three openers that end late make the scanner read the text three times.
 
     Where that is too much, all of it is text, even a call in it.
     """
-    opening = '<tool_call>{"name": "f", "arguments": {['
     call = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
-    largest = 65_536 + 3 * len(opening)  # 3 n - 3 openings <= 65,536 + 2 n
+    largest = 65_536 + 3  # 3 n - 3 <= 65,536 + 2 n
     for size, calls in ((largest, [("f", {"k": "v"})]), (largest + 1, [])):
-        text = f"{opening * 3}{'x' * (size - 3 * len(opening) - len(call))}{call}"
+        text = f"@@@{'x' * (size - 4 - len(call))}{call}!"
         assert len(text) == size
-        output, _, recovered, _ = outcome(filtered([text], ["hermes"]))
+        output, _, recovered, _ = outcome(filtered([text], TO_THE_MARK))
         assert recovered == calls
-        assert output == (text.removesuffix(call) if calls else text)
+        assert output == (text.replace(call, "") if calls else text)
 
 
 def test_search_effort_does_not_depend_on_the_split() -> None:
-    opening, call = (
-        '<tool_call>{"name": "f", "arguments": {[',
-        '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>',
-    )
+    call = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
     call_counts: list[int] = []
-    # Every opening ends here, but is not JSON; what comes behind them is no part of it.
     for size in (65_200, 65_500, 65_800, 66_100):
-        filler = "x" * (size - 3 * len(opening) - len(call))
-        text = f"{opening * 3}{filler}{call}{']}}' * 3}{'y' * 1000}"
+        text = f"@@@{'x' * (size - 4 - len(call))}{call}!{'y' * 1000}"
         calls = [
-            outcome(filtered(chunks, ["hermes"]))[2]
+            outcome(filtered(chunks, TO_THE_MARK))[2]
             for chunks in ([text], [text[index : index + 50] for index in range(0, len(text), 50)])
         ]
         assert calls[0] == calls[1]

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from streamlib_parsers import Notice, accumulate
+from streamlib_parsers import FunctionCall, accumulate
 from streamlib_parsers.dialects import LeakFilter
-from tests.support.dialect_calls import (
-    invoke,
-)
+from tests.support.dialect_calls import DSML, KIMI, invoke, kimi
 from tests.support.dialect_streams import check_brackets, filtered, outcome, splits_of
 
 LONG = "a" * 9_000
@@ -23,6 +21,15 @@ def k3(attributes: str, value: str) -> str:
     argument = f"<|open|>argument {attributes}<|sep|>{value}<|close|>argument<|sep|>"
     return f'<|open|>call tool="f" index="1"<|sep|>{argument}<|close|>call<|sep|>'
 
+
+IN_A_SECTION = {
+    "kimi_k2": KIMI[0] + kimi("functions.f:0", "{}") + KIMI[1],
+    "deepseek_v31": "<|tool_calls_begin|><|tool_call_begin|>f<|tool_sep|>{}<|tool_call_end|>"
+    "<|tool_calls_end|>",
+    "deepseek_v3": "<|tool_calls_begin|><|tool_call_begin|>function<|tool_sep|>f\n```json\n{}\n"
+    "```<|tool_call_end|><|tool_calls_end|>",
+}
+"""By dialect: a section with one call; {} are its arguments."""
 
 GIVEN_BACK = [
     ("mistral", f"[TOOL_CALLS]{LONG}"),
@@ -72,6 +79,8 @@ GIVEN_BACK = [
     ("llama3_json", '{"name": "f", "parameters": {}} and more'),
     ("llama3_json", '{"answer": 1}'),
     ("minimax_m3", f"{ELEMENT}<tool_call>{ELEMENT}<invoke>{ELEMENT}</invoke>{ELEMENT}</tool_call>"),
+    # A2: the end of the call was not read.
+    ("xai", '<xai:function_call name="f"><xai:parameter name="k"></xai:parameter>'),
     ("pythonic", '[f(k="\\xZZ")]'),
     ("pythonic", '[f(k="\\ud800")]'),
     ("pythonic", "[f(k=nonsense)]"),
@@ -93,14 +102,13 @@ GIVEN_BACK = [
 CALLS: list[tuple[str, str, dict[str, Any]]] = [
     ("pythonic", "[f(o={'a': 1,}, a=[1,])]", {"o": {"a": 1}, "a": [1]}),
     ("pythonic", '[f(k="\\x41\\u00e9")]', {"k": "Aé"}),
-    ("xai", '<xai:function_call name="f"><xai:parameter name="k"></xai:parameter>', {"k": ""}),
     (
         "glm45",
         (
             "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>"
             "1</arg_value></tool_call>"
         ),
-        {"k": "v\n<arg_key>n</arg_key><arg_value>1"},
+        {"k": "v\n", "n": 1},  # A6: as Ollama, a token of the dialect ends the value
     ),
     (
         "deepseek_v3",
@@ -217,12 +225,49 @@ def test_bare_calls_are_separated_by_semicolons() -> None:
     assert outcome(filtered([text], ["llama3_json"]))[2] == [("f", {"k": "v"}), ("g", {})]
 
 
-def test_call_inside_an_unclosed_one_is_recovered() -> None:
-    outer = "<function=f>\n<parameter=k>\nv\n"
-    events = filtered([outer + "<function=g>\n</function>"], ["qwen3_coder"])
-    response = accumulate(events)
-    assert [call.name for call in response.calls] in (["g"], ["f", "g"])  # type: ignore[union-attr]
-    assert all(isinstance(notice, Notice) for notice in response.notices)
+def test_call_inside_an_unclosed_value_is_not_recovered() -> None:
+    """A2: it may be part of a text about calls, which was cut off."""
+    text = "<function=f>\n<parameter=k>\nv\n<function=g>\n</function>"
+    for reason in ("stop", "length"):
+        response = accumulate(filtered([text], ["qwen3_coder"], stop_reason=reason))
+        assert (response.text, response.calls) == (text, [])
+        assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "text"),
+    [
+        (
+            "deepseek_v32",
+            f'<{DSML}invoke name="f"><{DSML}parameter name="k" string="true">a'
+            f'<{DSML}parameter name="n" string="false">1</{DSML}parameter></{DSML}invoke>',
+        ),
+        (
+            "glm45",
+            "<tool_call>f<arg_key>k</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1"
+            "</arg_value></tool_call>",
+        ),
+    ],
+)
+def test_private_token_ends_a_value_without_closing_tag(dialect: str, text: str) -> None:
+    """A6: the value does not swallow the next parameter."""
+    for chunks in ([text], list(text)):
+        assert outcome(filtered(chunks, [dialect]))[::2] == ("", [("f", {"k": "a", "n": 1})])
+
+
+@pytest.mark.parametrize("arguments", ['{"k": nonsense}', '{"k": "v"', '{"k": "v" "n"}'])
+@pytest.mark.parametrize("dialect", ["kimi_k2", "deepseek_v31", "deepseek_v3"])
+def test_malformed_call_in_a_section_is_one_incomplete_item(dialect: str, arguments: str) -> None:
+    """A7: once as an item, once as text, one Notice."""
+    text = IN_A_SECTION[dialect].format(arguments)
+    for chunks in ([text], list(text)):
+        events = filtered(chunks, [dialect])
+        check_brackets(events)
+        response = accumulate(events)
+        calls = [item for item in response.items if isinstance(item, FunctionCall)]
+        assert [call.status for call in calls] == ["incomplete"]
+        assert response.text == text
+        assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
 
 
 def test_leak_filter_buffers_nothing() -> None:

@@ -50,12 +50,13 @@ class BraceCalls(Struct, frozen=True):
         yield from expect(text, "{")
         arguments = yield from self._object(text, 1)
         yield from text.spaces()
-        if not (yield from text.literal(*self.closes)):
-            is_end = not (yield from text.peek())
+        has_end = bool((yield from text.literal(*self.closes)))
+        if not has_end and (yield from text.peek()):
             next_openers = [opener.marker for opener in self.openers]
-            if not is_end and not (yield from text.ahead(*next_openers)):
+            if not (yield from text.ahead(*next_openers)):
                 raise NoMatch
-        sink.add_call(name.removeprefix("call:"), dumps(arguments))
+            has_end = True
+        sink.add_call(name.removeprefix("call:"), dumps(arguments), has_end=has_end)
 
     def _value(self, text: Cursor, depth: int) -> Parse[Any]:
         opening = yield from text.literal(self.quote, "{", "[")

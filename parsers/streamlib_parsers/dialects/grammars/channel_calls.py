@@ -71,15 +71,14 @@ class ChannelCalls(Struct, frozen=True):
             sink.text(end)
 
     def _call(self, text: Cursor, sink: GrammarSink, recipient: str) -> Parse[None]:
-        # Where the arguments do not match, the header must not be searched again.
-        text.opener = text.uncommitted()
         yield from text.spaces()
         sink.call(recipient.removeprefix("functions."))
         yield from text.json_object(sink.arguments)
         yield from text.spaces()
-        if (yield from text.peek()) and not (yield from text.ahead(*BEGINS, *ENDS)):
+        has_end = bool((yield from text.ahead(*BEGINS, *ENDS)))
+        if not has_end and (yield from text.peek()):
             raise NoMatch
-        sink.end_call()
+        sink.end_call(has_end=has_end)
 
 
 class LeakedChannel(Struct, frozen=True):
@@ -98,6 +97,8 @@ class LeakedChannel(Struct, frozen=True):
         is_parallel = text.opener.endswith(PARALLEL)
         if not is_parallel:
             name = (yield from text.word()).rstrip(".:/")
+            if not sink.offers(name):
+                raise NoMatch  # at once: the JSON behind it may be another call's
         # Whatever stands between is left out: tokens of the channel that lost their special form.
         yield from text.head("{", limit=NOISE, barred="", leave=True)
         arguments = StringBuffer()

@@ -99,11 +99,13 @@ class JsonCalls(Struct, frozen=True):
             if is_closed:
                 sink.end_section()
             return
+        has_end = bool(is_closed)
         if not is_closed and (yield from text.peek()):
             next_openers = [opener.marker for opener in self.openers]
             if not (yield from text.ahead(*next_openers)):
                 raise NoMatch
-        sink.end_call()
+            has_end = True
+        sink.end_call(has_end=has_end)
 
 
 class BareJson(Struct, frozen=True):

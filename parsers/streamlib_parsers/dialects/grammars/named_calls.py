@@ -79,11 +79,13 @@ class NamedCalls(Struct, frozen=True):
         yield from text.spaces()
         if self.fence and (yield from text.literal(self.fence)):
             yield from text.spaces()
-        if not (yield from text.literal(*self.ends)) and (yield from text.peek()):
+        has_end = bool((yield from text.literal(*self.ends)))
+        if not has_end and (yield from text.peek()):
             if not (yield from text.ahead(*self.calls, *self.section_ends)):
                 raise NoMatch
+            has_end = True
         if name:
-            sink.end_call()
+            sink.end_call(has_end=has_end)
         else:
             sink.drop_call(f"a call without a usable name was left out: {header.strip()}")
 

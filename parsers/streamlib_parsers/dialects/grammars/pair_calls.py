@@ -51,7 +51,10 @@ class PairCalls(Struct, frozen=True):
         if not name or not stop:
             raise NoMatch
         parameters: list[Parameter] = []
-        tags = ValueTags((self.value[1],), (self.key[0],), (self.end,), (self.begin,), head_end="")
+        # GLM's tags are tokens of their own: a value that was not closed ends before the next one.
+        tags = ValueTags(
+            (self.value[1],), (self.key[0],), (self.end,), (self.begin,), head_end="", private=True
+        )
         while stop == self.key[0]:
             key, _ = yield from text.head(self.key[1])
             yield from text.spaces()

@@ -74,9 +74,11 @@ def _calls(text: Cursor, sink: GrammarSink, end: str) -> Parse[None]:
 
 def _call(text: Cursor, sink: GrammarSink, name: str) -> Parse[None]:
     written = StringBuffer()
+    sink.call(name)
     yield from text.parentheses(written.add)
     try:
         arguments = dumps(keyword_arguments(written.text()[1:-1]))
     except ValueError:
         raise NoMatch from None  # an expression, not a literal: nothing is evaluated
-    sink.add_call(name, arguments)
+    sink.arguments(arguments)
+    sink.end_call()

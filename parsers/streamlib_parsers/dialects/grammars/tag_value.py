@@ -27,6 +27,7 @@ class ValueTags(Struct, frozen=True):
         head_end: what ends the head of an opening tag of a call.
         lenient: whether the next parameter or the call's end, at the start of a line, ends a value
             that was not closed.
+        private: whether the tags are tokens that no value contains: the first one ends the value.
     """
 
     closes: tuple[str, ...]
@@ -36,6 +37,7 @@ class ValueTags(Struct, frozen=True):
     outer: tuple[str, ...] = ()
     head_end: str = ">"
     lenient: bool = False
+    private: bool = False
 
     @property
     def stops(self) -> tuple[str, ...]:
@@ -96,8 +98,7 @@ def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
     """Reads a value and the tag after it.
 
     Returns:
-        The value; and one of `nexts`, `ends` or `outer`, or "" at the end of the message behind a
-        closed value.
+        The value; and one of `nexts`, `ends` or `outer`.
 
     Raises:
         NoMatch: the value does not end, or its call lost its own end.
@@ -106,7 +107,11 @@ def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
     while True:
         stop = yield from text.until(stops, value.add)
         if not stop:
-            return _at_end(value, tags), ""
+            raise NoMatch  # even behind a closed value: further parameters may be missing
+        if tags.private and stop not in tags.closes:
+            if stop not in (*tags.nexts, *tags.ends):
+                raise NoMatch  # another call begins: this one lost its end
+            return value.text(), stop
         if stop in tags.closes:
             # Remembered, not obeyed: what follows decides whether it closed the value.
             if not value.nested:
@@ -132,17 +137,3 @@ def _ends_value(value: _Value, stop: str, tags: ValueTags) -> bool:
     if value.closed >= 0:
         return True
     return tags.lenient and value.on_new_line and stop not in tags.outer
-
-
-def _at_end(value: _Value, tags: ValueTags) -> str:
-    """The message is over: a closed value stands if nothing but white space follows it."""
-    if value.closed < 0:
-        raise NoMatch
-    written = value.written.text()
-    following = written[value.closed :]
-    for close in tags.closes:
-        if following.startswith(close):
-            if following.removeprefix(close).strip():
-                raise NoMatch
-            return written[: value.closed]
-    raise NoMatch

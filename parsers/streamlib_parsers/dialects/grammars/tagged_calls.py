@@ -41,6 +41,7 @@ class TaggedCalls(Struct, frozen=True):
         newlines: whether one newline at either end of a value belongs to the tags.
         entities: whether character references in values are read.
         lenient: whether closing tags of values may be missing.
+        private: whether the tags are tokens of the model's vocabulary, which no value contains.
         json_without_schema: whether the values of a tool that was offered without any properties
             are JSON where they parse; else they stay text.
     """
@@ -57,6 +58,7 @@ class TaggedCalls(Struct, frozen=True):
     newlines: bool = False
     entities: Entities = "never"
     lenient: bool = False
+    private: bool = False
     json_without_schema: bool = False
     first: str = "<"
 
@@ -128,6 +130,7 @@ class TaggedCalls(Struct, frozen=True):
             self.calls,
             tuple(end for _, end in self.wrappers),
             lenient=self.lenient,
+            private=self.private,
         )
         while stop in self.parameters:
             head, _ = yield from text.head(">")
@@ -142,7 +145,7 @@ class TaggedCalls(Struct, frozen=True):
             parameters.append(Parameter(key, value, is_string=is_string))
         if stop in self.calls:
             raise NestedMatch  # the outer call lost its end, or the text only shows tags
-        if not stop and not parameters:
+        if not stop:
             raise NoMatch
         schema = sink.schema(name)
         json_if_untyped = self.json_without_schema and not schema.get("properties")
