@@ -1,4 +1,4 @@
-"""Invariant 13: a call that is cut off anywhere is never callable, and nothing of it comes twice."""
+"""Invariant 13: a call that was cut off is never callable, and no part of it comes twice."""
 
 from __future__ import annotations
 
