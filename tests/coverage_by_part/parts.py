@@ -1,7 +1,7 @@
 """Line and branch coverage of the parsers, each part by its own tests, without shared recordings.
 
-    python -m tests.coverage_by_part            # every part, some minutes; exit code 1 if one is incomplete
-    python -m tests.coverage_by_part chat sse   # these alone
+    python -m tests.coverage_by_part            # every part, some minutes; exit code 1 if one is
+    incomplete python -m tests.coverage_by_part chat sse   # these alone
 
 What the tests of another part, or a recording, happen to run does not count here.
 """
@@ -61,7 +61,8 @@ PARTS: Final[Mapping[str, Part]] = {
     "dialects": Part(("dialects/*.py", "dialects/*/*.py"), ("dialects/test_*.py",)),
     "vocabulary": Part(("*.py",), ("**/test_*.py",)),
 }
-"""Files below `parsers/streamlib_parsers`, and the tests below `tests/parsers` that answer for them.
+"""Files below `parsers/streamlib_parsers`, and the tests below `tests/parsers` that answer for
+them.
 
 `vocabulary` is what all wires share, so the tests of the wires belong to it too.
 """
@@ -147,7 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.write(f"{name}: {'whole' if not found else ''}\n")
             for path, (lines, branches) in found.items():
                 sys.stdout.write(
-                    f"  {path.removeprefix('parsers/streamlib_parsers/')}: lines {lines}, branches {branches}\n"
+                    f"  {path.removeprefix('parsers/streamlib_parsers/')}: lines {lines}, "
+                    f"branches {branches}\n"
                 )
             sys.stdout.flush()
     return 1 if total else 0

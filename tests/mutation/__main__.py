@@ -1,15 +1,16 @@
 """Mutation testing of framings, wires and dialects.
 
-    python -m tests.mutation --quote                # up to 100 mutants a file, an hour or two; saved
-    python -m tests.mutation --part chat --each 20  # a seeded sample of one part; lists survivors
-    python -m tests.mutation --again --quote        # after new tests: the saved survivors again
+    python -m tests.mutation --quote                # up to 100 mutants a file, an hour or two;
+    saved python -m tests.mutation --part chat --each 20  # a seeded sample of one part; lists
+    survivors python -m tests.mutation --again --quote        # after new tests: the saved survivors
+    again
 
 `--quote` saves the result for docs/PROOF.md. Each mutant is one deliberate defect in a copy of the
-package: a comparison changed, `and` for `or`, a constant off by one, a condition negated, a statement
-removed. It gets those tests of its part (`coverage_by_part.parts.PARTS`) that run its line, without
-the shared recordings, until the first that fails. A mutant that hangs or exhausts the memory counts
-as killed. Equivalent mutants are excluded: whether a struct is frozen or known to the garbage
-collector, imports for type checkers.
+package: a comparison changed, `and` for `or`, a constant off by one, a condition negated, a
+statement removed. It gets those tests of its part (`coverage_by_part.parts.PARTS`) that run its
+line, without the shared recordings, until the first that fails. A mutant that hangs or exhausts the
+memory counts as killed. Equivalent mutants are excluded: whether a struct is frozen or known to the
+garbage collector, imports for type checkers.
 """
 
 from __future__ import annotations
@@ -289,7 +290,8 @@ def _all_tests(part: str, home: Path) -> list[str]:
 
 
 def survives(mutant: Mutant, home: Path, tests: Tests) -> bool:
-    """Whether no test kills the mutant; code that only runs at import gets all tests of the part."""
+    """Whether no test kills the mutant; code that only runs at import gets all tests of the
+    part."""
     relative = mutant.path.relative_to(PACKAGE)
     copy = home / "parsers" / "streamlib_parsers" / relative
     source = mutant.path.read_text(encoding="utf-8")
@@ -388,7 +390,8 @@ def main() -> None:
                 save(f"python -m tests.mutation{options}", done, drawn, survived)
     score = 100 * (1 - len(survived) / len(mutants))
     sys.stdout.write(
-        f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} killed, {score:.1f} %\n"
+        f"{len(mutants)} mutants, seed {arguments.seed}: {len(mutants) - len(survived)} killed, "
+        f"{score:.1f} %\n"
     )
 
 

@@ -1,7 +1,8 @@
 """python -m tests.peers prepare | run [--home FOLDER] [--only NAME…]
 
-`prepare` makes virtual environments for the peers (about 700 MB, from PyPI), `run` puts every case to every peer and writes
-docs/comparison.md: some ten minutes, most of them waiting for what hangs. Nothing leaves 127.0.0.1.
+`prepare` makes virtual environments for the peers (about 700 MB, from PyPI), `run` puts every case
+to every peer and writes docs/comparison.md: some ten minutes, most of them waiting for what hangs.
+Nothing leaves 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ OFFLINE = {
 
 
 def run(home: Path, only: list[str]) -> None:
-    """Every environment in turn, so that none takes time from another; results are kept there, and all that are there make the page."""
+    """Every environment in turn, so that none takes time from another; results are kept there, and
+    all that are there make the page."""
     for name, environment in ENVIRONMENTS.items():
         if not only or name in only:
             words = ["-m", "tests.peers.running", str(home / f"{name}.json"), *environment.adapters]

@@ -1,4 +1,5 @@
-"""The cases: bytes on a wire, written after the conditions of CASES.md (numbers) and vectors/faults.json (names); what must be told."""
+"""The cases: bytes on a wire, written after the conditions of CASES.md (numbers) and
+vectors/faults.json (names); what must be told."""
 
 from __future__ import annotations
 
@@ -48,7 +49,8 @@ from tests.support.scripted_server import (
 
 
 class Case(NamedTuple):
-    """One condition. framing: only how bytes become events is asked, so readers of SSE take part too."""
+    """One condition. framing: only how bytes become events is asked, so readers of SSE take part
+    too."""
 
     id: str
     source: str
@@ -63,7 +65,8 @@ class Case(NamedTuple):
     leave: bool = False
     """The reader leaves when it has seen some text."""
     patience: float = 30.0
-    """Seconds after which it counts as a hang; every library was told to allow one second of silence."""
+    """Seconds after which it counts as a hang; every library was told to allow one second of
+    silence."""
 
 
 AWS: Final = "application/vnd.amazon.eventstream"
@@ -111,7 +114,8 @@ ERROR: Final = Want(error="")
 BUSY: Final = Want(error="overloaded")
 
 
-# --- small answers: Chat with its whole envelope, which some readers insist on, and the wires that bodies.py does not write ---
+# --- small answers: Chat with its whole envelope, which some readers insist on, and the wires that
+# bodies.py does not write ---
 
 
 def part(delta: Any = None, finish_reason: str | None = None) -> bytes:
@@ -1133,7 +1137,8 @@ REPLAYS: Final = (
     replayed(
         "r-46",
         "46",
-        "arguments in an unusual order, 1.0 and 1e5: the same text is sent back, or the cache of the prompt is lost",
+        "arguments in an unusual order, 1.0 and 1e5: the same text is sent back, or the cache of "
+        "the prompt is lost",
         tool(0, "f", '{"b":1.0,', '"a":1e5}'),
         sent=('call f {"b":"1.0","a":"1e5"}',),
     ),
@@ -1393,7 +1398,10 @@ HTTP: Final = (
         "messages",
         "307 to another host: the prompt does not follow",
         [
-            b"HTTP/1.1 307 Temporary Redirect\r\nlocation: http://localhost:{port}/v1/messages\r\ncontent-length: 0\r\n\r\n"
+            (
+                b"HTTP/1.1 307 Temporary Redirect\r\nlocation: "
+                b"http://localhost:{port}/v1/messages\r\ncontent-length: 0\r\n\r\n"
+            )
         ],
         complete_response(MESSAGE),
         want=Want(error="", requests=1),

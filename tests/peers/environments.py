@@ -1,4 +1,5 @@
-"""Where the peers live: their pins exclude each other, so those that can share an environment do, and the rest have one of their own."""
+"""Where the peers live: their pins exclude each other, so those that can share an environment do,
+and the rest have one of their own."""
 
 from __future__ import annotations
 

@@ -24,7 +24,8 @@ class Ask:
 
 
 class ReportedError(Exception):
-    """The library gave the failure to its user as an event or a status, not as an exception: told all the same."""
+    """The library gave the failure to its user as an event or a status, not as an exception: told
+    all the same."""
 
 
 Asker = Callable[[Ask, Told], Awaitable[None]]
@@ -41,7 +42,8 @@ class Peer:
     own: tuple[str, ...]
     """Modules whose exceptions are the library's own family."""
     replays: Asker | None = None
-    """Asks on Messages, answers its calls, and asks again with all of it: as its documentation continues a conversation."""
+    """Asks on Messages, answers its calls, and asks again with all of it: as its documentation
+    continues a conversation."""
     framing: bool = False
     """It reads SSE and nothing above: asked only for cases of framing."""
 

@@ -1,4 +1,5 @@
-"""Every case through every peer that is installed here, over one scripted server a case; results as JSON."""
+"""Every case through every peer that is installed here, over one scripted server a case; results as
+JSON."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ def concerned(peer: Peer, case: Case) -> bool:
 
 
 async def told_by(peer: Peer, case: Case, portal: BlockingPortal) -> Told:
-    """What it told. The server lives in a thread of its own: some libraries block the loop they run on."""
+    """What it told. The server lives in a thread of its own: some libraries block the loop they run
+    on."""
     told = Told()
     with portal.wrap_async_context_manager(scripted(choose=chosen(case))) as server:
         asked = Ask(server.url, case.wire, case.retries, case.leave)
@@ -96,7 +98,8 @@ def chosen(case: Case) -> Any:
 
 
 def sent_back(requests: list[bytes]) -> list[str]:
-    """The assistant's turn in the last request, a label for each block; numbers as they were written."""
+    """The assistant's turn in the last request, a label for each block; numbers as they were
+    written."""
     if len(requests) < 2:
         return []
     body = json.loads(requests[-1].partition(b"\r\n\r\n")[2], parse_float=str, parse_int=str)
@@ -164,7 +167,8 @@ async def everything(modules: list[str], only: list[str]) -> dict[str, Any]:
 
 
 def main() -> None:
-    """`python -m tests.peers.running OUT MODULE… [-- CASE…]`: in the environment that has these peers."""
+    """`python -m tests.peers.running OUT MODULE… [-- CASE…]`: in the environment that has these
+    peers."""
     logging.disable(logging.CRITICAL)
     warnings.simplefilter("ignore")
     out, *words = sys.argv[1:]

@@ -36,7 +36,8 @@ class Told:
 
 @dataclass(frozen=True)
 class Want:
-    """What a user must be told. None: not asked. error: words that must stand in the error, "" for any of the library's own."""
+    """What a user must be told. None: not asked. error: words that must stand in the error, "" for
+    any of the library's own."""
 
     text: str | None = None
     reasoning: str | None = None
@@ -50,7 +51,8 @@ class Want:
     requests: int | None = None
     closed: bool = False
     cut: bool = False
-    """A call may be there if its text is no JSON and the stop reason says why: then nobody runs it."""
+    """A call may be there if its text is no JSON and the stop reason says why: then nobody runs
+    it."""
 
 
 class Verdict(NamedTuple):

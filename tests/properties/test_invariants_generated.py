@@ -215,7 +215,8 @@ TOOLS: Final = [
 def test_invariant_5_each_request_begins_with_the_previous_one(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
-    """Element by element, as a prefix cache needs it; an agent sends a request at each user turn."""
+    """Element by element, as a prefix cache needs it; an agent sends a request at each user
+    turn."""
     history = data.draw(strategies.histories(wire_api))
     lengths = [n + 1 for n, item in enumerate(history) if getattr(item, "role", "") == "user"]
     requests = [

@@ -1,8 +1,8 @@
 """Every key that a wire's code knows, in every object of every frame, with a value of a wrong type.
 
 Generators produce what a wire sends; they rarely put a list where text is expected. The keys are
-read from the code itself, so that a new key is tried at once. The long form (`-m slow`) tries all of
-them, the default a seeded tenth or less.
+read from the code itself, so that a new key is tried at once. The long form (`-m slow`) tries all
+of them, the default a seeded tenth or less.
 """
 
 from __future__ import annotations

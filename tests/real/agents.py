@@ -1,12 +1,12 @@
 """Coding agents against the gateway in front of every wire: Claude Code and Codex CLI.
 
-    python -m tests.real.agents               # installs both (650 MB of npm, into `.real/`), runs all
-    python -m tests.real.agents --only codex
+    python -m tests.real.agents               # installs both (650 MB of npm, into `.real/`), runs
+    all python -m tests.real.agents --only codex
 
-Each agent has its own HOME. The model is a script: it reasons, runs one command through the tool that
-the agent offers, and reports the result. A case passes if the command ran, the agent printed the
-model's final text and exited with 0, and the signed reasoning was sent back in the next turn. Needs no
-key and no network but 127.0.0.1. Too large for CI.
+Each agent has its own HOME. The model is a script: it reasons, runs one command through the tool
+that the agent offers, and reports the result. A case passes if the command ran, the agent printed
+the model's final text and exited with 0, and the signed reasoning was sent back in the next turn.
+Needs no key and no network but 127.0.0.1. Too large for CI.
 """
 
 from __future__ import annotations
@@ -138,7 +138,8 @@ def program(name: str) -> Path:
 
 
 def install() -> None:
-    """Installs both from npm; Claude Code's installer, which places its binary, is run separately."""
+    """Installs both from npm; Claude Code's installer, which places its binary, is run
+    separately."""
     npm, node = shutil.which("npm"), shutil.which("node")
     if npm is None or node is None:
         raise FileNotFoundError("there is no npm")

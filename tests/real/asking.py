@@ -1,4 +1,5 @@
-"""What both servers are asked: a client for each wire, one tool, and the conversation that makes a small model use it."""
+"""What both servers are asked: a client for each wire, one tool, and the conversation that makes a
+small model use it."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The servers, each started when the first test asks for it and stopped with the last. One that is not here skips its tests, and the
-last lines of the run say so and count them."""
+"""The servers, each started when the first test asks for it and stopped with the last. One that is
+not here skips its tests, and the last lines of the run say so and count them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ def _address(server: Counterpart, tmp_path_factory: pytest.TempPathFactory) -> I
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Say which servers were missing and how many tests that cost: such a run must not pass for a whole one."""
+    """Say which servers were missing and how many tests that cost: such a run must not pass for a
+    whole one."""
     skipped = [
         report
         for report in terminalreporter.stats.get("skipped", [])

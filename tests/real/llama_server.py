@@ -1,10 +1,12 @@
-"""A real model on 127.0.0.1: llama.cpp's own server, from the wheel `xllamacpp`, with Chat, Messages and Responses.
+"""A real model on 127.0.0.1: llama.cpp's own server, from the wheel `xllamacpp`, with Chat,
+Messages and Responses.
 
     python llama_server.py MODEL.gguf chat_template.jinja
 
-Prints `LISTEN <address>` when it is ready and ends when its standard input does. Two requests at a time, 1,024 tokens each. A model
-as small as SmolLM2-135M calls tools only at temperature 0 and after three worked examples, and its own template knows no tools:
-llama.cpp reads from `chat_template.jinja` how calls and thoughts are written, and takes them out of the text again.
+Prints `LISTEN <address>` when it is ready and ends when its standard input does. Two requests at a
+time, 1,024 tokens each. A model as small as SmolLM2-135M calls tools only at temperature 0 and
+after three worked examples, and its own template knows no tools: llama.cpp reads from
+`chat_template.jinja` how calls and thoughts are written, and takes them out of the text again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A scripted provider that is not ours, asked through the whole client: one script, six wires.
 
-What it answers stands in `aimock.json`, in chunks of seven UTF-16 units, so that emoji are cut in half. It knows no model, so its
-usage is zeros, and Gemini's finish reasons are its own.
+What it answers stands in `aimock.json`, in chunks of seven UTF-16 units, so that emoji are cut in
+half. It knows no model, so its usage is zeros, and Gemini's finish reasons are its own.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ UNDERSTOOD: Final = [
 @once
 @each_wire
 async def test_a_conversation_is_understood_alike_on_every_wire(aimock: str, wire: str) -> None:
-    """The provider translates every wire into its own form and keeps that in a journal: a reader of our requests that is not ours."""
+    """The provider translates every wire into its own form and keeps that in a journal: a reader of
+    our requests that is not ours."""
     async with client(wire, aimock) as asking, httpx.AsyncClient() as http:
         stream = asking.stream(Prompt(CONVERSATION, **SCRIPT, **SETTINGS), MODEL)
         await every(stream)
@@ -168,7 +169,8 @@ async def test_a_conversation_is_understood_alike_on_every_wire(aimock: str, wir
 
 
 def said(message: Any) -> list[Any]:
-    """One message of the journal: its text, then its calls. Gemini's results are objects; ours is their `output`."""
+    """One message of the journal: its text, then its calls. Gemini's results are objects; ours is
+    their `output`."""
     text = message.get("content")
     if message["role"] == "tool" and text.startswith("{"):
         text = json.loads(text)["output"]
@@ -255,7 +257,8 @@ async def test_what_fails_once_is_asked_again(aimock: str, wire: str) -> None:
 async def test_an_answer_that_is_cut_off_is_an_error_with_what_came(
     aimock: str, wire: str, said: str
 ) -> None:
-    """The server closes the connection after some chunks. On Gemini and Ollama a call is one chunk, whole before the cut."""
+    """The server closes the connection after some chunks. On Gemini and Ollama a call is one chunk,
+    whole before the cut."""
     async with client(wire, aimock, errors="event") as asking:
         stream = asking.stream(Prompt(said, **SCRIPT), MODEL)
         events = await every(stream)

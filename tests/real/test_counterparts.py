@@ -1,4 +1,5 @@
-"""How servers are started and stopped, tried on a server of six lines: none may be left behind, none may fail silently."""
+"""How servers are started and stopped, tried on a server of six lines: none may be left behind,
+none may fail silently."""
 
 from __future__ import annotations
 
@@ -59,8 +60,10 @@ def test_a_server_that_does_not_listen_is_an_error_with_its_log(
 def test_a_server_ends_with_its_parent_however_that_ended(tmp_path: Path) -> None:
     """Its standard input closes with its parent, even one that was killed."""
     code = (
-        "import pathlib, sys, time; from tests.real.test_counterparts import LISTENS, running, server\n"
-        "with running(server(LISTENS), pathlib.Path(sys.argv[1])) as pid: print(pid, flush=True); time.sleep(60)"
+        "import pathlib, sys, time; from tests.real.test_counterparts import LISTENS, running, "
+        "server\n"
+        "with running(server(LISTENS), pathlib.Path(sys.argv[1])) as pid: print(pid, flush=True); "
+        "time.sleep(60)"
     )
     path = os.pathsep.join([str(ROOT), str(ROOT / "parsers")])
     with subprocess.Popen(

@@ -1,4 +1,5 @@
-"""The official SDKs at the gateway, in front of a model on every wire: streaming and whole, a tool call, an error, a slow model."""
+"""The official SDKs at the gateway, in front of a model on every wire: streaming and whole, a tool
+call, an error, a slow model."""
 
 from __future__ import annotations
 
@@ -43,12 +44,16 @@ def route(name: str, wire: str, base: str) -> str:
     to = (
         "claude-opus-4-5" if wire == "converse" else "m"
     )  # Converse has a word for thinking by model
-    return f'[[route]]\nmodel = "{name}"\nto = "custom:{to}"\nwire_api = "{wire}"\nbase_url = "{base}"\n'
+    return (
+        f'[[route]]\nmodel = "{name}"\nto = "custom:{to}"\nwire_api = "{wire}"\n'
+        f'base_url = "{base}"\n'
+    )
 
 
 @pytest.fixture(scope="module")
 def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A gateway before the loopback provider on each wire (`chat`), slow (`slow-chat`), cut (`cut-chat`), and before nothing (`down`)."""
+    """A gateway before the loopback provider on each wire (`chat`), slow (`slow-chat`), cut
+    (`cut-chat`), and before nothing (`down`)."""
     with (
         command("serve", "--port", "0") as plain,
         command("serve", "--port", "0", "--pace", "0.05") as slow,

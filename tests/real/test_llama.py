@@ -1,6 +1,7 @@
 """A real model behind llama.cpp's server, asked through the whole client: one history, three wires.
 
-Nothing here waits for a clock. What the model writes is its own business; what is asserted is that the client gives it whole.
+Nothing here waits for a clock. What the model writes is its own business; what is asserted is that
+the client gives it whole.
 """
 
 from __future__ import annotations
@@ -146,7 +147,8 @@ async def test_a_body_that_does_not_stream_has_the_same_content(llama: str, wire
 
 
 def facts(response: Response) -> Any:
-    """What two answers of one model to one prompt have in common: no ids, no spaces between arguments, no count of what was cached."""
+    """What two answers of one model to one prompt have in common: no ids, no spaces between
+    arguments, no count of what was cached."""
     calls = [
         (call.name, call.parsed()) for call in response.calls if isinstance(call, FunctionCall)
     ]
@@ -167,7 +169,8 @@ def facts(response: Response) -> Any:
 @once
 @pytest.mark.parametrize("name", ["call", "thought"])
 async def test_one_history_makes_the_same_call_on_three_wires(llama: str, name: str) -> None:
-    """The model cannot tell the wires apart: what the second and third ask is in its cache to the last token but one."""
+    """The model cannot tell the wires apart: what the second and third ask is in its cache to the
+    last token but one."""
     answers = [await answer(wire, llama, PROMPTS[name]) for wire in WIRES]
     assert [facts(one) for one in answers[1:]] == [facts(answers[0])] * 2
     assert [
@@ -211,7 +214,8 @@ def test_usage_and_timing_are_there(recorded: Any, wire: str, name: str) -> None
 
 @each_prompt
 def test_input_tokens_are_all_that_the_server_counts(llama: str, recorded: Any, name: str) -> None:
-    """On Messages the wire leaves cached tokens out of `input_tokens`; the server's own counter knows nothing of caches."""
+    """On Messages the wire leaves cached tokens out of `input_tokens`; the server's own counter
+    knows nothing of caches."""
     asked = recorded("messages", name)
     counted = httpx.post(f"{llama}/v1/messages/count_tokens", content=asked.stream.request.body)
     assert asked.response.usage.input_tokens == counted.json()["input_tokens"]
@@ -267,7 +271,8 @@ async def test_leaving_a_stream_frees_the_connection_and_the_model(
 
 
 async def tokens_when_idle(address: str, limit: int) -> int:
-    """Waits until the server computes nothing; then how far it had come with an answer of that limit, question and all."""
+    """Waits until the server computes nothing; then how far it had come with an answer of that
+    limit, question and all."""
     async with httpx.AsyncClient() as http:
         with anyio.fail_after(60):
             while True:

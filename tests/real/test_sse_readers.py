@@ -1,4 +1,5 @@
-"""Server-sent events as npm's eventsource-parser reads them (Vercel's AI SDK stands on it), the same bytes, several chunk sizes."""
+"""Server-sent events as npm's eventsource-parser reads them (Vercel's AI SDK stands on it), the
+same bytes, several chunk sizes."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def readers() -> Iterator[Readers]:
 
 
 def ours(body: bytes) -> list[list[str]]:
-    """Names and data; ids are not compared: eventsource-parser leaves it to its caller to keep them from block to block."""
+    """Names and data; ids are not compared: eventsource-parser leaves it to its caller to keep them
+    from block to block."""
     frames = SSEFraming().feed(body)
     return [
         [frame.event or "message", frame.data.decode("utf-8", "replace")]

@@ -1,4 +1,5 @@
-"""The encoders for screens, judged by the code that front ends run: `ai` 6 and 7, `@ag-ui/client`."""
+"""The encoders for screens, judged by the code that front ends run: `ai` 6 and 7,
+`@ag-ui/client`."""
 
 from __future__ import annotations
 
@@ -140,7 +141,8 @@ def test_a_reader_ends_with_the_message_of_encode_body(
 
 
 def named(events: list[ResponseEvent]) -> Response:
-    """The response under the id that it began with (Copilot ends with another, Cohere names it only at the end)."""
+    """The response under the id that it began with (Copilot ends with another, Cohere names it only
+    at the end)."""
     return msgspec.structs.replace(
         accumulate(events),
         response_id=next(
@@ -150,7 +152,8 @@ def named(events: list[ResponseEvent]) -> Response:
 
 
 def comparable(protocol: str, found: Any) -> Any:
-    """Messages without sources, which only the stream has; ids by the order in which they come, since other choices have some too."""
+    """Messages without sources, which only the stream has; ids by the order in which they come,
+    since other choices have some too."""
     messages = found if isinstance(found, list) else [found]
     if protocol == "vercel":
         parts = [
@@ -180,7 +183,8 @@ def comparable(protocol: str, found: Any) -> Any:
 def test_every_legal_stream_is_accepted(
     readers: Readers, reader: str, events: list[ResponseEvent]
 ) -> None:
-    """Overlapping items, calls of one name or none, several choices, refusals, media, cut calls, every kind of end."""
+    """Overlapping items, calls of one name or none, several choices, refusals, media, cut calls,
+    every kind of end."""
     verdict = readers.read(reader, encoded(reader, events), chunk=17)
     last = events[-1]
     failed = isinstance(last, Failed) and last.error.kind != "cancelled"
@@ -251,11 +255,17 @@ def test_ag_ui_knows_which_calls_it_has_to_answer(readers: Readers) -> None:
         ("vercel7", b'data: {"type":"start"}\n\ndata: {"type":"unheard-of"}\n\ndata: [DONE]\n\n'),
         (
             "agui",
-            b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\ndata: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n',
+            (
+                b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r"}\n\n'
+                b'data: {"type":"TEXT_MESSAGE_END","messageId":"m"}\n\n'
+            ),
         ),
         (
             "agui",
-            b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r","unheard":1}\n\ndata: {"type":"RUN_FINISHED"}\n\n',
+            (
+                b'data: {"type":"RUN_STARTED","threadId":"t","runId":"r","unheard":1}\n\n'
+                b'data: {"type":"RUN_FINISHED"}\n\n'
+            ),
         ),
     ],
 )
@@ -266,7 +276,8 @@ def test_these_readers_do_refuse(readers: Readers, reader: str, body: bytes) -> 
 def test_every_reader_has_read_as_much_as_the_others(
     readers: Readers, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A reader that was asked less would look as good. The numbers are printed: they count what the tests above have read."""
+    """A reader that was asked less would look as good. The numbers are printed: they count what the
+    tests above have read."""
     if not FIGURES:
         pytest.skip(
             "counts what the other tests of this file read: none of them ran, or there is no corpus"

@@ -1,7 +1,9 @@
-"""Front ends' own code, from npm: what reads UI message streams (`ai` 6 and 7) and AG-UI (`@ag-ui/client`), and a browser to drive.
+"""Front ends' own code, from npm: what reads UI message streams (`ai` 6 and 7) and AG-UI
+(`@ag-ui/client`), and a browser to drive.
 
-Got by `python -m tests.real.fetch`: the packages into `.real/readers`, at the versions of `readers/package.json`, and Chromium where
-apt-get may. One Node process reads any number of streams.
+Got by `python -m tests.real.fetch`: the packages into `.real/readers`, at the versions of
+`readers/package.json`, and Chromium where apt-get may. One Node process reads any number of
+streams.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ class Readers:
         self._process = process
 
     def read(self, reader: str, body: bytes, chunk: int = 4096) -> dict[str, Any]:
-        """What a reader (`vercel6`, `vercel7`, `agui`, `sse`) makes of a stream given in chunks of this size: see `readers/read.mjs`."""
+        """What a reader (`vercel6`, `vercel7`, `agui`, `sse`) makes of a stream given in chunks of
+        this size: see `readers/read.mjs`."""
         asked = {"reader": reader, "body": base64.b64encode(body).decode(), "chunk": chunk}
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -1,4 +1,5 @@
-"""The faults of the shared catalogue that a script makes: what the server does, how the stream ends."""
+"""The faults of the shared catalogue that a script makes: what the server does, how the stream
+ends."""
 
 from __future__ import annotations
 

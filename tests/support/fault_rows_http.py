@@ -1,4 +1,5 @@
-"""The faults of the shared catalogue that concern HTTP: statuses, redirects, compression, limits."""
+"""The faults of the shared catalogue that concern HTTP: statuses, redirects, compression,
+limits."""
 
 from __future__ import annotations
 

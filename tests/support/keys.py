@@ -1,4 +1,5 @@
-"""What the tests of keys share: a provider with keys, a request, and all that an exception prints."""
+"""What the tests of keys share: a provider with keys, a request, and all that an exception
+prints."""
 
 from __future__ import annotations
 

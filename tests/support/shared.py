@@ -1,10 +1,11 @@
 """What the tests read from outside the repository: recorded bodies and vectors, never committed.
 
-    STREAMLIB_SHARED   the folder that holds `vectors/` and `corpus/`; else `../shared` beside the repository
-    STREAMLIB_CORPUS   the folder that holds `data/`; else `corpus` in the folder above
+    STREAMLIB_SHARED   the folder that holds `vectors/` and `corpus/`; else `../shared` beside the
+    repository STREAMLIB_CORPUS   the folder that holds `data/`; else `corpus` in the folder above
 
 Without them the tests that need them are skipped with that reason, and the last lines of the run
-count them. A path in one of the variables must exist: a misspelt path must not turn the suite green.
+count them. A path in one of the variables must exist: a misspelt path must not turn the suite
+green.
 
     @each_recording("anthropic-messages")
     def test_parser(recording: Recording) -> None: ...

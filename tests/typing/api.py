@@ -1,6 +1,8 @@
-"""The types a user's checker sees. Never executed: mypy and basedpyright read it as they read an application.
+"""The types a user's checker sees. Never executed: mypy and basedpyright read it as they read an
+application.
 
-A name that a checker does not count as exported, or a return type that became `Any`, is an error here.
+A name that a checker does not count as exported, or a return type that became `Any`, is an error
+here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""The official SDK for Messages: `create(stream=True)` with the additions its README shows, and the `stream()` helper."""
+"""The official SDK for Messages: `create(stream=True)` with the additions its README shows, and the
+`stream()` helper."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""any-llm's `acompletion` and `aresponses`: thin over the vendors' SDKs, so their errors count as its own. Chunks have the Chat shape."""
+"""any-llm's `acompletion` and `aresponses`: thin over the vendors' SDKs, so their errors count as
+its own. Chunks have the Chat shape."""
 
 from __future__ import annotations
 

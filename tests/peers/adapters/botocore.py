@@ -1,4 +1,5 @@
-"""boto3's client for Bedrock; it knows no event loop, so it runs in a thread that is left behind where it hangs."""
+"""boto3's client for Bedrock; it knows no event loop, so it runs in a thread that is left behind
+where it hangs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What the SDK, litellm and any-llm give alike: chunks of the Chat shape, added up by their index, and events of Responses."""
+"""What the SDK, litellm and any-llm give alike: chunks of the Chat shape, added up by their index,
+and events of Responses."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ class Chunks:
 
 
 def response_event(event: Any, told: Told) -> None:
-    """One event of Responses. A failure is an event there, and whoever reads the documentation looks for it."""
+    """One event of Responses. A failure is an event there, and whoever reads the documentation
+    looks for it."""
     kind = attr(event, "type", default="")
     if kind == "response.output_text.delta":
         told.text += event.delta

@@ -1,4 +1,5 @@
-"""httpx-sse reads events and no more; its user adds up the JSON of each. Asked for cases of framing alone."""
+"""httpx-sse reads events and no more; its user adds up the JSON of each. Asked for cases of framing
+alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""litellm's `acompletion` and `aresponses`, over each wire it speaks; its chunks have the Chat shape.
+"""litellm's `acompletion` and `aresponses`, over each wire it speaks; its chunks have the Chat
+shape.
 
 Never 1.82.7 or 1.82.8: those were malicious.
 """
@@ -73,7 +74,8 @@ async def responses(asked: Ask, told: Told) -> None:
 
 
 async def replay(asked: Ask, told: Told) -> None:
-    """Two turns on Messages: chunks built into a message with litellm's own function, and sent back."""
+    """Two turns on Messages: chunks built into a message with litellm's own function, and sent
+    back."""
     turns: list[Any] = [*MESSAGES]
     tools = [
         {

@@ -1,4 +1,5 @@
-"""The official SDK for Chat and Responses: `create(stream=True)` put together by hand, and the `stream()` helpers."""
+"""The official SDK for Chat and Responses: `create(stream=True)` put together by hand, and the
+`stream()` helpers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""pydantic-ai's direct interface: one request to a model, its events, and the response it has put together."""
+"""pydantic-ai's direct interface: one request to a model, its events, and the response it has put
+together."""
 
 from __future__ import annotations
 

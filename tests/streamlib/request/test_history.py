@@ -1,4 +1,5 @@
-"""The history: saved and loaded equal, and repaired in both directions with every repair in the report."""
+"""The history: saved and loaded equal, and repaired in both directions with every repair in the
+report."""
 
 from __future__ import annotations
 
