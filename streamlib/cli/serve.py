@@ -104,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
             chunk=arguments.chunk,
             pace=arguments.pace,
             fault=fault,
-            after=after,
+            at=after,
             failing=arguments.failing,
         )
         anyio.run(_serve, behaviour, arguments.port)

@@ -125,7 +125,7 @@ class Gateway:
             )
         return self._client
 
-    async def serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serves one request of a client (ASGI)."""
         request_id = f"req_{secrets.token_hex(12)}"
         wire_api = wire_of(scope)
@@ -235,7 +235,7 @@ class _Endpoint:
         self._gateway = gateway
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await self._gateway.serve(scope, receive, send)
+        await self._gateway.answer(scope, receive, send)
 
 
 async def _hello(request: Request) -> Response:

@@ -1,7 +1,7 @@
 """The server of the loopback provider: anyio sockets and h11, to make any fault of a network.
 
 It sends one response for each request, in HTTP chunks of a given size and at a given pace. A fault
-occurs after `after` chunks of the body:
+occurs after `at` chunks of the body:
 
     truncate     the body ends cleanly, but too early
     disconnect   the connection is reset in the middle of a chunk
@@ -50,7 +50,7 @@ class Behaviour(Struct, frozen=True):
         chunk: bytes in an HTTP chunk; None: one event.
         pace: seconds between chunks.
         fault: what goes wrong.
-        after: chunks of the body before it goes wrong.
+        at: chunks of the body before it goes wrong.
         status: sent instead of 200; from 400 on with an error of the wire.
         headers: sent beside the usual ones.
         failing: only the first so many requests get the fault or the error; the later ones
@@ -62,7 +62,7 @@ class Behaviour(Struct, frozen=True):
     chunk: int | None = None
     pace: float = 0.0
     fault: Fault | None = None
-    after: int = 3
+    at: int = 3
     status: int = 200
     headers: dict[str, str] = {}
     failing: int | None = None
@@ -88,7 +88,7 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
-    respond: Responder = echo_response,
+    answers: Responder = echo_response,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Serves until cancelled.
@@ -97,11 +97,11 @@ async def serve(
         behaviour: how it responds; without faults by default.
         host: address to listen on.
         port: 0 is any free port.
-        respond: makes the events of a response where there is no recording.
+        answers: makes the events of a response where there is no recording.
         task_status: gets the base URL once the server listens:
             `url = await group.start(serve)` is `http://127.0.0.1:PORT`.
     """
-    provider = Loopback(behaviour or Behaviour(), respond)
+    provider = Loopback(behaviour or Behaviour(), answers)
     listener = await anyio.create_tcp_listener(local_host=host, local_port=port)
     async with listener:
         bound = listener.extra(SocketAttribute.local_port)
@@ -297,7 +297,7 @@ class _Connection:
         header_list = list(response_headers.items())
         await self._send(h11.Response(status_code=response.status, headers=header_list))
         for n, chunk in enumerate(response.chunks):
-            if behaviour.fault and n == behaviour.after:
+            if behaviour.fault and n == behaviour.at:
                 ended = await self._make_fault(behaviour.fault, chunk)
                 if ended:
                     return

@@ -119,9 +119,9 @@ def aggregate() -> PipelineStage:
 class Until(Simple):
     """Ends the pipeline after the first event that meets a condition; that event is emitted."""
 
-    def __init__(self, condition: Callable[[ResponseEvent], bool]) -> None:
+    def __init__(self, found: Callable[[ResponseEvent], bool]) -> None:
         super().__init__(self._check)
-        self._condition = condition
+        self._condition = found
 
     def _check(self, event: ResponseEvent) -> list[ResponseEvent]:
         # A stage before this one may emit several events for the one that ended it.
@@ -131,9 +131,9 @@ class Until(Simple):
         return [event]
 
 
-def until(condition: Callable[[ResponseEvent], bool]) -> PipelineStage:
-    """Everything up to and including the first event that meets `condition`; then the end."""
-    return Until(condition)
+def until(found: Callable[[ResponseEvent], bool]) -> PipelineStage:
+    """Everything up to and including the first event for which `found` is true; then the end."""
+    return Until(found)
 
 
 class Measure(Simple):

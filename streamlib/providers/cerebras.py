@@ -16,7 +16,7 @@ SHAPE = ChatShape(
     reasoning_echo=("think_tags",),
     custom_tools=False,
 )
-GPT_OSS = replace(EFFORT, off=None, levels={"minimal": "low", "xhigh": "high", "max": "high"})
+GPT_OSS = replace(EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"})
 GLM = Thinking(
     on={"disable_reasoning": False, "clear_thinking": False}, off={"disable_reasoning": True}
 )

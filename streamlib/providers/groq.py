@@ -10,7 +10,7 @@ from streamlib.providers.shapes import EFFORT, ChatShape, Thinking
 SHAPE = ChatShape(
     max_tokens="max_completion_tokens", thinking=None, bare_messages=True, custom_tools=False
 )
-GPT_OSS = replace(EFFORT, off=None, levels={"minimal": "low", "xhigh": "high", "max": "high"})
+GPT_OSS = replace(EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"})
 QWEN = Thinking(
     on={"reasoning_effort": "default", "reasoning_format": "parsed"},
     off={"reasoning_effort": "none"},

@@ -29,7 +29,7 @@ PROVIDER = Provider(
         reasoning_echo=("thinking_parts",),
         # It has the levels `high` and `none` only.
         thinking=replace(
-            EFFORT, levels=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")
+            EFFORT, words=dict.fromkeys(("minimal", "low", "medium", "xhigh", "max"), "high")
         ),
         tool_choices={"required": "any"},
         stream_usage=False,

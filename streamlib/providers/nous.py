@@ -20,7 +20,7 @@ PROVIDER = Provider(
     defaults={"tags": ["product=streamlib"]},
     chat=ChatShape(
         reasoning_echo=("reasoning_details", "reasoning"),
-        thinking=replace(REASONING_OBJECT, off=None, levels={}),
+        thinking=replace(REASONING_OBJECT, off=None, words={}),
         conversation="session_id",
         custom_tools=False,
     ),

@@ -19,13 +19,13 @@ from streamlib.providers.shapes import (
 LEVELS = {"minimal": "low", "xhigh": "high", "max": "high"}
 LEVEL = "chat_template_kwargs.reasoning_effort"
 SHAPE = ChatShape(
-    thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, levels=LEVELS),
+    thinking=replace(TEMPLATE_ENABLE_THINKING, effort=LEVEL, words=LEVELS),
     bare_messages=True,
     custom_tools=False,
 )
 # Templates of DeepSeek and Kimi name the switch `thinking`.
 BY_THINKING = {
-    "chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, levels=LEVELS))
+    "chat": replace(SHAPE, thinking=replace(TEMPLATE_THINKING, effort=LEVEL, words=LEVELS))
 }
 
 PROVIDER = Provider(
@@ -38,6 +38,6 @@ PROVIDER = Provider(
     model_overrides={
         "deepseek-": BY_THINKING,
         "kimi-": BY_THINKING,
-        "gpt-oss": {"chat": replace(SHAPE, thinking=replace(EFFORT, off=None, levels=LEVELS))},
+        "gpt-oss": {"chat": replace(SHAPE, thinking=replace(EFFORT, off=None, words=LEVELS))},
     },
 )

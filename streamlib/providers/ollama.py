@@ -22,7 +22,7 @@ PROVIDER = Provider(
     unsigned_thinking=True,
     chat=ChatShape(
         reasoning_echo=("reasoning",),
-        thinking=replace(EFFORT, levels={"minimal": "low", "xhigh": "high"}),
+        thinking=replace(EFFORT, words={"minimal": "low", "xhigh": "high"}),
         tool_choices={"required": "", "none": "", "tool": ""},
         custom_tools=False,
     ),

@@ -21,6 +21,6 @@ PROVIDER = Provider(
     chat=ChatShape(
         alternate=True,
         inner_system=False,
-        thinking=replace(EFFORT, off=None, levels={"xhigh": "high", "max": "high"}),
+        thinking=replace(EFFORT, off=None, words={"xhigh": "high", "max": "high"}),
     ),
 )

@@ -31,7 +31,7 @@ class Thinking(Struct, frozen=True, gc=False, omit_defaults=True):
         plain: merged where thinking is requested without a level or a number of tokens.
         effort: (dotted) field of the level, "" where there is none.
         budget: (dotted) field of the number of tokens, "" where there is none.
-        levels: level of this library -> the provider's, for those that differ
+        words: level of this library -> the provider's, for those that differ
             (`{"max": "xhigh"}`).
     """
 
@@ -40,11 +40,11 @@ class Thinking(Struct, frozen=True, gc=False, omit_defaults=True):
     plain: dict[str, Any] = {}
     effort: str = ""
     budget: str = ""
-    levels: dict[str, str] = {}
+    words: dict[str, str] = {}
 
 
 # Shapes that several providers share. A provider of its own kind has a `Thinking(…)` in its file,
-# or changes one of these: `msgspec.structs.replace(EFFORT, levels=…)`.
+# or changes one of these: `msgspec.structs.replace(EFFORT, words=…)`.
 EFFORT: Final = Thinking(off={"reasoning_effort": "none"}, effort="reasoning_effort")
 """OpenAI, xAI, Groq, Mistral, Ollama's /v1, Fireworks …: `reasoning_effort`."""
 THINKING_TYPE: Final = Thinking(
@@ -66,7 +66,7 @@ REASONING_OBJECT: Final = Thinking(
     plain={"reasoning": {"enabled": True}},
     effort="reasoning.effort",
     budget="reasoning.max_tokens",
-    levels={"max": "xhigh"},
+    words={"max": "xhigh"},
 )
 """OpenRouter: `reasoning: {"effort" | "max_tokens" | "enabled"}`."""
 REASONING_ENABLED: Final = Thinking(

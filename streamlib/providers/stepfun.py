@@ -18,7 +18,7 @@ PROVIDER = Provider(
     key_env=("STEPFUN_API_KEY",),
     chat=ChatShape(
         thinking=replace(
-            EFFORT, off=None, levels={"minimal": "low", "xhigh": "high", "max": "high"}
+            EFFORT, off=None, words={"minimal": "low", "xhigh": "high", "max": "high"}
         ),
         custom_tools=False,
     ),

@@ -43,14 +43,14 @@ PROVIDER = Provider(
     model_overrides={
         "glm-5.2": {
             "chat": replace(
-                SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", levels=HIGH_OR_MAX)
+                SHAPE, thinking=replace(SWITCH, effort="reasoning_effort", words=HIGH_OR_MAX)
             )
         },
         "glm-5.3": {
             "chat": replace(
                 SHAPE,
                 thinking=replace(
-                    SWITCH, effort="reasoning_effort", levels={"minimal": "low", "xhigh": "max"}
+                    SWITCH, effort="reasoning_effort", words={"minimal": "low", "xhigh": "max"}
                 ),
             )
         },

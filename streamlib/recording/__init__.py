@@ -11,7 +11,7 @@ They are recorded from any client and replayed at any speed, with any chunk boun
 from __future__ import annotations
 
 from streamlib.recording.files import (
-    RECORDED_HEADERS,
+    KEPT_HEADERS,
     Chunk,
     Recording,
     append,
@@ -19,25 +19,25 @@ from streamlib.recording.files import (
     dump_events,
     from_body,
     is_recording,
+    kept_headers,
     load,
     load_all,
     load_events,
     of_another_kind,
     parse,
     read,
-    recorded_headers,
     save,
 )
 from streamlib.recording.transports import (
     Recorder,
     Replay,
     Split,
+    pieces,
     random_pieces,
-    split_chunks,
 )
 
 __all__ = [
-    "RECORDED_HEADERS",
+    "KEPT_HEADERS",
     "Chunk",
     "Recorder",
     "Recording",
@@ -48,14 +48,14 @@ __all__ = [
     "dump_events",
     "from_body",
     "is_recording",
+    "kept_headers",
     "load",
     "load_all",
     "load_events",
     "of_another_kind",
     "parse",
+    "pieces",
     "random_pieces",
     "read",
-    "recorded_headers",
     "save",
-    "split_chunks",
 ]

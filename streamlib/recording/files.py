@@ -29,7 +29,7 @@ VERSION: Final = 1
 HEAD: Final = "streamlib_recording"
 """Key by which the first line of a recording is recognized."""
 
-RECORDED_HEADERS: Final = (
+KEPT_HEADERS: Final = (
     "content-type",
     "date",
     "retry-after",
@@ -112,12 +112,12 @@ def from_body(
     return Recording(status, dict(headers or {}), chunks)
 
 
-def recorded_headers(headers: Mapping[str, str]) -> dict[str, str]:
+def kept_headers(headers: Mapping[str, str]) -> dict[str, str]:
     """The headers that a recording may contain, names lower-case, keys masked."""
     recorded: dict[str, str] = {}
     for name, value in headers.items():
         lowered = name.lower()
-        if any(part in lowered for part in RECORDED_HEADERS):
+        if any(part in lowered for part in KEPT_HEADERS):
             recorded[lowered] = redact(value)
     return recorded
 

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from streamlib.recording.files import Chunk, Recording, recorded_headers
+from streamlib.recording.files import Chunk, Recording, kept_headers
 from streamlib.transport import HttpResponse, Transport, transport_for
 from streamlib.transport.deadlines import Deadlines
 from streamlib.wires.routes import route
@@ -121,7 +121,7 @@ class _RecordingResponse:
     def _recording(self) -> Recording:
         return Recording(
             status=self.status,
-            headers=recorded_headers(self._response.headers),
+            headers=kept_headers(self._response.headers),
             chunks=tuple(self._chunks),
             end=self._end,
             method=self._method,
@@ -167,7 +167,7 @@ class Replay:
         """The next recording; the request is ignored."""
         recording = self._recordings[self._sent % len(self._recordings)]
         self._sent += 1
-        chunks = list(split_chunks(recording.chunks, self._split))
+        chunks = list(pieces(recording.chunks, self._split))
         return _ReplayedResponse(recording, chunks, self._speed)
 
     async def aclose(self) -> None:
@@ -214,7 +214,7 @@ class _ReplayedResponse:
         """Does nothing: nothing is open."""
 
 
-def split_chunks(chunks: Sequence[Chunk], split: Split) -> Iterator[Chunk]:
+def pieces(chunks: Sequence[Chunk], split: Split) -> Iterator[Chunk]:
     """The same bytes with other boundaries.
 
     A new chunk has the time of the recorded one that it begins in; the whole body has the time of

@@ -66,7 +66,7 @@ async def loopback(
     Args:
         wire_api: what the client and the server use.
         client: arguments of `Client`.
-        behaviour: fields of `Behaviour`: chunk, pace, fault, after, failing, status and others.
+        behaviour: fields of `Behaviour`: chunk, pace, fault, at, failing, status and others.
     """
     async with running(Behaviour(**behaviour)) as url:
         base_url = url + WIRE_SPECS[wire_api].root_path

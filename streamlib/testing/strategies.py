@@ -4,9 +4,9 @@
     def test_my_screen_survives(body, data):
         for chunk in data.draw(strategies.splits(body)): screen.feed(chunk)
 
-    responses(wire_api)           legal event lists: what your user interface receives
+    answers(wire_api)             legal event lists: what your user interface receives
     streams(wire_api)             bytes of a well-behaved server, with the noise that servers make
-    malformed_streams(wire_api)   frames in any order: unknown kinds, wrong indexes, split emoji,
+    odd_streams(wire_api)         frames in any order: unknown kinds, wrong indexes, split emoji,
                                   a second end
     bad_streams(wire_api)         either of them, with faults
     histories(wire_api)           conversations that every builder accepts
@@ -50,11 +50,11 @@ from streamlib_parsers.items import (
 from streamlib_parsers.protocol import WIRE_APIS, wire
 
 __all__ = [
+    "answers",
     "bad_streams",
     "faults",
     "histories",
-    "malformed_streams",
-    "responses",
+    "odd_streams",
     "splits",
     "streams",
     "wires",
@@ -71,7 +71,7 @@ def _generators() -> st.SearchStrategy[random.Random]:
     return st.randoms(use_true_random=False)
 
 
-def responses(
+def answers(
     wire_api: WireApi = "messages", *, failing: bool | None = None
 ) -> st.SearchStrategy[list[ResponseEvent]]:
     """Event lists that keep every invariant: sequential or overlapping items, one terminal event.
@@ -100,13 +100,13 @@ def streams(
         failing: True: they end with an error; False: they complete; None: either.
         noise: with keep-alives, comments and padding, which change no response.
     """
-    bodies = responses(wire_api, failing=failing).map(lambda events: encode_all(wire_api, events))
+    bodies = answers(wire_api, failing=failing).map(lambda events: encode_all(wire_api, events))
     if not noise:
         return bodies
     return st.builds(_noisy, st.just(wire_api), bodies, _generators())
 
 
-def malformed_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
+def odd_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
     """Well-framed events of the wire in any order, with indexes that are allowed and others."""
     wire(wire_api)
     return _generators().map(lambda rng: random_stream(wire_api, rng))
@@ -114,7 +114,7 @@ def malformed_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
 
 def bad_streams(wire_api: WireApi) -> st.SearchStrategy[bytes]:
     """Streams with one to three faults: in bytes, frames or values; sometimes any bytes at all."""
-    bodies = streams(wire_api) | malformed_streams(wire_api)
+    bodies = streams(wire_api) | odd_streams(wire_api)
     return st.builds(mutated, st.just(wire_api), bodies, _generators()) | st.binary(max_size=200)
 
 

@@ -41,7 +41,7 @@ def seen(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
 
 
 async def _visit(pictures: Path, scheme: str, phone: bool) -> dict[str, Any]:
-    faulty = Behaviour(fault="disconnect", after=18, pace=0.005)
+    faulty = Behaviour(fault="disconnect", at=18, pace=0.005)
     async with (
         web(Behaviour(pace=0.03)) as (good, _),
         web(Behaviour(pace=0.03)) as (slow, provider),

@@ -86,7 +86,7 @@ async def test_tool_is_run_and_the_response_continues() -> None:
 
 @pytest.mark.parametrize(
     "behaviour",
-    [Behaviour(pace=0.05), Behaviour(fault="stall", after=4)],
+    [Behaviour(pace=0.05), Behaviour(fault="stall", at=4)],
     ids=["streaming", "silent"],
 )
 async def test_disconnect_closes_the_connection_to_the_model(behaviour: Behaviour) -> None:
@@ -118,8 +118,8 @@ async def test_partial_response_stays_in_the_history_after_a_stop() -> None:
 @pytest.mark.parametrize(
     ("behaviour", "kind"),
     [
-        (Behaviour(fault="truncate", after=5), "truncated"),
-        (Behaviour(fault="disconnect", after=5), "truncated"),
+        (Behaviour(fault="truncate", at=5), "truncated"),
+        (Behaviour(fault="disconnect", at=5), "truncated"),
         (Behaviour(status=529), "overloaded"),
     ],
 )

@@ -60,7 +60,7 @@ few = settings(max_examples=settings.default.max_examples // 6)
 def any_stream(wire_api: WireApi) -> st.SearchStrategy[bytes]:
     return (
         strategies.streams(wire_api)
-        | strategies.malformed_streams(wire_api)
+        | strategies.odd_streams(wire_api)
         | strategies.bad_streams(wire_api)
     )
 
@@ -366,7 +366,7 @@ def test_invariant_9_any_input_ends_in_one_terminal_event(
 def test_invariant_10_a_response_survives_as_stream_and_body(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
-    events = data.draw(strategies.responses(wire_api, failing=False))
+    events = data.draw(strategies.answers(wire_api, failing=False))
     encode = encoder(wire_api)
     again = events_of(
         wire_api, [b"".join([*(encode.feed(event) for event in events), encode.close()])]
@@ -387,7 +387,7 @@ def squeezed(events: list[ResponseEvent]) -> Any:
 @few
 @given(st.data())
 def test_invariant_10_a_failure_stays_a_failure(wire_api: WireApi, data: st.DataObject) -> None:
-    events = data.draw(strategies.responses(wire_api, failing=True))
+    events = data.draw(strategies.answers(wire_api, failing=True))
     last = events_of(wire_api, [encode_all(wire_api, events)])[-1]
     assert isinstance(last, Failed)
     sent = events[-1]

@@ -166,7 +166,7 @@ def install() -> None:
 async def gateway_before(script: Script, wire: Any) -> AsyncGenerator[str]:
     """A gateway on a real port, before the scripted model."""
     async with anyio.create_task_group() as group:
-        upstream = await group.start(partial(serve, respond=script))
+        upstream = await group.start(partial(serve, answers=script))
         base = f"{upstream}/v1beta" if wire == "gemini" else upstream
         table = RouteTable([RouteRule("*", "custom:scripted", wire_api=wire, base_url=base)])
         server = uvicorn.Server(

@@ -170,9 +170,9 @@ def test_parser_rejects_text_instead_of_bytes(wire_api: streamlib.WireApi) -> No
 
 def test_strategies_reject_an_unknown_name_at_once() -> None:
     for strategy in (
-        strategies.responses,
+        strategies.answers,
         strategies.streams,
-        strategies.malformed_streams,
+        strategies.odd_streams,
         strategies.bad_streams,
         strategies.histories,
     ):

@@ -20,11 +20,11 @@ from streamlib.recording import (
     append,
     dump_events,
     from_body,
+    kept_headers,
     load,
     load_all,
     load_events,
     random_pieces,
-    recorded_headers,
     save,
 )
 from streamlib.testing import MODEL, loopback, replay
@@ -165,7 +165,7 @@ def test_recorded_headers_contain_no_secret() -> None:
         "Request-Id": "r",
         "x-ratelimit-limit": "1",
     }
-    assert recorded_headers(headers) == {"request-id": "r", "x-ratelimit-limit": "1"}
+    assert kept_headers(headers) == {"request-id": "r", "x-ratelimit-limit": "1"}
 
 
 async def test_truncated_recording_replays_as_truncated() -> None:

@@ -255,7 +255,7 @@ _ALL: Final = (
         [BraceCalls(anywhere("<start_function_call>"), ("<end_function_call>",), quote="<escape>")],
     ),
     Dialect("think", [ReasoningTags(REASONING_TAGS, UNOPENED)]),
-    Dialect("think:start", [ReasoningTags(REASONING_TAGS, position="start")]),
+    Dialect("think:start", [ReasoningTags(REASONING_TAGS, where="start")]),
     Dialect("think:open", [ReasoningTags(REASONING_TAGS, UNOPENED)], opens_inside=True),
 )
 

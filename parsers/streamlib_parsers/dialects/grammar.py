@@ -35,12 +35,12 @@ class Opener(Struct, frozen=True):
 
     Args:
         marker: the literal.
-        position: where it counts.
+        where: the position in which it counts.
         keep: its first characters that are text, and only tell what must stand before it.
     """
 
     marker: str
-    position: Position = "anywhere"
+    where: Position = "anywhere"
     keep: int = 0
 
 

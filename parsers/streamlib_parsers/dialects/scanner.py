@@ -61,7 +61,7 @@ class OpenerTable:
         """The markers that count nowhere but at the start of a message."""
         markers: list[str] = []
         for marker, entries in self.grammars.items():
-            if all(opener.position == "start" for opener, _ in entries):
+            if all(opener.where == "start" for opener, _ in entries):
                 self.only_at_start.add(marker)
             if any(_begins_call(opener, grammar) for opener, grammar in entries):
                 markers.append(marker)
@@ -70,7 +70,7 @@ class OpenerTable:
 
 
 def _begins_call(opener: Opener, grammar: Grammar) -> bool:
-    is_anywhere = opener.position == "anywhere" and not opener.keep
+    is_anywhere = opener.where == "anywhere" and not opener.keep
     return is_anywhere and not isinstance(grammar, ReasoningTags)
 
 
@@ -192,7 +192,7 @@ class Scanner:
         return allowed
 
     def _is_in_position(self, opener: Opener) -> bool:
-        match opener.position:
+        match opener.where:
             case "anywhere":
                 return True
             case "line":

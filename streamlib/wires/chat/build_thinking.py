@@ -52,7 +52,7 @@ def _off(style: Thinking, context: BuildContext) -> JsonObject:
         context.report.add(
             "changed", "/reasoning", f"{target.model} always thinks: effort {lowest}"
         )
-        return nested(style.effort, style.levels.get(lowest, lowest))
+        return nested(style.effort, style.words.get(lowest, lowest))
     context.report.dropped("/reasoning", f"thinking cannot be switched off at {target.model}")
     return {}
 
@@ -87,7 +87,7 @@ def _effort(
     # A model without a list of levels takes whatever is sent.
     if allowed and requested not in allowed:
         effort = nearest(requested, allowed) or requested
-    wire_effort = style.levels.get(effort, effort)
+    wire_effort = style.words.get(effort, effort)
     if options.effort != wire_effort:
         context.report.add("changed", "/reasoning", f"{context.target.model}: effort {wire_effort}")
     return wire_effort

@@ -133,26 +133,26 @@ async def test_recording_is_sent_unchanged_in_chunks() -> None:
 
 @pytest.mark.parametrize(("fault", "kind"), [("truncate", "truncated"), ("malformed", "malformed")])
 async def test_fault_ends_the_stream_with_its_error_kind(fault: Any, kind: str) -> None:
-    async with loopback(Behaviour(fault=fault, after=4)) as url:
+    async with loopback(Behaviour(fault=fault, at=4)) as url:
         response = read(await send(url))
     assert response.error.kind == kind
 
 
 async def test_disconnect_resets_the_connection() -> None:
-    async with loopback(Behaviour(fault="disconnect", after=4)) as url:
+    async with loopback(Behaviour(fault="disconnect", at=4)) as url:
         with pytest.raises((httpx.ReadError, httpx.RemoteProtocolError)):
             await send(url)
 
 
 async def test_stall_lasts_until_the_client_disconnects() -> None:
-    async with loopback(Behaviour(fault="stall", after=2)) as url:
+    async with loopback(Behaviour(fault="stall", at=2)) as url:
         with anyio.move_on_after(0.3) as scope:
             await send(url)
     assert scope.cancelled_caught
 
 
 @pytest.mark.parametrize(
-    "first", [{"fault": "truncate", "after": 4}, {"status": 529}], ids=["fault", "status"]
+    "first", [{"fault": "truncate", "at": 4}, {"status": 529}], ids=["fault", "status"]
 )
 async def test_requests_after_the_failing_ones_succeed(first: dict[str, Any]) -> None:
     async with loopback(Behaviour(failing=2, **first)) as url:
@@ -173,7 +173,7 @@ async def test_request_of_no_wire_does_not_count_as_failing() -> None:
 
 
 @pytest.mark.parametrize(
-    "first", [{"fault": "disconnect", "after": 0}, {"status": 529}], ids=["fault", "status"]
+    "first", [{"fault": "disconnect", "at": 0}, {"status": 529}], ids=["fault", "status"]
 )
 async def test_retry_gets_the_recording_of_the_failing_request(
     first: dict[str, Any],

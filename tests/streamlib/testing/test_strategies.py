@@ -36,7 +36,7 @@ def test_responses_keep_every_invariant_and_end_as_requested(
     wire_api: WireApi, data: st.DataObject
 ) -> None:
     failing = data.draw(st.booleans())
-    events = data.draw(strategies.responses(wire_api, failing=failing))
+    events = data.draw(strategies.answers(wire_api, failing=failing))
     check(events)
     if failing:
         assert isinstance(events[-1], Failed)
@@ -106,7 +106,7 @@ def violated(events: list[ResponseEvent]) -> str:
 
 def test_check_names_the_invariant_that_is_violated() -> None:
     body = encode_all(
-        "messages", find(strategies.responses(failing=False), lambda events: len(events) > 4)
+        "messages", find(strategies.answers(failing=False), lambda events: len(events) > 4)
     )
     events = events_of("messages", body)
     added = next(n for n, event in enumerate(events) if type(event).__name__ == "OutputItemAdded")

@@ -28,18 +28,18 @@ class ReasoningTags(Struct, frozen=True):
     Args:
         tags: (opening, closing).
         unopened: the closing tags that also come without their opening tag.
-        position: where opening tags count.
+        where: the position in which opening tags count.
     """
 
     tags: Sequence[tuple[str, str]]
     unopened: Sequence[str] = ()
-    position: Position = "line"
+    where: Position = "line"
     first: str = ""
 
     @property
     def openers(self) -> Sequence[Opener]:
         """Opening tags, and closing tags that lost theirs."""
-        openers = [Opener(opening, self.position) for opening, _ in self.tags]
+        openers = [Opener(opening, self.where) for opening, _ in self.tags]
         openers += [Opener(closing, "orphan") for closing in self.unopened]
         return openers
 
