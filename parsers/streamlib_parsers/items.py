@@ -147,6 +147,13 @@ class Media(Part, frozen=True):
     media_type: str | None = None
     name: str | None = None
 
+    def __post_init__(self) -> None:
+        if self.data is not None and not isinstance(self.data, str):
+            raise TypeError(
+                f"data is base64 text, not {type(self.data).__name__}: "
+                "of bytes, `base64.b64encode(data).decode()`"
+            )
+
 
 class Image(Media, frozen=True):
     """An image.

@@ -54,6 +54,8 @@ class StreamOptions(TypedDict, total=False):
     api_key: ApiKey | None
     dialects: Sequence[str] | None
     strict: bool
+    strict_origin: bool
+    account: str | None
     errors: ErrorMode | None
 
 
@@ -169,6 +171,8 @@ class Client:
         api_key: ApiKey | None = None,
         dialects: Sequence[str] | None = None,
         strict: bool = False,
+        strict_origin: bool = False,
+        account: str | None = None,
         errors: ErrorMode | None = None,
     ) -> ResponseStream:
         """Prepares the stream of one response, to be used with `async with`.
@@ -185,6 +189,8 @@ class Client:
             api_key: Key of this request, which may be sent anywhere.
             dialects: None uses those that the model is known to need, `()` none.
             strict: Raise if the request would differ from the prompt.
+            strict_origin: What is unknown of an item's origin counts as foreign.
+            account: Sent in the provider's account header, and part of the origin.
             errors: Overrides the client's `errors`.
 
         Raises:
@@ -205,7 +211,14 @@ class Client:
                 prompt = Prompt(prompt)
             tools = prompt.tools
             request, service = self._build(
-                prompt, model, provider, wire_api, base_url, strict=strict
+                prompt,
+                model,
+                provider,
+                wire_api,
+                base_url,
+                account,
+                strict=strict,
+                strict_origin=strict_origin,
             )
         # `()` is not None: it turns dialects off.
         if dialects is None:
@@ -335,8 +348,10 @@ class Client:
         provider: str | Provider | None,
         wire_api: WireApi | None,
         base_url: str | None,
+        account: str | None,
         *,
         strict: bool,
+        strict_origin: bool,
     ) -> tuple[Request, Provider]:
         """The request for a prompt, and the provider it is for."""
         known = self._providers
@@ -348,9 +363,15 @@ class Client:
             name = provider
         service, model = find(model or prompt.model or "", name, known)
         target = resolve_target(
-            service, model, wire_api or self._wire_api, base_url or self._base_url, self._models
+            service,
+            model,
+            wire_api or self._wire_api,
+            base_url or self._base_url,
+            self._models,
+            account,
         )
-        return build_for(prompt, target, strict=strict), service
+        request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
+        return request, service
 
     def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
         return HttpSource(

@@ -339,7 +339,10 @@ class RequestHandler:
         if response.error is not None:
             return response.error
         wire_api, model = self.request.wire_api, self.request.prompt.model
-        body = encode_body(wire_api, response, model=model, report=self.report)
+        created_at = int(time.time())
+        body = encode_body(
+            wire_api, response, model=model, report=self.report, created_at=created_at
+        )
         if translator is not None:
             self.report += translator.report
         headers = self._response_headers()

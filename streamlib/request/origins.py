@@ -10,9 +10,10 @@
 | citations of a text | kept | dropped, the text stays |
 | compaction with text | kept | text |
 | compaction without text, opaque items | kept | dropped |
-| item ids, `native` | kept where the wire wants them | dropped |
+| options of the caller's parts (`native`) | kept | dropped |
+| item ids, other `native` | kept where the wire wants them | dropped, not reported |
 
-Nothing is dropped silently: each downgrade is a `Change` in the report.
+Nothing else is dropped silently: each downgrade is a `Change` in the report.
 """
 
 from __future__ import annotations
@@ -116,8 +117,13 @@ def _bare(item: ResponseItem) -> Downgrade:
     bare = msgspec.structs.replace(item, id=None, signature=None, native=None)
     if isinstance(bare, OUTPUTS) and not isinstance(bare.output, str):
         bare = msgspec.structs.replace(bare, output=_strip_native(bare.output))
+    reasons: list[str] = []
     if item.signature:
-        return "downgraded", "its signature belongs to another origin", bare
+        reasons.append("its signature belongs to another origin")
+    if isinstance(item, OUTPUTS) and not isinstance(item.output, str):
+        reasons += _lost_options(item.output)
+    if reasons:
+        return "downgraded", "; ".join(reasons), bare
     return None, "", bare
 
 
@@ -125,9 +131,25 @@ def _message(item: Message) -> Downgrade:
     content = _strip_native(item.content)
     bare = msgspec.structs.replace(item, content=content, id=None, signature=None, native=None)
     has_citations = any(isinstance(part, Text) and part.annotations for part in item.content)
+    reasons: list[str] = []
     if has_citations or item.signature:
-        return "downgraded", "citations and signature belong to another origin", bare
+        reasons.append("citations and signature belong to another origin")
+    # What a model's own text had beside it is no option of a request.
+    if item.role != "assistant":
+        reasons += _lost_options(item.content)
+    if reasons:
+        return "downgraded", "; ".join(reasons), bare
     return None, "", bare
+
+
+def _lost_options(parts: Iterable[ContentPart]) -> list[str]:
+    """Why the options of an item's parts are lost: one reason, or none."""
+    names: set[str] = set()
+    for part in parts:
+        names.update(part.native or ())
+    if not names:
+        return []
+    return [f"options of another wire are left out: {', '.join(sorted(names))}"]
 
 
 def _reasoning(item: Reasoning) -> Downgrade:

@@ -9,6 +9,8 @@ from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Report
 from streamlib_parsers.items import JsonObject, WireApi
 
+ANY_OBJECT: Final[JsonObject] = {"type": "object"}
+"""As `Prompt.output_schema`: any JSON object, the "JSON mode" of most wires."""
 NESTED: Final = ("properties", "$defs", "definitions")
 """Keywords that hold schemas by name."""
 LISTED: Final = ("anyOf", "allOf", "oneOf")

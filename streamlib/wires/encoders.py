@@ -85,6 +85,7 @@ def encode_body(
     *,
     model: str | None = None,
     report: list[Change] | None = None,
+    created_at: int | None = None,
 ) -> bytes:
     """Returns a response as a non-streaming body of the wire.
 
@@ -95,6 +96,7 @@ def encode_body(
         response: The response to encode.
         model: The model's name, used if the response has none.
         report: Receives what the wire could not carry.
+        created_at: Unix seconds, for wires whose bodies have a time: an encoder has no clock.
 
     Raises:
         ValueError: There is no encoder of this name.
@@ -107,7 +109,11 @@ def encode_body(
         ui_body: bytes = module.encode_body(response, model)
         return ui_body
     changes = Report()
-    body: bytes = module.encode_body(response, model, changes)
+    options: dict[str, int] = {}
+    gateway = WIRE_SPECS[wire_api].gateway  # type: ignore[index]
+    if created_at is not None and gateway is not None and gateway.is_dated:
+        options["created_at"] = created_at
+    body: bytes = module.encode_body(response, model, changes, **options)
     if report is not None:
         report += changes.changes
     return body

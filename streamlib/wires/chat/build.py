@@ -21,7 +21,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import Prompt
-from streamlib.request.schemas import strict_schema
+from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.chat.build_messages import wire_messages
 from streamlib.wires.chat.build_thinking import thinking_fields, thinks
@@ -228,6 +228,8 @@ def _output_format(prompt: Prompt, context: BuildContext) -> JsonObject:
     if not shape.output:
         context.report.dropped("/output_schema", f"{provider.name} has no structured output")
         return {}
+    if schema == ANY_OBJECT:
+        return {"response_format": {"type": "json_object"}}
     if shape.output != "json_schema":
         context.report.add(
             "changed",

@@ -30,6 +30,7 @@ from streamlib.errors import invalid_request
 from streamlib.request.context import BuildContext
 from streamlib.request.history import IndexedItem
 from streamlib.request.json_objects import merged, nested
+from streamlib.request.origins import same_origin
 from streamlib.request.prompt import Prompt
 from streamlib.wires.chat.build_echo import IndexedReasoning, echo, filler
 from streamlib.wires.chat.build_message_rules import (
@@ -358,8 +359,11 @@ class Conversation:
 
     def _audio(self, part: Audio, assistant: AssistantMessage, entry: IndexedItem) -> None:
         """A response's own audio is named by its id; any other is sent as its transcript."""
-        # Without an origin it is a caller's file, whose name is not such an id.
-        if part.name and entry.item.origin is not None and not self._shape.bare_messages:
+        # Without an origin it is a caller's file, whose name is not such an id; another origin's
+        # id is unknown here, and the provider refuses it.
+        origin = entry.item.origin
+        is_own = origin is not None and same_origin(origin, self._context.target.origin)
+        if part.name and is_own and not self._shape.bare_messages:
             assistant.keys["audio"] = {"id": part.name}
             return
         self._report.dropped(

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
+from streamlib.request.schemas import ANY_OBJECT
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
     Audio,
@@ -390,6 +391,8 @@ def _choice(fields: JsonObject, extra: JsonObject) -> str | None:
 def _schema(fields: JsonObject, extra: JsonObject) -> JsonObject | None:
     response_format = fields.get("response_format") or {}
     schema: JsonObject | None = (response_format.get("json_schema") or {}).get("schema")
+    if response_format.get("type") == "json_object":
+        return ANY_OBJECT
     if response_format and schema is None and response_format.get("type") != "text":
         extra["response_format"] = response_format
     return schema

@@ -42,7 +42,9 @@ TEXT_KEYS: Final = ("content", "refusal", "reasoning_content")
 """Keys of a message whose fragments are joined; elements of other lists stay separate."""
 
 
-def encode_body(response: Response, model: str | None, report: Report) -> bytes:
+def encode_body(
+    response: Response, model: str | None, report: Report, *, created_at: int | None = None
+) -> bytes:
     """Returns a `chat.completion`, or the error body of a response that failed."""
     if response.error is not None:
         return msgspec.json.encode(error_body(response.error))
@@ -53,7 +55,7 @@ def encode_body(response: Response, model: str | None, report: Report) -> bytes:
     body: JsonObject = {
         "id": response.response_id or FIRST_ID,
         "object": "chat.completion",
-        "created": 0,
+        "created": created_at or 0,
         "model": response.model or model or "",
         "choices": [_choice_object(choice, report) for choice in choices],
         **envelope_of(response.metadata, report),

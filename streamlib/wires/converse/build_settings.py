@@ -15,7 +15,7 @@ from streamlib.request.effort import level, nearest
 from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.schemas import strict_schema
+from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.wires import claude
 from streamlib.wires.bedrock import CLAUDE
 from streamlib.wires.converse.build_tools import claude_tool_fields, forces_call
@@ -201,6 +201,12 @@ def output_config(prompt: Prompt, context: ConverseContext) -> JsonObject | None
     """`outputConfig`: the schema of the output, as JSON text inside the JSON."""
     schema = prompt.output_schema
     if schema is None:
+        return None
+    # a format in `extra` is the caller's: it needs its schema
+    has_own_format = "outputConfig" in (prompt.extra or {})
+    if context.family is CLAUDE and schema == ANY_OBJECT and not has_own_format:
+        # a strict schema without properties would allow nothing but `{}`
+        context.report.dropped("/output_schema", "Claude has no JSON of any form: name a schema")
         return None
     if context.family is CLAUDE:
         # Claude's rules of schemas are those of Messages; other models take any

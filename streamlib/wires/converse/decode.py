@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Raw
 
+from streamlib.request.json_objects import merged, nested
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
 from streamlib.wires.converse.build_settings import MODEL_FIELDS
 from streamlib.wires.converse.decode_parts import part_of
@@ -336,7 +337,7 @@ def _tool_choice(settings: JsonObject) -> tuple[str | None, bool | None]:
 
 
 def _reasoning(settings: JsonObject) -> ReasoningOptions | Literal["off"] | None:
-    value = pop_first(settings, *EFFORT_PATHS)
+    value = _pop_effort(settings)
     # Qwen's level is the whole of `reasoning_config`, which is an object for other models
     if isinstance((settings.get(MODEL_FIELDS) or {}).get("reasoning_config"), str):
         value = pop_first(settings, f"{MODEL_FIELDS}.reasoning_config")
@@ -350,6 +351,20 @@ def _reasoning(settings: JsonObject) -> ReasoningOptions | Literal["off"] | None
     if effort not in EFFORTS:
         effort = None
     return ReasoningOptions(effort, thinking.get("budget_tokens"), display=thinking.get("display"))
+
+
+def _pop_effort(settings: JsonObject) -> Any:
+    """The level of thinking; one that no `Prompt` has stays in `settings`, and so in `extra`."""
+    for path in EFFORT_PATHS:
+        value = pop_first(settings, path)
+        if value is None:
+            continue
+        if EFFORT_NAMES.get(value, value) in EFFORTS:
+            return value
+        restored = merged(settings, nested(path, value))
+        settings.clear()
+        settings.update(restored)
+    return None
 
 
 def _output_schema(settings: JsonObject) -> JsonObject | None:

@@ -11,6 +11,7 @@ from streamlib.request.context import BuildContext
 from streamlib.request.effort import BUDGETS, level, nearest
 from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.report import Report
+from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import Target
 from streamlib.wires.gemini.build_tools import Tools, json_schema
 from streamlib_parsers.items import JsonObject
@@ -101,6 +102,8 @@ def _output_format(prompt: Prompt, offered: Tools, context: BuildContext) -> Jso
             "/output_schema", f"{context.target.model} takes no output schema beside tools (G18)"
         )
         return {}
+    if prompt.output_schema == ANY_OBJECT:
+        return {"responseMimeType": "application/json"}
     schema = json_schema(prompt.output_schema, "/output_schema", context.report)
     return {"responseMimeType": "application/json", "responseJsonSchema": schema}
 

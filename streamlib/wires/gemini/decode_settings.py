@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from streamlib.request.json_objects import camel_case
 from streamlib.request.prompt import Prompt, ReasoningOptions
+from streamlib.request.schemas import ANY_OBJECT
 from streamlib_parsers.items import JsonObject, ToolSpec
 
 READ: Final = frozenset({"tools", "toolConfig", "generationConfig", "labels", "serviceTier"})
@@ -122,6 +123,9 @@ def _schema(config: JsonObject) -> JsonObject:
         openapi_schema = config.pop("responseSchema", None)
         schema = config.pop("responseJsonSchema", None) or json_schema(openapi_schema)
         return {"output_schema": schema}
+    if config.get("responseMimeType") == "application/json":
+        del config["responseMimeType"]
+        return {"output_schema": ANY_OBJECT}
     if media_type == "text/plain":
         # The default: it says nothing.
         del config["responseMimeType"]

@@ -10,7 +10,7 @@ from typing import Final
 from streamlib.request.context import BuildContext
 from streamlib.request.prompt import Prompt
 from streamlib.request.report import Report
-from streamlib.request.schemas import strict_schema
+from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.wires import claude
 from streamlib.wires.arguments import free_form_schema, object_schema
 from streamlib_parsers.items import JsonObject, ToolSpec
@@ -110,7 +110,10 @@ def output_config(
     effort = claude.effort(prompt, context, thinking)
     if effort:
         config["effort"] = effort
-    if prompt.output_schema is not None:
+    if prompt.output_schema == ANY_OBJECT:
+        # A strict schema without properties would allow nothing but `{}`.
+        context.report.dropped("/output_schema", "Messages has no JSON of any form: name a schema")
+    elif prompt.output_schema is not None:
         schema = strict_schema(prompt.output_schema, "messages", "/output_schema", context.report)
         config["format"] = {"type": "json_schema", "schema": schema}
     if prompt.verbosity:

@@ -24,6 +24,7 @@ from streamlib.request.history import CALLS, OUTPUTS, IndexedItem
 from streamlib.request.media import media_type
 from streamlib.request.prompt import CacheOptions, Prompt
 from streamlib.request.report import Report
+from streamlib.request.schemas import ANY_OBJECT
 from streamlib.request.target import BuiltRequest
 from streamlib.wires.arguments import as_object
 from streamlib.wires.text_documents import is_text, text_of_document
@@ -109,7 +110,9 @@ def build(prompt: Prompt, items: list[IndexedItem], context: BuildContext) -> Bu
     body["stream"] = prompt.stream is not False
     body.update(_think(prompt, report))
     # Here the format is the schema itself, without a name around it.
-    if prompt.output_schema is not None:
+    if prompt.output_schema == ANY_OBJECT:
+        body["format"] = "json"
+    elif prompt.output_schema is not None:
         body["format"] = prompt.output_schema
     if prompt.logprobs is not None:
         body["logprobs"] = True

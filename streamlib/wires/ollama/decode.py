@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.prompt import EFFORTS, Prompt, ReasoningOptions
+from streamlib.request.schemas import ANY_OBJECT
 from streamlib.wires.ollama.build import OPTIONS
 from streamlib_parsers.accumulate import accumulate
 from streamlib_parsers.items import (
@@ -75,7 +76,9 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
             settings[name] = options.pop(wire_name)
     stop = _string_list(options.pop("stop", None))
     schema = fields.get("format")
-    if not isinstance(schema, dict):
+    if schema == "json":
+        schema = ANY_OBJECT
+    elif not isinstance(schema, dict):
         schema = None
     logprobs = None
     if fields.get("logprobs"):
@@ -97,12 +100,12 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
 
 
 def _extra(fields: JsonObject, options: JsonObject) -> JsonObject:
-    """What `Prompt` has no field for: `num_ctx` among the options, `keep_alive`, format `json`."""
+    """What `Prompt` has no field for: `num_ctx` among the options, `keep_alive`."""
     extra = {key: value for key, value in fields.items() if key not in READ and value is not None}
     if options:
         extra["options"] = options
     output_format = fields.get("format")
-    if output_format and isinstance(output_format, str):
+    if output_format and isinstance(output_format, str) and output_format != "json":
         extra["format"] = output_format
     return extra
 

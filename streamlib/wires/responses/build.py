@@ -26,7 +26,7 @@ from streamlib.request.effort import level, nearest
 from streamlib.request.history import IndexedItem
 from streamlib.request.prompt import CacheOptions, Prompt, ReasoningOptions
 from streamlib.request.report import Report
-from streamlib.request.schemas import strict_schema
+from streamlib.request.schemas import ANY_OBJECT, strict_schema
 from streamlib.request.target import BuiltRequest, Target
 from streamlib.wires.responses.build_input import ResponsesContext, wire_input
 from streamlib.wires.responses.build_input_rules import mark_cache
@@ -239,7 +239,9 @@ def _text(prompt: Prompt, report: Report) -> JsonObject:
     # A format in `extra` is the caller's, complete: ours must not be mixed into it.
     own = (prompt.extra or {}).get("text")
     has_own_format = isinstance(own, dict) and "format" in own
-    if prompt.output_schema is not None and not has_own_format:
+    if prompt.output_schema == ANY_OBJECT and not has_own_format:
+        text["format"] = {"type": "json_object"}
+    elif prompt.output_schema is not None and not has_own_format:
         # The API requires a name, in the characters of a tool's name.
         title = str(prompt.output_schema.get("title") or "output")
         name = fit_names([title], WIRE_SPECS["responses"].tool_names).get(title, title)

@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from streamlib.request.prompt import EFFORTS, CacheOptions, Prompt, ReasoningOptions
+from streamlib.request.schemas import ANY_OBJECT
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -102,7 +103,7 @@ def decode(body: bytes, headers: Mapping[str, str], path: str) -> Prompt:
         parallel_tools=fields.get("parallel_tool_calls"),
         reasoning=_reasoning(fields.get("reasoning")),
         verbosity=text.get("verbosity"),
-        output_schema=(text.get("format") or {}).get("schema"),
+        output_schema=_schema(text.get("format") or {}),
         max_output_tokens=fields.get("max_output_tokens"),
         temperature=fields.get("temperature"),
         top_p=fields.get("top_p"),
@@ -375,13 +376,20 @@ def _extra(fields: JsonObject) -> JsonObject:
     return extra
 
 
+def _schema(text_format: JsonObject) -> JsonObject | None:
+    if text_format.get("type") == "json_object":
+        return ANY_OBJECT
+    schema: JsonObject | None = text_format.get("schema")
+    return schema
+
+
 def _include_exceeds(include: Any) -> bool:
     return not set(include) <= INCLUDED
 
 
 def _text_exceeds(text: Any) -> bool:
     text_format = text.get("format") or {"type": "text"}
-    is_typed = text_format["type"] == "text" or (
+    is_typed = text_format["type"] in ("text", "json_object") or (
         text_format["type"] == "json_schema" and text_format.get("strict") is True
     )
     return not is_typed or not text.keys() <= {"format", "verbosity"}

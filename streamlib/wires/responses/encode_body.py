@@ -32,11 +32,18 @@ from streamlib_parsers.items import (
 )
 
 
-def encode_body(response: Response, model: str | None, report: Report) -> bytes:
+def encode_body(
+    response: Response, model: str | None, report: Report, *, created_at: int | None = None
+) -> bytes:
     """Returns a Response, or the error body of a response that failed before it started."""
     if response.error is not None and response.response_id is None and not response.items:
         return msgspec.json.encode(error_body(response.error))
-    common = {"id": response.response_id or FIRST_ID, "model": response.model or model or ""}
+    common: JsonObject = {
+        "id": response.response_id or FIRST_ID,
+        "model": response.model or model or "",
+    }
+    if created_at is not None:
+        common.update(created_at=created_at, parallel_tool_calls=True, tool_choice="auto")
     envelope = envelope_of(response.metadata, report)
     own = all(map(is_own, response.items))
     status, fields = _status(response, envelope, report, own=own)

@@ -410,7 +410,7 @@ def test_thinking_is_read_in_every_providers_form(fields: dict[str, Any], reason
             {"chat_template_kwargs": {"x": 1}},
         ),
         ({"reasoning_effort": "default"}, None),
-        ({"response_format": {"type": "json_object"}}, None),
+        ({"response_format": {"type": "grammar"}}, None),
         (
             {
                 "tool_choice": {

@@ -268,7 +268,7 @@ def test_openapi_schema_becomes_json_schema() -> None:
 @pytest.mark.parametrize(
     "config",
     [
-        {"responseMimeType": "application/json"},
+        {"responseMimeType": "text/x.enum"},
         {"responseMimeType": "text/x.enum", "responseSchema": {"type": "STRING"}},
     ],
 )

@@ -179,17 +179,16 @@ def test_thinking_is_read_in_every_form(think: Any, reasoning: Any) -> None:
     assert decoded({"messages": [], "think": think}).reasoning == reasoning
 
 
-def test_unlimited_output_and_plain_json_stay_in_extra() -> None:
+def test_unlimited_output_stays_in_extra() -> None:
     prompt = decoded(
         {
             "messages": [{"role": "user", "content": "x"}],
             "options": {"num_predict": -1},
-            "format": "json",
         }
     )
     assert (prompt.max_output_tokens, prompt.extra) == (
         None,
-        {"options": {"num_predict": -1}, "format": "json"},
+        {"options": {"num_predict": -1}},
     )
 
 

@@ -1,0 +1,71 @@
+"""Prompts and parts refuse what no wire could send; what a downgrade loses is reported."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from streamlib import Audio, Client, Document, Image, Message, Origin, Prompt, Text, build, user
+from streamlib.wires.decoders import parse_request
+
+
+class Model:
+    """Not a JSON Schema."""
+
+
+def test_output_schema_that_is_no_dict_is_a_type_error() -> None:
+    """B7: a class was an `AttributeError` on one provider, and sent as it is on another."""
+    schema: Any = Model
+    with pytest.raises(TypeError, match="output_schema is a JSON Schema as a dict"):
+        Prompt("x", output_schema=schema)
+
+
+@pytest.mark.parametrize("kind", [Image, Document, Audio])
+def test_media_of_bytes_names_the_way_to_base64(kind: Any) -> None:
+    """B13: it was a bare `TypeError` when the request was built."""
+    with pytest.raises(TypeError, match="base64"):
+        kind(data=b"\x89PNG")
+
+
+def test_options_of_parts_that_a_downgrade_drops_are_reported() -> None:
+    """B13: an image's `detail` was dropped without a word."""
+    image = Image(url="http://x/y.png", native={"detail": "high"})
+    asked = Message("user", (Text("see"), image), origin=Origin("responses"))
+    report = build([asked], "anthropic:claude-opus-5").report
+    assert [(change.action, change.path) for change in report] == [("downgraded", "/input/0")]
+    assert "detail" in report[0].reason
+
+
+async def test_client_has_the_origin_options_of_build() -> None:
+    """B13: `strict_origin` and `account` existed on `build` only."""
+    history = [user("x"), Message("assistant", [Text("so")], signature="s"), user("y")]
+    async with httpx.AsyncClient() as http:
+        client = Client(http=http, api_key="none")
+        stream = client.stream(history, "openai:gpt-4o", strict_origin=True, account="org-1")
+        request = stream.request
+    assert request is not None
+    assert request.origin.account == "org-1"
+    assert [change.path for change in request.report] == ["/input/1"]
+
+
+def test_audio_id_of_another_origin_is_not_sent() -> None:
+    audio = Audio(name="audio_1", transcript="Hi")
+    said = Message("assistant", (audio,), origin=Origin("chat", "openai", model="gpt-audio"))
+    body = build(
+        [user("x"), said, user("y")], "custom:other", wire_api="chat", base_url="http://x"
+    ).body
+    assert b"audio_1" not in body
+    assert b"Hi" in body
+
+
+def test_unknown_effort_of_converse_stays_in_extra() -> None:
+    body = {
+        "messages": [{"role": "user", "content": [{"text": "x"}]}],
+        "additionalModelRequestFields": {"reasoning_effort": "ultra"},
+    }
+    prompt = parse_request("converse", msgspec.json.encode(body), path="/model/m/converse")
+    assert prompt.reasoning is None
+    assert prompt.extra == {"additionalModelRequestFields": {"reasoning_effort": "ultra"}}
