@@ -254,7 +254,9 @@ def _text(content: Any) -> str:
         if isinstance(part, dict) and part:
             texts.append(part["text"])
         elif part:
-            texts.append(part)
+            # Anything but a string raises in `join`, and the request is refused.
+            text: Any = part
+            texts.append(text)
     return "\n\n".join(texts)
 
 
