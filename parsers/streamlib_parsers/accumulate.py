@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -164,7 +165,11 @@ class Accumulator:
         self._open: dict[int, OpenItem] = {}
         """Items between their Added and their Done, by index."""
         self._done: dict[int, ResponseItem] = {}
-        """Final items by index."""
+        """Final items by index, with the id of the response as far as it is known."""
+        self._indexes: list[int] = []
+        """Indexes of all items, sorted."""
+        self._has_more_choices = False
+        """Set by the first item of another choice than 0."""
         self._fields: dict[str, Any] = {"metadata": {}}
         """Fields of `Response` that an event set."""
         self._notices: list[Notice] = []
@@ -190,17 +195,31 @@ class Accumulator:
 
     @property
     def response(self) -> Response:
-        """The response accumulated so far."""
-        indexes = sorted({*self._open, *self._done})
-        items = [self.item(index) for index in indexes]
-        finished: dict[int, FinishedChoice] = {}
-        if isinstance(self._terminal, Completed):
-            for choice in _finished_choices(self._terminal):
-                finished[choice.choice] = choice
+        """The response accumulated so far.
+
+        Cheap enough to be read after every event: its cost does not depend on the length of the
+        text.
+        """
+        items: list[ResponseItem] = []
+        for index in self._indexes:
+            open_item = self._open.get(index)
+            if open_item is None:
+                items.append(self._done[index])
+            else:
+                items.append(open_item.snapshot("incomplete", self._fields.get("response_id")))
+        own_items = tuple(items)
+        # While it streams, a response of one choice takes the short way: see above.
+        if self._terminal is None and not self._has_more_choices:
+            status: ResponseStatus = "incomplete"
+            choices: tuple[Choice, ...] = (Choice(0, own_items),) if items else ()
+        else:
+            status = self._status()
+            choices = _choices(items, self._terminal)
+            own_items = tuple([item for item in items if item.choice == 0])
         return Response(
-            status=self._status(),
-            items=tuple(item for item in items if item.choice == 0),
-            choices=_choices(items, finished),
+            status=status,
+            items=own_items,
+            choices=choices,
             notices=tuple(self._notices),
             **self._fields,
         )
@@ -211,10 +230,9 @@ class Accumulator:
         Raises:
             KeyError: no item with this index has started.
         """
-        item = self._done.get(index)
-        if item is None:
-            item = self._open[index].snapshot("incomplete")
-        return msgspec.structs.replace(item, response_id=self._fields.get("response_id"))
+        if index in self._done:
+            return self._done[index]
+        return self._open[index].snapshot("incomplete", self._fields.get("response_id"))
 
     def _status(self) -> ResponseStatus:
         match self._terminal:
@@ -241,7 +259,7 @@ class Accumulator:
         self._open[event.index].arguments.append(event.delta)
 
     def _summary(self, event: ReasoningSummaryDelta) -> None:
-        self._open[event.index].summary.setdefault(event.summary_index, []).append(event.delta)
+        self._open[event.index].paragraph(event.summary_index).append(event.delta)
 
     def _refusal(self, event: RefusalDelta) -> None:
         self._open[event.index].part(event.content_index).refusal_fragments.append(event.delta)
@@ -258,15 +276,31 @@ class Accumulator:
         self._open[event.index].part(event.content_index).annotations.append(event.annotation)
 
     def _item_added(self, event: OutputItemAdded) -> None:
+        self._note_item(event.index, event.item)
         self._open[event.index] = OpenItem(event.index, event.item)
 
     def _item_done(self, event: OutputItemDone) -> None:
+        self._note_item(event.index, event.item)
         self._open.pop(event.index, None)
-        self._done[event.index] = event.item
+        response_id = self._fields.get("response_id")
+        self._done[event.index] = msgspec.structs.replace(event.item, response_id=response_id)
+
+    def _note_item(self, index: int, item: ResponseItem) -> None:
+        if index not in self._open and index not in self._done:
+            bisect.insort(self._indexes, index)
+        if item.choice != 0:
+            self._has_more_choices = True
 
     def _created(self, event: Created) -> None:
-        self._fields["response_id"] = event.response_id
+        self._set_response_id(event.response_id)
         self._fields["model"] = event.model
+
+    def _set_response_id(self, response_id: str | None) -> None:
+        if self._fields.get("response_id") == response_id:
+            return
+        self._fields["response_id"] = response_id
+        for index, item in self._done.items():
+            self._done[index] = msgspec.structs.replace(item, response_id=response_id)
 
     def _usage(self, event: TokenCount) -> None:
         self._fields["usage"] = event.usage
@@ -286,10 +320,12 @@ class Accumulator:
         self._fields["stop_reason"] = event.stop_reason
         self._fields["native_stop_reason"] = event.native_stop_reason
         self._fields["stop_sequence"] = event.stop_sequence
-        for name in ("response_id", "model", "usage"):
-            value = getattr(event, name)
-            if value:
-                self._fields[name] = value
+        if event.response_id:
+            self._set_response_id(event.response_id)
+        if event.model:
+            self._fields["model"] = event.model
+        if event.usage:
+            self._fields["usage"] = event.usage
 
     def _failed(self, event: Failed) -> None:
         self._terminal = event
@@ -354,13 +390,16 @@ def _finished_choices(terminal: Completed) -> tuple[FinishedChoice, ...]:
     return (FinishedChoice(0, terminal.stop_reason, terminal.native_stop_reason),)
 
 
-def _choices(items: list[ResponseItem], finished: dict[int, FinishedChoice]) -> tuple[Choice, ...]:
-    by_index: dict[int, list[ResponseItem]] = {index: [] for index in finished}
+def _choices(items: list[ResponseItem], terminal: Completed | Failed | None) -> tuple[Choice, ...]:
+    ends: dict[int, FinishedChoice] = {}
+    if isinstance(terminal, Completed):
+        ends = {choice.choice: choice for choice in _finished_choices(terminal)}
+    by_index: dict[int, list[ResponseItem]] = {index: [] for index in ends}
     for item in items:
         by_index.setdefault(item.choice, []).append(item)
     choices: list[Choice] = []
     for index in sorted(by_index):
-        end = finished.get(index)
+        end = ends.get(index)
         if end is None:
             choices.append(Choice(index, tuple(by_index[index])))
             continue

@@ -290,7 +290,7 @@ class EventAssembler:
         if self.surrogates is not None:
             delta = self.surrogates.join((item.index, "summary", part), delta)
         if delta:
-            item.summary.setdefault(part, []).append(delta)
+            item.paragraph(part).append(delta)
             self._events.append(
                 ReasoningSummaryDelta(item.index, part, delta, seq=self._next_seq())
             )

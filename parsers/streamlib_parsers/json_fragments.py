@@ -15,9 +15,8 @@ elements, and nothing that was there changes. Keys without a value, numbers and 
 continue, and halves of escapes are shown once they are certain.
 
 `feed` only appends. `partial` continues where it stopped, so that all views together read the text
-once; the view is the same growing value each time, and only the string that is still open is
-joined again. `value` decodes the complete text once. Text that is not JSON gives the view up to
-the first error.
+once; the view is the same growing value each time. `value` decodes the complete text once. Text
+that is not JSON gives the view up to the first error.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from typing import Any, Final
 import msgspec
 
 from streamlib_parsers.errors import InvalidArguments, ParseFailure
+from streamlib_parsers.growing_text import GrowingText
 from streamlib_parsers.json_text import decode_any, is_json_bytes, scrub
 
 DEEPEST: Final = 512
@@ -59,7 +59,7 @@ class IncrementalJson:
     """One growing JSON text."""
 
     def __init__(self) -> None:
-        self._fragments: list[str] = []
+        self._fragments = GrowingText()
         """The text; joined into one fragment when `text` is read."""
         self._unread: list[str] = []
         """Fragments since the last `partial`."""
@@ -73,11 +73,7 @@ class IncrementalJson:
     @property
     def text(self) -> str:
         """All of the text, as received."""
-        if not self._fragments:
-            return ""
-        if len(self._fragments) > 1:
-            self._fragments = ["".join(self._fragments)]
-        return self._fragments[0]
+        return self._fragments.joined()
 
     @property
     def is_complete(self) -> bool:
@@ -134,7 +130,7 @@ class _PartialValue:
         self._slot: tuple[Any, Any] | None = None
         """Container and key of the open string, (None, None) for the root; None outside a string
         value."""
-        self._fragments: list[str] = []
+        self._fragments = GrowingText()
         """Of the open string, number or literal."""
         self._escape = ""
         """The open escape without its backslash."""
@@ -150,7 +146,7 @@ class _PartialValue:
     def value(self) -> Any:
         """The part of the value that is certain."""
         if self._slot is not None:
-            self._show("".join(self._fragments))
+            self._show_open_string()
         return self._root
 
     # --- states ---
@@ -360,12 +356,11 @@ class _PartialValue:
 
     def _close_string(self) -> None:
         self._flush_surrogate()
-        text = "".join(self._fragments)
         if self._is_key:
-            self._key = text
+            self._key = "".join(self._fragments)
             self._step = self._colon
         else:
-            self._show(text)
+            self._show_open_string()
             self._slot = None
             self._step = self._after_value
         self._fragments.clear()
@@ -385,14 +380,15 @@ class _PartialValue:
         container.append(value)
         return container, len(container) - 1
 
-    def _show(self, text: str) -> None:
+    def _show_open_string(self) -> None:
         """Writes the open string into its container."""
-        self._fragments = [text]  # so that the next view joins only what came since
         container, key = self._slot or (None, None)
         if container is None:
-            self._root = text
+            self._root = ""  # a text that nothing else refers to grows without a copy
+            self._root = self._fragments.joined()
         else:
-            container[key] = text
+            container[key] = ""
+            container[key] = self._fragments.joined()
 
 
 def _past_space(text: str, index: int) -> int:

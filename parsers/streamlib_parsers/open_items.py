@@ -1,4 +1,4 @@
-"""An open item: fragments of its text are collected in lists and joined once, for a snapshot.
+"""An open item: fragments of its text are collected, and joined where a snapshot shows them.
 
 Used by the parsers (for the item of `OutputItemDone`) and by the accumulator (for the partial
 response).
@@ -6,11 +6,12 @@ response).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
+from streamlib_parsers.growing_text import GrowingText
 from streamlib_parsers.items import (
     Audio,
     ContentPart,
@@ -44,35 +45,40 @@ class OpenPart:
     )
 
     def __init__(self) -> None:
-        self.fragments: list[str] = []
+        self.fragments = GrowingText()
         """Text deltas."""
         self.annotations: list[JsonObject] = []
         """Citations of the text, in the order received."""
-        self.data: list[str] = []
+        self.data = GrowingText()
         """Base64 text of an image or audio."""
         self.media_type: str | None = None
         """The last media type reported; None until the wire names one."""
-        self.refusal_fragments: list[str] = []
+        self.refusal_fragments = GrowingText()
         """Refusal deltas."""
-        self.transcript_fragments: list[str] = []
+        self.transcript_fragments = GrowingText()
         """Deltas of the transcript of the audio."""
 
-    def parts(self) -> Iterator[ContentPart]:
+    def parts(self) -> tuple[ContentPart, ...]:
         """The parts accumulated so far; an empty text part if nothing was received."""
         has_media = bool(self.data or self.media_type or self.transcript_fragments)
-        has_text = bool(self.fragments or self.annotations)
-        if has_text or not (self.refusal_fragments or has_media):
-            yield Text("".join(self.fragments), tuple(self.annotations))
+        text = Text(self.fragments.joined(), tuple(self.annotations))
+        # Most parts hold text alone, and a snapshot may be taken after every event.
+        if not (self.refusal_fragments or has_media):
+            return (text,)
+        parts: list[ContentPart] = []
+        if self.fragments or self.annotations:
+            parts.append(text)
         if self.refusal_fragments:
-            yield Refusal("".join(self.refusal_fragments))
+            parts.append(Refusal(self.refusal_fragments.joined()))
         if has_media:
-            yield self._media()
+            parts.append(self._media())
+        return tuple(parts)
 
     def _media(self) -> ContentPart:
-        data = "".join(self.data) or None
+        data = self.data.joined() or None
         if (self.media_type or "").startswith("image/"):
             return Image(data=data, media_type=self.media_type)
-        transcript = "".join(self.transcript_fragments) or None
+        transcript = self.transcript_fragments.joined() or None
         return Audio(data=data, media_type=self.media_type, transcript=transcript)
 
 
@@ -102,9 +108,9 @@ class OpenItem:
         the skeleton's."""
         self.parts: dict[int, OpenPart] = {}
         """Content parts by `content_index`."""
-        self.summary: dict[int, list[str]] = {}
+        self.summary: dict[int, GrowingText] = {}
         """Fragments of summary paragraphs by `summary_index`."""
-        self.arguments: list[str] = []
+        self.arguments = GrowingText()
         """Fragments of a call's arguments or input."""
         self.size = 0
         """Characters of arguments received, checked against `Limits.argument_bytes`."""
@@ -123,25 +129,38 @@ class OpenItem:
             part = self.parts[content_index] = OpenPart()
         return part
 
+    def paragraph(self, summary_index: int) -> GrowingText:
+        """The summary paragraph at `summary_index`, created at first use."""
+        paragraph = self.summary.get(summary_index)
+        if paragraph is None:
+            paragraph = self.summary[summary_index] = GrowingText()
+        return paragraph
+
     def text(self) -> str:
         """The text received, of all parts in order."""
-        texts = ["".join(part.fragments) for _, part in sorted(self.parts.items())]
+        texts = [part.fragments.joined() for _, part in sorted(self.parts.items())]
         return "".join(texts)
 
-    def snapshot(self, status: ItemStatus) -> ResponseItem:
+    def snapshot(self, status: ItemStatus, response_id: str | None = None) -> ResponseItem:
         """The item accumulated so far: skeleton, streamed text, fields that arrived later."""
         changes: dict[str, Any] = {}
         read_streamed = SNAPSHOT_FIELDS.get(type(self.item))
         if read_streamed is not None:
             changes = read_streamed(self)
-        changes.update(self.fields)
+        if self.fields:
+            changes.update(self.fields)
         changes["status"] = status
+        if response_id is not None:
+            changes["response_id"] = response_id
         return msgspec.structs.replace(self.item, **changes)
 
 
 def _message(open_item: OpenItem) -> dict[str, Any]:
     if not open_item.parts:
         return {}
+    if len(open_item.parts) == 1:
+        [part] = open_item.parts.values()
+        return {"content": part.parts()}
     content: list[ContentPart] = []
     for _, part in sorted(open_item.parts.items()):
         content.extend(part.parts())
@@ -153,7 +172,7 @@ def _reasoning(open_item: OpenItem) -> dict[str, Any]:
     if open_item.parts:
         streamed["content"] = open_item.text()
     if open_item.summary:
-        paragraphs = ["".join(fragments) for _, fragments in sorted(open_item.summary.items())]
+        paragraphs = [fragments.joined() for _, fragments in sorted(open_item.summary.items())]
         streamed["summary"] = tuple(paragraphs)
     return streamed
 
@@ -161,13 +180,13 @@ def _reasoning(open_item: OpenItem) -> dict[str, Any]:
 def _arguments(open_item: OpenItem) -> dict[str, Any]:
     if not open_item.arguments:
         return {}
-    return {"arguments": "".join(open_item.arguments)}
+    return {"arguments": open_item.arguments.joined()}
 
 
 def _input(open_item: OpenItem) -> dict[str, Any]:
     if not open_item.arguments:
         return {}
-    return {"input": "".join(open_item.arguments)}
+    return {"input": open_item.arguments.joined()}
 
 
 SNAPSHOT_FIELDS: Final[dict[type, Callable[[OpenItem], dict[str, Any]]]] = {

@@ -37,7 +37,7 @@ from streamlib.client.stream_state import (
 from streamlib.client.stream_timing import StreamTimes
 from streamlib.errors import StreamError
 from streamlib.request.build import Request
-from streamlib.transport.deadlines import Deadlines, DeadlineTimer
+from streamlib.transport.deadlines import NO_DEADLINES, Deadlines, DeadlineTimer
 from streamlib_parsers.accumulate import Accumulator, Response, Timing
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import (
@@ -112,7 +112,9 @@ class ResponseStream:
         Args:
             chunks: The response body; closed together with the stream.
             parser: A new parser of the body's wire API.
-            deadlines: How long is waited for what.
+            deadlines: How long is waited for what; by default nothing is too late. With deadlines,
+                each read has a timeout scope (about 10 us), and `aclose` from another task wakes
+                the reader at once instead of at the next chunk.
             errors: "raise", or "event" to receive `Failed` instead of an exception.
             limits: Limits of what is read.
             clock: Seconds, on a clock that runs steadily.
@@ -129,7 +131,7 @@ class ResponseStream:
                 parse=provided_parser,
                 wire_api=parser.wire_api,
                 limits=limits,
-                deadlines=deadlines or Deadlines(),
+                deadlines=NO_DEADLINES if deadlines is None else deadlines,
                 errors=errors,
                 clock=clock,
             )

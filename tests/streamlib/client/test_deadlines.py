@@ -14,7 +14,16 @@ import pytest
 from streamlib.client.retry import RetryPolicy
 from streamlib.errors import StreamError
 from streamlib.transport.deadlines import FOREVER, Deadlines, DeadlineTimer, deadline_error
-from streamlib_parsers import Notice, OutputTextDelta, Passthrough, RateLimits, TokenCount, Usage
+from streamlib_parsers import (
+    Completed,
+    Notice,
+    OutputTextDelta,
+    Passthrough,
+    RateLimits,
+    TokenCount,
+    Usage,
+)
+from tests.support.client_streams import FRAMES, stream_over
 from tests.support.clients import MemoryTransport, make_client, make_request
 from tests.support.metrics import figure
 from tests.support.response_bodies import (
@@ -392,3 +401,28 @@ async def test_read_timeout_of_a_transport_names_the_phase() -> None:
         elapsed, error, _ = await run(Patient(script), even)
         assert failure(error) == ("stalled", phase)
         assert elapsed == pytest.approx(seconds, abs=1e-3)
+
+
+async def test_bytes_of_the_caller_have_no_deadlines_by_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """C12: no timeout scope for a read, and no failure however late the bytes are."""
+    from streamlib.client import attempt
+
+    pauses = 50
+    stream = stream_over(FRAMES[0], *[3600.0] * pauses, *FRAMES[1:])
+    scopes: list[float] = []
+    usual_scope = anyio.CancelScope
+
+    def counted(**options: Any) -> anyio.CancelScope:
+        scopes.append(options["deadline"])
+        return usual_scope(**options)
+
+    async with stream:
+        monkeypatch.setattr(attempt.anyio, "CancelScope", counted)
+        events = [event async for event in stream]
+        # Those that close a complete response are allowed: see `tail` and `drain`.
+        assert len(scopes) <= 3
+        monkeypatch.undo()
+    assert type(events[-1]) is Completed
+    assert stream.response.status == "completed"

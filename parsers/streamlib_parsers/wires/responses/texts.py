@@ -34,7 +34,7 @@ def _refusal_fragments(item: OpenItem, part: int) -> list[str]:
 
 
 def _summary_fragments(item: OpenItem, part: int) -> list[str]:
-    return item.summary.setdefault(part, [])
+    return item.paragraph(part)
 
 
 def _argument_fragments(item: OpenItem, part: int) -> list[str]:

@@ -1,0 +1,134 @@
+"""Views of a growing response after every event (C6): linear, and correct whatever is kept of them."""
+
+from __future__ import annotations
+
+import json
+import random
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from streamlib_parsers import Accumulator, parser
+from streamlib_parsers.growing_text import GrowingText
+from streamlib_parsers.json_fragments import IncrementalJson
+from tests.support.response_bodies import CALL, OPENED, arguments, text
+
+DELTAS: Final = 100_000
+WORDS: Final = ("some", " words", " more", "é", " 漢字", " 😀", "", " x" * 300)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_joined_text_is_right_whatever_the_caller_keeps(seed: int) -> None:
+    draw = random.Random(seed)
+    growing, expected = GrowingText(), ""
+    kept: list[tuple[str, str]] = []
+    for _ in range(500):
+        word = draw.choice(WORDS)
+        growing.append(word)
+        expected += word
+        choice = draw.random()
+        if choice < 0.4:
+            assert growing.joined() == expected
+        if choice < 0.2:
+            # The plus makes another string: `expected` itself grows in place, too.
+            kept.append((growing.joined(), "".join([expected, " "])[:-1]))
+        if choice > 0.9 and kept:
+            kept.pop(draw.randrange(len(kept)))
+        if choice > 0.995:
+            growing.clear()
+            expected = ""
+        assert "".join(growing) == expected
+        assert all(text == then for text, then in kept)
+
+
+def test_snapshots_that_are_kept_do_not_change() -> None:
+    wire = parser("messages")
+    accumulator = Accumulator()
+    kept: list[str] = []
+    for chunk in [OPENED, *[text("ab")] * 50]:
+        for event in wire.feed(chunk):
+            accumulator.feed(event)
+            kept.append(accumulator.response.text)
+    assert kept[-1] == "ab" * 50
+    assert sorted(set(map(len, kept))) == list(range(0, 101, 2))
+
+
+def fed(count: int, look: Callable[[Accumulator], Any] | None) -> float:
+    """CPU time to parse and accumulate so many deltas, looking after each event."""
+    wire, accumulator, frame = parser("messages"), Accumulator(), text("word ")
+    for event in wire.feed(OPENED):
+        accumulator.feed(event)
+    snapshot = None
+    began = time.process_time()
+    for _ in range(count):
+        for event in wire.feed(frame):
+            accumulator.feed(event)
+            if look is not None:
+                # Kept until the next one is there, as `snapshot = stream.snapshot` does in a loop.
+                snapshot = look(accumulator)
+    took = time.process_time() - began
+    assert snapshot is None or accumulator.response.text == "word " * count
+    return took
+
+
+def partials(count: int, *, look: bool) -> float:
+    """CPU time to parse arguments of so many deltas, with a view after each."""
+    wire, growing, frame = parser("messages"), IncrementalJson(), arguments("word ")
+    wire.feed(CALL)
+    growing.feed('{"text": "')
+    kept = None
+    began = time.process_time()
+    for _ in range(count):
+        wire.feed(frame)
+        growing.feed("word ")
+        if look:
+            kept = growing.partial()["text"], growing.text
+    took = time.process_time() - began
+    if look:
+        assert kept == ("word " * count, json.dumps({"text": "word " * count})[:-2])
+    return took
+
+
+def of_turns(first: Callable[[], float], second: Callable[[], float], most: float) -> float:
+    """How many times longer the second takes; a busy machine spoils one try, quadratic code all."""
+    tries: list[float] = []
+    while len(tries) < 4 and (not tries or min(tries) > most):
+        ratios = [second() / first() for _ in range(3)]
+        tries.append(statistics.median(ratios))
+    return min(tries)
+
+
+def response(accumulator: Accumulator) -> Any:
+    return accumulator.response
+
+
+def text_only(accumulator: Accumulator) -> Any:
+    return len(accumulator.response.text)
+
+
+@pytest.mark.parametrize("look", [response, text_only])
+def test_snapshot_after_every_event_triples_the_cost_at_most(
+    look: Callable[[Accumulator], Any],
+) -> None:
+    """C6: the response is looked at after each of 100,000 deltas; feeding alone is 1 of the 3."""
+    ratio = of_turns(lambda: fed(DELTAS, None), lambda: fed(DELTAS, look), 3)
+    assert ratio <= 3
+
+
+@pytest.mark.parametrize("look", [response, text_only])
+def test_snapshots_after_every_event_grow_linearly(look: Callable[[Accumulator], Any]) -> None:
+    """C6."""
+    doubling = of_turns(lambda: fed(DELTAS // 2, look), lambda: fed(DELTAS, look), 2.3)
+    assert doubling <= 2.3
+
+
+def test_partial_arguments_after_every_event_are_linear() -> None:
+    """C6: `IncrementalJson.partial` and `text`, both kept until the next ones are there."""
+    ratio = of_turns(lambda: partials(DELTAS, look=False), lambda: partials(DELTAS, look=True), 3)
+    doubling = of_turns(
+        lambda: partials(DELTAS // 2, look=True), lambda: partials(DELTAS, look=True), 2.3
+    )
+    assert (ratio <= 3, doubling <= 2.3) == (True, True), (ratio, doubling)
