@@ -122,9 +122,11 @@ class TeeReader:
         kind: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
-    ) -> bool | None:
+    ) -> None:
         self._group.cancel_scope.cancel()
-        return await self._group.__aexit__(kind, error, traceback)
+        # Without the exception: the group would wrap it in an ExceptionGroup, and `except
+        # StreamError` would not catch it. As nothing is returned, it goes on by itself.
+        await self._group.__aexit__(None, None, None)
 
     async def arrival(self, branch: Branch) -> None:
         """Waits until the branch has an event, or the source has ended."""

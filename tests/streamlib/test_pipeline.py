@@ -3,6 +3,7 @@ no task is left running."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import anyio
@@ -11,7 +12,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamlib import Completed, OutputItemDone, OutputTextDelta, Prompt, ResponseEvent, accumulate
+from streamlib import (
+    Completed,
+    ErrorInfo,
+    OutputItemDone,
+    OutputTextDelta,
+    Prompt,
+    ResponseEvent,
+    StreamError,
+    accumulate,
+)
 from streamlib.loopback import echo_response
 from streamlib.pipeline import (
     Measure,
@@ -206,3 +216,56 @@ async def test_leaving_early_leaves_no_task_running() -> None:
 
 def test_ended_is_true_for_the_terminal_event_only() -> None:
     assert [ended(event) for event in EVENTS].count(True) == 1
+
+
+def failing() -> source:
+    return source(EVENTS[:2], then=StreamError(ErrorInfo("overloaded", "busy")))
+
+
+@pytest.mark.parametrize("stage", [coalesce, aggregate])
+async def test_pipe_raises_the_streams_own_error(stage: Callable[[], PipelineStage]) -> None:
+    """C3: not wrapped in an ExceptionGroup by a stage that needs a task."""
+    with pytest.raises(StreamError, match="busy"):
+        async with pipe(failing(), stage()) as events:
+            async for _ in events:
+                pass
+
+
+async def test_tee_raises_the_streams_own_error() -> None:
+    """C3."""
+    with pytest.raises(StreamError, match="busy"):
+        async with tee(failing(), 2) as (first, _):
+            async for _ in first:
+                pass
+
+
+def coalesced(events: source) -> Any:
+    return pipe(events, coalesce())
+
+
+@pytest.mark.parametrize("open_block", [coalesced, tee])
+async def test_error_of_the_caller_leaves_the_block_unwrapped(open_block: Any) -> None:
+    """C3."""
+    with pytest.raises(LookupError, match="mine"):
+        async with open_block(failing()):
+            raise LookupError("mine")
+
+
+@pytest.mark.parametrize("open_block", [coalesced, tee])
+async def test_cancelled_block_ends_with_its_scope_alone(open_block: Any) -> None:
+    """C3: the cancellation neither escapes the scope nor is lost within it."""
+    after = False
+    with anyio.move_on_after(0.02) as scope:
+        async with open_block(source(EVENTS, stall=30)):
+            await anyio.sleep(30)
+        after = True
+    assert scope.cancelled_caught
+    assert not after
+    await anyio.lowlevel.checkpoint()
+
+
+async def test_grouped_errors_of_the_caller_stay_grouped() -> None:
+    """C3: only what the block itself adds is taken off."""
+    with pytest.raises(ExceptionGroup):
+        async with tee(failing(), 2):
+            raise ExceptionGroup("mine", [LookupError("mine")])
