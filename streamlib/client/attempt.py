@@ -28,7 +28,7 @@ from streamlib.transport.deadlines import FOREVER, DeadlineTimer, Phase, deadlin
 from streamlib.transport.errors import FailurePoint, classify_exception
 from streamlib_parsers.classification import classify
 from streamlib_parsers.errors import ErrorInfo, limit_exceeded
-from streamlib_parsers.events import Failed, ResponseEvent
+from streamlib_parsers.events import Failed, RateLimits, ResponseEvent
 from streamlib_parsers.items import WireApi
 from streamlib_parsers.limits import Limits
 from streamlib_parsers.protocol import Parser
@@ -93,7 +93,7 @@ class Attempt:
         self.pending: list[ResponseEvent] = []
         """Events from the headers, returned together with the first events of the body."""
         self.headers: Mapping[str, str] = {}
-        """Response headers, keys masked; empty before the response."""
+        """Response headers to show, keys masked; empty before the response."""
         self.status: int | None = None
         """HTTP status; None before the response."""
         self._source = source
@@ -102,6 +102,8 @@ class Attempt:
         self._wire_api: WireApi = wire_api
         self._limits = limits
         self._clock = clock
+        self._received_headers: Mapping[str, str] = {}
+        """Response headers to read: a short key may be part of `retry-after` or `gzip`."""
         self._response: HttpResponse | None = None
         """Set when the headers were received, None again once it is closed."""
         self._slots: anyio.CapacityLimiter | None = None
@@ -190,25 +192,30 @@ class Attempt:
         self.status = response.status
         self.headers = self._source.redact_headers(response.headers)
         self._read_timeout = getattr(response, "read_timeout", FOREVER)
-        self._parser = self._feeder = self._parse(self.headers, received_at)
+        headers = self._received_headers = response.headers
+        self._parser = self._feeder = self._parse(headers, received_at)
         # No bytes: the parser returns what it knows from the headers.
-        self.pending += self._parser.feed(b"")
+        for event in self._parser.feed(b""):
+            if isinstance(event, RateLimits):
+                self.pending.append(self._source.redact_rate_limits(event))
+            else:
+                self.pending.append(event)
         # HTTP libraries have limits of their own; this one holds for every transport.
         size = 0
-        for name, value in self.headers.items():
+        for name, value in headers.items():
             size += len(name) + len(value)
         if size > HEAD_BYTES:
             message = f"response headers exceed {HEAD_BYTES} bytes"
             return ErrorInfo("malformed", message, code="head")
         try:
-            self._chunks = decode_content(response.chunks, self.headers)
+            self._chunks = decode_content(response.chunks, headers)
         except StreamError as error:
             return error.info
         if 300 <= self.status < 400:
-            return _redirect_error(self.status, self.headers)
+            return _redirect_error(self.status, headers)
         if not 200 <= self.status < 300:
-            return classify(self.status, await self._error_body(), self.headers, received_at)
-        media_type = self.headers.get("content-type", "").partition(";")[0].strip().lower()
+            return classify(self.status, await self._error_body(), headers, received_at)
+        media_type = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media_type == "application/json" and WIRE_SPECS[self._wire_api].json_is_complete_body:
             self._feeder = BodyCollector(self._parser, self._limits)
         return None
@@ -322,7 +329,7 @@ class Attempt:
         if not isinstance(last, Failed):
             return events
         info = last.error
-        media_type = self.headers.get("content-type", "")
+        media_type = self._received_headers.get("content-type", "")
         is_expected = not media_type or media_type.lower().startswith(STREAM_MEDIA_TYPES)
         if info.kind == "malformed" and not is_expected:  # a proxy's HTML page, for instance
             message = f"{info.message} (content-type: {media_type[:100]})"

@@ -23,6 +23,10 @@ _PRINTABLE: Final = re.compile(r"[\x21-\x7e]+")
 """Printable ASCII without blanks: nothing in it can end a header line."""
 
 
+SHORT_KEY: Final = 8
+"""Characters from which a key is masked wherever its text occurs."""
+
+
 class Secret:
     """A key. `reveal` is the only way to its text.
 
@@ -141,13 +145,24 @@ class RequestAuth(NamedTuple):
         """A JSON value with keys masked in every string, including the names of fields."""
         if isinstance(value, str):
             for secret in self.secrets:
-                value = value.replace(secret.reveal(), MASK)
+                value = _mask(value, secret.reveal())
             return value
         if isinstance(value, dict):
             return {self.redact_value(key): self.redact_value(item) for key, item in value.items()}
         if isinstance(value, list):
             return [self.redact_value(item) for item in value]
         return value
+
+
+def _mask(text: str, key: str) -> str:
+    """The text with a key masked; a short one only where it is a token of its own.
+
+    A local server's key may be `x` or `1`: within other words it gives nothing away, and masking it
+    there would make every text unreadable.
+    """
+    if len(key) >= SHORT_KEY or key not in text:
+        return text.replace(key, MASK)
+    return re.sub(rf"(?<![\w-]){re.escape(key)}(?![\w-])", MASK, text)
 
 
 def wrap_key(key: ApiKey) -> ApiKey | ErrorInfo:

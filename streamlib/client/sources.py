@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Final, Protocol
 
 import anyio
+import msgspec
 
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey, RedactedHeaders, RequestAuth
@@ -18,6 +19,7 @@ from streamlib.request.build import Request
 from streamlib.transport import HttpResponse, IteratorResponse, Transport
 from streamlib.transport.deadlines import Deadlines
 from streamlib_parsers.errors import ErrorInfo
+from streamlib_parsers.events import RateLimits
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 """A token of RFC 9110."""
@@ -44,6 +46,10 @@ class Source(Protocol):
 
     def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """Response headers with keys masked."""
+        ...
+
+    def redact_rate_limits(self, event: RateLimits) -> RateLimits:
+        """Rate limits with keys masked in the headers that they quote."""
         ...
 
 
@@ -105,6 +111,15 @@ class HttpSource:
         redacted: dict[str, str] = self._auth.redact_value(dict(headers))
         return redacted
 
+    def redact_rate_limits(self, event: RateLimits) -> RateLimits:
+        """See `Source`."""
+        return msgspec.structs.replace(
+            event,
+            windows=self._auth.redact_value(event.windows),
+            request_id=self._auth.redact_value(event.request_id),
+            raw=self._auth.redact_value(event.raw),
+        )
+
 
 class BytesSource:
     """Bytes that the caller already has, or reads with another library."""
@@ -125,6 +140,10 @@ class BytesSource:
     def redact_headers(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         """The headers unchanged: no key is known here."""
         return headers
+
+    def redact_rate_limits(self, event: RateLimits) -> RateLimits:
+        """The event unchanged: no key is known here."""
+        return event
 
 
 def validated_headers(headers: Mapping[str, str]) -> RedactedHeaders:

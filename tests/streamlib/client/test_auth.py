@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import pickle
-from typing import Any
+from typing import Any, Final
 
 import anyio
 import pytest
@@ -15,16 +16,15 @@ from streamlib.client import Client
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import RedactedHeaders, RequestAuth, Secret
 from streamlib.client.origins import origin_of, own_origins
+from streamlib.client.retry import NO_RETRY
 from streamlib.client.sources import validated_headers
 from streamlib.errors import StreamError
 from streamlib.providers import Provider
-from streamlib_parsers import ErrorInfo
+from streamlib_parsers import ErrorInfo, RateLimits
 from streamlib_parsers.redaction import MASK
-from tests.support.clients import (
-    KEY,
-    make_request,
-)
+from tests.support.clients import KEY, MemoryTransport, make_client, make_request
 from tests.support.keys import ACME, UNUSUAL_KEY, auth_headers, printed
+from tests.support.response_bodies import MESSAGE
 
 # --- secrets ---
 
@@ -303,3 +303,67 @@ def test_header_value_cannot_add_a_header(value: str) -> None:
         validated_headers({"X-Thing": value})
     assert raised.value.kind == "invalid_request"
     assert len(value) < 6 or value not in raised.value.message
+
+
+# --- short keys (C8) ---
+
+SHORT_KEYS: Final = ("x", "1", "gzip", "anthropic", "7", "request")
+LIMIT_HEADERS: Final = {
+    "anthropic-ratelimit-requests-limit": "17",
+    "anthropic-ratelimit-requests-remaining": "1",
+    "retry-after": "1",
+    "request-id": "req_1",
+    "content-encoding": "gzip",
+}
+
+
+@pytest.mark.parametrize("key", SHORT_KEYS)
+async def test_headers_are_read_before_keys_are_masked(key: str) -> None:
+    """C8: whatever the key, rate limits are read and gzip is decoded."""
+    memory = MemoryTransport([gzip.compress(MESSAGE)], headers=LIMIT_HEADERS)
+    async with (
+        make_client("http://memory.example", memory, api_key=key) as client,
+        client.stream(make_request("http://memory.example")) as stream,
+    ):
+        events = [event async for event in stream]
+    assert stream.response.status == "completed"
+    limits = events[0]
+    assert isinstance(limits, RateLimits)
+    assert limits.requests is not None
+    assert (limits.requests.limit, limits.requests.remaining) == (17, 1)
+
+
+@pytest.mark.parametrize("key", SHORT_KEYS)
+async def test_retry_after_is_read_before_keys_are_masked(key: str) -> None:
+    """C8."""
+    memory = MemoryTransport(
+        [b'{"error":{"type":"rate_limit_error","message":"slow"}}'],
+        status=429,
+        headers={"retry-after": "1"},
+    )
+    async with make_client("http://memory.example", memory, api_key=key, retry=NO_RETRY) as client:
+        with pytest.raises(StreamError) as raised:
+            await client.respond(make_request("http://memory.example"))
+    assert (raised.value.kind, raised.value.info.retry_after) == ("rate_limited", 1.0)
+
+
+@pytest.mark.parametrize("key", ["x", "s3cret", "a-key"])
+def test_short_key_is_masked_only_as_a_whole_token(key: str) -> None:
+    """C8."""
+    auth = RequestAuth(RedactedHeaders(), (Secret(key),))
+    text = f"bad key '{key}'. Bearer {key}, key={key}; not b{key}b nor {key}-b nor b_{key}"
+    expected = f"bad key '***'. Bearer ***, key=***; not b{key}b nor {key}-b nor b_{key}"
+    assert auth.redact_value(text) == expected
+
+
+async def test_keys_in_shown_headers_and_rate_limits_are_masked() -> None:
+    """C8: what is read unmasked is shown masked."""
+    headers = {"x-ratelimit-limit-requests": "5", "x-ratelimit-note": KEY, "x-request-id": KEY}
+    memory = MemoryTransport([MESSAGE], headers={**headers, f"x-ratelimit-{KEY}": "1"})
+    async with (
+        make_client("http://memory.example", memory) as client,
+        client.stream(make_request("http://memory.example")) as stream,
+    ):
+        events = [event async for event in stream]
+        assert KEY not in repr((events, stream.headers, stream.rate_limits, stream.response))
+    assert isinstance(events[0], RateLimits)
