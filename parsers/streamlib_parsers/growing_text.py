@@ -1,4 +1,4 @@
-"""Text that is looked at while it grows, in linear time: after each fragment, if the caller wants."""
+"""Text that is read while it grows, after every fragment if the caller wants, in linear time."""
 
 from __future__ import annotations
 

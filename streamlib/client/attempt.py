@@ -138,6 +138,9 @@ class Attempt:
             response = await self._send()
             if isinstance(response, ErrorInfo):
                 failure = response
+            elif self.finished:
+                # Another task closed the attempt just as the headers came: nothing follows its end.
+                failure = None
             else:
                 failure = await self._read_head(response, now())
         except BaseException:

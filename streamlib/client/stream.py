@@ -88,6 +88,8 @@ class ResponseStream:
         """The current attempt; replaced before each retry."""
         self._pending: deque[ResponseEvent] = deque()
         """Events that were read and are not delivered yet."""
+        self._undelivered: list[ResponseEvent] = []
+        """Events that nobody read when the stream was closed: for `rest`."""
         self._views: dict[int, IncrementalJson] = {}
         """Item index to its arguments so far, for open calls that `partial` was called for."""
         self._pause: anyio.CancelScope | None = None
@@ -295,6 +297,15 @@ class ResponseStream:
             raise StreamError(event.error, self.response)
         return event
 
+    def rest(self) -> list[ResponseEvent]:
+        """The events that no iteration delivered, once the stream is closed; else none.
+
+        A reader whose task is cancelled, or that leaves its loop, receives no further event. What
+        had been received, the ends of open items and the terminal event are here, for a log that
+        must be complete. They are part of `response` already.
+        """
+        return list(self._undelivered)
+
     def batches(self) -> AsyncIterator[list[ResponseEvent]]:
         """The same events in lists, one list per read: one await per read instead of per event."""
         return _Batches(self)
@@ -347,7 +358,13 @@ class ResponseStream:
             failure = await self._attempt.open(self._config.now)
             if self._attempt.status is not None:
                 self._times.note_headers(self._attempt.last_read_at)
-            if failure is None or not await self._wait_for_retry(failure):
+            if failure is None:
+                return
+            delay = self._retry_delay([], failure)
+            if delay is None:
+                return
+            self._begin_retry(delay, failure)
+            if not await self._pause_before_retry(delay):
                 return
 
     async def _fill(self) -> None:
@@ -379,48 +396,62 @@ class ResponseStream:
             failed = events[-1]
             if not isinstance(failed, Failed):
                 break
+            ended_attempt = self._attempt
+            delay = self._retry_delay(events, failed.error)
+            if delay is None:
+                try:
+                    await ended_attempt.close()
+                except BaseException:
+                    self._pending.extend(events)  # the reader is cancelled: for `rest`
+                    raise
+                break
+            # Before anything is awaited: whoever closes the stream from here on ends the next
+            # attempt, and with it the response, as cancelled.
+            self._begin_retry(delay, failed.error)
             # Its connection is free before the delay, not after it.
-            await self._attempt.close()
-            if not await self._can_retry(events, failed.error):
-                # After a cancellation, `_pending` holds the end of the stream already.
-                return [] if self._state is StreamState.CANCELLING else events
+            await ended_attempt.close()
+            if not await self._pause_before_retry(delay):
+                return []  # `_pending` holds the end of the stream already
             await self._open()
             events = await self._attempt.read()
         return events
 
-    async def _can_retry(self, events: list[ResponseEvent], failure: ErrorInfo) -> bool:
-        """Whether the next attempt is ready, after the delay that the policy wants."""
-        if self._state is _READING:
-            return False
+    def _retry_delay(self, events: list[ResponseEvent], failure: ErrorInfo) -> float | None:
+        """Seconds until the request is sent again; None if it is not.
+
+        Args:
+            events: What the failed attempt yielded and nobody received yet.
+            failure: Why it failed.
+        """
+        if self._state is _READING or self._state in ENDED:
+            return None
         for event in events:
             if type(event) not in RETRY_SAFE_EVENTS:
-                return False
-        return await self._wait_for_retry(failure)
-
-    async def _wait_for_retry(self, failure: ErrorInfo) -> bool:
-        """Waits as the policy says and creates the next attempt; False if there is none."""
+                return None
         config = self._config
-        delay = config.retry.wait(
+        return config.retry.wait(
             failure,
             len(self.retried),
             self._timer.waited,
             config.jitter(),
             config.deadlines.total,
         )
-        if delay is None or self._state in ENDED:
-            return False
+
+    def _begin_retry(self, delay: float, failure: ErrorInfo) -> None:
         _log.info("retrying in %.3g s after %s (status %s)", delay, failure.kind, failure.status)
         self.retried += (failure,)
+        self._attempt = self._new_attempt()
+
+    async def _pause_before_retry(self, delay: float) -> bool:
+        """Waits as the policy says; False if another task closed the stream meanwhile."""
+        if self._state in ENDED:
+            return False
         # The scope lets another task that closes the stream end the delay.
         with anyio.CancelScope() as self._pause:
             await anyio.sleep(delay)
         self._pause = None
         self._timer.add_waited(delay)
-        self._attempt = self._new_attempt()
-        if self._state in ENDED:  # another task closed the stream during the delay
-            self._end()
-            return False
-        return True
+        return self._state not in ENDED
 
     async def _finish(self) -> None:
         """Ends the iteration; with an error if the stream was closed before the response's end."""
@@ -458,6 +489,7 @@ class ResponseStream:
         """Adds events that were received and not delivered to the response."""
         for event in (*self._pending, *self._attempt.pending):
             self._accumulator.feed(event)
+            self._undelivered.append(event)
         self._pending.clear()
         self._attempt.pending.clear()
 

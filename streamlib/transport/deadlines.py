@@ -82,8 +82,8 @@ class Deadlines(Struct, frozen=True):
 NO_DEADLINES: Final = Deadlines(
     connect=None, headers=None, first_byte=None, first_event=None, idle=None
 )
-"""For bytes that the caller provides and waits for as it likes: nothing fails for being late. `tail`
-and `drain` remain, which only end a complete response."""
+"""For bytes that the caller provides and waits for as it likes: nothing fails for being late.
+`tail` and `drain` remain, which only end a complete response."""
 
 
 class DeadlineTimer:

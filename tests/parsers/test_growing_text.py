@@ -1,4 +1,4 @@
-"""Views of a growing response after every event (C6): linear, and correct whatever is kept of them."""
+"""Views of a growing response after every event (C6): linear, and right whatever is kept."""
 
 from __future__ import annotations
 

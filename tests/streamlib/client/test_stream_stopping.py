@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import anyio
 import anyio.lowlevel
+import msgspec
 import pytest
 
+from streamlib.client.retry import RetryPolicy
 from streamlib.client.stream import ResponseStream
 from streamlib.errors import StreamError
-from streamlib_parsers import (
-    parser,
-)
+from streamlib_parsers import Completed, Failed, OutputItemDone, accumulate, parser
 from tests.support.client_streams import FRAMES, all_events, stream_over, until
 from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
 from tests.support.metrics import figure
@@ -24,8 +24,11 @@ from tests.support.response_bodies import (
     CHAT,
     HELLO_TEXT,
     MESSAGE,
+    OPENED,
+    OVERLOADED,
     START,
     converse,
+    text,
 )
 from tests.support.scripted_server import (
     END,
@@ -324,3 +327,119 @@ async def test_cancelled_wait_ends_the_stream_and_its_connection() -> None:
     assert raised.value.kind == "cancelled"
     assert stream.response.usage is not None
     assert stream.response.usage.input_tokens == 7
+
+
+# --- the closing events (C9) ---
+
+
+def one_terminal_at_the_end(events: Sequence[Any]) -> bool:
+    terminal = [type(event) in (Completed, Failed) for event in events]
+    return terminal.count(True) == 1 and terminal[-1]
+
+
+async def test_rest_gives_the_closing_events_to_a_cancelled_reader() -> None:
+    """C9: the ends of open items and `Failed` belong to a complete log."""
+    memory = MemoryTransport([OPENED, text("Hello"), 60.0])
+    delivered: list[Any] = []
+    async with (
+        make_client("http://memory.example", memory) as client,
+        client.stream(make_request("http://memory.example")) as stream,
+    ):
+        with anyio.move_on_after(0.05):
+            async for event in stream:
+                delivered.append(event)
+        assert delivered
+        rest = stream.rest()
+    assert one_terminal_at_the_end([*delivered, *rest])
+    assert isinstance(rest[0], OutputItemDone)
+    assert isinstance(rest[-1], Failed)
+    assert rest[-1].error.kind == "cancelled"
+    assert [event.seq for event in (*delivered, *rest)] == list(range(len(delivered) + len(rest)))
+    assert accumulate([*delivered, *rest]) == without_timing(stream)
+
+
+async def test_rest_gives_what_a_reader_left_unread() -> None:
+    """C9."""
+    delivered: list[Any] = []
+    async with stream_over(MESSAGE) as stream:
+        async for event in stream:
+            delivered.append(event)
+            break
+        assert stream.rest() == []
+    assert one_terminal_at_the_end([*delivered, *stream.rest()])
+    assert accumulate([*delivered, *stream.rest()]) == without_timing(stream)
+
+
+async def test_rest_is_empty_after_a_complete_iteration() -> None:
+    """C9."""
+    stream = stream_over(MESSAGE)
+    await all_events(stream)
+    assert stream.rest() == []
+
+
+def without_timing(stream: ResponseStream) -> Any:
+    return msgspec.structs.replace(stream.response, timing=None)
+
+
+@pytest.mark.parametrize("script", [[OVERLOADED], [ConnectionResetError("gone")]])
+async def test_reader_cancelled_before_a_retry_ends_cancelled(script: list[Any]) -> None:
+    """C9: it ended `incomplete` without an error."""
+    memory = MemoryTransport(script)
+    retry = RetryPolicy(retries=1, base=60, jitter=0)
+    async with (
+        make_client("http://memory.example", memory, retry=retry) as client,
+        client.stream(make_request("http://memory.example")) as stream,
+    ):
+        with anyio.move_on_after(0.05):
+            await anext(stream)
+        assert stream.response.status == "cancelled"
+        assert stream.response.error is not None
+        assert one_terminal_at_the_end(stream.rest())
+        assert len(stream.retried) == 1
+
+
+class LateTransport(MemoryTransport):
+    """Its headers arrive although the task that waits for them was just interrupted."""
+
+    def __init__(self, *scripts: Any, **options: Any) -> None:
+        super().__init__(*scripts, **options)
+        self.waits = anyio.Event()
+        self.arrives = anyio.Event()
+
+    async def send(self, *args: Any) -> Any:
+        response = await super().send(*args)
+        if len(self.sent) == len(self.scripts):
+            self.waits.set()
+            with anyio.CancelScope(shield=True):
+                await self.arrives.wait()
+        return response
+
+
+@pytest.mark.parametrize("mode", ["raise", "event"])
+@pytest.mark.parametrize("retried", [False, True])
+async def test_nothing_follows_the_end_when_closing_races_the_headers(
+    mode: Any, *, retried: bool
+) -> None:
+    """C9: rate limits from the headers came after `Failed`."""
+    scripts = [[OVERLOADED], [MESSAGE]] if retried else [[MESSAGE]]
+    late = LateTransport(*scripts, headers={"anthropic-ratelimit-requests-limit": "5"})
+    retry = RetryPolicy(retries=1, base=0, jitter=0)
+    delivered: list[Any] = []
+    async with make_client("http://memory.example", late, retry=retry) as client:
+        stream = client.stream(make_request("http://memory.example"), errors=mode)
+
+        async def read() -> None:
+            with suppress(StreamError):
+                async with stream:
+                    async for event in stream:
+                        delivered.append(event)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read)
+            await late.waits.wait()
+            await stream.aclose()
+            late.arrives.set()
+    assert stream.response.status == "cancelled"
+    if mode == "event":
+        assert one_terminal_at_the_end([*delivered, *stream.rest()])
+    assert stream.response.rate_limits is None
