@@ -23,7 +23,7 @@ from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey, wrap_key
 from streamlib.client.model_list import ModelInfo, models_request, read_models
 from streamlib.client.retry import RetryPolicy
-from streamlib.client.sources import HttpSource
+from streamlib.client.sources import HttpSource, LoopGuard
 from streamlib.client.stream import ResponseStream
 from streamlib.client.stream_config import ErrorMode, StreamConfig, check_errors, wall_clock
 from streamlib.errors import StreamError
@@ -62,7 +62,7 @@ class StreamOptions(TypedDict, total=False):
 class Client:
     """Sends prompts to any provider, on asyncio and on trio.
 
-    One client serves any number of concurrent streams.
+    One client serves any number of concurrent streams, all on the event loop of the first one.
 
     Args:
         http: None (the library creates an HTTP client), an `httpx.AsyncClient`, an
@@ -114,6 +114,7 @@ class Client:
         """Attempts of streams that were garbage-collected while open; closed by the next stream."""
         self._closed = False
         """Set by `aclose`."""
+        self._loop_guard = LoopGuard()
         self._keys = KeyStore(api_key, base_url)
         del api_key  # a traceback shows the locals of this frame
         self._keys.check()
@@ -375,7 +376,14 @@ class Client:
 
     def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
         return HttpSource(
-            self._transport, request, self._keys, provider, key, self._deadlines, self._now
+            self._transport,
+            request,
+            self._keys,
+            provider,
+            key,
+            self._deadlines,
+            self._now,
+            self._loop_guard,
         )
 
     def _provider(self, provider: str | Provider) -> Provider:

@@ -163,6 +163,7 @@ class Attempt:
         with anyio.CancelScope(deadline=_after(timer.left)) as scope:
             self._scope = scope
             try:
+                self._source.check_loop()
                 await self._acquire_slot()
                 left, phase = timer.head_deadline(self._clock() - began)
                 scope.deadline = _after(left)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 
 import anyio
 import msgspec
+from anyio.lowlevel import EventLoopToken, current_token
 
 from streamlib.client.auth import KeyStore
 from streamlib.client.credentials import ApiKey, RedactedHeaders, RequestAuth
@@ -30,11 +31,43 @@ HEADER_VALUE: Final = re.compile(r"(?:[\x21-\x7e](?:[\t\x20-\x7e]*[\x21-\x7e])?)
 DEFAULT_HEADERS: Final = {"accept-encoding": "identity", "user-agent": "streamlib"}
 
 
+class LoopGuard:
+    """Keeps the connections of a client to the event loop of its first request.
+
+    A pool of connections that another loop opened fails with whatever its library raises then, and
+    only sometimes: where a connection is reused, or where a request waits for one.
+    """
+
+    def __init__(self) -> None:
+        self._loop: EventLoopToken | None = None
+        """The loop of the first request."""
+
+    def check(self) -> None:
+        """Raises unless the running event loop is that of the first request.
+
+        Raises:
+            StreamError: `invalid_request`, code `event_loop`.
+        """
+        loop = current_token()
+        if self._loop is None:
+            self._loop = loop
+        elif loop != self._loop:
+            message = (
+                "a Client belongs to the event loop of its first request, and its connections "
+                "cannot be used from another: create one Client in each event loop"
+            )
+            raise invalid_request(message, "event_loop")
+
+
 class Source(Protocol):
     """Where a response comes from."""
 
     slots: anyio.CapacityLimiter | None
     """What an attempt acquires before it sends; None if there is no limit."""
+
+    def check_loop(self) -> None:
+        """Raises `StreamError` if the running event loop is not the one of the connections."""
+        ...
 
     async def send(self) -> HttpResponse:
         """The response, as soon as its headers are received."""
@@ -64,6 +97,7 @@ class HttpSource:
         key: A key for this request alone; None uses `keys`.
         deadlines: Passed to the transport.
         now: The time, for signatures.
+        loop_guard: Shared by all requests of a client.
     """
 
     def __init__(
@@ -75,6 +109,7 @@ class HttpSource:
         key: ApiKey | None,
         deadlines: Deadlines,
         now: Callable[[], datetime],
+        loop_guard: LoopGuard,
     ) -> None:
         self._transport = transport
         self._request = request
@@ -85,7 +120,14 @@ class HttpSource:
         self._now = now
         self._auth = RequestAuth(RedactedHeaders())
         """Authentication of the latest attempt: its keys are masked in what the server returns."""
+        self._loop_guard = loop_guard
         self.slots: anyio.CapacityLimiter | None = getattr(transport, "slots", None)
+
+    def check_loop(self) -> None:
+        """See `Source`."""
+        # A transport without slots has no connections: a replay, or one of the user's own.
+        if self.slots is not None:
+            self._loop_guard.check()
 
     async def send(self) -> HttpResponse:
         """See `Source`."""
@@ -128,6 +170,9 @@ class BytesSource:
 
     def __init__(self, chunks: AsyncIterable[bytes]) -> None:
         self._chunks = chunks
+
+    def check_loop(self) -> None:
+        """Nothing: no connection is known here."""
 
     async def send(self) -> HttpResponse:
         """See `Source`."""

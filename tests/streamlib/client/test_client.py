@@ -34,7 +34,14 @@ from streamlib_parsers import (
     accumulate,
     parser,
 )
-from tests.support.clients import LIBRARIES, MemoryTransport, make_client, make_request, open_http
+from tests.support.clients import (
+    KEY,
+    LIBRARIES,
+    MemoryTransport,
+    make_client,
+    make_request,
+    open_http,
+)
 from tests.support.response_bodies import (
     CALL,
     COMPLETE_BODY,
@@ -437,3 +444,34 @@ async def test_from_chunks_gives_the_same_events() -> None:
     assert accumulate(events).text == HELLO_TEXT
     with pytest.raises(LookupError):
         _ = stream.request
+
+
+@pytest.mark.parametrize("http", LIBRARIES)
+@pytest.mark.parametrize(
+    "backends", [("asyncio", "asyncio"), ("asyncio", "trio"), ("trio", "asyncio")]
+)
+def test_client_of_another_event_loop_raises_a_clear_error(
+    http: str, backends: tuple[str, str]
+) -> None:
+    """C10: raw internals of the HTTP library before, in about half of the calls."""
+    first, second = backends
+    client = make_client("http://127.0.0.1", open_http(http))
+
+    async def served() -> None:
+        async with scripted(complete_response(MESSAGE, connection="close")) as server:
+            for _ in range(2):
+                response = await client.respond(make_request(server.url), api_key=KEY)
+                assert response.status == "completed"
+
+    async def refused() -> None:
+        async with scripted(complete_response(MESSAGE, connection="close")) as server:
+            for _ in range(2):
+                with pytest.raises(StreamError, match="create one Client in each") as raised:
+                    await client.respond(make_request(server.url), api_key=KEY)
+                assert (raised.value.kind, raised.value.info.code) == (
+                    "invalid_request",
+                    "event_loop",
+                )
+
+    anyio.run(served, backend=first)
+    anyio.run(refused, backend=second)
