@@ -35,10 +35,10 @@ class GrowingText(list[str]):
         added = self[1] if count == 2 else "".join(self)
         list.clear(self)  # half the time of `super().clear()`
         if sys.getrefcount(text) > OWN_REFERENCES:
-            kept = text
+            latest = text
             text = self._other
-            self._other = kept
-            added = kept[len(text) :] + added
+            self._other = latest
+            added = latest[len(text) :] + added
         # In place only as an augmented assignment to a local variable.
         text += added
         self.append(text)
