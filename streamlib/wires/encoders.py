@@ -19,6 +19,7 @@ import msgspec
 
 from streamlib.providers.wire_specs import WIRE_SPECS
 from streamlib.request.report import Change, Report
+from streamlib.wires.missing_deltas import WithMissingDeltas
 from streamlib_parsers.accumulate import Response
 from streamlib_parsers.errors import ErrorInfo
 from streamlib_parsers.events import ResponseEvent
@@ -68,7 +69,10 @@ def encoder(
         ValueError: There is no encoder of this name.
     """
     encode: Encoder = _module(wire_api).Encoder(model=model, response_id=response_id, **options)
-    return encode
+    # JSON lines hold the complete item already.
+    if wire_api == "jsonl":
+        return encode
+    return WithMissingDeltas(encode)
 
 
 def encode_all(wire_api: str, events: Iterable[ResponseEvent], **options: Any) -> bytes:
