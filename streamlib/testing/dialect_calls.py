@@ -19,6 +19,7 @@ CALLS: Final[Mapping[str, str]] = {
         '<xai:function_call name="f"><xai:parameter name="k">v</xai:parameter></xai:function_call>'
     ),
     "anthropic": f"<function_calls>\n{_INVOKE}\n</function_calls>",
+    "nemotron": f"<TOOLCALL>[{_JSON}]</TOOLCALL>",
     "hermes": f"<tool_call>\n{_JSON}\n</tool_call>",
     "qwen3_coder": f"<tool_call>\n{_FUNCTION}\n</tool_call>",
     "seed_oss": f"<seed:tool_call>\n{_FUNCTION}\n</seed:tool_call>",

@@ -374,6 +374,18 @@ FORMS = [
     ),
     Form("pythonic-lfm2", ("pythonic",), '<|tool_call_start|>[f(k="v")]<|tool_call_end|>', F1),
     Form(
+        "pythonic-lfm2-json",  # A23
+        ("pythonic",),
+        '<|tool_call_start|>[{"name": "f", "arguments": {"k": "v"}}]<|tool_call_end|>',
+        F1,
+    ),
+    Form(
+        "nemotron",
+        ("nemotron",),
+        '<TOOLCALL>[{"name": "f", "arguments": {"k": "v"}}]</TOOLCALL>',
+        F1,
+    ),
+    Form(
         "pythonic-olmo3",
         ("pythonic",),
         '<function_calls>\nf(k="v")\ng()\n</function_calls>',

@@ -34,6 +34,8 @@ DSML: Final = ("｜DSML｜", "｜DSML｜ ", "|DSML|", "｜｜DSML｜｜", "‖DS
 
 REASONING_TAGS: Final = (
     ("<think>", "</think>"),
+    ("<think>", "</thinking>"),
+    ("<THINK>", "</THINK>"),
     ("<thinking>", "</thinking>"),
     ("<thought>", "</thought>"),
     ("<reasoning>", "</reasoning>"),
@@ -224,6 +226,8 @@ _ALL: Final = (
         ],
     ),
     Dialect("mistral", [MistralCalls(), JsonCalls(anywhere("[TOOL_CALLS]"))]),
+    # The chat template of Llama-3.1-Nemotron: JSON in a list.
+    Dialect("nemotron", [JsonCalls(anywhere("<TOOLCALL>"), ("</TOOLCALL>",))]),
     Dialect("harmony", [ChannelCalls(), LeakedChannel()]),
     Dialect(
         "granite",

@@ -280,6 +280,8 @@ class MessageRewriter:
         """All text of the message so far was reasoning."""
         self._emit_pending()
         self._changed = True
+        if not self._emitted:
+            return  # the tag comes first: the server removed the reasoning, or there was none
         message = self._message_item()
         reasoning = message.text().removesuffix("\n")
         self._empty(message, "a closing tag tells that the text was reasoning")

@@ -200,7 +200,8 @@ class Scanner:
             case "start":
                 return not self._code.started
             case "orphan":
-                return self._may_be_orphan and self._code.last not in QUOTES
+                last = self._code.last  # "" at the start of the message
+                return self._may_be_orphan and (not last or last not in QUOTES)
 
     def _begin(self, grammars: list[Grammar]) -> None:
         if len(grammars) == 1:

@@ -48,6 +48,7 @@ END_TOKENS = {
     "minimax_m3": "</invoke>",
     "llama3_json": "}",
     "pythonic": ")",
+    "nemotron": "}",
     "mistral": "}",
     "harmony": "}",
     "granite": "}",
@@ -108,7 +109,7 @@ def check_prefix(form: Form, prefix: str, reason: str | None) -> None:
 def count_of_ends(form: Form, prefix: str) -> int:
     if form.name == "deepseek_v32-empty":
         return prefix.count("/>")
-    if form.name in ("harmony-parallel", "deepseek_v32-json"):
+    if form.name in ("harmony-parallel", "deepseek_v32-json", "pythonic-lfm2-json"):
         return len(form.calls)
     if form.dialects == ("deepseek_v32",):
         return prefix.count("invoke>") + prefix.count("invoke>".upper())

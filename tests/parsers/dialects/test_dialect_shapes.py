@@ -270,5 +270,15 @@ def test_malformed_call_in_a_section_is_one_incomplete_item(dialect: str, argume
         assert [notice.code for notice in response.notices] == ["leaked_tool_call"]
 
 
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [("v\n", "v\n"), ("\nv", "\nv"), ("\nv\n", "v"), ("\nv\n\n", "v\n"), ("\n", ""), ("", "")],
+)
+def test_newline_at_one_end_belongs_to_the_value(value: str, expected: str) -> None:
+    """A5: an edit tool must get the text that the model wrote."""
+    text = f"<function=f>\n<parameter=k>{value}</parameter>\n</function>"
+    assert outcome(filtered([text], ["qwen3_coder"]))[2] == [("f", {"k": expected})]
+
+
 def test_leak_filter_buffers_nothing() -> None:
     assert LeakFilter().close() == []

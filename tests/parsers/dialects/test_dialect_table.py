@@ -38,6 +38,11 @@ def test_custom_dialect_works_beside_the_shipped_ones() -> None:
 
 
 ROWS = [
+    ("stepfun-ai/Step-3.5-Flash", ("qwen3_coder", "step3", "think:open")),
+    ("nvidia/Llama-3.1-Nemotron-Nano-8B", ("nemotron", "qwen3_coder", "hermes", "think")),
+    ("spark-2.5", ("hermes", "qwen3_coder", "think")),
+    ("inclusionAI/Ling-3-flash", ("hermes", "qwen3_coder", "think")),
+    ("RekaAI/reka-flash-3", ("hermes", "qwen3_coder", "think")),
     ("x-ai/grok-code-fast-1", ("xai", "hermes")),
     ("claude-opus-5", ("anthropic",)),
     ("Qwen/Qwen3-Coder-480B-A35B", ("qwen3_coder", "hermes", "think")),
@@ -85,7 +90,7 @@ ROWS = [
     ("hunyuan-a13b", ("hunyuan_a13b", "think")),
     ("jamba-1.6", ("hunyuan_a13b",)),
     ("longcat-flash", ("longcat", "think")),
-    ("step-3.5", ("step3", "think:open")),
+    ("step-3", ("step3", "think:open")),
     ("dots.llm2", ("dots",)),
     ("MiniCPM5-8B", ("minicpm5", "hermes", "think")),
     ("ai-sage/GigaChat3-10B", ("gigachat3", "think")),

@@ -27,11 +27,14 @@ from streamlib_parsers.dialects.definitions import REASONING_TAGS, UNOPENED
 from streamlib_parsers.limits import Limits
 from tests.support.dialect_calls import (
     TOOLS,
+    invoke,
+    kimi,
     xai,
 )
 from tests.support.dialect_streams import calls_of, chat, chat_body, filtered, outcome, splits_of
 
 HERMES = '<tool_call>{"name": "f", "arguments": {"k": "v"}}</tool_call>'
+MINIMAX = f"<minimax:tool_call>{invoke('', 'f', k='v')}</minimax:tool_call>"
 F = [("f", {"k": "v"})]
 
 
@@ -396,3 +399,27 @@ def test_names_of_the_reasoning_dialects() -> None:
         "think:start",
         "think:open",
     ]
+
+
+@pytest.mark.parametrize(
+    ("dialects", "call"),
+    [
+        (["hermes", "think:open"], HERMES),
+        (["minimax_m2", "think:open"], MINIMAX),
+        (["kimi_k2", "think:open"], kimi("functions.f:0", '{"k": "v"}')),
+    ],
+)
+def test_calls_at_the_start_are_no_reasoning(dialects: list[str], call: str) -> None:
+    """A3: the server removed the reasoning, so that the text begins with parallel calls."""
+    assert check(f"{call}\n{call}", dialects, "\n", "", F * 2) == []
+
+
+@pytest.mark.parametrize("closing", ["</think>", "</think>\n\n", "\n</think>\n"])
+def test_closing_tag_at_the_start_is_left_out(closing: str) -> None:
+    """A4: GLM-4.6, DeepSeek-V3.1 and Qwen3.5 with reasoning that the server removed."""
+    assert check(f"{closing}Paris.", ["think"], "Paris.", "") == []
+
+
+def test_reasoning_ends_at_the_other_closing_tag() -> None:
+    """A23."""
+    assert check("<think>a</thinking>b", ["think"], "b", "a") == []

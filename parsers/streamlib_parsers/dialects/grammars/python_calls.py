@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from streamlib_parsers.dialects.cursor import Cursor, NoMatch, Parse
 from streamlib_parsers.dialects.grammar import NAME, Opener
+from streamlib_parsers.dialects.grammars.json_calls import JsonCalls
 from streamlib_parsers.dialects.literal_search import StringBuffer
 from streamlib_parsers.dialects.python_literals import keyword_arguments
 from streamlib_parsers.dialects.sink import GrammarSink
@@ -28,12 +29,16 @@ class PythonCalls(Struct, frozen=True):
 
     openers: Sequence[Opener]
     closes: Sequence[str] = ()
-    first: str = NAME + "["
+    first: str = NAME + "[{"
 
     def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """The list, or the calls between the tags."""
         yield from text.spaces()
         if self.closes:
+            if (yield from text.ahead("{", "[{")):
+                # LFM2 writes JSON between its tags where the system prompt wants it.
+                yield from JsonCalls(self.openers, self.closes).read(text, sink)
+                return
             end = ""
             if (yield from text.literal("[")):
                 end = "]"

@@ -39,29 +39,37 @@ class ReasoningTags(Struct, frozen=True):
     @property
     def openers(self) -> Sequence[Opener]:
         """Opening tags, and closing tags that lost theirs."""
-        openers = [Opener(opening, self.where) for opening, _ in self.tags]
+        # Some tags have several closing ones.
+        openings = dict.fromkeys(opening for opening, _ in self.tags)
+        openers = [Opener(opening, self.where) for opening in openings]
         openers += [Opener(closing, "orphan") for closing in self.unopened]
         return openers
 
     def read(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """From behind a tag or, with no opener, from the first character of the response."""
-        closing = dict(self.tags)
-        if text.opener in closing:
-            yield from self._reasoning(text, sink, (closing[text.opener],))
+        closing = self._closing(text.opener)
+        if closing:
+            yield from self._reasoning(text, sink, closing)
         elif text.opener:
             sink.reclassify()
             yield from _newlines(text, 2)
         else:
             yield from self._begun_reasoning(text, sink)
 
+    def _closing(self, opening: str) -> tuple[str, ...]:
+        """The closing tags of an opening one; none where it is no opening tag."""
+        return tuple(closing for tag, closing in self.tags if tag == opening)
+
     def _begun_reasoning(self, text: Cursor, sink: GrammarSink) -> Parse[None]:
         """The chat template wrote the opening tag, but the model may repeat it."""
-        closing = dict(self.tags)
         yield from text.spaces()
-        opening = yield from text.literal(*closing)
+        opening = yield from text.literal(*(opening for opening, _ in self.tags))
         if opening:
-            yield from self._reasoning(text, sink, (closing[opening],))
+            yield from self._reasoning(text, sink, self._closing(opening))
             return
+        if (yield from text.ahead(*sink.markers)):
+            sink.emit_as_text()
+            return  # the server removed the reasoning: the text begins with a call
         if text.size:
             sink.reasoning(text.uncommitted().removeprefix("\n"))
         yield from self._reasoning(text, sink, tuple(self.unopened))

@@ -38,7 +38,7 @@ class TaggedCalls(Struct, frozen=True):
         stray: words that models write on a line of their own before a call without wrapper, and do
             not mean.
         between: what may stand around each call in a wrapper.
-        newlines: whether one newline at either end of a value belongs to the tags.
+        newlines: whether one newline at both ends of a value belongs to the tags.
         entities: whether character references in values are read.
         lenient: whether closing tags of values may be missing.
         private: whether the tags are tokens of the model's vocabulary, which no value contains.
@@ -140,7 +140,9 @@ class TaggedCalls(Struct, frozen=True):
                 is_string = _STRING.get(attributes_of(head).get("string", ""))
             key = _name(head, equals=self.equals)
             value, stop = yield from tag_value(text, tags)
-            if self.newlines:
+            if self.newlines and value.startswith("\n") and value.endswith("\n"):
+                # Both or none, as the chat templates write them: a newline at one end only is the
+                # value's own.
                 value = value.removeprefix("\n").removesuffix("\n")
             parameters.append(Parameter(key, value, is_string=is_string))
         if stop in self.calls:
