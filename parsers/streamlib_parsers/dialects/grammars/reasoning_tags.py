@@ -4,9 +4,9 @@
 
 One newline inside each tag and two after the closing one belong to the tags; what follows is text.
 
-Emitted as it arrives. Buffered: what may be the closing tag, and a call at the start of a line. The
-call ends reasoning that nothing else ends, but if the closing tag still comes, it was only thought
-of. A closing tag with no opening tag makes reasoning of all text before it. Reasoning that never
+Emitted as it arrives. Buffered: what may be the closing tag, and what begins with the opener of a
+call. The call ends reasoning that nothing else ends, but if the closing tag still comes, it was
+only thought of. A closing tag with no opening tag makes reasoning of all text before it. Reasoning that never
 ends stays undecided until the stop reason is known.
 """
 
@@ -77,7 +77,8 @@ class ReasoningTags(Struct, frozen=True):
     def _reasoning(self, text: Cursor, sink: GrammarSink, closing: tuple[str, ...]) -> Parse[None]:
         opener = text.uncommitted()
         ends = closing + tuple("\n" + tag for tag in closing)
-        calls = tuple("\n" + marker for marker in sink.markers)
+        # With the newline before it, if there is one: that belongs to neither.
+        calls = sink.markers + tuple("\n" + marker for marker in sink.markers)
         if (yield from text.ahead("\n", *ends, *calls)) == "\n":
             text.take(text.index + 1)
             opener += "\n"
@@ -89,7 +90,7 @@ class ReasoningTags(Struct, frozen=True):
                 return
             if stop in ends:
                 break
-            # A call at the start of a line: buffered, until the closing tag or the end decides.
+            # A call, also behind other text on its line: buffered, until the closing tag or the end decides.
             buffer = StringBuffer()
             buffer.add(stop)
             try:
