@@ -239,13 +239,17 @@ def test_call_inside_an_unclosed_value_is_not_recovered() -> None:
     [
         (
             "deepseek_v32",
-            f'<{DSML}invoke name="f"><{DSML}parameter name="k" string="true">a'
-            f'<{DSML}parameter name="n" string="false">1</{DSML}parameter></{DSML}invoke>',
+            (
+                f'<{DSML}invoke name="f"><{DSML}parameter name="k" string="true">a'
+                f'<{DSML}parameter name="n" string="false">1</{DSML}parameter></{DSML}invoke>'
+            ),
         ),
         (
             "glm45",
-            "<tool_call>f<arg_key>k</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1"
-            "</arg_value></tool_call>",
+            (
+                "<tool_call>f<arg_key>k</arg_key><arg_value>a<arg_key>n</arg_key><arg_value>1"
+                "</arg_value></tool_call>"
+            ),
         ),
     ],
 )

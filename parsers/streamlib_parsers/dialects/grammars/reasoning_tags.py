@@ -6,8 +6,8 @@ One newline inside each tag and two after the closing one belong to the tags; wh
 
 Emitted as it arrives. Buffered: what may be the closing tag, and what begins with the opener of a
 call. The call ends reasoning that nothing else ends, but if the closing tag still comes, it was
-only thought of. A closing tag with no opening tag makes reasoning of all text before it. Reasoning that never
-ends stays undecided until the stop reason is known.
+only thought of. A closing tag with no opening tag makes reasoning of all text before it. Reasoning
+that never ends stays undecided until the stop reason is known.
 """
 
 from __future__ import annotations
@@ -90,7 +90,8 @@ class ReasoningTags(Struct, frozen=True):
                 return
             if stop in ends:
                 break
-            # A call, also behind other text on its line: buffered, until the closing tag or the end decides.
+            # A call, also behind other text on its line: buffered, until the closing tag or the end
+            # decides.
             buffer = StringBuffer()
             buffer.add(stop)
             try:

@@ -103,15 +103,18 @@ def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
     Raises:
         NoMatch: the value does not end, or its call lost its own end.
     """
+    if tags.private:
+        return _private_value(text, tags)
+    return _raw_value(text, tags)
+
+
+def _raw_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
+    """A value that may itself contain tags."""
     value, stops = _Value(), tags.stops
     while True:
         stop = yield from text.until(stops, value.add)
         if not stop:
             raise NoMatch  # even behind a closed value: further parameters may be missing
-        if tags.private and stop not in tags.closes:
-            if stop not in (*tags.nexts, *tags.ends):
-                raise NoMatch  # another call begins: this one lost its end
-            return value.text(), stop
         if stop in tags.closes:
             # Remembered, not obeyed: what follows decides whether it closed the value.
             if not value.nested:
@@ -128,6 +131,23 @@ def tag_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
             elif stop in tags.ends and value.nested and not begins_inner_call:
                 value.nested -= 1
         value.add_stop(stop, opens=stop in tags.opens)
+
+
+def _private_value(text: Cursor, tags: ValueTags) -> Parse[tuple[str, str]]:
+    """A value that contains no tags: the first one but a closing tag ends it.
+
+    Raises:
+        NoMatch: the value does not end, or another call begins: this one lost its end.
+    """
+    value = _Value()
+    while True:
+        stop = yield from text.until(tags.stops, value.add)
+        if stop in tags.nexts or stop in tags.ends:
+            return value.text(), stop
+        if stop not in tags.closes:
+            raise NoMatch
+        value.closed = value.written.size
+        value.add_stop(stop, opens=False)
 
 
 def _ends_value(value: _Value, stop: str, tags: ValueTags) -> bool:
