@@ -120,7 +120,7 @@ def _drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
 
     One does if the call behind its reasoning was truncated, and therefore is not sent.
     """
-    kept: list[Block] = []
+    remaining: list[Block] = []
     dropped: list[Block] = []
     is_end = True
     for block in reversed(blocks):
@@ -128,11 +128,11 @@ def _drop_final_reasoning(blocks: list[Block], report: Report) -> list[Block]:
             dropped.append(block)
             continue
         is_end = block.role != "assistant"
-        kept.append(block)
+        remaining.append(block)
     for block in reversed(dropped):
         report.dropped(f"/input/{block.item_index}", "a turn does not end with reasoning (A14)")
-    kept.reverse()
-    return kept
+    remaining.reverse()
+    return remaining
 
 
 def _turns(blocks: list[Block], report: Report) -> list[Turn]:
