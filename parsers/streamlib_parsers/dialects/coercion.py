@@ -32,6 +32,16 @@ ORDER: Final = ("null", "integer", "number", "boolean", "object", "array", "stri
 """The order in which the types of an alternative are tried."""
 NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 """The entities of XML."""
+ALIASES: Final = {
+    "float": "number",
+    "double": "number",
+    "int": "integer",
+    "str": "string",
+    "bool": "boolean",
+    "list": "array",
+    "dict": "object",
+}
+"""Types that tools declare in the words of other languages; vLLM reads them alike."""
 LONGEST_REFERENCE: Final = 12
 """Characters of a character reference, its semicolon included."""
 
@@ -206,6 +216,7 @@ def _types(schema: Mapping[str, Any]) -> set[str]:
         types.add(declared)
     elif isinstance(declared, list):
         types.update(name for name in declared if isinstance(name, str))
+    types = {ALIASES.get(name, name) for name in types}
     if types and schema.get("nullable") is True:
         types.add("null")
     return types

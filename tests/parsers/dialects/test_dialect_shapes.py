@@ -8,7 +8,7 @@ import pytest
 
 from streamlib_parsers import FunctionCall, accumulate
 from streamlib_parsers.dialects import LeakFilter
-from tests.support.dialect_calls import DSML, KIMI, invoke, kimi
+from tests.support.dialect_calls import DSML, KIMI, invoke, kimi, tool
 from tests.support.dialect_streams import check_brackets, filtered, outcome, splits_of
 
 LONG = "a" * 9_000
@@ -282,6 +282,17 @@ def test_newline_at_one_end_belongs_to_the_value(value: str, expected: str) -> N
     """A5: an edit tool must get the text that the model wrote."""
     text = f"<function=f>\n<parameter=k>{value}</parameter>\n</function>"
     assert outcome(filtered([text], ["qwen3_coder"]))[2] == [("f", {"k": expected})]
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "expected"),
+    [("float", "1.5", 1.5), ("int", "3", 3), ("str", "3", "3"), ("bool", "true", True)],
+)
+def test_types_named_as_in_python_are_read(declared: str, value: str, expected: object) -> None:
+    """A10."""
+    tools = [tool("f", k=declared)]
+    text = f"<function=f>\n<parameter=k>\n{value}\n</parameter>\n</function>"
+    assert outcome(filtered([text], ["qwen3_coder"], tools))[2] == [("f", {"k": expected})]
 
 
 def test_leak_filter_buffers_nothing() -> None:
