@@ -33,6 +33,7 @@ from streamlib.providers.models import Traits
 from streamlib.request.build import Request, build_for
 from streamlib.request.endpoints import resolve_target
 from streamlib.request.prompt import Prompt
+from streamlib.request.target import Target
 from streamlib.transport import Transport, transport_for
 from streamlib.transport.deadlines import Deadlines, DeadlineTimer
 from streamlib_parsers.accumulate import Response
@@ -211,16 +212,10 @@ class Client:
             if not isinstance(prompt, Prompt):
                 prompt = Prompt(prompt)
             tools = prompt.tools
-            request, service = self._build(
-                prompt,
-                model,
-                provider,
-                wire_api,
-                base_url,
-                account,
-                strict=strict,
-                strict_origin=strict_origin,
+            target, service = self._target(
+                model or prompt.model or "", provider, wire_api, base_url, account
             )
+            request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
         # `()` is not None: it turns dialects off.
         if dialects is None:
             dialects = dialects_for(
@@ -342,19 +337,15 @@ class Client:
         if self._closed:
             raise RuntimeError("the client is closed")
 
-    def _build(
+    def _target(
         self,
-        prompt: Prompt,
-        model: str | None,
+        model: str,
         provider: str | Provider | None,
         wire_api: WireApi | None,
         base_url: str | None,
         account: str | None,
-        *,
-        strict: bool,
-        strict_origin: bool,
-    ) -> tuple[Request, Provider]:
-        """The request for a prompt, and the provider it is for."""
+    ) -> tuple[Target, Provider]:
+        """Where a request goes, and the provider that it is for."""
         known = self._providers
         name: str | None
         if isinstance(provider, Provider):
@@ -362,7 +353,7 @@ class Client:
             name = provider.name
         else:
             name = provider
-        service, model = find(model or prompt.model or "", name, known)
+        service, model = find(model, name, known)
         target = resolve_target(
             service,
             model,
@@ -371,8 +362,7 @@ class Client:
             self._models,
             account,
         )
-        request = build_for(prompt, target, strict=strict, strict_origin=strict_origin)
-        return request, service
+        return target, service
 
     def _source(self, request: Request, provider: Provider, key: ApiKey | None) -> HttpSource:
         return HttpSource(
