@@ -47,7 +47,7 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("nous", ("hermes", "qwen3_coder", "think")),
     ("tulu", ("hermes", "qwen3_coder", "think")),
     ("smollm", ("hermes", "qwen3_coder", "think")),
-    # Before Llama: Llama-Nemotron writes `<TOOLCALL>`, Nemotron 3 Qwen3-Coder's form.
+    # Before Llama: Llama-Nemotron is one of these.
     ("nemotron", ("nemotron", "qwen3_coder", "hermes", "think")),
     ("llama", ("llama3_json", "pythonic")),
     ("mistral", ("mistral", "think")),
@@ -64,7 +64,7 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("hunyuan", ("hunyuan_a13b", "think")),
     ("jamba", ("hunyuan_a13b",)),
     ("longcat", ("longcat", "think")),
-    # Its chat template is Qwen3-Coder's; vLLM reads it with `step3p5`, a copy of that parser.
+    # Writes Qwen3-Coder's form, not that of Step 3.
     ("step-3.5", ("qwen3_coder", "step3", "think:open")),
     ("step", ("step3", "think:open")),
     ("dots", ("dots",)),
@@ -75,7 +75,7 @@ DIALECTS_BY_MODEL: Final[tuple[Row, ...]] = (
     ("olmo", ("pythonic", "think")),
     ("command", ("cohere", "think:open")),
     ("cohere", ("cohere", "think:open")),
-    # They end a thought whose opening tag their chat template wrote.
+    # Their reasoning comes with a closing tag alone; not checked: the form of their calls.
     ("spark", ("hermes", "qwen3_coder", "think")),
     ("ling-", ("hermes", "qwen3_coder", "think")),
     ("reka", ("hermes", "qwen3_coder", "think")),

@@ -41,7 +41,7 @@ ALIASES: Final = {
     "list": "array",
     "dict": "object",
 }
-"""Types that tools declare in the words of other languages; vLLM reads them alike."""
+"""Types that tools declare in the words of other languages."""
 LONGEST_REFERENCE: Final = 12
 """Characters of a character reference, its semicolon included."""
 

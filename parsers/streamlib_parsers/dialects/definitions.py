@@ -226,7 +226,7 @@ _ALL: Final = (
         ],
     ),
     Dialect("mistral", [MistralCalls(), JsonCalls(anywhere("[TOOL_CALLS]"))]),
-    # The chat template of Llama-3.1-Nemotron: JSON in a list.
+    # JSON in a list, of the older Nemotrons.
     Dialect("nemotron", [JsonCalls(anywhere("<TOOLCALL>"), ("</TOOLCALL>",))]),
     Dialect("harmony", [ChannelCalls(), LeakedChannel()]),
     Dialect(

@@ -108,7 +108,7 @@ CALLS: list[tuple[str, str, dict[str, Any]]] = [
             "<tool_call>f<arg_key>k</arg_key><arg_value>v\n<arg_key>n</arg_key><arg_value>"
             "1</arg_value></tool_call>"
         ),
-        {"k": "v\n", "n": 1},  # A6: as Ollama, a token of the dialect ends the value
+        {"k": "v\n", "n": 1},  # A6: a token of the dialect ends the value
     ),
     (
         "deepseek_v3",
