@@ -83,6 +83,15 @@ def test_wire_of_the_guide_works(
     assert result.stdout == output[2]
 
 
+def test_benchmarks_load_when_a_wire_has_no_sample(
+    python: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    result = python("-c", "from streamlib.bench.workloads import WORKLOADS; print(*WORKLOADS)")
+    assert result.stderr == ""
+    assert "chat" in result.stdout.split()
+    assert "tiny" not in result.stdout.split()
+
+
 def test_guide_names_every_file_it_adds() -> None:
     table = PAGE.split("## 1.")[0]
     for path in re.findall(r"<!-- not run: file (\S+) -->", PAGE):
