@@ -217,7 +217,7 @@ class EventAssembler:
         self._events.append(Notice(code, self._clean(detail), index, seq=self._next_seq()))
 
     def note_inferred_end(self, detail: str) -> None:
-        """The end is inferred: emits one `Notice("end_inferred")` before `Completed`.
+        """The end is inferred: `complete` will emit one `Notice("end_inferred")`.
 
         The first detail wins: it is nearest to the cause.
         """
@@ -250,10 +250,9 @@ class EventAssembler:
         self._events.append(OutputItemAdded(open_item.index, item, seq=self._next_seq()))
         return open_item
 
-    # `text`, `reasoning` and `arguments` run once a delta: they number their event in place (a call
-    # of `_next_seq`
-    # would be a tenth of their time), and the usual part is found without a call of
-    # `OpenItem.part`.
+    # `text`, `reasoning` and `arguments` run once per delta. So they number their event in place (a
+    # call of `_next_seq` would be a tenth of their time), and find the usual part without a call
+    # of `OpenItem.part`.
 
     def text(
         self,
@@ -365,7 +364,7 @@ class EventAssembler:
     def close(self, item: OpenItem, status: ItemStatus = "completed") -> ItemStatus:
         """Closes an item with its streamed text.
 
-        A call whose arguments are not JSON as `incomplete`.
+        A call whose arguments are not JSON is closed as `incomplete`.
 
         Returns:
             The status that the item got.
@@ -387,7 +386,7 @@ class EventAssembler:
     def finish_with(self, item: OpenItem, final: ResponseItem) -> None:
         """Closes an item with the wire's own final version.
 
-        Text that no delta brought is emitted as one, never twice.
+        Text that no delta brought yet is emitted as a delta, never twice.
         Where the final text does not continue the streamed text it replaces it, with
         `Notice("text_replaced")`; where the final version lacks streamed text, the streamed text
         stays.

@@ -31,6 +31,7 @@ class TextRule(NamedTuple):
 
 # ---------------------------------------------------------------- codes
 
+# The order counts: see `KIND_ORDER`.
 # Codes separated by spaces: a code a line would take 150 lines and be no easier to search.
 _CODES: Final[dict[ErrorKind, str]] = {
     "invalid_history": (
@@ -103,6 +104,7 @@ KIND_ORDER: Final = tuple(_CODES)
 """Which kind counts where the codes of one failure name several: the one that leaves the caller
 less to try."""
 
+# Types by the HTTP status that they repeat.
 _TYPES: Final = {
     400: (
         "invalid_request_error INVALID_ARGUMENT FAILED_PRECONDITION OUT_OF_RANGE "

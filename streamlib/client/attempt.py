@@ -37,13 +37,13 @@ HEAD_BYTES: Final = 64 * 1024
 """Maximum size of the response headers."""
 
 ERROR_BYTES: Final = 64 * 1024
-"""Maximum size that is read of an error's body."""
+"""At most so much of an error's body is read."""
 
 ERROR_SECONDS: Final = 10.0
 """Maximum time to wait for an error's body."""
 
 DRAIN_BYTES: Final = 64 * 1024
-"""Maximum size that is read after the end in order to reuse the connection."""
+"""At most so much is read after the end, so that the connection can be reused."""
 
 STREAM_MEDIA_TYPES: Final = (
     "text/event-stream",
@@ -87,7 +87,7 @@ class Attempt:
         clock: Clock,
     ) -> None:
         self.finished = False
-        """Whether every event was returned, or is about to be: `read` waits no more."""
+        """Set once no more bytes are needed: `read` then waits no more."""
         self.last_read_at = 0.0
         """When the last wait ended, by the clock."""
         self.pending: list[ResponseEvent] = []
@@ -107,7 +107,7 @@ class Attempt:
         self._response: HttpResponse | None = None
         """Set when the headers were received, None again once it is closed."""
         self._slots: anyio.CapacityLimiter | None = None
-        """The limiter while this attempt has one of its tokens."""
+        """The limiter of connections, while this attempt has one of its tokens."""
         self._scope: anyio.CancelScope | None = None
         """The timeout scope of the current wait, for `interrupt`."""
         self._chunks: AsyncIterator[bytes]
@@ -157,7 +157,7 @@ class Attempt:
 
     async def _send(self) -> HttpResponse | ErrorInfo:
         timer = self._timer
-        # Until the queue is passed, only `total` applies.
+        # While the attempt waits for a slot, only `total` applies.
         phase: Phase = "total"
         began = self._clock()
         with anyio.CancelScope(deadline=_after(timer.left)) as scope:
@@ -290,6 +290,7 @@ class Attempt:
         finally:
             self._scope = None
             self._record_wait(began)
+        # Reached only if there was no time left, or the scope expired or was cancelled.
         if phase == "drain":  # the response is complete; the server only left the stream open
             return None
         return deadline_error(phase, self._timer.deadlines)

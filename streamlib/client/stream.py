@@ -83,7 +83,7 @@ class ResponseStream:
         """Changed by `_move` alone."""
         self._timer = DeadlineTimer(config.deadlines)
         self._accumulator = Accumulator()
-        """The response so far: every event that was delivered; all of them once it is closed."""
+        """Every delivered event; after the close also those that were received and not read."""
         self._attempt = self._new_attempt()
         """The current attempt; replaced before each retry."""
         self._pending: deque[ResponseEvent] = deque()
@@ -339,8 +339,8 @@ class ResponseStream:
             self._move(_RESUME)
             raise
         except BaseException:
-            # RESUME first: `_close_connection` then adds what nobody will read to the response.
             self._end()
+            # Before the close, which adds undelivered events to the response only if no task waits.
             self._move(_RESUME)
             await self._close_connection()
             raise
@@ -368,7 +368,7 @@ class ResponseStream:
                 return
 
     async def _fill(self) -> None:
-        """Reads until there are events to deliver, or ends the iteration."""
+        """Reads the next events to deliver, or ends the iteration."""
         events: list[ResponseEvent] = []
         if self._state not in ENDED:
             events = await self._attempt.read()
@@ -376,7 +376,7 @@ class ResponseStream:
         if events and type(events[-1]) is Failed:
             events = await self._retry_if_unstarted(events)
         if events:
-            if self._state is not _READING:  # where `DELIVER` leads to the same state
+            if self._state is not _READING:  # in READING, `DELIVER` would change nothing
                 self._move(StreamAction.DELIVER)
             self._times.note_events(events, self._attempt.last_read_at)
             self._pending.extend(events)

@@ -5,9 +5,9 @@
                  └ silent for `keep_alive` seconds: headers and a keep-alive; a later failure is
                    an error inside the stream
 
-Three tasks a request, none an event: one reads and writes, one waits for the client to disconnect,
-one sleeps until a keep-alive is due. A client that disconnects cancels the first, which closes the
-connection to the provider; one that reads slowly slows the reading from the provider.
+A request has three tasks, however many events: one reads and writes, one waits for the client to
+disconnect, one sleeps until a keep-alive is due. A client that disconnects cancels the first, which
+closes the connection to the provider; one that reads slowly slows the reading from the provider.
 """
 
 from __future__ import annotations
@@ -98,8 +98,9 @@ class GatewayRequest(Struct, frozen=True, kw_only=True):
 def prompt_for(request: GatewayRequest, hop: RouteTarget) -> Prompt:
     """The prompt for one target.
 
-    Items get their origins back: those in envelopes their own; the others are taken to be of the
-    first target if that has the client's wire, for its responses are sent unchanged.
+    Items get their origins back. An item with an envelope gets the origin in it. Any other is taken
+    to be the first target's, if that target has the client's wire: its responses are sent
+    unchanged, without envelopes.
 
     Raises:
         StreamError: the target cannot serve the request.
@@ -234,7 +235,8 @@ class RequestHandler:
             failure = await self._try(hop)
             if failure is None:
                 return
-            # Two responses in one stream would be worse than a failure. A keep-alive starts it too.
+            # Two responses in one stream would be worse than a failure. A keep-alive, too, starts
+            # the stream.
             if failure.kind in REQUEST_FAULTS or self._started:
                 break
         if failure is not None:
@@ -244,7 +246,7 @@ class RequestHandler:
         """Sends the response of one target.
 
         Returns:
-            Why it has none, while nothing of it was sent: another target may be tried.
+            The failure, if nothing was sent yet, so that another target may be tried; else None.
         """
         try:
             self.stream = self._client.stream(
@@ -267,7 +269,11 @@ class RequestHandler:
             return await self._send_body(stream, translator)
 
     def _new_translator(self, stream: ResponseStream) -> EventTranslator | None:
-        """None: the events go out as they are, for `prompt_for` will know whose they are."""
+        """The translator of a target's events; None where they are sent as they are.
+
+        That is the first target on the client's own wire: `prompt_for` recognises its items without
+        envelopes.
+        """
         is_first_target = stream.request.origin == self.request.hops[0].target.origin
         if is_first_target and stream.request.wire_api == self.request.wire_api:
             return None
@@ -279,7 +285,7 @@ class RequestHandler:
         batches = aiter(stream.batches())
         first = await _until_first_output(batches)
         last = first[-1]
-        # With output the failure belongs into the stream: the client gets what there is.
+        # After output, the failure belongs in the stream: the client gets what there is.
         if isinstance(last, Failed) and not self._started:
             has_output = any(type(event) in TOKEN_EVENTS for event in first)
             if not has_output:

@@ -5,9 +5,9 @@
 
 Wires know nothing of it. A recovered call is an ordinary `FunctionCall`: added at once, its
 arguments streamed where the dialect writes JSON, and done at the end of its choice, like the calls
-of Chat. Only then is it known whether the wire sent calls of its own, beside which those in the
-text do not count (equal ones are dropped, the others are emitted as text). Calls in reasoning count
-only where the choice ends with no text and no call at all.
+of Chat. Only then is it known whether the wire sent calls of its own. If it did, those in the text
+do not count: one that equals a call of the wire is dropped, any other is emitted as text. Calls in
+reasoning count only where the choice ends with no text and no call at all.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ from streamlib_parsers.limits import LIMITS, Limits
 from streamlib_parsers.open_items import OpenItem
 
 NO_CALL: Final = "no_tool_call"
-"""The Notice of a wire whose response ended for calls and has none."""
+"""Code of a wire's Notice: the stop reason announced calls, but none came."""
 
 
 class DialectFilter:
-    """The events of one response."""
+    """Filters the events of one response."""
 
     def __init__(
         self,
@@ -119,7 +119,7 @@ class DialectFilter:
                 rewriter.abandon()
             try:
                 self._end_choices(None)
-            except ParseFailure as failure:  # what was undecided is one item too many
+            except ParseFailure as failure:  # what was undecided exceeds a limit
                 self._fail(failure.info)
                 self._end_choices(None)
             self._emit_no_call()
@@ -287,7 +287,12 @@ class DialectFilter:
             self._assembler.forward(notice)
 
     def _decide_reasoning(self, choice: ChoiceState, reason: StopReason | None) -> None:
-        """Something follows the unclosed reasoning of a choice, or (with its reason) its end."""
+        """Decides what the unclosed reasoning of a choice was, once something follows it.
+
+        Args:
+            choice: the choice.
+            reason: why the choice ended; None where an item follows, or the stream failed.
+        """
         for rewriter in list(self._undecided):
             if rewriter.choice is choice:
                 self._undecided.remove(rewriter)
@@ -317,7 +322,7 @@ class DialectFilter:
                 self._undo_call(index, choice, recovered)
 
     def _undo_call(self, index: int, choice: ChoiceState, recovered: RecoveredCall) -> None:
-        """A call that does not count beside those of the wire: a duplicate of one, or text."""
+        """Ends a call that does not count: a duplicate with a Notice, any other as text."""
         item, call = recovered.item, recovered.item.item
         if not isinstance(call, FunctionCall):
             return
@@ -351,7 +356,7 @@ class DialectFilter:
         return choice is not None and choice.calls_stand
 
     def _with_calls(self, choice: FinishedChoice) -> FinishedChoice:
-        """A recovered call turns an ordinary stop into one for calls."""
+        """The choice, with `tool_calls` in place of `stop` if recovered calls stand."""
         if choice.stop_reason == "stop" and self._has_calls(choice.choice):
             return choice._replace(stop_reason="tool_calls")
         return choice
@@ -378,7 +383,7 @@ class _ForwardedItem(Struct):
 
 
 _Tables: TypeAlias = tuple[OpenerTable, OpenerTable]
-"""The openers of the enabled dialects, and without those of reasoning."""
+"""The openers of the enabled dialects: all of them, and those of calls only."""
 
 
 def _tables_for(names: Sequence[str | Dialect], dialects: Sequence[Dialect]) -> _Tables:

@@ -43,6 +43,7 @@ REASONING_BLOCKS: Final = frozenset({"thinking", "redacted_thinking"})
 """Types of the blocks that hold reasoning."""
 
 RoleAndBlock: TypeAlias = tuple[str, JsonObject]
+"""The role of a turn, and a content block of it."""
 
 
 class Block(NamedTuple):

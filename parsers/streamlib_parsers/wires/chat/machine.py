@@ -14,10 +14,13 @@ The wire, by OpenAI's schema and recordings of some thirty servers that claim it
     [DONE]                                                     -> items done, Completed
 
 The variants add other names for reasoning, usage anywhere, `message` for `delta`, wrappers, and
-errors with status 200; they leave out `[DONE]`, `index`, `finish_reason`. Three paths lead to the
-same calls of the assembler: of a chunk like the one before but for its text, only the text is
-decoded; a chunk of the usual shape is decoded into structs (`fast_path.py`); any other is read from
-a dict (`delta.py`).
+errors with status 200; they leave out `[DONE]`, `index`, `finish_reason`.
+
+A chunk takes the first of three paths that fits; all lead to the same calls of the assembler:
+
+1. only its text differs from the chunk before: only the text is decoded (`Template`);
+2. it has the usual shape: it is decoded into structs (`fast_path.py`);
+3. any other is read from a dict (`delta.py`).
 
 Buffered: the end of every item that may still grow (see `calls.py` and `choice.py`), and
 `Completed` until `[DONE]` or the end of input: usage follows the finish, and from some servers
@@ -150,6 +153,7 @@ class Machine:
         self._template: Template | None = None
         """Made of a chunk that brought one text only; dropped when it does not fit the next."""
         self._backoff = LearnBackoff()
+        """Decides whether a chunk is made into a template."""
         self._learned_at = 0
         """Event count when the template was made: shows how many chunks it served."""
         assembler.before_close = self._flush
@@ -207,7 +211,10 @@ class Machine:
             self._learned_at = self._assembler.event_count
 
     def _target_of(self, typed: Choice, key: str) -> tuple[Append, OpenItem] | None:
-        """Where the text of a chunk just read went, if that of the next can go there directly."""
+        """Where the text of this chunk went, if that of the next may be appended there directly.
+
+        None where the next chunk must be read in full.
+        """
         choice = self._choices[typed.index]
         if key == "arguments":
             if not typed.delta.tool_calls:
@@ -380,7 +387,7 @@ class Machine:
         """The key of a choice that holds its delta.
 
         Some servers send the complete `message` so far beside each delta. It is read only in a
-        body, or where the first chunk has no delta.
+        body, where the first chunk has no delta, and where a choice has no key `delta` at all.
         """
         if self._is_body or not (choice.get("delta") or self._assembler.item_count):
             return "message" if choice.get("message") else "delta"
@@ -399,7 +406,8 @@ class Machine:
     def _count(self, value: JsonObject) -> None:
         """Read usage, wherever it is.
 
-        Each report replaces the one before; of one chunk, its own counts most and Groq's least.
+        A later report replaces the keys that it has. Within a chunk Groq's counts as the earliest,
+        then those of the choices, and the chunk's own as the latest.
         """
         holders: list[Any] = [value.get("x_groq")]
         choices = value.get("choices")
