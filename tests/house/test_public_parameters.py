@@ -1,0 +1,37 @@
+"""Names that callers of 0.1.0 write as keywords stay, unless the changelog lists their new name."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from streamlib.gateway import Gateway
+from streamlib.loopback import Behaviour, serve
+from streamlib.pipeline import until
+from streamlib.providers.shapes import Thinking
+from streamlib.recording import kept_headers, pieces
+from streamlib.testing import strategies
+from streamlib_parsers.dialects import Opener
+
+
+@pytest.mark.parametrize(
+    ("public", "parameter"),
+    [
+        (Behaviour, "at"),
+        (serve, "answers"),
+        (until, "found"),
+        (Thinking, "words"),
+        (Opener, "where"),
+        (pieces, "split"),
+        (kept_headers, "headers"),
+        (strategies.answers, "failing"),
+        (strategies.odd_streams, "wire_api"),
+        (Gateway.answer, "scope"),
+    ],
+    ids=lambda value: getattr(value, "__qualname__", value),
+)
+def test_parameter_keeps_its_public_name(public: Callable[..., Any], parameter: str) -> None:
+    assert parameter in inspect.signature(public).parameters
