@@ -10,6 +10,7 @@ the client's. What is no envelope is left as it is.
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -37,6 +38,14 @@ from streamlib_parsers.items import (
 ENVELOPE_ONLY: Final = (Reasoning, *HIDDEN)
 """Kinds that may be in the history as nothing but an envelope. A text or a call whose text is
 missing was removed by the client."""
+
+SAME_KEY: Final = 8
+"""Calls with one id that are compared with an envelope. Ids are unique, or nearly so; a forged
+history must not make each envelope compare all calls."""
+
+SEARCHES: Final = 32
+"""How many times the joined texts of a turn are searched for the texts of its envelopes. Texts that
+are there cost one search together; each that the client removed costs up to one."""
 
 DETAILS: Final = "reasoning_details"
 """Key of `native` with the list in which Chat clients store envelopes."""
@@ -87,18 +96,6 @@ def _has_envelope(turn: list[ResponseItem]) -> bool:
     return any(_envelope_texts(item) for item in turn)
 
 
-class _Entry(Struct):
-    """One item of a turn.
-
-    Attributes:
-        item: the client's item, or the one of an envelope.
-        is_restored: it is the one of an envelope.
-    """
-
-    item: ResponseItem
-    is_restored: bool = False
-
-
 class _Carrier(Struct):
     """The envelopes that one item of the client held.
 
@@ -114,18 +111,43 @@ class _Carrier(Struct):
     is_list: bool
 
 
-class _Turn:
-    """Restores one turn.
+class _Candidates:
+    """Positions of the client's items that have one key, for a search outwards from a position
+    that only decreases: each step of the search then costs the same, however long the turn is."""
 
-    All envelopes are opened first; then each item replaces the client's version of it, or goes to
-    its own position.
+    def __init__(self) -> None:
+        self.before: list[int] = []
+        """Positions before the current one, the nearest last."""
+        self.behind: list[int] = []
+        """Positions from the current one on, the nearest last."""
+
+    def move_to(self, position: int) -> None:
+        """Moves the current position towards the start."""
+        while self.before and self.before[-1] >= position:
+            self.behind.append(self.before.pop())
+
+
+class _Turn:
+    """Restores one turn, in time linear in its size: an attacker chooses how many envelopes a
+    request has.
+
+    All envelopes are opened first; then each item replaces the client's version of it, is taken
+    out of a longer text, or goes to its own position.
     """
 
     def __init__(self, turn: list[ResponseItem], origins: Mapping[Origin | None, Origin]) -> None:
         self._turn = turn
         self._origins = origins
-        self._entries: list[_Entry] = []
-        """The turn so far."""
+        self._entries: list[list[ResponseItem]] = []
+        """For each item of the client's that stays: itself, or what replaces it."""
+        self._is_restored: list[bool] = []
+        """For each entry: an envelope has replaced it."""
+        self._candidates: dict[object, _Candidates] = {}
+        """Key of an item -> the entries with this key that no envelope has replaced."""
+        self._split_texts: list[Message] = []
+        """Messages of envelopes that equal no item of the client's, the last first."""
+        self._inserted: dict[int, list[tuple[int, ResponseItem]]] = {}
+        """Entry before which items are inserted -> offset from there and item, the last first."""
 
     def restore(self) -> list[ResponseItem]:
         """The items of the turn. To be called once."""
@@ -134,10 +156,14 @@ class _Turn:
             carrier = self._add(item)
             if carrier is not None:
                 carriers.append(carrier)
-        # From the end, so that the positions of the carriers before do not change.
+        for position, entry in enumerate(self._entries):
+            key = _key(entry[0])
+            self._candidates.setdefault(key, _Candidates()).before.append(position)
+        # From the end: `_Candidates` requires it.
         for carrier in reversed(carriers):
             self._restore_from(carrier)
-        return [entry.item for entry in self._entries]
+        self._split_joined_texts()
+        return self._merge()
 
     def _add(self, item: ResponseItem) -> _Carrier | None:
         """Adds an item of the client without its envelopes, unless they replace it as a whole."""
@@ -147,7 +173,7 @@ class _Turn:
             if envelope is not None:
                 envelopes.append(envelope)
         if not envelopes:
-            self._entries.append(_Entry(item))
+            self._add_entry(item)
             return None
         reasoning = [envelope.item for envelope in envelopes if _is_reasoning(envelope)]
         text = _without_blanks(item)
@@ -158,61 +184,112 @@ class _Turn:
             origin = item.origin
             if reasoning:
                 origin = self._with_known_origin(reasoning[0]).origin
-            self._entries.append(_Entry(_without_state(item, origin)))
+            self._add_entry(_without_state(item, origin))
             envelopes = [envelope for envelope in envelopes if not _is_reasoning(envelope)]
         if not envelopes:
             return None
         return _Carrier(len(self._entries), envelopes, bool(_details(item)))
 
+    def _add_entry(self, item: ResponseItem) -> None:
+        self._entries.append([item])
+        self._is_restored.append(False)
+
     def _restore_from(self, carrier: _Carrier) -> None:
         remaining: list[Envelope] = []
+        texts: list[Message] = []
         for envelope in carrier.envelopes:
-            if self._replace(envelope, carrier.position):
+            item = envelope.item
+            if self._replace(item, carrier.position):
                 continue
-            if isinstance(envelope.item, Message) and self._split_text(envelope.item):
-                continue
-            remaining.append(envelope)
-        for envelope in sorted(remaining, key=lambda envelope: envelope.index):
-            # The client removed it.
-            if not _may_be_envelope_only(envelope.item):
-                continue
-            position = carrier.position
+            if isinstance(item, Message) and item.text:
+                texts.append(item)
+            elif _may_be_envelope_only(item):
+                remaining.append(envelope)
+            # Anything else the client removed.
+        self._split_texts += reversed(texts)
+        remaining.sort(key=lambda envelope: envelope.index)
+        inserted = self._inserted.setdefault(carrier.position, [])
+        for envelope in reversed(remaining):
+            offset = 0
             if carrier.is_list:
-                position += envelope.index
-            entry = _Entry(self._with_known_origin(envelope.item), is_restored=True)
-            self._entries.insert(min(position, len(self._entries)), entry)
+                offset = envelope.index
+            inserted.append((offset, self._with_known_origin(envelope.item)))
 
-    def _replace(self, envelope: Envelope, position: int) -> bool:
+    def _replace(self, item: ResponseItem, position: int) -> bool:
         """Replaces the client's version of an item by the item; False if there is none."""
-        for index in _outwards(position, len(self._entries)):
-            entry = self._entries[index]
-            if not entry.is_restored and _is_same(entry.item, envelope.item):
-                item = _with_arguments(envelope.item, entry.item)
-                self._entries[index] = _Entry(self._with_known_origin(item), is_restored=True)
-                return True
+        candidates = self._candidates.get(_key(item))
+        if candidates is None:
+            return False
+        candidates.move_to(position)
+        for positions in (candidates.before, candidates.behind):
+            nearest = positions[-SAME_KEY:]
+            for back, index in enumerate(reversed(nearest), 1):
+                received = self._entries[index][0]
+                if _is_same(received, item):
+                    item = _with_arguments(item, received)
+                    self._entries[index] = [self._with_known_origin(item)]
+                    self._is_restored[index] = True
+                    del positions[-back]
+                    return True
         return False
 
-    def _split_text(self, item: Message) -> bool:
-        """Takes a text out of a longer one: a client's wire without blocks has joined them."""
-        if not item.text:
-            return False
-        for index, entry in enumerate(self._entries):
-            joined = entry.item
-            # Only a text that no other envelope has claimed.
-            if entry.is_restored or not isinstance(joined, Message):
-                continue
-            if item.text not in joined.text:
-                continue
-            before, _, after = joined.text.partition(item.text)
-            entries: list[_Entry] = []
-            if before:
-                entries.append(_Entry(msgspec.structs.replace(joined, content=(Text(before),))))
-            entries.append(_Entry(self._with_known_origin(item), is_restored=True))
-            if after:
-                entries.append(_Entry(msgspec.structs.replace(joined, content=(Text(after),))))
-            self._entries[index : index + 1] = entries
-            return True
-        return False
+    def _split_joined_texts(self) -> None:
+        """Takes texts out of longer ones: a client's wire without blocks has joined them."""
+        if not self._split_texts:
+            return
+        joined: list[tuple[int, Message]] = []
+        characters = 0
+        # Only a text that no other envelope has claimed.
+        for index, (item, *_) in enumerate(self._entries):
+            if isinstance(item, Message) and not self._is_restored[index]:
+                joined.append((index, item))
+                characters += len(item.text)
+        budget = SEARCHES * characters
+        pending = self._split_texts
+        for index, client_message in joined:
+            text = client_message.text
+            parts: list[ResponseItem] = []
+            end = 0
+            missing: list[Message] = []
+            # Joined texts are in order: each is searched for behind the one before.
+            while pending and budget > 0 and end < len(text):
+                item = pending.pop()
+                start = text.find(item.text, end)
+                if start < 0:
+                    budget -= len(text) - end
+                    missing.append(item)
+                    continue
+                budget -= start - end
+                parts += _text_parts(client_message, text[end:start])
+                parts.append(self._with_known_origin(item))
+                end = start + len(item.text)
+            # They may be in the next message.
+            pending += reversed(missing)
+            if parts:
+                parts += _text_parts(client_message, text[end:])
+                self._entries[index] = parts
+
+    def _merge(self) -> list[ResponseItem]:
+        """The entries and what is inserted between them."""
+        items: list[ResponseItem] = []
+        # Index in `items` that an inserted item is to have, a number that keeps the order of
+        # those with the same index, and the item.
+        pending: list[tuple[int, int, ResponseItem]] = []
+        number = 0
+        for position in range(len(self._entries) + 1):
+            for offset, item in reversed(self._inserted.get(position, [])):
+                heapq.heappush(pending, (len(items) + offset, number, item))
+                number += 1
+            entry: list[ResponseItem] = []
+            if position < len(self._entries):
+                entry = self._entries[position]
+            for item in entry:
+                while pending and pending[0][0] <= len(items):
+                    items.append(heapq.heappop(pending)[2])
+                items.append(item)
+        while pending:
+            items.append(heapq.heappop(pending)[2])
+        return items
 
     def _with_known_origin(self, item: ResponseItem) -> ResponseItem:
         """The item with its origin in place of the hashed one, where the request may go there."""
@@ -220,10 +297,20 @@ class _Turn:
         return msgspec.structs.replace(item, origin=origin)
 
 
-def _outwards(position: int, count: int) -> Iterator[int]:
-    """All indexes: those before a position, the nearest first, then those after it."""
-    yield from range(min(position, count) - 1, -1, -1)
-    yield from range(position, count)
+def _text_parts(message: Message, text: str) -> list[ResponseItem]:
+    """The client's message with a part of its text; none if the part is empty."""
+    if not text:
+        return []
+    return [msgspec.structs.replace(message, content=(Text(text),))]
+
+
+def _key(item: ResponseItem) -> object:
+    """What is equal for an item and the client's version of it (see `_is_same`)."""
+    if isinstance(item, CALLS):
+        return ("call", item.call_id)
+    if isinstance(item, (Message, Reasoning)):
+        return (type(item), _without_blanks(item))
+    return type(item)
 
 
 def _is_reasoning(envelope: Envelope) -> bool:

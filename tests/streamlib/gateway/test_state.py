@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,6 +17,8 @@ from streamlib import (
     Prompt,
     Reasoning,
     Response,
+    ResponseItem,
+    ServerToolCall,
     ToolSpec,
     build,
     encode_body,
@@ -23,9 +27,10 @@ from streamlib import (
 from streamlib.client.retry import NO_RETRY
 from streamlib.gateway import RouteRule
 from streamlib.gateway.envelopes import open_envelope, seal
+from streamlib.gateway.restore import restore_history
 from streamlib.wires.encoders import encode_all
 from streamlib_parsers.errors import ErrorInfo
-from streamlib_parsers.items import WireApi, user
+from streamlib_parsers.items import Text, WireApi, user
 from tests.support.gateways import (
     SIGNED,
     Upstream,
@@ -145,3 +150,73 @@ async def test_state_of_a_fallback_goes_back_to_it_only() -> None:
     assert SIGNATURE not in upstream.requests[2].body
     assert upstream.body(4)["model"] == "two"
     assert SIGNATURE in upstream.requests[4].body
+
+
+def _message(text: str, id: str | None = None) -> Message:  # noqa: A002 - the field's name
+    return Message("assistant", (Text(text),), id=id)
+
+
+def _calls(count: int) -> list[ResponseItem]:
+    """Calls behind envelopes of themselves, the client's versions of all in the reverse order."""
+    calls = [FunctionCall(f"call_{number}", "f", "{}") for number in range(count)]
+    carriers = [Reasoning(encrypted_content=seal(call, 0), redacted=True) for call in calls]
+    return [*carriers, *reversed(calls)]
+
+
+def _same_calls(count: int) -> list[ResponseItem]:
+    calls = [FunctionCall("call", "f", f"[{number}]") for number in range(count)]
+    other = FunctionCall("call", "f", "[-1]")
+    return [*(Reasoning(encrypted_content=seal(call, 0)) for call in calls), *[other] * count]
+
+
+def _removed_texts(count: int) -> list[ResponseItem]:
+    texts = [_message(f"text {number}") for number in range(count)]
+    kept = [_message(f"other {number}") for number in range(count)]
+    return [*(Reasoning(encrypted_content=seal(text, 0)) for text in texts), *kept]
+
+
+def _joined_texts(count: int) -> list[ResponseItem]:
+    texts = [_message(f"text {number};") for number in range(count)]
+    joined = _message("".join(text.text for text in texts))
+    return [*(Reasoning(encrypted_content=seal(text, 0)) for text in texts), joined]
+
+
+def _list(count: int) -> list[ResponseItem]:
+    """One list of envelopes whose items are nowhere else, each for the end of the response."""
+    items = [ServerToolCall(f"s{number}", "web_search") for number in range(count)]
+    data = [{"data": seal(item, count)} for item in items]
+    return [Reasoning("", native={"reasoning_details": data}), *_calls(count)]
+
+
+@pytest.mark.parametrize(
+    "history", [_calls, _same_calls, _removed_texts, _joined_texts, _list], ids=lambda f: f.__name__
+)
+def test_envelopes_are_restored_in_linear_time(
+    history: Callable[[int], list[ResponseItem]],
+) -> None:
+    """C4: 1.5 MB of envelopes kept every client waiting for 14 s."""
+
+    def seconds(count: int) -> float:
+        items = history(count)
+        best = 60.0
+        for _ in range(3):
+            start = time.process_time()
+            restore_history(items, {})
+            best = min(best, time.process_time() - start)
+        return best
+
+    assert seconds(4000) < 2.8 * seconds(2000)
+
+
+def test_texts_that_a_client_joined_are_split_again() -> None:
+    first = _message("One. ", id="m1")
+    second = _message("Two.", id="m2")
+    data = [{"data": seal(first, 0)}, {"data": seal(second, 1)}]
+    history = [
+        Reasoning("", native={"reasoning_details": data}),
+        _message("Before. One. Between. Two. After."),
+    ]
+    restored = restore_history(history, {})
+    texts = [item.text for item in restored if isinstance(item, Message)]
+    assert texts == ["Before. ", "One. ", "Between. ", "Two.", " After."]
+    assert [item.id for item in restored] == [None, "m1", None, "m2", None]
