@@ -212,7 +212,7 @@ def test_texts_that_a_client_joined_are_split_again() -> None:
     first = _message("One. ", id="m1")
     second = _message("Two.", id="m2")
     data = [{"data": seal(first, 0)}, {"data": seal(second, 1)}]
-    history = [
+    history: list[ResponseItem] = [
         Reasoning("", native={"reasoning_details": data}),
         _message("Before. One. Between. Two. After."),
     ]
