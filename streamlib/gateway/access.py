@@ -11,13 +11,11 @@ import hmac
 import re
 from collections.abc import Mapping
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamlib.client.credentials import Secret
-from streamlib.client.origins import LOOPBACK
 from streamlib.errors import StreamError, invalid_request
 from streamlib.gateway.headers import raw_headers, status_of
 from streamlib.wires.encoders import error_body
@@ -34,6 +32,10 @@ DEPTH: Final = 100
 TOKEN_HEADERS: Final = ("authorization", "x-api-key", "x-goog-api-key", "api-key")
 """Headers in which the SDKs of OpenAI, Anthropic, Google and Azure send their API key, which here
 is the gateway's token."""
+
+_LOCAL_HOST: Final = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:[0-9]{1,5})?", re.IGNORECASE)
+"""A ``Host`` header that names this machine, and nothing beside host and port: `urlsplit` would
+accept a user (`user@127.0.0.1`), a scheme and a path."""
 
 # Brackets inside a string nest nothing. The last quote is optional: a truncated string ends with
 # the body.
@@ -61,21 +63,24 @@ class AccessControl:
         problem = None
         # A `lifespan` scope has no headers; it starts and stops the gateway.
         if scope["type"] == "http":
-            problem = self._problem(_headers(scope))
+            problem = self._problem(_headers(scope), scope.get("scheme", "http"))
         if problem is None:
             await self._app(scope, receive, send)
         else:
             await refuse(wire_of(scope), problem, send)
 
-    def _problem(self, headers: Mapping[str, str]) -> ErrorInfo | None:
+    def _problem(self, headers: Mapping[str, str], scheme: str) -> ErrorInfo | None:
         if self._token is not None:
             return self._token_problem(self._token, headers)
-        # Host: a name of the attacker's that resolves to 127.0.0.1 (DNS rebinding). Origin: a page
-        # of another site; browsers send it with every POST.
-        for name in ("host", "origin"):
-            if name in headers and not _is_local(headers[name]):
-                message = f"without a token only this machine is served: the {name} is another"
-                return ErrorInfo("permission", message, code=name)
+        # A name of the attacker's that resolves to 127.0.0.1 (DNS rebinding).
+        host = headers.get("host")
+        if host is not None and not _LOCAL_HOST.fullmatch(host):
+            return _not_local("host")
+        # Browsers send it with every POST. A page of another port or scheme of this machine, and
+        # an extension, is another origin.
+        origin = headers.get("origin")
+        if origin is not None and origin.lower() != f"{scheme}://{host}".lower():
+            return _not_local("origin")
         return None
 
     def _token_problem(self, token: Secret, headers: Mapping[str, str]) -> ErrorInfo | None:
@@ -92,17 +97,9 @@ class AccessControl:
         return ErrorInfo("authentication", message, code="token")
 
 
-def _is_local(address: str) -> bool:
-    """Whether a ``Host`` or `Origin` header names this machine."""
-    url = address
-    # A ``Host`` has no scheme; without slashes `urlsplit` would take it for a path.
-    if "//" not in url:
-        url = f"//{url}"
-    try:
-        return urlsplit(url).hostname in LOOPBACK
-    except ValueError:
-        # A bracket without its pair: no valid IPv6 address.
-        return False
+def _not_local(header: str) -> ErrorInfo:
+    message = f"without a token only this machine is served: the {header} is another"
+    return ErrorInfo("permission", message, code=header)
 
 
 def _headers(scope: Scope) -> dict[str, str]:

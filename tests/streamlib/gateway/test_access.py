@@ -28,6 +28,58 @@ async def test_web_page_is_refused(headers: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    "origin",
+    [
+        "http://localhost:3000",
+        "https://localhost",
+        "chrome-extension://localhost",
+        "http://127.0.0.1",
+        "http://user@localhost",
+        "http://localhost/",
+    ],
+)
+async def test_other_origin_of_this_machine_is_refused(origin: str) -> None:
+    """C11: another server of this machine, or an extension, is another origin."""
+    async with serving(Upstream(), rule("messages")) as client:
+        headers = {"host": "localhost", "origin": origin}
+        response = await send(client, "messages", weather_prompt(), **headers)
+    assert response.status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("localhost", 200),
+        ("LOCALHOST:8900", 200),
+        ("127.0.0.1:8900", 200),
+        ("[::1]:8900", 200),
+        ("user@127.0.0.1", 403),
+        ("http://127.0.0.1", 403),
+        ("//127.0.0.1", 403),
+        ("127.0.0.1/x", 403),
+        ("127.0.0.1:x", 403),
+        ("127.0.0.1.evil.example", 403),
+        ("", 403),
+    ],
+)
+async def test_host_is_this_machine_and_nothing_else(host: str, status: int) -> None:
+    """C11: `user@127.0.0.1` was read as an address of this machine."""
+    upstream = Upstream(weather_response("messages"))
+    async with serving(upstream, rule("messages")) as client:
+        response = await send(client, "messages", weather_prompt(), host=host)
+    assert response.status_code == status
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8900", "[::1]:8900"])
+async def test_own_origin_is_served(host: str) -> None:
+    upstream = Upstream(weather_response("messages"))
+    async with serving(upstream, rule("messages")) as client:
+        headers = {"host": host, "origin": f"http://{host}"}
+        response = await send(client, "messages", weather_prompt(), **headers)
+    assert response.status_code == 200
+
+
+@pytest.mark.parametrize(
     ("headers", "status"),
     [
         ({}, 401),
