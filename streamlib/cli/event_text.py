@@ -32,6 +32,10 @@ MIN_QUOTE: Final = 12
 """Columns of a quoted text, however narrow the terminal is."""
 
 
+NAME_COLUMNS: Final = 80
+"""Columns of a tool's name, before it is escaped."""
+
+
 def describe_event(event: ResponseEvent, text: str, width: int) -> str:
     """Describes one event, or several deltas of one text, on one line.
 
@@ -69,8 +73,14 @@ def shorten(line: str, width: int) -> str:
 
 def item_label(item: ResponseItem) -> str:
     """An item's kind, and its name where it has one."""
-    name = getattr(item, "name", "")
+    name = tool_name(getattr(item, "name", ""))
     return f"{tag(type(item))} {name}".strip()
+
+
+def tool_name(name: str) -> str:
+    """A tool's name, which a model may have made up: on one line, escaped and bounded."""
+    # Escaped last: blanks at the cut would be lost, and an escape sequence must not be cut.
+    return printable(shorten(name[: NAME_COLUMNS * 2], NAME_COLUMNS))
 
 
 def usage_text(usage: Usage | None) -> str:

@@ -13,6 +13,7 @@ import socket
 import sys
 from typing import TYPE_CHECKING, Any, Final
 
+from streamlib.cli.terminal import printable
 from streamlib.client.auth import KeyStore, variables_of
 from streamlib.client.credentials import Secret
 from streamlib.client.origins import LOOPBACK
@@ -83,10 +84,10 @@ def run(arguments: argparse.Namespace) -> int:
         print(f"{error.filename}: {error.strerror}", file=sys.stderr)
         return 1
     except StreamError as error:
-        print(error.message, file=sys.stderr)
+        print(printable(error.message), file=sys.stderr)
         return 1
     except ValueError as error:
-        print(error, file=sys.stderr)
+        print(printable(str(error)), file=sys.stderr)
         return 1
     return _serve(arguments, table, token)
 

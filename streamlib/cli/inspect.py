@@ -18,7 +18,7 @@ from streamlib.cli.captures import (
     find_error,
     for_each_capture,
 )
-from streamlib.cli.event_text import quote, usage_text
+from streamlib.cli.event_text import quote, tool_name, usage_text
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.numbers import byte_count
@@ -220,7 +220,8 @@ def _contents(response: Response, width: int) -> Iterator[str]:
         if text:
             yield f"  {name}: {quote(text, width - len(name) - 4)}"
     for call in _calls(response):
-        arguments = quote(call["arguments"], width - len(call["name"]) - 9)
-        yield f"  call: {printable(call['name'])} {arguments}"
+        name = tool_name(call["name"])
+        arguments = quote(call["arguments"], width - len(name) - 9)
+        yield f"  call: {name} {arguments}"
     if response.usage is not None:
         yield f"  usage: {usage_text(response.usage)}"

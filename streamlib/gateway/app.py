@@ -30,6 +30,7 @@ from streamlib.errors import StreamError
 from streamlib.gateway.access import AccessControl, read_body, refuse, wire_of
 from streamlib.gateway.handler import GatewayRequest, RequestHandler
 from streamlib.gateway.headers import error_headers, id_header, status_of
+from streamlib.gateway.log_text import escaped, log_text
 from streamlib.gateway.models import model_list, model_names
 from streamlib.gateway.routes import RouteTable
 from streamlib.gateway.token_count import count_tokens
@@ -132,7 +133,7 @@ class Gateway:
         try:
             request = await self._read(scope, receive, request_id)
         except StreamError as error:
-            _log.info("%s %s refused: %s", request_id, wire_api, error)
+            _log.info("%s %s refused: %s", request_id, wire_api, log_text(str(error)))
             await refuse(wire_api, error.info, send, id_header(wire_api, request_id))
             return
         handler = RequestHandler(request, self.client, send, self._keep_alive)
@@ -144,8 +145,8 @@ class Gateway:
             if self._log_content and handler.stream is not None:
                 body = handler.stream.request.body.decode("utf-8", "replace")
                 items = msgspec.json.encode(handler.stream.response.items).decode()
-                _log.debug("%s request body: %s", request_id, body)
-                _log.debug("%s response items: %s", request_id, items)
+                _log.debug("%s request body: %s", request_id, escaped(body))
+                _log.debug("%s response items: %s", request_id, escaped(items))
 
     async def _read(self, scope: Scope, receive: Receive, request_id: str) -> GatewayRequest:
         path = _path(scope)

@@ -39,6 +39,7 @@ from streamlib.gateway.headers import (
     report_header,
 )
 from streamlib.gateway.json_array import JsonArray
+from streamlib.gateway.log_text import log_name, log_text
 from streamlib.gateway.restore import restore_history
 from streamlib.gateway.routes import RouteRule, RouteTarget, apply_rule_limits, apply_rule_settings
 from streamlib.gateway.translate import EventTranslator
@@ -228,7 +229,7 @@ class RequestHandler:
                 _log.info(
                     "%s %s failed with %s: trying the next target",
                     self.request.request_id,
-                    self.model,
+                    log_name(self.model),
                     failure.kind,
                 )
             self.model = f"{hop.provider.name}:{hop.target.model}"
@@ -406,24 +407,26 @@ class RequestHandler:
     def summary(self) -> str:
         """One line for the log: no content, no key."""
         request = self.request
-        line = f"{request.request_id} {request.wire_api} {request.prompt.model} -> {self.model}"
+        requested = log_name(request.prompt.model or "")
+        used = log_name(self.model)
+        line = f"{request.request_id} {request.wire_api} {requested} -> {used}"
         if request.rule.base_url:
             line += f" at {urlsplit(request.rule.base_url).netloc}"
         line += f": {self._result()}, {self._tokens()}"
         # Each path once: a long history has the same change many times.
         changes = ", ".join({f"{change.action} {change.path}": None for change in self.report})
         if changes:
-            line += f", report: {changes[:500]}"
+            line += f", report: {log_text(changes)}"
         return line
 
     def _result(self) -> str:
         if self.error is not None:
             if self.error.kind in LOGGED_MESSAGES:
-                return f"{self.error.kind} ({self.error.message})"
+                return f"{self.error.kind} ({log_text(self.error.message)})"
             return self.error.kind
         if self.stream is None:
             return "nothing"
-        return str(self.stream.response.stop_reason)
+        return log_name(str(self.stream.response.stop_reason))
 
     def _tokens(self) -> str:
         if self.stream is None or self.stream.response.usage is None:

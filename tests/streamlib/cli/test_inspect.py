@@ -15,12 +15,14 @@ import pytest
 
 from streamlib.cli import main
 from streamlib.cli.captures import Capture, events_of, read_captures
+from streamlib.cli.event_text import item_label
 from streamlib.cli.findings import findings
 from streamlib.cli.frames import steps
 from streamlib.cli.progress import Progress
 from streamlib.cli.timeline import page, rows
 from streamlib.recording import Chunk, Recording, append, from_body, save
 from streamlib_parsers import Completed, Failed
+from streamlib_parsers.items import FunctionCall
 from tests.support.shared import ROOT
 
 RECORDINGS = ROOT / "tests" / "recordings"
@@ -318,3 +320,11 @@ def test_read_captures_keeps_the_name_of_a_single_recording(tmp_path: Path) -> N
     (capture,) = read_captures(str(tmp_path / "single.jsonl"), "messages")
     assert capture.name.endswith("single.jsonl")
     assert capture.is_recorded
+
+
+def test_tool_name_cannot_write_to_the_terminal() -> None:
+    """C7: a tool's name with an OSC sequence went out raw in the findings."""
+    name = "f\x1b]0;title\x07\n\x9b2J\u202e" + "x" * 10_000
+    label = item_label(FunctionCall("call_0", name, ""))
+    assert label.isprintable()
+    assert len(label) < 120

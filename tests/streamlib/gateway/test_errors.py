@@ -175,3 +175,24 @@ async def test_failure_after_a_keep_alive_is_inside_the_stream() -> None:
         response = await send(client, "chat", weather_prompt())
     assert response.status_code == 200
     assert error_of("chat", response.content).kind in ("truncated", "server_error")
+
+
+LOGGER = "streamlib.gateway"
+
+
+@pytest.mark.parametrize("pattern", ["*", "other"], ids=["served", "refused"])
+async def test_model_name_in_the_log_is_escaped_and_bounded(
+    pattern: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """C7: a client's model name went raw and unbounded into the log."""
+    name = "m\x1b]0;title\x07\n\x9b2J\u202e -> forged: end_turn" + "x" * 100_000
+    caplog.set_level("INFO", logger=LOGGER)
+    upstream = Upstream(weather_response("messages"))
+    served = RouteRule(pattern, "custom:x", wire_api="messages", base_url="http://upstream")
+    async with serving(upstream, served) as client:
+        body = {"model": name, "max_tokens": 9, "messages": [{"role": "user", "content": "Hi"}]}
+        await client.post("/v1/messages", json=body)
+    (line,) = [record.getMessage() for record in caplog.records if record.name == LOGGER]
+    assert line.isprintable()
+    assert len(line) < 1500
+    assert "-> forged" not in line or pattern == "other"
