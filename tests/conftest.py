@@ -34,8 +34,17 @@ def anyio_backend(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def pytest_collection() -> None:
+    """Collects without garbage collection.
+
+    What is collected lives to the end: walking it again and again takes a quarter of the time.
+    """
+    gc.disable()
+
+
 def pytest_collection_finish() -> None:
-    """Freezes the 15,000 collected tests: collecting garbage among them doubles measured times."""
+    """Freezes the collected tests: collecting garbage among them doubles measured times."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 
